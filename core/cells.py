@@ -1,0 +1,52 @@
+"""Cells: the losses of one model on one partition under one protocol, as one Parquet file.
+
+    losses/model=<m>/source=<s>/month=<YYYY-MM>/<protocol>-<revision>-<digest>-<version>.parquet
+
+The path is a pure function of what decides the content, so a file that exists is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.corpus import Partition
+from core.storage import path_part
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """What was scored, by what, and how.
+
+    Attributes:
+        model: name in the catalogue, last part of a folder's path, or ``control:<compressor>``.
+        revision: commit of the hub, or digest of weights and tokenizer.
+        partition: the documents.
+        partition_digest: their seal's digest; a partition sealed anew makes new cells.
+        protocol: name of the protocol.
+        scoring: short hash over the protocol's definition, dtype and the scorer's version.
+    """
+
+    model: str
+    revision: str
+    partition: Partition
+    partition_digest: str
+    protocol: str
+    scoring: str
+
+    @property
+    def path(self) -> str:
+        """Where the losses are (or will be), under the data root."""
+        folder = self.partition.path.removeprefix("corpus/")
+        name = "-".join(
+            path_part(part)
+            for part in (
+                self.protocol,
+                self.revision[:12],
+                self.partition_digest[:12],
+                self.scoring,
+            )
+        )
+        return f"losses/model={path_part(self.model)}/{folder}/{name}.parquet"
+
+    def __str__(self) -> str:
+        return f"{self.model} on {self.partition} under {self.protocol}"

@@ -1,0 +1,300 @@
+"""The five record types as Arrow schemas, and the check that a table is of its schema.
+
+``month`` is the month's first day (date32); NULL means an undated corpus. Units are in the names:
+``_nats``, ``_tokens``, ``_chars`` (Unicode code points), ``_bytes`` (UTF-8), ``_at`` (UTC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.errors import SchemaMismatch
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+
+def _required(name: str, type_: pa.DataType) -> pa.Field:
+    return pa.field(name, type_, nullable=False)
+
+
+_PROVENANCE = [
+    _required("document_id", pa.string()),  # sha256(source|native_id|version_id)[:32]
+    _required("source", pa.string()),
+    pa.field("month", pa.date32()),
+    _required("native_id", pa.string()),  # the site's own id: page id, arXiv id, repo:path
+    pa.field("version_id", pa.string()),  # revision id, v1, blob sha
+    pa.field("cluster_id", pa.string()),  # what is resampled together: page, repository
+    pa.field("event_time", _TIME),  # what decides the month
+    _required("date_kind", pa.string()),  # created, published, revised, committed, given, none
+    pa.field("text_as_of", _TIME),  # when the text itself is from
+    pa.field("retrieved_at", _TIME),
+    pa.field("url", pa.string()),
+    pa.field("title", pa.string()),
+    pa.field("category", pa.string()),
+    pa.field("language", pa.string()),  # BCP 47 for prose, "code:python" for code
+    _required("licence", pa.string()),  # SPDX id, URL or LicenseRef-unknown
+    pa.field("attribution", pa.string()),
+    pa.field("extra", pa.string()),  # JSON of what only this source knows
+]
+
+DOCUMENTS = pa.schema(
+    [
+        *_PROVENANCE,
+        _required("num_chars", pa.int64()),
+        _required("num_bytes", pa.int64()),
+        _required("sha256_text", pa.string()),
+        _required("text", pa.large_string()),
+    ]
+)
+
+MEDIA = pa.schema(
+    [
+        *_PROVENANCE,
+        _required("media_kind", pa.string()),  # image or audio
+        _required("codec", pa.string()),  # grey8 (64 x 128 patches) or pcm_s16le
+        pa.field("width", pa.int32()),
+        pa.field("height", pa.int32()),
+        pa.field("channels", pa.int32()),
+        pa.field("sample_rate", pa.int32()),
+        pa.field("duration_s", pa.float32()),
+        _required("num_bytes", pa.int64()),
+        _required("sha256_media", pa.string()),
+        _required("media", pa.large_binary()),
+    ]
+)
+
+LOSSES = pa.schema(
+    [
+        _required("model", pa.string()),
+        _required("revision", pa.string()),
+        _required("source", pa.string()),
+        pa.field("month", pa.date32()),
+        _required("document_id", pa.string()),
+        _required("chunk_index", pa.int32()),
+        _required("protocol", pa.string()),
+        pa.field("nll_nats", pa.float64()),  # NaN or NULL = not measured, see reason
+        _required("num_tokens", pa.int64()),
+        _required("num_chars", pa.int64()),
+        _required("num_bytes", pa.int64()),
+        pa.field("reason", pa.string()),  # why nll_nats is missing; NULL where it is there
+    ]
+)
+
+_OPTION = pa.struct([("option", pa.string()), ("probability", pa.float64()), ("at", _TIME)])
+
+QUESTIONS = pa.schema(
+    [
+        _required("question_id", pa.string()),
+        _required("source", pa.string()),
+        pa.field("url", pa.string()),
+        _required("title", pa.string()),
+        pa.field("background", pa.string()),
+        pa.field("resolution_criteria", pa.string()),
+        _required("options", pa.list_(pa.string())),
+        pa.field("answer_index", pa.int32()),  # NULL until resolved
+        pa.field("created_at", _TIME),
+        _required("opened_at", _TIME),
+        pa.field("closed_at", _TIME),
+        pa.field("resolved_at", _TIME),
+        _required("status", pa.string()),  # open, resolved, void
+        pa.field("tags", pa.list_(pa.string())),
+        pa.field("crowd_forecast", pa.list_(_OPTION)),
+        _required("licence", pa.string()),
+    ]
+)
+
+ANSWERS = pa.schema(
+    [
+        _required("model", pa.string()),
+        _required("revision", pa.string()),
+        _required("question_id", pa.string()),
+        _required("protocol", pa.string()),
+        pa.field("probabilities", pa.list_(pa.float64())),  # one an option; NULL if unparsed
+        pa.field("chosen_index", pa.int32()),
+        _required("is_parsed", pa.bool_()),
+        pa.field("is_correct", pa.bool_()),
+        pa.field("reason", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition on rows; ``broken`` gives a boolean array, true where it does not hold."""
+
+    says: str
+    broken: Callable[[pa.Table], pa.ChunkedArray]
+
+
+def _negative(column: str) -> Rule:
+    return Rule(f"{column} must be >= 0", lambda t: pc.less(t[column], 0))
+
+
+def _not_first_of_month(table: pa.Table) -> pa.ChunkedArray:
+    return pc.not_equal(pc.day(table["month"]), 1)
+
+
+def _not_measured(table: pa.Table) -> pa.ChunkedArray:
+    return pc.is_null(table["nll_nats"], nan_is_null=True)
+
+
+_FIRST_OF_MONTH = Rule("month must be the first day of a month", _not_first_of_month)
+_NON_EMPTY = {
+    name: Rule(f"{name} must not be empty", lambda t, c=name: pc.equal(t[c], ""))
+    for name in ("model", "source", "document_id", "protocol")
+}
+
+_RULES: dict[str, list[Rule]] = {
+    "DOCUMENTS": [
+        _FIRST_OF_MONTH,
+        _NON_EMPTY["source"],
+        _NON_EMPTY["document_id"],
+        _negative("num_chars"),
+        _negative("num_bytes"),
+        Rule(
+            "num_bytes must be the UTF-8 length of text",
+            lambda t: pc.not_equal(t["num_bytes"], pc.binary_length(t["text"])),
+        ),
+        Rule(
+            "num_chars must be the length of text in code points",
+            lambda t: pc.not_equal(t["num_chars"], pc.utf8_length(t["text"])),
+        ),
+    ],
+    "MEDIA": [
+        _FIRST_OF_MONTH,
+        Rule(
+            "num_bytes must be the length of media",
+            lambda t: pc.not_equal(t["num_bytes"], pc.binary_length(t["media"])),
+        ),
+    ],
+    "LOSSES": [
+        *_NON_EMPTY.values(),
+        _FIRST_OF_MONTH,
+        _negative("chunk_index"),
+        _negative("num_tokens"),
+        _negative("num_chars"),
+        _negative("num_bytes"),
+        Rule("nll_nats must be >= 0", lambda t: pc.less(t["nll_nats"], 0)),
+        Rule("nll_nats must be finite", lambda t: pc.is_inf(t["nll_nats"])),
+        Rule(
+            "nll_nats is missing, so reason must say why",
+            lambda t: pc.and_(_not_measured(t), pc.is_null(t["reason"])),
+        ),
+    ],
+    "QUESTIONS": [
+        Rule(
+            "answer_index must name one of options",
+            lambda t: pc.or_(
+                pc.less(t["answer_index"], 0),
+                pc.greater_equal(t["answer_index"], pc.list_value_length(t["options"])),
+            ),
+        ),
+    ],
+    "ANSWERS": [
+        Rule(
+            "probabilities are missing, so reason must say why",
+            lambda t: pc.and_(pc.is_null(t["probabilities"]), pc.is_null(t["reason"])),
+        ),
+    ],
+}
+
+_SCHEMAS = {
+    "DOCUMENTS": DOCUMENTS,
+    "MEDIA": MEDIA,
+    "LOSSES": LOSSES,
+    "QUESTIONS": QUESTIONS,
+    "ANSWERS": ANSWERS,
+}
+
+
+def validate(table: pa.Table, schema: pa.Schema, where: str = "table") -> pa.Table:
+    """Return ``table`` cast to ``schema``, in its column order, or say what is wrong.
+
+    Optional columns that are missing are filled with NULL; columns that the schema does not know
+    are dropped.
+
+    Args:
+        table: any number of rows.
+        schema: one of DOCUMENTS, MEDIA, LOSSES, QUESTIONS, ANSWERS.
+        where: what to call the table in the message, such as a file's name.
+
+    Raises:
+        SchemaMismatch: names the column, the first offending row (counted from 0) and its value.
+    """
+    table = _cast(table, schema, where)
+    for field in schema:
+        if not field.nullable:
+            _raise_first(table, pc.is_null(table[field.name]), f"{field.name} is required", where)
+    for name, known in _SCHEMAS.items():
+        if known is schema:
+            for rule in _RULES[name]:
+                _raise_first(table, rule.broken(table), rule.says, where)
+    return table
+
+
+def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
+    missing = [f.name for f in schema if not f.nullable and f.name not in table.column_names]
+    if missing:
+        raise SchemaMismatch(
+            f"{where}: column {missing[0]!r} is missing; required columns: "
+            + ", ".join(f.name for f in schema if not f.nullable)
+        )
+    columns = []
+    for field in schema:
+        if field.name not in table.column_names:
+            columns.append(pa.nulls(table.num_rows, field.type))
+            continue
+        column = table[field.name]
+        try:
+            columns.append(column.cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            row = _first_uncastable(column, field.type)
+            raise SchemaMismatch(
+                f"{where}: row {row}: column {field.name!r} is {column.type}, "
+                f"expected {field.type}: {error}"
+            ) from error
+    return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in schema])).cast(
+        pa.schema([f.with_nullable(True) for f in schema])
+    )
+
+
+def _first_uncastable(column: pa.ChunkedArray, type_: pa.DataType) -> int:
+    """Bisect for the first row that does not cast (casts are vectorised, rows are many)."""
+
+    def casts(part: pa.ChunkedArray) -> bool:
+        try:
+            part.cast(type_)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return False
+        return True
+
+    low, high = 0, len(column)  # rows before low cast; some row before high does not
+    while high - low > 1:
+        middle = (low + high) // 2
+        if casts(column.slice(low, middle - low)):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _raise_first(table: pa.Table, broken: pa.ChunkedArray, says: str, where: str) -> None:
+    broken = pc.fill_null(broken, False)
+    row = pc.index(broken, True).as_py()
+    if row < 0:
+        return
+    shown = ", ".join(f"{k}={v!r}" for k, v in _identity(table, row).items())
+    raise SchemaMismatch(f"{where}: row {row}: {says} ({shown})")
+
+
+def _identity(table: pa.Table, row: int) -> dict[str, object]:
+    """The columns that help a reader find the row; long values are cut."""
+    names = (
+        "model", "source", "month", "document_id", "question_id", "chunk_index", "protocol",
+        "nll_nats", "num_tokens", "num_chars", "num_bytes", "answer_index",
+    )  # fmt: skip
+    return {n: table[n][row].as_py() for n in names if n in table.column_names}

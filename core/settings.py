@@ -1,0 +1,117 @@
+"""Settings: read once from the environment, then passed on; the only reader of the environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
+
+
+class Settings(BaseSettings):
+    """Everything that may differ between two installations.
+
+    Each field is read from ``TIDEMARK_<FIELD>``; entries of a mapping from
+    ``TIDEMARK_<FIELD>__<KEY>``, e.g. ``TIDEMARK_SITES__WIKIPEDIA=http://127.0.0.1:8000``.
+    ``docs/settings.md`` lists them all.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="TIDEMARK_", env_nested_delimiter="__", frozen=True, extra="forbid"
+    )
+
+    home: str = Field(
+        default_factory=lambda: platformdirs.user_data_dir("tidemark"),
+        description="Data root: a local folder, or s3://bucket/prefix. Holds corpus/, losses/, "
+        "models/, report/ and warehouse.duckdb.",
+    )
+    work_dir: Path | None = Field(
+        default=None,
+        description="Local scratch: raw HTTP cache, git mirrors, the writer's database, locks. "
+        "Default: <home>/work, or the user's cache folder where home is not local.",
+    )
+    sites: dict[str, str] = Field(
+        default_factory=dict,
+        description="Base URLs that replace a source's own, by site key (see `sources list`).",
+    )
+    request_interval_s: float | None = Field(
+        default=None,
+        ge=0,
+        description="Seconds between two requests to one host; default: what each source declares.",
+    )
+    contact: str = Field(
+        default="https://github.com/tidemark/tidemark",
+        description="Address or URL named in the user agent, so that a site can reach you.",
+    )
+    github_token: str | None = Field(
+        default=None, repr=False, description="Optional token for GitHub."
+    )
+    models: tuple[str, ...] = Field(
+        default=("control:gzip", "control:zstd", "control:xz"),
+        description="Models that the monthly run scores: catalogue names, folders or controls.",
+    )
+    protocol: str = Field(default="default", description="Protocol of the monthly run.")
+    device: str = Field(default="auto", description="torch device; auto = cuda where present.")
+    dtype: str = Field(default="auto", description="auto = bfloat16 on a GPU and float32 on a CPU.")
+    batch_tokens: int = Field(
+        default=16_384, gt=0, description="Tokens (padding included) in one forward pass."
+    )
+    allow_pickle_weights: bool = Field(
+        default=False, description="Load weights that are not safetensors. They may run code."
+    )
+    max_document_bytes: int = Field(
+        default=16 * 2**20, gt=0, description="Longer documents are dropped, with a counted reason."
+    )
+    chromium: Path | None = Field(
+        default=DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None,
+        description="Browser binary; default: a system Chromium, else Playwright's own.",
+    )
+    log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
+
+    @field_validator("home")
+    @classmethod
+    def _absolute(cls, home: str) -> str:
+        return home.rstrip("/") if "://" in home else str(Path(home).expanduser().resolve())
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the data root is a folder of this machine."""
+        return "://" not in self.home
+
+    @property
+    def scratch(self) -> Path:
+        """The local scratch folder (not created here)."""
+        if self.work_dir is not None:
+            return self.work_dir.expanduser().resolve()
+        return (
+            Path(self.home) / "work" if self.is_local else platformdirs.user_cache_path("tidemark")
+        )
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read the environment; ``overrides`` (from the command line) win.
+
+    Raises:
+        pydantic.ValidationError: a value is not of its type; the message names the field.
+    """
+    return Settings(**{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
+
+
+def set_prefect_defaults(settings: Settings) -> None:
+    """Keep Prefect offline and inside the scratch folder, where the user has not said otherwise.
+
+    Must run before ``prefect`` is imported: it reads the environment then.
+    """
+    defaults = {
+        "PREFECT_HOME": str(settings.scratch / "prefect"),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_LOGGING_LEVEL": "WARNING",
+        "PREFECT_LOGGING_TO_API_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+    }
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)  # noqa: TID251

@@ -1,0 +1,183 @@
+"""Files under the data root, local or on an object store, written all or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+from urllib.parse import quote, unquote
+
+import fsspec
+
+from core.errors import DiskFull, StorageError
+
+_READ_SIZE = 2**20
+
+
+class Store:
+    """A tree of files addressed by relative POSIX paths, such as ``corpus/…/manifest.json``.
+
+    Writes are atomic: a reader sees the old file or the whole new one. On a local disk that is a
+    temporary name, fsync, rename; on an object store it is the single put at the end.
+
+    Args:
+        root: a local folder or any URL that fsspec knows (``s3://bucket/prefix``).
+        options: passed to fsspec, e.g. ``endpoint_url`` for an S3-compatible server.
+    """
+
+    def __init__(self, root: str, **options: Any) -> None:
+        self.root = root.rstrip("/")
+        self._is_local = "://" not in root
+        if self._is_local:
+            self.root = str(Path(root).resolve())
+        self._fs, self._base = fsspec.core.url_to_fs(self.root, **options)
+
+    def url(self, path: str) -> str:
+        """The full address of a path, for messages and for readers such as DuckDB."""
+        return f"{self.root}/{path}" if path else self.root
+
+    def _key(self, path: str) -> str:
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            raise StorageError(f"{path!r} leaves the data root {self.root}")
+        return f"{self._base}/{path}"
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        return bool(self._fs.exists(self._key(path)))
+
+    def list(self, pattern: str) -> list[str]:
+        """Return the paths that match a glob pattern, sorted."""
+        base = self._base.rstrip("/") + "/"
+        # An object store may remember an old listing; another worker may have written since.
+        self._fs.invalidate_cache()
+        return sorted(p.removeprefix(base) for p in self._fs.glob(self._key(pattern)))
+
+    def read_bytes(self, path: str) -> bytes:
+        """Read a whole (small) file.
+
+        Raises:
+            StorageError: it is not there or cannot be read.
+        """
+        with self.open(path) as file:
+            return bytes(file.read())
+
+    def open(self, path: str) -> IO[bytes]:
+        """Open a file for reading, seekable.
+
+        Raises:
+            StorageError: it is not there or cannot be opened.
+        """
+        try:
+            return self._fs.open(self._key(path), "rb")  # type: ignore[no-any-return]
+        except OSError as error:
+            raise StorageError(f"cannot read {self.url(path)}: {error}") from error
+
+    def delete(self, path: str) -> None:
+        """Delete a file or a folder with all it holds; nothing happens where there is none."""
+        if self.exists(path):
+            self._fs.rm(self._key(path), recursive=True)
+
+    def write_bytes(self, path: str, data: bytes) -> str:
+        """Write a whole file atomically and return its SHA-256 (hex).
+
+        Raises:
+            DiskFull: no space; the old file, if any, is untouched.
+        """
+        with self.writing(path) as staged:
+            staged.path.write_bytes(data)
+        return staged.sha256
+
+    @contextlib.contextmanager
+    def writing(self, path: str) -> Iterator[Staged]:
+        """Yield a local temporary file; it takes its place when the block ends without an error.
+
+        Raises:
+            DiskFull: no space; the temporary file is gone and the old one untouched.
+        """
+        key = self._key(path)
+        with explain_disk_errors(self.url(path)):
+            folder = Path(key).parent if self._is_local else Path(tempfile.gettempdir())
+            folder.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=".tmp-", dir=folder)
+            os.close(handle)
+            staged = Staged(Path(name))
+            try:
+                yield staged
+                staged.sha256 = sha256_of_file(staged.path)
+                if self._is_local:
+                    replace_durably(staged.path, Path(key))
+                else:
+                    self._fs.put_file(name, key)
+            finally:
+                staged.path.unlink(missing_ok=True)
+
+
+class Staged:
+    """A file being written; ``sha256`` is known once it has taken its place."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sha256 = ""
+
+
+def replace_durably(temporary: Path, final: Path) -> None:
+    """Rename over ``final`` so that a power cut leaves the old file or the whole new one."""
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    temporary.chmod(0o644)  # mkstemp makes files that only their owner can read
+    temporary.replace(final)
+    folder = os.open(final.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def explain_disk_errors(where: str) -> Iterator[None]:
+    """Turn the operating system's write errors into ours, which say where and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            folder = Path(where).parent if "://" not in where else Path(tempfile.gettempdir())
+            free = shutil.disk_usage(_existing(folder)).free
+            raise DiskFull(
+                f"no space left while writing {where} ({free / 2**20:.0f} MiB free on that disk); "
+                "free some or move the data root (TIDEMARK_HOME), then run the same command again"
+            ) from error
+        raise StorageError(f"cannot write {where}: {error}") from error
+
+
+def _existing(folder: Path) -> Path:
+    while not folder.exists():
+        folder = folder.parent
+    return folder
+
+
+def sha256_of_file(path: Path) -> str:
+    """Digest a file in constant memory."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_READ_SIZE):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def path_part(name: str) -> str:
+    """Encode any name (a hub id with a slash, ``control:zstd``) as one safe path component."""
+    part = quote(name, safe="-_.+@")
+    if part in {"", ".", ".."}:
+        raise StorageError(f"{name!r} cannot name a folder")
+    return part
+
+
+def name_of_part(part: str) -> str:
+    """Undo ``path_part``."""
+    return unquote(part)

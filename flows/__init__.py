@@ -1,0 +1,1 @@
+"""Flows: one screen each, and the command line."""
