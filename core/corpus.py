@@ -1,6 +1,6 @@
 """The corpus: sealed partitions of documents, one source and one month each.
 
-    corpus/source=<source>/month=<YYYY-MM | undated>/part-00000.parquet …
+    corpus/source=<source>/month=<YYYY-MM | undated>/part-00000-<random>.parquet …
     corpus/source=<source>/month=<YYYY-MM | undated>/manifest.json
 
 The manifest is written last: a partition without one does not exist. A sealed partition never
@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.errors import PartitionSealed, StorageError
+from core.errors import PartitionSealed, SchemaMismatch, StorageError
 from core.month import Month
 from core.schemas import DOCUMENTS, validate
 from core.storage import Store, name_of_part, path_part
 
 PART_BYTES = 128 * 2**20  # text bytes after which a new part file begins
+BATCH_ROWS = 256
+BATCH_BYTES = 32 * 2**20  # text bytes after which a batch ends early
 _UNDATED = "undated"
 
 
@@ -52,6 +56,45 @@ class Seal:
     num_bytes: int  # of text
     parts: tuple[str, ...]  # paths under the data root
     manifest: dict[str, object]
+
+
+def document_id(source: str, native_id: str, version_id: str | None) -> str:
+    """Return the id of one version of one item, the same wherever it is crawled or imported."""
+    return hashlib.sha256(f"{source}|{native_id}|{version_id or ''}".encode()).hexdigest()[:32]
+
+
+def tables_of(rows: Iterable[Mapping[str, Any]], partition: Partition) -> Iterator[pa.Table]:
+    """Gather rows into tables of DOCUMENTS: some hundred rows or some dozen megabytes each.
+
+    Args:
+        rows: columns of DOCUMENTS by name. What follows from others is filled in: id, source,
+            month, digest and lengths of the text, ``cluster_id`` where the row has none.
+        partition: whose the rows are.
+    """
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        batch.append(_completed(row, partition))
+        size += batch[-1]["num_bytes"]
+        if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield pa.Table.from_pylist(batch, schema=DOCUMENTS)
+            batch, size = [], 0
+    if batch:
+        yield pa.Table.from_pylist(batch, schema=DOCUMENTS)
+
+
+def _completed(row: Mapping[str, Any], partition: Partition) -> dict[str, Any]:
+    encoded = row["text"].encode()
+    return {
+        **row,
+        "document_id": document_id(partition.source, row["native_id"], row.get("version_id")),
+        "source": partition.source,
+        "month": partition.month.first_day if partition.month else None,
+        "cluster_id": row.get("cluster_id") or row["native_id"],
+        "num_chars": len(row["text"]),
+        "num_bytes": len(encoded),
+        "sha256_text": hashlib.sha256(encoded).hexdigest(),
+    }
 
 
 def read_seal(store: Store, partition: Partition) -> Seal | None:
@@ -98,6 +141,7 @@ def seal_partition(
     documents: Iterable[pa.Table],
     describe: dict[str, object] | None = None,
     replace: bool = False,
+    beside: Mapping[str, bytes] | None = None,
 ) -> Seal:
     """Write documents as Parquet parts, then the manifest that makes them exist.
 
@@ -105,21 +149,22 @@ def seal_partition(
         store: the data root.
         partition: where to; every row's source and month must be its own.
         documents: tables of schema DOCUMENTS, in the order to keep; consumed once.
-        describe: more keys for the manifest (window, counts of dropped items, …). Read after
-            ``documents`` is used up, so a crawl may fill it on the way.
+        describe: more keys for the manifest (window, counts of dropped items, …).
         replace: seal in place of other content that is sealed there.
+        beside: small files for the partition's folder, by name. This and ``describe`` are read
+            after ``documents`` is used up, so a crawl may fill them on the way.
 
     Returns:
         The seal. Where the same content is sealed already, that seal; nothing is written.
 
     Raises:
         PartitionSealed: other content is sealed there and ``replace`` is not set.
-        SchemaMismatch: a row is not of DOCUMENTS; nothing is sealed.
+        SchemaMismatch: a row is not of DOCUMENTS, or not of this partition; nothing is sealed.
     """
     writer = _PartWriter(store, partition)
     try:
         for table in documents:
-            writer.add(validate(table, DOCUMENTS, where=str(partition)))
+            writer.add(_own(validate(table, DOCUMENTS, where=str(partition)), partition))
         writer.close()
         digest = writer.digest.hexdigest()
         if (old := read_seal(store, partition)) is not None:
@@ -135,11 +180,19 @@ def seal_partition(
     except BaseException:
         writer.discard()
         raise
-    return writer.seal(digest, describe or {})
+    return writer.seal(digest, describe or {}, beside or {})
+
+
+def _own(table: pa.Table, partition: Partition) -> pa.Table:
+    month = partition.month.first_day if partition.month else None
+    for name, expected in (("source", partition.source), ("month", month)):
+        if table.num_rows and (found := table[name].unique().to_pylist()) != [expected]:
+            raise SchemaMismatch(f"{partition}: {name} must be {expected} in all rows: {found}")
+    return table
 
 
 class _PartWriter:
-    """Writes parts under names that no sealed partition uses, so that a crash harms nothing."""
+    """Writes parts under names that no other run uses, so that a crash or a rival harms nothing."""
 
     def __init__(self, store: Store, partition: Partition) -> None:
         self._store, self._partition = store, partition
@@ -149,6 +202,7 @@ class _PartWriter:
         self._files: list[dict[str, object]] = []
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
+        self._run = secrets.token_hex(4)
 
     def add(self, table: pa.Table) -> None:
         identities = zip(
@@ -166,10 +220,15 @@ class _PartWriter:
 
     def _flush(self) -> None:
         table = pa.concat_tables(self._pending or [DOCUMENTS.empty_table()])
-        # The digest so far is in the name: parts of other content never overwrite sealed ones.
-        name = f"part-{len(self._files):05d}-{self.digest.hexdigest()[:12]}.parquet"
+        name = f"part-{len(self._files):05d}-{self._run}.parquet"
         with self._store.writing(f"{self._partition.path}/{name}") as staged:
-            pq.write_table(table, staged.path, compression="zstd", compression_level=6)
+            pq.write_table(
+                table,
+                staged.path,
+                compression="zstd",
+                compression_level=6,
+                write_page_checksum=True,  # so that a flipped bit is found when it is read
+            )
         self._files.append({"name": name, "rows": table.num_rows, "sha256": staged.sha256})
         self._pending, self._pending_bytes = [], 0
 
@@ -178,14 +237,10 @@ class _PartWriter:
             self._flush()
 
     def discard(self) -> None:
-        sealed = read_seal(self._store, self._partition)
-        keep = set(sealed.parts) if sealed else set()
         for file in self._files:
-            path = f"{self._partition.path}/{file['name']}"
-            if path not in keep:
-                self._store.delete(path)
+            self._store.delete(f"{self._partition.path}/{file['name']}")
 
-    def seal(self, digest: str, describe: dict[str, object]) -> Seal:
+    def seal(self, digest: str, describe: dict[str, object], beside: Mapping[str, bytes]) -> Seal:
         manifest = {
             "source": self._partition.source,
             "month": str(self._partition.month) if self._partition.month else None,
@@ -195,13 +250,21 @@ class _PartWriter:
             "num_bytes": self.num_bytes,
             "files": self._files,
         }
+        folder = self._partition.path
+        for name, data in beside.items():
+            self._store.write_bytes(f"{folder}/{name}", data)
+        if not all(self._store.exists(f"{folder}/{file['name']}") for file in self._files):
+            raise StorageError(
+                f"{self._partition}: another process sealed it meanwhile; run the same again"
+            )
         text = json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n"
-        self._store.write_bytes(f"{self._partition.path}/manifest.json", text.encode())
+        self._store.write_bytes(f"{folder}/manifest.json", text.encode())
         seal = read_seal(self._store, self._partition)
         if seal is None:
             raise StorageError(f"{self._partition}: the manifest vanished while it was sealed")
-        for path in self._store.list(f"{self._partition.path}/*part-*"):
-            if path not in seal.parts:  # left behind by a killed run, or replaced
+        own = {*seal.parts, f"{folder}/manifest.json", *(f"{folder}/{name}" for name in beside)}
+        for path in self._store.list(f"{folder}/*"):
+            if path not in own:  # left behind by a killed run, or replaced
                 self._store.delete(path)
         return seal
 
@@ -220,7 +283,7 @@ def read_documents(
     for path in seal.parts:
         try:
             with store.open(path) as file:
-                parquet = pq.ParquetFile(file)
+                parquet = pq.ParquetFile(file, page_checksum_verification=True)
                 yield from parquet.iter_batches(batch_size=batch_rows, columns=columns)
         except (pa.ArrowInvalid, OSError) as error:
             raise StorageError(

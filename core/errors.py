@@ -39,8 +39,13 @@ class UnknownName(UsageError):
     """No source, model, protocol or view of that name."""
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
+        # The arguments as they came, so that the error survives pickling between workers.
+        super().__init__(kind, name, known)
         choices = ", ".join(known) if known else "none yet"
-        super().__init__(f"unknown {kind} {name!r}; known: {choices}")
+        self._message = f"unknown {kind} {name!r}; known: {choices}"
+
+    def __str__(self) -> str:
+        return self._message
 
 
 class FutureMonth(UsageError):
@@ -63,8 +68,11 @@ class ItemUnavailable(SourceError):
     """One item cannot be had (gone, forbidden, too large); ``reason`` is a drop reason."""
 
     def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(reason, message)  # both, so that it survives pickling
         self.reason = reason
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 class AccessRefused(SourceError):

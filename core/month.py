@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from core.errors import FutureMonth, UsageError
 
-_PATTERN = re.compile(r"(\d{4})-(\d{2})")
+_PATTERN = re.compile(r"([0-9]{4})-([0-9]{2})")
 
 
 @functools.total_ordering

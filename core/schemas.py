@@ -134,6 +134,10 @@ def _negative(column: str) -> Rule:
     return Rule(f"{column} must be >= 0", lambda t: pc.less(t[column], 0))
 
 
+def _empty(column: str) -> Rule:
+    return Rule(f"{column} must not be empty", lambda t: pc.equal(t[column], ""))
+
+
 def _not_first_of_month(table: pa.Table) -> pa.ChunkedArray:
     return pc.not_equal(pc.day(table["month"]), 1)
 
@@ -143,10 +147,7 @@ def _not_measured(table: pa.Table) -> pa.ChunkedArray:
 
 
 _FIRST_OF_MONTH = Rule("month must be the first day of a month", _not_first_of_month)
-_NON_EMPTY = {
-    name: Rule(f"{name} must not be empty", lambda t, c=name: pc.equal(t[c], ""))
-    for name in ("model", "source", "document_id", "protocol")
-}
+_NON_EMPTY = {name: _empty(name) for name in ("model", "source", "document_id", "protocol")}
 
 _RULES: dict[str, list[Rule]] = {
     "DOCUMENTS": [
@@ -233,7 +234,7 @@ def validate(table: pa.Table, schema: pa.Schema, where: str = "table") -> pa.Tab
         if known is schema:
             for rule in _RULES[name]:
                 _raise_first(table, rule.broken(table), rule.says, where)
-    return table
+    return table.cast(schema)
 
 
 def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
@@ -243,6 +244,9 @@ def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
             f"{where}: column {missing[0]!r} is missing; required columns: "
             + ", ".join(f.name for f in schema if not f.nullable)
         )
+    for name in schema.names:
+        if table.column_names.count(name) > 1:
+            raise SchemaMismatch(f"{where}: column {name!r} is there more than once")
     columns = []
     for field in schema:
         if field.name not in table.column_names:
@@ -257,9 +261,7 @@ def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
                 f"{where}: row {row}: column {field.name!r} is {column.type}, "
                 f"expected {field.type}: {error}"
             ) from error
-    return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in schema])).cast(
-        pa.schema([f.with_nullable(True) for f in schema])
-    )
+    return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
 
 
 def _first_uncastable(column: pa.ChunkedArray, type_: pa.DataType) -> int:

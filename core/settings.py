@@ -6,10 +6,13 @@ import os
 from pathlib import Path
 
 import platformdirs
-from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+
+from core.errors import UsageError
 
 DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
+MAX_DOCUMENT_BYTES = 16 * 2**20
 
 
 class Settings(BaseSettings):
@@ -21,7 +24,11 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="TIDEMARK_", env_nested_delimiter="__", frozen=True, extra="forbid"
+        env_prefix="TIDEMARK_",
+        env_nested_delimiter="__",
+        env_ignore_empty=True,  # an empty TIDEMARK_HOME must not mean the current folder
+        frozen=True,
+        extra="forbid",
     )
 
     home: str = Field(
@@ -64,7 +71,9 @@ class Settings(BaseSettings):
         default=False, description="Load weights that are not safetensors. They may run code."
     )
     max_document_bytes: int = Field(
-        default=16 * 2**20, gt=0, description="Longer documents are dropped, with a counted reason."
+        default=MAX_DOCUMENT_BYTES,
+        gt=0,
+        description="Longer documents are dropped, with a counted reason.",
     )
     chromium: Path | None = Field(
         default=DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None,
@@ -75,6 +84,7 @@ class Settings(BaseSettings):
     @field_validator("home")
     @classmethod
     def _absolute(cls, home: str) -> str:
+        home = home.removeprefix("file://")
         return home.rstrip("/") if "://" in home else str(Path(home).expanduser().resolve())
 
     @property
@@ -96,9 +106,18 @@ def load_settings(**overrides: object) -> Settings:
     """Read the environment; ``overrides`` (from the command line) win.
 
     Raises:
-        pydantic.ValidationError: a value is not of its type; the message names the field.
+        UsageError: a value is not of its type; the message names the variable.
     """
-    return Settings(**{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
+    try:
+        return Settings(**{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
+    except ValidationError as error:
+        problems = (
+            f"TIDEMARK_{'__'.join(map(str, problem['loc'])).upper()}: {problem['msg']}"
+            for problem in error.errors(include_input=False)  # a token may be among the inputs
+        )
+        raise UsageError(f"bad settings: {'; '.join(problems)} (see docs/settings.md)") from error
+    except SettingsError as error:
+        raise UsageError(f"bad settings: {error}; lists and mappings are given as JSON") from error
 
 
 def set_prefect_defaults(settings: Settings) -> None:
@@ -110,8 +129,15 @@ def set_prefect_defaults(settings: Settings) -> None:
         "PREFECT_HOME": str(settings.scratch / "prefect"),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "WARNING",
+        # The embedded server logs its own cancelled connections when it is shut down.
+        "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
         "PREFECT_LOGGING_TO_API_ENABLED": "false",
         "DO_NOT_TRACK": "1",
     }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)  # noqa: TID251
+
+
+def prefect_server() -> str | None:
+    """Return the address of the Prefect server that is configured, or None for in-process."""
+    return os.environ.get("PREFECT_API_URL") or None  # noqa: TID251

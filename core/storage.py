@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import hashlib
 import os
 import shutil
@@ -14,10 +15,13 @@ from typing import IO, Any
 from urllib.parse import quote, unquote
 
 import fsspec
+from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
 
 from core.errors import DiskFull, StorageError
 
 _READ_SIZE = 2**20
+# An object store that cannot be reached, or that we have no key for, is not an OSError.
+_FAILURES = (OSError, BotoCoreError)
 
 
 class Store:
@@ -29,6 +33,9 @@ class Store:
     Args:
         root: a local folder or any URL that fsspec knows (``s3://bucket/prefix``).
         options: passed to fsspec, e.g. ``endpoint_url`` for an S3-compatible server.
+
+    Raises:
+        StorageError: from every method too, when the disk or the object store refuses.
     """
 
     def __init__(self, root: str, **options: Any) -> None:
@@ -36,7 +43,12 @@ class Store:
         self._is_local = "://" not in root
         if self._is_local:
             self.root = str(Path(root).resolve())
-        self._fs, self._base = fsspec.core.url_to_fs(self.root, **options)
+        # No listings are remembered: another worker may have written since.
+        options.setdefault("use_listings_cache", False)
+        try:
+            self._fs, self._base = fsspec.core.url_to_fs(self.root, **options)
+        except (ValueError, ImportError) as error:
+            raise StorageError(f"{root} cannot be a data root: {error}") from error
 
     def url(self, path: str) -> str:
         """The full address of a path, for messages and for readers such as DuckDB."""
@@ -49,14 +61,17 @@ class Store:
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
-        return bool(self._fs.exists(self._key(path)))
+        with _explain_failures(f"look for {self.url(path)}"):
+            return bool(self._fs.exists(self._key(path)))
 
     def list(self, pattern: str) -> list[str]:
         """Return the paths that match a glob pattern, sorted."""
         base = self._base.rstrip("/") + "/"
-        # An object store may remember an old listing; another worker may have written since.
-        self._fs.invalidate_cache()
-        return sorted(p.removeprefix(base) for p in self._fs.glob(self._key(pattern)))
+        with _explain_failures(f"list {self.url(pattern)}"):
+            # The root is no part of the pattern, whatever characters it has.
+            key = self._key(pattern)
+            found = self._fs.glob(glob.escape(self._base) + key.removeprefix(self._base))
+        return sorted(path.removeprefix(base) for path in found)
 
     def read_bytes(self, path: str) -> bytes:
         """Read a whole (small) file.
@@ -64,7 +79,7 @@ class Store:
         Raises:
             StorageError: it is not there or cannot be read.
         """
-        with self.open(path) as file:
+        with self.open(path) as file, _explain_failures(f"read {self.url(path)}"):
             return bytes(file.read())
 
     def open(self, path: str) -> IO[bytes]:
@@ -73,15 +88,17 @@ class Store:
         Raises:
             StorageError: it is not there or cannot be opened.
         """
-        try:
+        with _explain_failures(f"read {self.url(path)}"):
             return self._fs.open(self._key(path), "rb")  # type: ignore[no-any-return]
-        except OSError as error:
-            raise StorageError(f"cannot read {self.url(path)}: {error}") from error
 
     def delete(self, path: str) -> None:
         """Delete a file or a folder with all it holds; nothing happens where there is none."""
-        if self.exists(path):
-            self._fs.rm(self._key(path), recursive=True)
+        with (
+            _explain_failures(f"delete {self.url(path)}"),
+            contextlib.suppress(FileNotFoundError),  # another worker was faster
+        ):
+            if self.exists(path):
+                self._fs.rm(self._key(path), recursive=True)
 
     def write_bytes(self, path: str, data: bytes) -> str:
         """Write a whole file atomically and return its SHA-256 (hex).
@@ -104,7 +121,7 @@ class Store:
         with explain_disk_errors(self.url(path)):
             folder = Path(key).parent if self._is_local else Path(tempfile.gettempdir())
             folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=".tmp-", dir=folder)
+            handle, name = tempfile.mkstemp(prefix=f".tmp-{Path(key).name}-", dir=folder)
             os.close(handle)
             staged = Staged(Path(name))
             try:
@@ -140,12 +157,20 @@ def replace_durably(temporary: Path, final: Path) -> None:
 
 
 @contextlib.contextmanager
+def _explain_failures(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except _FAILURES as error:
+        raise StorageError(f"cannot {doing}: {error}") from error
+
+
+@contextlib.contextmanager
 def explain_disk_errors(where: str) -> Iterator[None]:
     """Turn the operating system's write errors into ours, which say where and what to do."""
     try:
         yield
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+    except _FAILURES as error:
+        if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
             folder = Path(where).parent if "://" not in where else Path(tempfile.gettempdir())
             free = shutil.disk_usage(_existing(folder)).free
             raise DiskFull(
@@ -172,8 +197,9 @@ def sha256_of_file(path: Path) -> str:
 
 def path_part(name: str) -> str:
     """Encode any name (a hub id with a slash, ``control:zstd``) as one safe path component."""
-    part = quote(name, safe="-_.+@")
-    if part in {"", ".", ".."}:
+    # errors: a name typed in another encoding holds lone surrogates, which have no UTF-8.
+    part = quote(name, safe="-_.+@", errors="ignore")
+    if part in {"", ".", ".."} or unquote(part) != name:
         raise StorageError(f"{name!r} cannot name a folder")
     return part
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +38,8 @@ class SourceInfo:
         sites: base URL by site key; settings replace them (``TIDEMARK_SITES__<KEY>``).
         request_interval_s: seconds between two requests to one host.
         redirect_hosts: hosts that the sites may redirect to.
+        robots_exempt_paths: exact paths of APIs that are offered to programs under rules of their
+            own, though robots.txt closes them to crawlers of pages; the module states the rules.
     """
 
     name: str
@@ -49,6 +50,7 @@ class SourceInfo:
     sites: Mapping[str, str]
     request_interval_s: float = 1.0
     redirect_hosts: tuple[str, ...] = ()
+    robots_exempt_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,14 +127,13 @@ class Crawler(Protocol):
 
 def list_sources() -> list[str]:
     """Return the names of all sources: the modules of this room that have ``INFO``."""
-    names = sorted(module.name for module in pkgutil.iter_modules(crawlers.__path__))
-    return [name for name in names if _declares_source(name)]
+    files = [path for folder in crawlers.__path__ for path in Path(folder).glob("*.py")]
+    return sorted(path.stem for path in files if _declares_source(path))
 
 
-def _declares_source(name: str) -> bool:
+def _declares_source(path: Path) -> bool:
     """Look into the file rather than import it: listing must stay cheap."""
-    text = (Path(crawlers.__path__[0]) / f"{name}.py").read_text(encoding="utf-8")
-    return "\nINFO = SourceInfo(" in text
+    return "\nINFO = SourceInfo(" in path.read_text(encoding="utf-8")
 
 
 def load_crawler(source: str) -> Crawler:

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
 import pkgutil
 import re
+import struct
+import sys
 import threading
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, cast
 from urllib.parse import parse_qs, urlsplit
 
 import simulator.sites
 from simulator.world import World
 
+DRIP_PAUSE_S = 0.2  # between two bytes
+OFF_HOST = "http://169.254.169.254/latest"  # where clouds keep their machines' secrets
+BOMB_BYTES = 2**28  # unpacked; a few hundred kB on the wire
+
 
 @dataclass(frozen=True)
 class Request:
-    """An HTTP request as a site sees it; ``query`` keeps repeated keys."""
+    """An HTTP request as a site sees it.
+
+    Attributes:
+        method: GET or POST.
+        path: as sent, percent-encoded.
+        query: decoded; keeps repeated keys.
+        headers: lower-case names.
+        body: without its transfer coding; a Content-Encoding is left to the site.
+        raw_query: as sent.
+    """
 
     method: str
     path: str
     query: dict[str, list[str]]
-    headers: dict[str, str]  # lower-case names
+    headers: dict[str, str]
     body: bytes
     raw_query: str = ""
 
@@ -36,7 +54,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """An HTTP response; Content-Length is added."""
+    """An HTTP response.
+
+    Content-Length is added, except to a body that is chunked already (``Transfer-Encoding``).
+    """
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
@@ -46,6 +67,8 @@ class Response:
 class Site(Protocol):
     """What a module of ``sites/`` has: a class ``Site``, made with the world.
 
+    A site that holds something (a folder, a process) has a method ``close`` too.
+
     Attributes:
         keys: the keys of the ``sites`` setting that this site answers for.
         robots: the text of /robots.txt, or None for a 404.
@@ -54,15 +77,13 @@ class Site(Protocol):
     keys: tuple[str, ...]
     robots: str | None
 
-    def __init__(self, world: World) -> None: ...
-
     def respond(self, request: Request) -> Response:
         """Answer a request; /robots.txt is answered by the server."""
 
 
 FaultKind = Literal[
-    "status", "truncate", "drip", "redirect_loop", "redirect_off_host", "empty", "gzip_bomb",
-    "wrong_charset",
+    "status", "truncate", "disconnect", "drip", "redirect_loop", "redirect_off_host", "empty",
+    "gzip_bomb", "wrong_charset",
 ]  # fmt: skip
 
 
@@ -71,12 +92,24 @@ class Fault:
     """A fault that the next ``times`` matching requests meet.
 
     Attributes:
-        kind: what goes wrong.
-        key: of the site.
-        pattern: regular expression on path and query.
+        kind: what goes wrong:
+
+            - status: ``status`` and ``body`` in place of the answer; status 200 makes an error
+              that only its body tells, or a page that is valid and empty;
+            - truncate: the body ends before its Content-Length;
+            - disconnect: the connection is closed without an answer;
+            - drip: the true answer, a byte every DRIP_PAUSE_S seconds;
+            - redirect_loop: a redirect to the same address;
+            - redirect_off_host: a redirect to OFF_HOST;
+            - empty: the true answer without its body;
+            - gzip_bomb: BOMB_BYTES of nothing, packed;
+            - wrong_charset: the true body under a Content-Type that lies.
+        key: any of the site's.
+        pattern: regular expression on path and query; ``^/robots.txt`` breaks that too.
         times: how often; then the site is well again.
         status: for ``status``.
-        headers: added to the answer, e.g. Retry-After.
+        headers: added to the answer (Retry-After), or in place of its own (Location).
+        body: for ``status``.
     """
 
     kind: FaultKind
@@ -85,6 +118,7 @@ class Fault:
     times: int = 1
     status: int = 503
     headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b"simulated fault"
 
 
 @dataclass
@@ -94,7 +128,7 @@ class Web:
     Attributes:
         urls: base URL by site key, ready for the ``sites`` setting.
         faults: append to it to break a site.
-        requests: (key, method, path with query) of every request so far, in order.
+        requests: (first key of the site, method, path with query) of every request so far.
     """
 
     urls: dict[str, str] = field(default_factory=dict)
@@ -102,11 +136,11 @@ class Web:
     requests: list[tuple[str, str, str]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take_fault(self, key: str, target: str) -> Fault | None:
+    def take_fault(self, keys: tuple[str, ...], target: str) -> Fault | None:
         """Use up one turn of the first fault that matches."""
         with self._lock:
             for fault in self.faults:
-                if fault.times > 0 and fault.key == key and re.search(fault.pattern, target):
+                if fault.times > 0 and fault.key in keys and re.search(fault.pattern, target):
                     fault.times -= 1
                     return fault
         return None
@@ -114,109 +148,186 @@ class Web:
 
 @contextmanager
 def serve(world: World, host: str = "127.0.0.1") -> Iterator[Web]:
-    """Run all sites, each on a port of its own, until the block ends."""
-    web, servers = Web(), []
-    try:
-        for module in pkgutil.iter_modules(simulator.sites.__path__):
-            site: Site = importlib.import_module(f"simulator.sites.{module.name}").Site(world)
-            server = ThreadingHTTPServer((host, 0), _handler(site, web))
-            server.daemon_threads = True
-            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-            servers.append((server, site))
-            for key in site.keys:
-                web.urls[key] = f"http://{host}:{server.server_port}"
+    """Run all sites of ``simulator/sites``, each on a port of its own, until the block ends."""
+    names = (module.name for module in pkgutil.iter_modules(simulator.sites.__path__))
+    modules = (importlib.import_module(f"simulator.sites.{name}") for name in names)
+    with serve_sites((module.Site(world) for module in modules), host) as web:
         yield web
-    finally:
-        for server, site in servers:
-            server.shutdown()
-            server.server_close()
+
+
+@contextmanager
+def serve_sites(sites: Iterable[Site], host: str = "127.0.0.1") -> Iterator[Web]:
+    """Run the given sites, each on a port of its own, until the block ends; then close them."""
+    web = Web()
+    with contextlib.ExitStack() as stack:
+        for site in sites:
             if close := getattr(site, "close", None):
-                close()
+                stack.callback(close)
+            url = stack.enter_context(_running(site, web, host))
+            web.urls.update(dict.fromkeys(site.keys, url))
+        yield web
 
 
-def _handler(site: Site, web: Web) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+@contextmanager
+def _running(site: Site, web: Web, host: str) -> Iterator[str]:
+    handler = cast(type[_Handler], type("_Handler", (_Handler,), {"site": site, "web": web}))
+    with _Server((host, 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://{host}:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
-        def do_GET(self) -> None:
-            self._answer()
 
-        def do_POST(self) -> None:
-            self._answer()
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Stay silent; ``Web.requests`` is the log."""
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report a site's own errors; a client that hangs up is none."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
-        def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            parts = urlsplit(self.path)
-            key = site.keys[0]
-            web.requests.append((key, self.command, self.path))
-            request = Request(
-                method=self.command,
-                path=parts.path,
-                query=parse_qs(parts.query, keep_blank_values=True),
-                headers={k.lower(): v for k, v in self.headers.items()},
-                body=body,
-                raw_query=parts.query,
-            )
-            if fault := web.take_fault(key, self.path):
-                self._fail(fault, request)
-            else:
-                self._send(self._response(request))
 
-        def _response(self, request: Request) -> Response:
-            if request.path == "/robots.txt":
-                if site.robots is None:
-                    return Response(404)
-                return Response(200, {"Content-Type": "text/plain"}, site.robots.encode())
-            return site.respond(request)
+class _Handler(BaseHTTPRequestHandler):
+    """Answers the requests of one connection; ``site`` and ``web`` are bound by ``_running``."""
 
-        def _send(self, response: Response, pace_s: float = 0.0) -> None:
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body leave at once, so an answer takes no 40 ms
+    site: ClassVar[Site]
+    web: ClassVar[Web]
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Stay silent; ``Web.requests`` is the log."""
+
+    def _answer(self) -> None:
+        self.web.requests.append((self.site.keys[0], self.command, self.path))
+        try:
+            request = self._read_request()
+        except ValueError as error:
+            self.close_connection = True  # where the next request begins is not known
+            self._send(Response(400, body=str(error).encode()))
+            return
+        fault = self.web.take_fault(self.site.keys, self.path)
+        if fault is None:
+            self._send(self._respond(request))
+        else:
+            _FAULTS[fault.kind](self, fault, request)
+
+    def _read_request(self) -> Request:
+        parts = urlsplit(self.path)
+        return Request(
+            method=self.command,
+            path=parts.path,
+            query=parse_qs(parts.query, keep_blank_values=True),
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=self._read_body(),
+            raw_query=parts.query,
+        )
+
+    def _read_body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            return b"".join(self._read_chunks())
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def _read_chunks(self) -> Iterator[bytes]:
+        """Yield the chunks of a body of unknown length (RFC 9112, 7.1); git sends such."""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass  # trailers
+
+    def _respond(self, request: Request) -> Response:
+        if request.path != "/robots.txt":
+            return self.site.respond(request)
+        if self.site.robots is None:
+            return Response(404)
+        return Response(200, {"Content-Type": "text/plain"}, self.site.robots.encode())
+
+    def _send(self, response: Response, pause_s: float = 0.0) -> None:
+        headers = {"Content-Length": str(len(response.body)), **response.headers}
+        if "Transfer-Encoding" in headers:
+            del headers["Content-Length"]
+        pieces = [response.body] if not pause_s else [bytes([byte]) for byte in response.body]
+        try:
             self.send_response(response.status)
-            headers = {"Content-Length": str(len(response.body)), **response.headers}
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            try:
-                if pace_s:
-                    for byte in response.body:
-                        self.wfile.write(bytes([byte]))
-                        self.wfile.flush()
-                        time.sleep(pace_s)
-                else:
-                    self.wfile.write(response.body)
-            except (BrokenPipeError, ConnectionResetError):
-                self.close_connection = True  # the client gave up, as a drip wants it to
+            for piece in pieces:
+                self.wfile.write(piece)
+                time.sleep(pause_s)
+        except ConnectionError:
+            self.close_connection = True  # the client gave up, as a drip wants it to
 
-        def _fail(self, fault: Fault, request: Request) -> None:
-            ok = self._response(request)
-            if fault.kind == "status":
-                self._send(Response(fault.status, fault.headers, b"simulated fault"))
-            elif fault.kind == "truncate":
-                headers = {**ok.headers, "Content-Length": str(len(ok.body) + 100)}
-                self._send(Response(ok.status, headers, ok.body))
-                self.close_connection = True
-            elif fault.kind == "drip":
-                self._send(ok, pace_s=0.2)
-            elif fault.kind == "redirect_loop":
-                self._send(Response(302, {"Location": self.path}))
-            elif fault.kind == "redirect_off_host":
-                self._send(Response(302, {"Location": "http://169.254.169.254/latest"}))
-            elif fault.kind == "empty":
-                self._send(Response(200, ok.headers, b""))
-            elif fault.kind == "gzip_bomb":
-                self._send(Response(200, {"Content-Encoding": "gzip"}, _gzip_bomb()))
-            elif fault.kind == "wrong_charset":
-                self._send(Response(200, {"Content-Type": "text/html; charset=utf-16"}, ok.body))
+    def _status(self, fault: Fault, request: Request) -> None:
+        self._send(Response(fault.status, fault.headers, fault.body))
 
-    return Handler
+    def _truncate(self, fault: Fault, request: Request) -> None:
+        whole = self._respond(request)
+        headers = {**whole.headers, "Content-Length": str(len(whole.body) + 100), **fault.headers}
+        self.close_connection = True
+        self._send(Response(whole.status, headers, whole.body))
+
+    def _disconnect(self, fault: Fault, request: Request) -> None:
+        self.close_connection = True
+
+    def _drip(self, fault: Fault, request: Request) -> None:
+        whole = self._respond(request)
+        headers = {**whole.headers, **fault.headers}
+        self._send(Response(whole.status, headers, whole.body), DRIP_PAUSE_S)
+
+    def _redirect_loop(self, fault: Fault, request: Request) -> None:
+        self._send(Response(302, {"Location": self.path, **fault.headers}))
+
+    def _redirect_off_host(self, fault: Fault, request: Request) -> None:
+        self._send(Response(302, {"Location": OFF_HOST, **fault.headers}))
+
+    def _empty(self, fault: Fault, request: Request) -> None:
+        whole = self._respond(request)
+        self._send(Response(whole.status, {**whole.headers, **fault.headers}))
+
+    def _gzip_bomb(self, fault: Fault, request: Request) -> None:
+        headers = {"Content-Encoding": "gzip", **fault.headers}
+        self._send(Response(200, headers, _pack_zeros(BOMB_BYTES)))
+
+    def _wrong_charset(self, fault: Fault, request: Request) -> None:
+        whole = self._respond(request)
+        headers = {**whole.headers, "Content-Type": "text/html; charset=utf-16", **fault.headers}
+        self._send(Response(whole.status, headers, whole.body))
 
 
-def _gzip_bomb(size: int = 2**30) -> bytes:
-    """A gzip stream of a few hundred kB that unpacks to ``size`` zero bytes."""
-    import zlib
+_FAULTS: dict[FaultKind, Callable[[_Handler, Fault, Request], None]] = {
+    "status": _Handler._status,
+    "truncate": _Handler._truncate,
+    "disconnect": _Handler._disconnect,
+    "drip": _Handler._drip,
+    "redirect_loop": _Handler._redirect_loop,
+    "redirect_off_host": _Handler._redirect_off_host,
+    "empty": _Handler._empty,
+    "gzip_bomb": _Handler._gzip_bomb,
+    "wrong_charset": _Handler._wrong_charset,
+}
 
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+
+@functools.cache
+def _pack_zeros(size: int) -> bytes:
+    """Return a gzip stream that unpacks to ``size`` zero bytes, a multiple of a MiB."""
     block = bytes(2**20)
-    return b"".join(packer.compress(block) for _ in range(size // len(block))) + packer.flush()
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    # After a full flush the packer starts afresh: one packed block stands for all.
+    packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    checksum = 0
+    for _ in range(size // len(block)):
+        checksum = zlib.crc32(block, checksum)
+    head = b"\x1f\x8b\x08\x00" + bytes(4) + b"\x02\xff"  # RFC 1952, 2.3
+    body = packed * (size // len(block)) + packer.flush()
+    return head + body + struct.pack("<II", checksum, size % 2**32)

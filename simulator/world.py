@@ -113,14 +113,14 @@ class World:
         """All months of the world, in order."""
         return list(month_range(self.first, self.last))
 
-    def random(self, *key: object) -> random.Random:
+    def generator(self, *key: object) -> random.Random:
         """Return a generator that depends on the world's seed and the key alone."""
         text = "/".join(map(str, (self.seed, *key)))
         return random.Random(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))  # noqa: S311
 
     def names(self, month: Month) -> list[str]:
         """Return the month's own names; (NAMES_PER_MONTH,), none shared with another month."""
-        rng = self.random("names", month)
+        rng = self.generator("names", month)
         return [_name(rng, syllables=3) for _ in range(NAMES_PER_MONTH)]
 
     def stories(self, month: Month, site: str) -> list[Story]:
@@ -136,7 +136,7 @@ class World:
 
     def story(self, month: Month, site: str, number: int) -> Story:
         """Return one story; topic and length depend on ``number`` alone (see the module's text)."""
-        rng = self.random("story", month, site, number)
+        rng = self.generator("story", month, site, number)
         topic = TOPICS[number % len(TOPICS)]
         names = self.names(month)
         paragraphs = [
@@ -160,7 +160,7 @@ class World:
 
     def module(self, month: Month, site: str, number: int) -> str:
         """Return the source of a Python module whose identifiers are names of the month."""
-        rng = self.random("module", month, site, number)
+        rng = self.generator("module", month, site, number)
         names = [name.lower() for name in self.names(month)]
         lines = [f'"""Tools for {rng.choice(names).title()} records."""', ""]
         for _ in range(3 + number % 3):

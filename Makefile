@@ -1,0 +1,74 @@
+# tidemark: `make demo` and `make test` are the two commands; `make help` lists the others.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ROOMS := core crawlers flows models reports simulator tasks warehouse
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@echo "Installing tidemark into $(VENV) (about 2 GB, one to two minutes) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "Installing what checks and tests need …"
+	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $@
+
+.PHONY: install
+install: $(VENV)/.installed ## Put tidemark and everything it needs into .venv
+
+.PHONY: demo
+demo: $(VENV)/.installed ## Run the whole job on a simulated web, offline; writes tidemark-demo/
+	@$(BIN)/tidemark demo
+
+.PHONY: verify-demo
+verify-demo: $(VENV)/.installed ## Run the demo for five seeds and check that the planted cutoffs come back
+	@$(BIN)/python -m benchmarks.verify_demo
+
+.PHONY: test
+test: $(VENV)/.installed-dev chromium ## Install what tests need and run the whole suite
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+.PHONY: chromium
+chromium: $(VENV)/.installed-dev
+	@deployments/install-chromium.sh $(BIN)
+
+.PHONY: check
+check: $(VENV)/.installed-dev ## Lint, format, types, import rules, SQL, spelling
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/sqlfluff lint warehouse tests --disable-progress-bar
+	@$(BIN)/codespell
+
+.PHONY: format
+format: $(VENV)/.installed-dev ## Format Python and SQL
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+	@$(BIN)/sqlfluff fix warehouse --disable-progress-bar
+
+.PHONY: bench
+bench: $(VENV)/.installed-dev ## Measure crawling, scoring and landing; prints ratios
+	@$(BIN)/python -m benchmarks
+
+.PHONY: constraints
+constraints: $(VENV)/.installed-dev ## Pin every dependency anew
+	@{ head -2 constraints.txt; \
+	   $(BIN)/pip-compile --all-extras --strip-extras --no-emit-index-url --no-emit-find-links \
+	     --no-header --no-annotate --quiet --output-file - pyproject.toml \
+	   | grep -E '^[a-zA-Z]' | sed 's/+cpu//'; } > constraints.new
+	@mv constraints.new constraints.txt
+
+.PHONY: clean
+clean: ## Remove the demo's data and all caches (not .venv)
+	@rm -rf tidemark-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,97 @@
+"""Run the demo for several seeds and check that it finds what was planted, and nothing else.
+
+For each seed: both reference models' estimated cutoffs lie within a month of the planted ones, both
+gaps' 95 % intervals exclude 0, and the interval of zstd, split at the same months, includes 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from flows.demo import CUTOFFS
+
+from core.month import Month
+from core.settings import Settings, load_settings
+from warehouse.query import query
+
+CONTROL = "control:zstd"
+
+
+def main() -> int:
+    """Return the exit code: 0 where every seed passed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5, help="how many, from 0")
+    parser.add_argument("--root", type=Path, default=Path("tidemark-demo/verify"))
+    arguments = parser.parse_args()
+    failures = 0
+    for seed in range(arguments.seeds):
+        home = arguments.root / f"seed-{seed}"
+        began = time.monotonic()
+        subprocess.run(
+            [Path(sys.executable).parent / "tidemark", "demo", "--seed", str(seed), "--home", home],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        print(f"seed {seed} ({time.monotonic() - began:.0f} s)")
+        failures += sum(not check(line) for line in findings(load_settings(home=str(home))))
+    print("all passed" if not failures else f"{failures} checks FAILED")
+    return 1 if failures else 0
+
+
+def check(finding: tuple[bool, str]) -> bool:
+    """Print a finding and return whether it passed."""
+    passed, text = finding
+    print(f"  {'ok    ' if passed else 'FAILED'} {text}")
+    return passed
+
+
+def findings(settings: Settings) -> list[tuple[bool, str]]:
+    """Compare the published figures of one demo with what was planted."""
+    found = []
+    for name, cutoff in CUTOFFS.items():
+        estimate = query(
+            settings,
+            "select estimated_cutoff from estimated_cutoff "
+            "where model = ? and protocol = 'default'",
+            [name],
+        )["estimated_cutoff"][0].as_py()
+        distance = None if estimate is None else months_between(estimate, cutoff.first_day)
+        found.append(
+            (
+                distance is not None and abs(distance) <= 1,
+                f"{name}: estimated cutoff {estimate}, planted {cutoff}",
+            )
+        )
+        low, high = gap_interval(settings, name, cutoff)
+        found.append((low > 0, f"{name}: gap interval [{low:.4f}, {high:.4f}] above 0"))
+        low, high = gap_interval(settings, CONTROL, cutoff)
+        found.append(
+            (low <= 0 <= high, f"{CONTROL} split after {cutoff}: [{low:.4f}, {high:.4f}] has 0")
+        )
+    return found
+
+
+def gap_interval(settings: Settings, model: str, cutoff: Month) -> tuple[float, float]:
+    """Return the overall gap's interval of a model that is split after a month."""
+    table = query(
+        settings,
+        "select bits_per_byte_gap_low, bits_per_byte_gap_high "
+        "from train_test_gap_overall_at(?) where model = ? and protocol = 'default'",
+        [(cutoff + 1).first_day, model],
+    )
+    return table[0][0].as_py(), table[1][0].as_py()
+
+
+def months_between(later: dt.date, earlier: dt.date) -> int:
+    """Return the whole months between two first days of months."""
+    return Month.of(later).months_since(Month.of(earlier))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Source packages (.tar.gz, .gz, bare files) read into memory, never onto the disk.
+
+Whatever a site calls its package, its first bytes say what it is: headers are often wrong, and an
+HTTP client may have unpacked one layer already. Nothing is written, links are never followed, and
+every size is capped before the memory is taken.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from core.errors import ItemUnavailable
+
+MAX_MEMBERS = 2_000
+MAX_MEMBER_BYTES = 5 * 2**20
+MAX_TOTAL_BYTES = 100 * 2**20
+LONE_FILE = "main.tex"  # the name given to a package that is one bare file
+
+_BLOCK = 2**20
+_GZIP_WINDOW = 31  # zlib: gzip framing, largest window
+_TAR_MAGIC = slice(257, 262)
+
+
+def read_package(data: bytes, suffixes: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the text members of a source package by their path in it.
+
+    Args:
+        data: gzip of a tar or of one file, a tar, or one bare file.
+        suffixes: lower-case ends of the names to keep; other members are passed over.
+
+    Returns:
+        Contents by normalised relative path, in name order; a bare file is named LONE_FILE.
+
+    Raises:
+        ItemUnavailable: with the reason ``pdf_only``, ``no_tex`` (PostScript, a web page, or
+            nothing of those suffixes), ``bad_archive``, ``unsafe_path`` or ``too_large``.
+    """
+    if data.startswith(b"\x1f\x8b"):
+        data = gunzip(data)
+    if data[_TAR_MAGIC] == b"ustar":
+        return _read_tar(data, suffixes)
+    _refuse_other_formats(data)
+    if len(data) > MAX_MEMBER_BYTES:
+        raise ItemUnavailable("too_large", f"the source is one file of {len(data)} bytes")
+    return {LONE_FILE: data}
+
+
+def gunzip(data: bytes, max_bytes: int = MAX_TOTAL_BYTES) -> bytes:
+    """Unpack gzip (RFC 1952), all its members, and stop as soon as the result is too large.
+
+    Raises:
+        ItemUnavailable: ``bad_archive`` (damaged or cut short) or ``too_large``.
+    """
+    unpacked = bytearray()
+    while data.startswith(b"\x1f\x8b"):
+        unpacker = zlib.decompressobj(_GZIP_WINDOW)
+        while not unpacker.eof:
+            try:
+                block = unpacker.decompress(data, _BLOCK)
+            except zlib.error as error:
+                raise ItemUnavailable("bad_archive", f"damaged gzip: {error}") from error
+            data = unpacker.unconsumed_tail
+            unpacked += block
+            if len(unpacked) > max_bytes:
+                raise ItemUnavailable("too_large", f"unpacks to more than {max_bytes} bytes")
+            if not block and not data and not unpacker.eof:
+                raise ItemUnavailable("bad_archive", "the gzip stream is cut short")
+        data = unpacker.unused_data  # more members may follow; trailing zeros are padding
+    return bytes(unpacked)
+
+
+def _refuse_other_formats(data: bytes) -> None:
+    head = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if head.startswith(b"%pdf"):
+        raise ItemUnavailable("pdf_only", "the source is a PDF")
+    if head.startswith(b"%!"):
+        raise ItemUnavailable("no_tex", "the source is PostScript")
+    if head.startswith((b"<html", b"<!doctype", b"<?xml")):
+        raise ItemUnavailable("no_tex", "the source is a web page")
+    if not head:
+        raise ItemUnavailable("bad_archive", "the source is empty")
+    if b"\0" in head:
+        raise ItemUnavailable("bad_archive", "the source is neither gzip, tar nor text")
+
+
+def _read_tar(data: bytes, suffixes: tuple[str, ...]) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    has_pdf = False
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            for member in _regular_members(archive):
+                name = _safe_name(member.name)
+                has_pdf = has_pdf or name.lower().endswith(".pdf")
+                if name.lower().endswith(suffixes):
+                    files[name] = _read_member(archive, member)
+    # Headers are untrusted text and numbers: tarfile lets a few bad ones out as ValueError.
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+        raise ItemUnavailable("bad_archive", f"damaged tar: {error}") from error
+    if not files:
+        reason = "pdf_only" if has_pdf else "no_tex"
+        raise ItemUnavailable(reason, f"no member ends in {' '.join(suffixes)}")
+    return dict(sorted(files.items()))
+
+
+def _regular_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield plain files; links, devices and pipes are passed over, never followed."""
+    for number, member in enumerate(archive):
+        if number >= MAX_MEMBERS:
+            raise ItemUnavailable("too_large", f"more than {MAX_MEMBERS} members")
+        if member.isreg() and not member.issparse():
+            yield member
+
+
+def _safe_name(name: str) -> str:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
+        raise ItemUnavailable("unsafe_path", f"member {name!r} points outside of its archive")
+    return str(path)
+
+
+def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    if member.size > MAX_MEMBER_BYTES:
+        raise ItemUnavailable("too_large", f"member {member.name!r} has {member.size} bytes")
+    file = archive.extractfile(member)
+    return file.read() if file is not None else b""

@@ -1,0 +1,138 @@
+"""Crawling one partition: from a source's month to sealed documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from core.corpus import Partition, Seal, read_seal, seal_partition, tables_of
+from core.month import Month, require_complete
+from core.settings import Settings
+from core.storage import Store
+from crawlers import manifest
+from crawlers.cleaning import MIN_CHARS, Gate, clean, normalise
+from crawlers.contract import CrawlContext, Crawler, Document, Drop, SourceInfo, load_crawler
+from crawlers.http import Fetcher
+
+
+def crawl_partition(  # noqa: PLR0913 - every choice that the command line offers
+    source: str,
+    month: Month,
+    store: Store,
+    settings: Settings,
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    replace: bool = False,
+) -> Seal:
+    """Crawl, clean and seal one month of one source.
+
+    What is sealed already is returned as it is, without any request. A run that was stopped
+    half-way has sealed nothing; the next one takes from the raw cache what was fetched before.
+
+    Args:
+        source: name of a crawler.
+        month: a month that is over.
+        store: the data root.
+        settings: base URLs, pace, cache folder, the longest document.
+        limit: keep about this many documents, sampled with ``seed``; None keeps all.
+        seed: of the sample.
+        replace: fetch everything anew and seal it in place of what is there.
+
+    Raises:
+        FutureMonth: the month is not over.
+        UnknownName: there is no such source.
+        EmptyPartition: nothing was kept; the message counts the reasons.
+        SourceError: the site failed or has changed; nothing is sealed.
+    """
+    crawler = load_crawler(source)
+    require_complete(month)
+    partition = Partition(source, month)
+    if not replace and (seal := read_seal(store, partition)) is not None:
+        return seal
+    fetcher = Fetcher(
+        settings,
+        crawler.INFO.sites,
+        crawler.INFO.request_interval_s,
+        crawler.INFO.redirect_hosts,
+        use_cache=not replace,
+        robots_exempt_paths=crawler.INFO.robots_exempt_paths,
+    )
+    crawl = _Crawl(crawler, month, CrawlContext(settings, fetcher, limit, seed))
+    return seal_partition(store, partition, crawl.tables(), crawl.describe, replace, crawl.beside)
+
+
+class _Crawl:
+    """One run: its tables, and what the manifest says of it once they are used up."""
+
+    def __init__(self, crawler: Crawler, month: Month, context: CrawlContext) -> None:
+        self._crawler, self._month, self._context = crawler, month, context
+        self._partition = Partition(crawler.INFO.name, month)
+        self._ledger = manifest.Ledger(self._partition)
+        self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes)
+        self._seen_versions: set[tuple[str, str | None]] = set()
+        self.describe: dict[str, object] = {}
+        self.beside: dict[str, bytes] = {}
+
+    def tables(self) -> Iterator[pa.Table]:
+        started_at = manifest.now()
+        items = self._crawler.fetch_month(self._month, self._context)
+        rows = self._ledger.sift(map(self._examine, items))
+        yield from tables_of(rows, self._partition)
+        fetcher = self._context.fetcher
+        self.describe.update(
+            kind="crawl",
+            code_version=manifest.code_version(),
+            window={"start": self._month.start.isoformat(), "end": self._month.end.isoformat()},
+            started_at=started_at,
+            ended_at=manifest.now(),
+            limit=self._context.limit,
+            seed=self._context.seed,
+            min_chars=MIN_CHARS,
+            max_document_bytes=self._context.settings.max_document_bytes,
+            base_urls={key: fetcher.base_url(key) for key in self._crawler.INFO.sites},
+            user_agent=fetcher.user_agent,
+            requests=dict(fetcher.stats),
+            **self._ledger.close(),
+        )
+        self.beside[manifest.DROPPED_FILE] = self._ledger.dropped_items()
+
+    def _examine(self, document: Document | Drop) -> dict[str, Any] | Drop:
+        """Return the row of a document, or why it has none."""
+        if isinstance(document, Drop):
+            return document
+        if Month.of(document.event_time) != self._month:
+            return Drop(document.native_id, "outside_month", document.event_time.isoformat())
+        version = (document.native_id, document.version_id)
+        if version in self._seen_versions:
+            return Drop(document.native_id, "exact_dup", "the same version came before")
+        self._seen_versions.add(version)
+        row = _row(document, self._crawler.INFO)
+        if refusal := self._gate.refuse(document.native_id, row["text"]):
+            return Drop(document.native_id, *refusal)
+        return row
+
+
+def _row(document: Document, info: SourceInfo) -> dict[str, Any]:
+    """Return the columns of DOCUMENTS that do not follow from others, text cleaned."""
+    language = document.language or info.language
+    return {
+        "native_id": document.native_id,
+        "version_id": document.version_id,
+        "cluster_id": document.cluster_id,
+        "event_time": document.event_time,
+        "date_kind": document.date_kind,
+        "text_as_of": document.text_as_of,
+        "retrieved_at": document.retrieved_at,
+        "url": normalise(document.url),
+        "title": normalise(document.title),
+        "category": document.category or info.category,
+        "language": language,
+        "licence": document.licence or info.licence,
+        "attribution": normalise(document.attribution),
+        "extra": json.dumps(document.extra, sort_keys=True) if document.extra else None,
+        "text": clean(document.text, is_code=language.startswith("code:")),
+    }

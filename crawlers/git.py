@@ -1,0 +1,201 @@
+"""The git binary, made safe for repositories of strangers.
+
+It never runs with the user's own configuration, hooks, credentials or environment. Without network
+it is not allowed to reach any site, so that an object that was not fetched is an error and not one
+silent request each (partial clones fetch lazily). Needs git 2.31 or later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+import filelock
+
+from core.errors import DiskFull, ItemUnavailable, SourceUnavailable, StorageError, UsageError
+
+MAX_MIRROR_BYTES = 4 * 2**30  # many times a large project without its file contents
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+_TRANSFER_TIMEOUT_S = 1800.0
+_LOCAL_TIMEOUT_S = 300.0
+_TRIES = 3
+WHOLE = "fetched-at"  # written last into a mirror: its presence means a whole mirror
+_CONFIG = {
+    "attr.tree": EMPTY_TREE,  # newer gits read .gitattributes of the tip in a bare repository
+    "core.askPass": "",
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "credential.helper": "",
+    "diff.renameLimit": "2000",  # inexact renames are quadratic; beyond it only exact ones count
+    "fetch.recurseSubmodules": "false",
+    "gc.auto": "0",
+    "http.followRedirects": "initial",  # a renamed repository; never while objects are transferred
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "60",
+    "maintenance.auto": "false",  # would go on in the background after git has ended
+    "protocol.file.allow": "never",
+    "submodule.recurse": "false",
+}
+_FINAL_FAILURES = (
+    # GitHub asks for a user name (401) where there is no public repository.
+    (r"repository '.*' not found|could not read Username|error: (401|404|410|451)", "deleted"),
+    (r"error: 403", "http_403"),
+)
+
+
+class Git:
+    """The git binary, for the repositories of one site; one transfer at a time, in all processes.
+
+    Args:
+        scratch: folder for mirrors; each site has a folder of its own in it.
+        base_url: of the site, http or https.
+        user_agent: sent to the site.
+        interval_s: seconds between two transfers.
+
+    Raises:
+        UsageError: git is not installed, or the URL is neither http nor https.
+    """
+
+    def __init__(self, scratch: Path, base_url: str, user_agent: str, interval_s: float) -> None:
+        binary, scheme = shutil.which("git"), urlsplit(base_url).scheme
+        if binary is None:
+            raise UsageError("git is not on the PATH; install it (Debian: apt-get install git)")
+        if scheme not in ("http", "https"):
+            raise UsageError(f"{base_url!r} is no base URL for git; expected http:// or https://")
+        self.base_url, self._binary, self._scheme = base_url.rstrip("/"), binary, scheme
+        self.interval_s = interval_s
+        self.root = scratch / re.sub(r"[^A-Za-z0-9.-]+", "_", self.base_url.partition("//")[2])
+        self._config = {**_CONFIG, "http.userAgent": user_agent}
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the site's lock: at most one process changes its mirrors or talks to it."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        try:
+            with filelock.FileLock(self.root / "lock", timeout=2 * _TRANSFER_TIMEOUT_S):
+                yield
+        except filelock.Timeout as error:
+            raise SourceUnavailable(f"another process keeps {self.root} locked") from error
+
+    def local(self, folder: Path, *arguments: str) -> bytes:
+        """Run git on a mirror, without network, and return its output.
+
+        Raises:
+            StorageError: git fails: the mirror is damaged, or an object was not fetched.
+        """
+        try:
+            done = subprocess.run(
+                self.command(f"--git-dir={folder}", *arguments), env=self.environment("none"),
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=_LOCAL_TIMEOUT_S,
+                check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise damaged(folder, f"git {arguments[0]} took too long") from error
+        if done.returncode:
+            raise damaged(folder, _last_words(done.stderr))
+        return done.stdout
+
+    def transfer(self, folder: Path, *arguments: str, stdin: bytes = b"") -> None:
+        """Run git with network, politely; ``folder`` is watched and must not outgrow its cap.
+
+        The caller holds the site's lock.
+
+        Raises:
+            ItemUnavailable: not there, forbidden, or too large.
+            SourceUnavailable: all tries failed.
+        """
+        failure = None
+        for attempt in range(_TRIES):
+            self._keep_interval(self.interval_s * 10**attempt)
+            if not (folder / WHOLE).exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a failed try
+            failure = self._transfer_once(self.command(*arguments), folder, stdin)
+            if failure is None:
+                return
+            for pattern, reason in _FINAL_FAILURES:
+                if re.search(pattern, failure):
+                    raise ItemUnavailable(reason, failure)
+            if "No space left" in failure:
+                raise DiskFull(f"{folder}: {failure}; free some space or set TIDEMARK_WORK_DIR")
+        raise SourceUnavailable(f"git for {folder.stem} failed: {failure}; try again later")
+
+    def command(self, *arguments: str) -> list[str]:
+        """The full command line."""
+        config = [part for item in self._config.items() for part in ("-c", "=".join(item))]
+        return [self._binary, *config, *arguments]
+
+    def environment(self, protocols: str) -> dict[str, str]:
+        """Everything that git is told of its surroundings; nothing is inherited."""
+        return {
+            "PATH": f"{Path(self._binary).parent}:/usr/bin:/bin",
+            "HOME": "/nonexistent",
+            "LC_ALL": "C",  # its messages are read
+            "GIT_ALLOW_PROTOCOL": protocols,
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+
+    def _keep_interval(self, interval_s: float) -> None:
+        """Wait until the last transfer of any process, as the file's time says, is long ago."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        last = self.root / "last-transfer"
+        if last.exists():
+            time.sleep(max(0.0, min(interval_s, last.stat().st_mtime + interval_s - time.time())))
+        last.touch()
+
+    def _transfer_once(self, command: list[str], folder: Path, stdin: bytes) -> str | None:
+        """Return None, or git's last words."""
+        deadline, feed = time.monotonic() + _TRANSFER_TIMEOUT_S, cast(bytes | None, stdin)
+        with subprocess.Popen(
+            command, env=self.environment(self._scheme), start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            try:
+                while True:
+                    try:
+                        _, words = process.communicate(feed, timeout=1.0)
+                        return _last_words(words) if process.returncode else None
+                    except subprocess.TimeoutExpired:
+                        feed = None  # it has been taken over by the first call
+                    if _folder_bytes(folder) > MAX_MIRROR_BYTES:
+                        raise ItemUnavailable(
+                            "too_large", f"{folder.stem}: more than {MAX_MIRROR_BYTES} bytes"
+                        )
+                    if time.monotonic() > deadline:
+                        return f"not done after {_TRANSFER_TIMEOUT_S:.0f} s"
+            finally:
+                if process.poll() is None:  # its helpers too hold the pipe open
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def _folder_bytes(folder: Path) -> int:
+    total = 0
+    for file in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # git renames its packs meanwhile
+            total += file.lstat().st_size
+    return total
+
+
+def _last_words(output: bytes) -> str:
+    """What git said at the end; may quote the site, so without control characters."""
+    lines = [line for line in output.decode(errors="replace").splitlines() if line.strip()]
+    words = "; ".join(lines[-3:]) or "it gave no reason"
+    return "".join(c for c in words if c.isprintable())[-400:]
+
+
+def damaged(folder: Path, why: str) -> StorageError:
+    """Make the error for a mirror that cannot be read."""
+    return StorageError(f"the mirror {folder} is damaged ({why}); delete it and run again")

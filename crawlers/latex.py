@@ -1,0 +1,273 @@
+"""LaTeX sources to plain text, in a worker process with limits on time and memory.
+
+What is kept is the prose from the introduction to the bibliography, appendix or acknowledgements:
+no title, authors, abstract, figures, tables, algorithms, footnotes, citations or references.
+Maths stays as ``$…$`` source. Papers are hostile input: files are looked up in the package alone,
+never on the disk, and every step runs in a process of its own (``python -m crawlers.latex``), which
+serves many papers, because to start it costs more than to read one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pylatexenc import latex2text, latexwalker, macrospec
+
+from core.errors import ItemUnavailable
+from crawlers.latex_source import decode, find_prose, join_files, strip_comments
+
+TIME_LIMIT_S = 20.0  # a paper of 300,000 characters takes 3 s (2 cores, 2026-11)
+MEMORY_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The prose of a paper.
+
+    Attributes:
+        text: paragraphs, one a line, with a blank line between them.
+        has_introduction: False where the text starts after the abstract, for want of a heading.
+    """
+
+    text: str
+    has_introduction: bool
+
+
+class LatexReader:
+    """A worker process that turns papers into text; use it as a context manager.
+
+    A worker that dies on a paper (time, memory, a fault in the parser) costs that paper only; the
+    next one gets a new worker. The kernel's alarm ends a worker that takes too long, even where
+    our own process is gone by then.
+    """
+
+    def __init__(
+        self, time_limit_s: float = TIME_LIMIT_S, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
+        self._limits = (str(time_limit_s), str(memory_bytes))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def read(self, files: Mapping[str, bytes]) -> Paper:
+        """Extract the text of one paper.
+
+        Args:
+            files: a package's contents by path, as ``archives.read_package`` returns them.
+
+        Raises:
+            ItemUnavailable: ``no_tex`` (no file is a LaTeX document), ``too_large`` (inputs or
+                macros expand without bound) or ``parse_error`` (the worker died).
+        """
+        request = json.dumps({name: decode(data) for name, data in files.items()}).encode()
+        process = self._process = self._process or self._start()
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101 (for mypy)
+        with contextlib.suppress(BrokenPipeError):  # then there is no answer either
+            process.stdin.write(request + b"\n")
+            process.stdin.flush()
+        line = process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise ItemUnavailable("parse_error", f"the LaTeX reader {self._stop()}")
+        answer = json.loads(line)
+        if "reason" in answer:
+            raise ItemUnavailable(answer["reason"], answer["message"])
+        return Paper(**answer)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "crawlers.latex", *self._limits],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=Path(__file__).resolve().parents[1],  # where -m finds this package
+        )
+
+    def _stop(self) -> str:
+        """End the worker, if there is one; say how it ended, for the message."""
+        if self._process is None:
+            return "was not running"
+        process, self._process = self._process, None
+        process.kill()
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101 (for mypy)
+        with contextlib.suppress(BrokenPipeError):  # what it did not read is still buffered
+            process.stdin.close()
+        process.stdout.close()
+        code = process.wait()
+        return f"took longer than {self._limits[0]} s" if code == -signal.SIGALRM else "failed"
+
+
+# What pylatexenc does not know of, or renders with marks of its own: without the shape of its
+# arguments, a macro's lengths and colours would be taken for text.
+_MACROS = {  # name: (shape of the arguments, as pylatexenc writes it; replacement)
+    **dict.fromkeys(("mbox", "hbox", "fbox", "texttt", "textsf", "textsl", "textup"), ("{", "%s")),
+    **dict.fromkeys(("textmd", "textnormal", "textsuperscript", "textsubscript"), ("{", "%s")),
+    **dict.fromkeys(("underline", "uline", "url", "enquote"), ("{", "%s")),
+    **dict.fromkeys(("phantom", "hphantom", "vphantom", "ding"), ("{", "")),
+    "maketitle": ("", ""),
+    "rule": ("[{{", ""),
+    "ensuremath": ("{", "$%s$"),
+    "href": ("{{", "%(2)s"),
+    "hyperlink": ("{{", "%(2)s"),
+    "hyperref": ("[{", "%(2)s"),
+    "textcolor": ("[{{", "%(3)s"),
+    "colorbox": ("[{{", "%(3)s"),
+    "raisebox": ("{[[{", "%(4)s"),
+    "makebox": ("[[{", "%(3)s"),
+    "parbox": ("[[[{{", "%(5)s"),
+    "rotatebox": ("[{{", "%(3)s"),
+    "scalebox": ("{[{", "%(3)s"),
+    "resizebox": ("*{{{", "%(4)s"),
+}
+_BLOCKS = {  # environments that stand apart from the paragraph around them
+    **dict.fromkeys(("quote", "quotation", "center", "displayquote"), ""),
+    **dict.fromkeys(("itemize", "enumerate", "description", "compactitem", "compactenum"), "["),
+    **dict.fromkeys(("theorem", "lemma", "proposition", "corollary", "definition"), "["),
+    **dict.fromkeys(("proof", "remark", "example", "tcolorbox", "mdframed", "framed"), "["),
+    "minipage": "[[[{",
+    "multicols": "{",
+    "spacing": "{",
+}
+_MATHS = {"flalign": "", "alignat": "{", "IEEEeqnarray": "[{", "displaymath": "", "math": ""}
+_VERBATIM = ("verbatim", "verbatim*", "Verbatim", "lstlisting", "minted")
+# White space of verbatim text, out of reach of the tidying of paragraphs.
+_SHIELD = {ord(" "): 0xE000, ord("\n"): 0xE001, ord("\t"): 0xE002}
+_UNSHIELD = {shield: character for character, shield in _SHIELD.items()}
+
+
+class _Writer(latex2text.LatexNodes2Text):  # type: ignore[misc]  # pylatexenc has no types
+    """Writes maths as its own source between dollar signs; survives macros used wrongly."""
+
+    def apply_simplify_repl(self, node: Any, simplify_repl: Any, what: str) -> str:
+        try:
+            return str(super().apply_simplify_repl(node, simplify_repl, what))
+        except (AttributeError, LookupError, TypeError, ValueError):
+            # The library's rules trust that all arguments are there. Lose the macro, not the paper.
+            return ""
+
+    def math_node_to_text(self, node: Any) -> str:
+        source = " ".join("".join(child.latex_verbatim() for child in node.nodelist).split())
+        is_inline = getattr(node, "displaytype", "display") == "inline"
+        return f"${source}$" if is_inline else f"\n${source}$\n"
+
+
+def _heading(node: Any, l2tobj: Any) -> str:
+    return f"\n\n{l2tobj.node_arg_to_text(node, 2)}\n\n"
+
+
+def _run_in_heading(node: Any, l2tobj: Any) -> str:
+    return f"\n\n{l2tobj.node_arg_to_text(node, 2)} "
+
+
+def _item(node: Any, l2tobj: Any) -> str:
+    label = l2tobj.nodelist_to_text([node.nodeoptarg]) if node.nodeoptarg else "-"
+    return f"\n\n{label} "
+
+
+def _verbatim(node: Any) -> str:
+    inner = re.sub(r"\A\\begin\{[^}]*\}(?:\[[^\]]*\])?(?:\{\w*\})?|\\end\{[^}]*\}\Z", "",
+                   node.latex_verbatim())  # fmt: skip
+    return "\n\n" + inner.strip("\n").translate(_SHIELD) + "\n\n"
+
+
+def _verb(node: Any) -> str:
+    return str(node.nodeargd.verbatim_text)
+
+
+@functools.cache
+def _grammar() -> Any:
+    """The shapes of arguments that the parser goes by."""
+    context = latexwalker.get_default_latex_context_db()
+    environments = [macrospec.EnvironmentSpec(*block) for block in _BLOCKS.items()]
+    environments += [
+        macrospec.EnvironmentSpec(name + star, arguments, is_math_mode=True)
+        for name, arguments in _MATHS.items()
+        for star in ("", "*")
+    ]
+    environments += [
+        macrospec.EnvironmentSpec(name, macrospec.VerbatimArgsParser("verbatim-environment"))
+        for name in _VERBATIM
+    ]
+    macros = [macrospec.MacroSpec(name, shape) for name, (shape, _) in _MACROS.items()]
+    context.add_context_category("tidemark", macros=macros, environments=environments, prepend=True)
+    return context
+
+
+@functools.cache
+def _rules() -> Any:
+    """What the writer puts in the place of macros and environments."""
+    context = latex2text.get_default_latex_context_db()
+    rules: dict[str, Any] = {name: replacement for name, (_, replacement) in _MACROS.items()}
+    rules |= dict.fromkeys(("part", "chapter", "section", "subsection", "subsubsection"), _heading)
+    rules |= dict.fromkeys(("paragraph", "subparagraph"), _run_in_heading)
+    rules |= {"item": _item, "verb": _verb}
+    blocks: dict[str, Any] = dict.fromkeys(_BLOCKS, "\n\n%s\n\n")
+    blocks |= dict.fromkeys(_VERBATIM, _verbatim)
+    blocks |= {
+        name + star: latex2text.fmt_equation_environment for name in _MATHS for star in ("", "*")
+    }
+    context.add_context_category(
+        "tidemark",
+        macros=[latex2text.MacroTextSpec(*rule) for rule in rules.items()],
+        environments=[latex2text.EnvironmentTextSpec(*rule) for rule in blocks.items()],
+        prepend=True,
+    )
+    return context
+
+
+def to_text(body: str) -> str:
+    """Convert markup to text and join the lines of each paragraph."""
+    walker = latexwalker.LatexWalker(body, latex_context=_grammar(), tolerant_parsing=True)
+    text = _Writer(_rules()).nodelist_to_text(walker.get_latex_nodes()[0])
+    paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
+    return "\n\n".join(part for part in paragraphs if part).translate(_UNSHIELD)
+
+
+def read_latex(files: Mapping[str, str]) -> Paper:
+    """Extract the prose of a paper, in this process and without limits.
+
+    Args:
+        files: decoded sources by path.
+
+    Raises:
+        ItemUnavailable: ``no_tex`` or ``too_large``.
+    """
+    plain = {name: strip_comments(text) for name, text in files.items()}
+    prose, has_introduction = find_prose(join_files(plain))
+    return Paper(to_text(prose), has_introduction)
+
+
+def main() -> None:
+    """Serve papers, one JSON line each, until the input ends."""
+    time_limit_s, memory_bytes = float(sys.argv[1]), int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    for line in sys.stdin.buffer:
+        signal.setitimer(signal.ITIMER_REAL, time_limit_s)  # unhandled, it ends this process
+        try:
+            answer = asdict(read_latex(json.loads(line)))
+        except ItemUnavailable as error:
+            answer = {"reason": error.reason, "message": str(error)}
+        except RecursionError:
+            answer = {"reason": "parse_error", "message": "groups are nested too deeply"}
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

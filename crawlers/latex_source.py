@@ -1,0 +1,291 @@
+"""LaTeX sources, still as markup: many files to one document, and the part of it that is prose.
+
+Papers are hostile input: included files are looked up in the package alone, never on the disk;
+chains of inputs and of macros are bounded. Some of the patterns here take quadratic time on text
+made for it, so callers run them under a time limit (``latex.LatexReader``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+
+from core.errors import ItemUnavailable
+
+SUFFIXES = (".tex", ".ltx", ".latex", ".txt", "00readme.json", "00readme.xxx")
+MAX_DEPTH = 20  # files that include files
+MAX_CHARACTERS = 20_000_000  # of a paper with its inputs and macros expanded; most have < 200,000
+_MAX_MACRO_CHARACTERS = 1_000
+_MACRO_ROUNDS = 5  # macros that use macros
+
+
+def decode(data: bytes) -> str:
+    """Decode TeX source: UTF-8, else Latin-1, in which every byte is a character."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+_COMMENT = re.compile(
+    r"""
+      \\begin\{comment\}.*?\\end\{comment\}
+    | \\iffalse\b.*?\\fi\b
+    | (?P<address>\\(?:url|path|href)\s*\{[^{}\n]*\})
+    | (?P<kept>
+          \\begin\{(?P<environment>verbatim\*?|Verbatim|lstlisting|minted)\}
+              .*?\\end\{(?P=environment)\}
+        | \\verb\*?(?P<bar>[^a-zA-Z\s*])[^\n]*?(?P=bar)
+        | \\. )                              # \% and \\ included
+    | %[^\n]*(?:\n(?![ \t]*\n)[ \t]*)?       # TeX eats the newline, but a blank line still counts
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_INPUT = re.compile(
+    r"\\(?:input|include|subfile|subfileinclude)\s*\{([^{}]*)\}"
+    r"|\\input\s+([^\s{}\\]+)"
+    r"|\\(?:sub)?import\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}"
+)
+_CLASS = re.compile(r"\\document(?:class|style)\s*(?:\[[^\]]*\])?\s*\{\s*(?!subfiles|standalone)")
+_BEGIN_DOCUMENT = re.compile(r"\\begin\s*\{document\}")
+_END_DOCUMENT = re.compile(r"\\end\s*\{document\}")
+
+
+def strip_comments(text: str) -> str:
+    r"""Remove TeX comments; ``\%``, verbatim text and addresses keep their per cent signs."""
+
+    def keep(match: re.Match[str]) -> str:
+        if match["address"]:
+            address = match["address"].replace("~", r"\textasciitilde{}")
+            return re.sub(r"(?<!\\)%", r"\\%", address)
+        return match["kept"] or ""
+
+    return _COMMENT.sub(keep, text)
+
+
+def choose_root(files: Mapping[str, str]) -> str:
+    """Return the file that LaTeX would be started on.
+
+    That is the one named by arXiv's 00README, else among the files with a class and a document
+    body the one with the most inputs, then the longest.
+
+    Args:
+        files: sources by path, free of comments.
+
+    Raises:
+        ItemUnavailable: ``no_tex``: there is none.
+    """
+    if declared := next((name for name in _declared_roots(files) if name in files), None):
+        return declared
+    roots = [n for n, text in files.items() if _CLASS.search(text) and _BEGIN_DOCUMENT.search(text)]
+    if not roots:
+        raise ItemUnavailable("no_tex", "no file has a document class and a document body")
+    return max(roots, key=lambda n: (len(_INPUT.findall(files[n])), len(files[n]), n))
+
+
+def _declared_roots(files: Mapping[str, str]) -> Iterator[str]:
+    """Yield what 00README names: https://info.arxiv.org/help/00README.html."""
+    for name, text in files.items():
+        if name.lower() == "00readme.xxx":
+            yield from re.findall(r"^\s*(\S+)\s+toplevelfile\b", text, re.MULTILINE)
+        elif name.lower() == "00readme.json":
+            # A broken file of hints only costs the hint.
+            with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+                for source in json.loads(text)["sources"]:
+                    if source.get("usage") == "toplevel":
+                        yield str(source["filename"])
+
+
+def resolve_inputs(files: Mapping[str, str], root: str) -> str:
+    """Put the included files where they are included; files outside the package are nothing.
+
+    Raises:
+        ItemUnavailable: ``too_large``: the result has more than MAX_CHARACTERS.
+    """
+    budget = MAX_CHARACTERS
+
+    def expand(name: str, stack: tuple[str, ...]) -> str:
+        nonlocal budget
+        text = files[name]
+        budget -= len(text)
+        if budget < 0:
+            raise ItemUnavailable("too_large", f"inputs add up to over {MAX_CHARACTERS} characters")
+        if stack and (begin := _BEGIN_DOCUMENT.search(text)):  # a subfile with its own preamble
+            end = _END_DOCUMENT.search(text, begin.end())
+            text = text[begin.end() : end.start() if end else None]
+
+        def include(match: re.Match[str]) -> str:
+            wanted = match[1] or match[2] or posixpath.join(match[3] or "", match[4] or "")
+            folders = (posixpath.dirname(root), posixpath.dirname(name))
+            found = _find(files, wanted.strip().strip('"'), folders)
+            is_allowed = found and found not in (*stack, name) and len(stack) < MAX_DEPTH
+            return expand(found, (*stack, name)) if found and is_allowed else ""
+
+        return _INPUT.sub(include, text)
+
+    return expand(root, ())
+
+
+def _find(files: Mapping[str, str], wanted: str, folders: tuple[str, ...]) -> str | None:
+    for folder in folders:
+        path = posixpath.normpath(posixpath.join(folder, wanted))
+        for candidate in (f"{path}.tex", path):
+            if candidate in files:
+                return candidate
+    return None
+
+
+_DEFINITION = re.compile(
+    r"\\(?:newcommand|providecommand|DeclareRobustCommand)\*?\s*"
+    r"(?:\{\s*\\([A-Za-z@]+)\s*\}|\\([A-Za-z@]+))\s*(?=\{)"
+    r"|\\[gx]?def\s*\\([A-Za-z@]+)\s*(?=\{)"
+)
+_INTRODUCTION = re.compile(
+    r"(?:\\IEEEraisesectionheading\s*\{\s*)?"
+    r"\\(?:section|chapter)\*?\s*(?:\[[^\]]*\])?\s*\{[^}]*introduction",
+    re.IGNORECASE,
+)
+_FRONT_MATTER_END = re.compile(r"\\end\s*\{abstract\}|\\maketitle(?![A-Za-z])")
+_BACK_MATTER = re.compile(
+    r"\\(?:bibliography|printbibliography|appendix|appendices|acknowledg[a-z]*|ack)(?![A-Za-z])"
+    r"|\\begin\s*\{(?:thebibliography|appendix|appendices|acks|acknowledg[a-z]*)\*?\}"
+    r"|\\(?:sub)*(?:section|chapter|paragraph)\*?\s*(?:\[[^\]]*\])?\s*\{[^}]{0,40}?"
+    r"(?:acknowledg|appendix|appendices|references\s*\}|bibliography)"
+    r"|\\end\s*\{document\}",
+    re.IGNORECASE,
+)
+_FLOAT = re.compile(
+    r"\\(begin|end)\s*\{(?:(?:sub|wrap|sideways|SC|teaser)?(?:figure|table)|floatingfigure|listing"
+    r"|algorithm|algorithmic|algorithm2e|tikzpicture|pgfpicture|forest|picture|longtable"
+    r"|tabular[xy]?|abstract|keywords?|CCSXML|IEEEkeywords|IEEEbiography(?:nophoto)?)\*?\}"
+)
+_SILENT = re.compile(
+    r"[ ~]*\\(?:[A-Za-z]*[cC]ite[A-Za-z]*|(?:eq|auto|page|name|c|C|v|V|f|sub|title|label[cC])?ref"
+    r"|[cC]refrange|label|footnote|footnotetext|thanks|author[s]?|affil|affiliation|address|e?mail"
+    r"|institute|institution|title|date|keywords|abstract|icml[a-z]*|marginpar|todo|caption"
+    r"|captionof|includegraphics|bibliographystyle|[vh]space|setlength|addtolength|setcounter"
+    r"|addtocounter|pagestyle|thispagestyle|hypersetup)(?![A-Za-z])\*?"
+    r"(?:\s*\[[^\]]*\]){0,3}\s*(?=\{)"
+)
+_LENGTH = re.compile(  # plain TeX's way to set one, without braces
+    r"\\(?:[vh]skip|kern|looseness|parindent|parskip|baselineskip|emergencystretch)(?![A-Za-z])"
+    r"\s*=?\s*-?(?:[\d.]+\s*(?:pt|in|cm|mm|em|ex)?)?\\?(?:baselineskip)?"
+)
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+
+
+def _group_end(text: str, start: int) -> int | None:
+    """The index after the brace that closes the one at ``start``, if any does."""
+    depth = 0
+    for match in _BRACE.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth == 0:
+            return match.end()
+    return None
+
+
+def expand_macros(text: str) -> str:
+    r"""Replace the macros without arguments that the paper defines (``\def\eg{e.g.}``).
+
+    Raises:
+        ItemUnavailable: ``too_large``: the result has more than MAX_CHARACTERS.
+    """
+    bodies: dict[str, str] = {}
+    rest, position = [], 0
+    for match in _DEFINITION.finditer(text):
+        end = _group_end(text, match.end())
+        if match.start() < position or end is None or end - match.end() > _MAX_MACRO_CHARACTERS:
+            continue
+        bodies[match[1] or match[2] or match[3]] = text[match.end() + 1 : end - 1]
+        rest.append(text[position : match.start()])
+        position = end
+    text = "".join([*rest, text[position:]])
+    if not bodies:
+        return text
+    names = "|".join(sorted(bodies, key=lambda name: (-len(name), name)))
+    use = re.compile(rf"\\({names})(?![A-Za-z@])(\{{\}}|[ \t]*)")
+    for _ in range(_MACRO_ROUNDS):
+        text, count = use.subn(lambda match: _expansion(bodies[match[1]], match[2]), text)
+        if len(text) > MAX_CHARACTERS:
+            raise ItemUnavailable("too_large", f"macros expand to over {MAX_CHARACTERS} characters")
+        if not count:
+            break
+    return text
+
+
+def _expansion(body: str, after: str) -> str:
+    r"""TeX eats the spaces after a macro's name, unless the macro ends in ``\xspace``."""
+    needs_space = "\\xspace" in body or re.search(r"\\[A-Za-z]+\Z", body)
+    return body.replace("\\xspace", "") + (after if needs_space and after != "{}" else "")
+
+
+def cut_body(text: str) -> tuple[str, bool]:
+    """Return the text from the introduction to the back matter, and whether it has the former."""
+    begin = _BEGIN_DOCUMENT.search(text)
+    body = text[begin.end() :] if begin else text
+    introduction = _INTRODUCTION.search(body)
+    if introduction:
+        body = body[introduction.start() :]
+    else:
+        body = body[max((m.end() for m in _FRONT_MATTER_END.finditer(body)), default=0) :]
+    end = _BACK_MATTER.search(body)
+    return body[: end.start()] if end else body, introduction is not None
+
+
+def drop_floats(text: str) -> str:
+    """Remove figures, tables, algorithms and drawings, nested ones included."""
+    kept, position, depth = [], 0, 0
+    for match in _FLOAT.finditer(text):
+        if match[1] == "begin":
+            if depth == 0:
+                kept.append(text[position : match.start()])
+                position = match.start()
+            depth += 1
+        elif depth:
+            depth -= 1
+            if depth == 0:
+                position = match.end()
+    return "".join([*kept, text[position:]])
+
+
+def drop_silent_macros(text: str) -> str:
+    """Remove citations, references, footnotes, authors and lengths with all their arguments."""
+    kept, position = [], 0
+    for match in _SILENT.finditer(text):
+        if match.start() < position:  # inside of what is dropped already
+            continue
+        end: int | None = match.end()
+        while end is not None and text[end : end + 1] == "{":
+            last, end = end, _group_end(text, end)
+        if end is None:
+            end = last
+        if end > match.end():
+            kept.append(text[position : match.start()])
+            position = end
+    return "".join([*kept, text[position:]])
+
+
+def join_files(files: Mapping[str, str]) -> str:
+    """Make one document of a package: the root file with its inputs in place.
+
+    Args:
+        files: sources by path, free of comments.
+
+    Raises:
+        ItemUnavailable: ``no_tex`` or ``too_large``.
+    """
+    return resolve_inputs(files, choose_root(files))
+
+
+def find_prose(source: str) -> tuple[str, bool]:
+    """Return what is to be read of a document, as markup, and whether it has an introduction.
+
+    Raises:
+        ItemUnavailable: ``too_large``: macros expand without bound.
+    """
+    body, has_introduction = cut_body(expand_macros(source))
+    return _LENGTH.sub("", drop_silent_macros(drop_floats(body))), has_introduction

@@ -1,0 +1,194 @@
+"""Wikitext to plain text, in time linear in the page.
+
+Anyone may write a wiki page, so the parser must not be stalled by one: mwparserfromhell 0.7.2 needs
+1.2 s for 6 kB of ``''''</ref><ref>`` repeated, and eight times that for twice the length. This
+scanner reads each character a bounded number of times and gives up on what no article does. On
+ordinary articles both agree (tests/crawlers/test_wikitext.py).
+
+Kept: prose, list items and headings, each heading on a line of its own. Taken out: comments,
+footnotes, templates (not expanded: the number inside ``{{convert}}`` is gone), tables, files,
+categories, formulas, and the sections that hold no prose (``DROPPED_SECTIONS``).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from core.errors import ItemUnavailable
+
+MAX_CHARS = 2 * 2**20  # MediaWiki saves no page of more bytes ($wgMaxArticleSize)
+MAX_NESTING = 100  # of MediaWiki's own expansion ($wgMaxTemplateDepth)
+DROPPED_SECTIONS = frozenset({
+    "references", "notes", "notes and references", "footnotes", "citations", "sources",
+    "bibliography", "further reading", "external links", "see also",
+})  # fmt: skip
+
+_DROPPED_LINKS = frozenset({"file", "image", "media", "category"})
+_KEPT_AS_TYPED = frozenset({"nowiki", "pre"})
+_DROPPED_ELEMENTS = frozenset({
+    "ref", "references", "gallery", "math", "chem", "ce", "timeline", "score", "syntaxhighlight",
+    "source", "graph", "hiero", "imagemap", "mapframe", "maplink", "templatedata", "inputbox",
+    "categorytree", "templatestyles", "style", "script",
+})  # fmt: skip
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"(?P<open>\{\{\{(?!\{)|\{\{|\[\[|^[ \t:]*\{\||\[(?:https?:|ftp:|mailto:|//)[^\s\[\]<>]*[ \t]*)"
+    r"|(?P<close>^[ \t]*\|\}(?!\})|\}\}|\]\]|\])"
+    r"|<(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9]*)(?:\s[^<>]*)?/?>"
+    r"|(?P<gone>'''''|'''|''|__[A-Z]{3,30}__)"
+    r"|(?P<break>\n[ \t]*\n)",
+    re.MULTILINE,
+)
+_END_TAG = re.compile(r"</([a-zA-Z]+)")
+_OPENED_BY = {"}}": "{", "]]": "[[", "]": "[", "|}": "{|"}
+
+
+def is_redirect(wikitext: str) -> bool:
+    """Tell whether a page only leads to another."""
+    return _REDIRECT.match(wikitext) is not None
+
+
+def to_text(wikitext: str) -> str:
+    """Return the prose of a page: paragraphs, list items and headings between blank lines.
+
+    Raises:
+        ItemUnavailable: longer, or nested deeper, than any article; or a template or table that
+            is never closed, so that markup and prose cannot be told apart. Reason: parse_error.
+    """
+    if len(wikitext) > MAX_CHARS:
+        raise _parse_error(f"longer than {MAX_CHARS} characters")
+    text = _Scanner(_COMMENT.sub("", wikitext)).scan()
+    lines = (line.strip() for line in html.unescape(text).replace("\xa0", " ").split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(_prose_lines(lines))).strip()
+
+
+def _parse_error(what: str) -> ItemUnavailable:
+    return ItemUnavailable("parse_error", f"wikitext: {what}")
+
+
+class _Scanner:
+    """One pass over a page, with a stack of what is open.
+
+    ``out`` is the text so far. An opening mark stands in it as typed, so that one that is never
+    closed stays; one that is closed is cut off together with all that followed.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.last_end = {end[1].lower(): end.start() for end in _END_TAG.finditer(source)}
+        self.out: list[str] = []
+        self.open: list[tuple[str, int]] = []  # kind, where in out
+        self.num_open: Counter[str] = Counter()
+
+    def scan(self) -> str:
+        position = 0
+        while match := _TOKEN.search(self.source, position):
+            self.out.append(self.source[position : match.start()])
+            position = self._take(match)
+        self.out.append(self.source[position:])
+        for kind in ("{", "{|"):
+            if self.num_open[kind]:
+                raise _parse_error(f"{self.num_open[kind]} times {kind} without its end")
+        return "".join(self.out)
+
+    def _take(self, match: re.Match[str]) -> int:
+        """Handle one piece of markup; return where to go on."""
+        if match["open"]:
+            self._push(match["open"])
+        elif match["close"]:
+            return self._close(match)
+        elif match["name"]:
+            return self._element(match)
+        elif match["break"]:
+            self._forget_links()
+            self.out.append(match["break"])
+        return match.end()
+
+    def _push(self, mark: str) -> None:
+        if len(self.open) == MAX_NESTING:
+            raise _parse_error(f"nested more than {MAX_NESTING} deep")
+        mark = mark.lstrip(" \t:")
+        kind = mark if mark in ("[[", "{|") else mark[0]
+        self.open.append((kind, len(self.out)))
+        self.num_open[kind] += 1
+        self.out.append(mark)
+
+    def _close(self, match: re.Match[str]) -> int:
+        mark = match["close"].strip()
+        if mark == "]]" and self.open and self.open[-1][0] == "[":
+            mark = "]"
+        kind = _OPENED_BY[mark]
+        if not self.num_open[kind]:
+            self.out.append(match["close"])
+            return match.end()
+        while (top := self.open.pop())[0] != kind:
+            self.num_open[top[0]] -= 1
+        self.num_open[kind] -= 1
+        opening, inner = self.out[top[1]], "".join(self.out[top[1] + 1 :])
+        del self.out[top[1] :]
+        if kind == "[[":
+            self.out.append(_link_text(inner))
+        elif kind == "[":
+            self.out.append(inner)
+        end = match.end() - (match["close"] == "]]" and mark == "]")
+        return end + (opening == "{{{" and self.source.startswith("}", end))
+
+    def _forget_links(self) -> None:
+        """A link ends with its paragraph: what is still open then was none."""
+        while self.open and self.open[-1][0] in ("[", "[["):
+            self.num_open[self.open.pop()[0]] -= 1
+
+    def _element(self, match: re.Match[str]) -> int:
+        """Leave out a tag, and what it encloses where that is no prose."""
+        name = match["name"].lower()
+        if name == "br":
+            self.out.append("\n")
+        is_empty = match["end"] or match[0].endswith("/>")
+        if is_empty or name not in _DROPPED_ELEMENTS | _KEPT_AS_TYPED:
+            return match.end()
+        if (end := self._end_of(name, match.end())) is None:
+            return match.end()  # never closed: MediaWiki shows what follows
+        if name in _KEPT_AS_TYPED:
+            self.out.append(self.source[match.end() : end])
+        return end
+
+    def _end_of(self, name: str, position: int) -> int | None:
+        """Return where the next end tag of that name begins; looks only where there is one."""
+        if position > self.last_end.get(name, -1):
+            return None
+        match = re.compile(rf"</{name}(?![a-zA-Z])", re.IGNORECASE).search(self.source, position)
+        return match.start() if match else None
+
+
+def _link_text(inner: str) -> str:
+    target, _, label = inner.partition("|")
+    if target.partition(":")[0].strip().lower() in _DROPPED_LINKS:
+        return ""
+    return label or target.strip().removeprefix(":")
+
+
+def _prose_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of the sections that are kept, without the marks at their beginning."""
+    dropped_level = 0  # of the section that is being left out
+    for line in lines:
+        level = _heading_level(line)
+        if level:
+            title = line[level:-level].strip()
+            if not dropped_level or level <= dropped_level:
+                dropped_level = level if title.lower() in DROPPED_SECTIONS else 0
+            if not dropped_level:
+                yield from ("", title, "")
+        elif not dropped_level:
+            yield "" if line.startswith("----") else line.lstrip("*#:; \t")
+
+
+def _heading_level(line: str) -> int:
+    """Return 1 to 6 for ``= title =`` to ``====== title ======``, else 0."""
+    if len(line) < 3 or line[0] != "=" or line[-1] != "=":
+        return 0
+    ahead, behind = (len(line) - len(part) for part in (line.lstrip("="), line.rstrip("=")))
+    return min(ahead, behind, 6, (len(line) - 1) // 2)

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Make a Chromium available to the tests: the system's where there is one (or apt can install it),
+# else the one that Playwright downloads. Usage: install-chromium.sh PATH/TO/VENV/bin
+set -euo pipefail
+bin=$1
+if [ -x "${TIDEMARK_CHROMIUM:-/usr/bin/chromium}" ]; then
+    exit 0
+fi
+if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+    echo "Installing Chromium with apt …"
+    export DEBIAN_FRONTEND=noninteractive
+    if (apt-get update && apt-get install --yes --no-install-recommends chromium) > /tmp/tidemark-apt.log 2>&1; then
+        exit 0
+    fi
+    tail -n 5 /tmp/tidemark-apt.log
+fi
+echo "Installing Playwright's own Chromium …"
+"$bin/playwright" install chromium

@@ -1,0 +1,341 @@
+"""The command line. Each command parses, calls one function, and prints; nothing is decided here.
+
+Exit codes: 0 ok, 1 failure, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from core.corpus import Partition
+from core.errors import TidemarkError, UsageError
+from core.month import Month
+from core.settings import Settings, load_settings, set_prefect_defaults
+from core.storage import Store
+from flows.catalogues import models_app, protocols_app, sources_app
+from flows.console import err, out, print_table, progress_bars
+from flows.options import FirstMonth, LastMonth, ModelNames, Sources, settings_of, window
+
+app = typer.Typer(
+    help="How well do language models predict text that was written after they were trained?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(models_app, name="models")
+app.add_typer(sources_app, name="sources")
+app.add_typer(protocols_app, name="protocols")
+
+
+class TextFormat(StrEnum):
+    """Formats that `import-texts` reads."""
+
+    AUTO = "auto"
+    JSON_LIST = "json-list"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    FOLDER = "folder"
+
+
+class TableFormat(StrEnum):
+    """Formats that `sql` writes."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+@app.callback(invoke_without_command=False)
+def options(
+    context: typer.Context,
+    home: Annotated[
+        str | None,
+        typer.Option(
+            help="Data root, instead of TIDEMARK_HOME: a folder or s3://…", metavar="ROOT"
+        ),
+    ] = None,
+) -> None:
+    """Read the settings once; every command gets them from here."""
+    context.obj = load_settings(home=home)
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="Seed of the simulated world and of the models.")] = 0,
+    home: Annotated[Path, typer.Option(help="Folder of the demo.")] = Path("tidemark-demo"),
+) -> None:
+    """Run the whole job on a simulated web: no network, no GPU, no configuration.
+
+    Three simulated sources are crawled over loopback HTTP, two small models are trained up to two
+    known months, they and three compressors are scored on every month, and the report shows
+    whether the planted cutoffs come back. A second run re-uses what is done.
+    """
+    settings = load_settings(home=str(home))
+    set_prefect_defaults(settings)
+    from flows.demo import run_demo
+    from flows.summary import print_gaps
+
+    with progress_bars():
+        report = run_demo(settings, seed)
+    print_gaps(settings)
+    _print_paths(settings, report)
+
+
+def _print_paths(settings: Settings, report: str) -> None:
+    out.print(f"database  {Store(settings.home).url('warehouse.duckdb')}", soft_wrap=True)
+    out.print(f"report    {report}", soft_wrap=True)
+
+
+@app.command()
+def crawl(
+    context: typer.Context,
+    source: Sources = None,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Keep about this many documents a month, sampled.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sample; recorded.")] = 0,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Crawl sealed months again, past the cache.")
+    ] = False,
+) -> None:
+    """Crawl months of sources into sealed Parquet partitions.
+
+    A month that is sealed already is left alone. Without --month: the last complete month.
+    """
+    from crawlers.contract import list_sources, load_crawler
+    from crawlers.crawl import crawl_partition
+
+    settings = settings_of(context)
+    months = window(month, to) or [Month.last_complete()]
+    sources = source or list_sources()
+    for name in sources:
+        load_crawler(name)
+    failures = []
+    with progress_bars():
+        for name in sources:
+            for each in months:
+                try:
+                    seal = crawl_partition(
+                        name, each, Store(settings.home), settings,
+                        limit=limit, seed=seed, replace=replace,
+                    )  # fmt: skip
+                except UsageError:
+                    raise
+                except TidemarkError as error:
+                    failures.append(f"{name} {each}: {error}")
+                    continue
+                out.print(f"{seal.partition}: {seal.num_documents} documents", highlight=False)
+    _fail_with(failures)
+
+
+def _fail_with(failures: list[str]) -> None:
+    for failure in failures:
+        err.print(f"failed: {failure}", markup=False, highlight=False, soft_wrap=True)
+    if failures:
+        raise typer.Exit(1)
+
+
+@app.command("import-texts")
+def import_texts_command(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(help="A file or a folder of texts.")],
+    source: Annotated[str, typer.Option(help="Name of the source to import as.", metavar="NAME")],
+    month: Annotated[
+        str | None, typer.Option(help="The month the texts are from.", metavar="YYYY-MM")
+    ] = None,
+    undated: Annotated[bool, typer.Option("--undated", help="The texts have no month.")] = False,
+    format: Annotated[TextFormat, typer.Option(help="How the texts are stored.")] = TextFormat.AUTO,
+    clean: Annotated[
+        bool,
+        typer.Option("--clean", help="Clean like crawled text; default: keep every character."),
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Seal in place of what is sealed there.")
+    ] = False,
+) -> None:
+    """Import texts of your own as one sealed partition.
+
+    Formats: json-list (a JSON list of strings, as Uncheatable Eval publishes), jsonl (objects with
+    a `text`), parquet (a `text` column), folder (one text a file). Empty, too short and too long
+    records are dropped and counted; a malformed file is refused and nothing is written.
+    """
+    from crawlers.import_texts import ImportOptions, import_texts
+
+    if (month is None) == (not undated):
+        raise UsageError("say either --month YYYY-MM or --undated")
+    settings = settings_of(context)
+    chosen = ImportOptions(
+        format=format.value,
+        clean=clean,
+        max_document_bytes=settings.max_document_bytes,
+        replace=replace,
+    )
+    partition = Partition(source, Month(month) if month else None)
+    seal = import_texts(path, partition, Store(settings.home), chosen)
+    out.print(f"{partition}: {seal.num_documents} documents", highlight=False)
+    dropped = seal.manifest.get("dropped")
+    if isinstance(dropped, dict) and dropped:
+        counts = ", ".join(f"{count} {reason}" for reason, count in sorted(dropped.items()))
+        out.print(f"dropped: {counts}", highlight=False)
+
+
+@app.command()
+def score(
+    context: typer.Context,
+    model: ModelNames = None,
+    source: Sources = None,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="See `tidemark protocols list`.", metavar="NAME")
+    ] = None,
+    context_tokens: Annotated[
+        int | None, typer.Option("--context", min=2, help="Another window, in tokens.")
+    ] = None,
+    stride: Annotated[
+        int | None, typer.Option(min=1, help="Slide the window by so many tokens.")
+    ] = None,
+) -> None:
+    """Score sealed partitions, land the losses and publish the warehouse.
+
+    Without --source or --month: everything that is sealed. Cells that are done are skipped.
+    """
+    from flows.scoring import score_and_land
+    from models.protocols import get_protocol
+
+    settings = settings_of(context)
+    chosen = get_protocol(protocol or settings.protocol, context_tokens, stride)
+    with progress_bars():
+        landed, failures = score_and_land(
+            settings, model or list(settings.models), source, window(month, to), chosen.name
+        )
+    out.print(f"{landed} cells landed", highlight=False)
+    _fail_with(failures)
+
+
+@app.command()
+def land(
+    context: typer.Context,
+    files: Annotated[list[Path], typer.Argument(help="Parquet files in the LOSSES schema.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Supersede chunks that are landed already.")
+    ] = False,
+) -> None:
+    """Land losses that were computed elsewhere, and publish the warehouse.
+
+    Each file lands whole or not at all; a bad one changes nothing. Rows that are landed already are
+    passed over. (What tidemark itself has scored, `tidemark score` lands.)
+    """
+    from flows.scoring import land_files
+
+    landed, failures = land_files(settings_of(context), files, replace)
+    out.print(f"{landed} of {len(files)} files landed", highlight=False)
+    _fail_with(failures)
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    month: Annotated[
+        str | None, typer.Option(help="Default: the last complete month.", metavar="YYYY-MM")
+    ] = None,
+    source: Sources = None,
+    model: ModelNames = None,
+) -> None:
+    """Do a monthly run: crawl, score, land, publish, report."""
+    settings = settings_of(context)
+    from flows.monthly import monthly
+
+    with progress_bars():
+        summary = monthly(month=month, sources=source, models=model, settings=settings)
+    out.print(str(summary), markup=False, highlight=False, soft_wrap=True)
+    _fail_with([str(hole) for hole in summary.holes])
+
+
+@app.command()
+def backfill(
+    context: typer.Context,
+    first: Annotated[str, typer.Option("--from", help="First month.", metavar="YYYY-MM")],
+    last: Annotated[str, typer.Option("--to", help="Last month, included.", metavar="YYYY-MM")],
+    source: Sources = None,
+    model: ModelNames = None,
+) -> None:
+    """Do the monthly run for a range of months; what is done already is skipped."""
+    settings = settings_of(context)
+    from flows.backfill import backfill as backfill_flow
+
+    with progress_bars():
+        summary = backfill_flow(
+            first=first, last=last, sources=source, models=model, settings=settings
+        )
+    out.print(str(summary), markup=False, highlight=False, soft_wrap=True)
+    _fail_with([str(hole) for hole in summary.holes])
+
+
+@app.command()
+def sql(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(help="One statement, e.g. 'from monthly_loss'.")],
+    format: Annotated[TableFormat, typer.Option(help="How to print.")] = TableFormat.TABLE,
+    output: Annotated[
+        Path | None, typer.Option(help="Write to a file instead; needed for parquet.")
+    ] = None,
+) -> None:
+    """Query the published warehouse, read-only."""
+    from flows.tables import write_table
+    from warehouse.query import query as run_query
+
+    write_table(run_query(settings_of(context), query), format.value, output)
+
+
+@app.command()
+def report(context: typer.Context) -> None:
+    """Write the report page from the published warehouse."""
+    from reports.page import write_report
+
+    settings = settings_of(context)
+    _print_paths(settings, write_report(settings))
+
+
+@app.command()
+def doctor(context: typer.Context) -> None:
+    """Check Python, torch, Chromium, git, disk, data root and server; say how to mend each."""
+    from flows.doctor import examine
+
+    findings = examine(settings_of(context))
+    rows = [
+        (f.what, "ok" if f.is_well else "PROBLEM", f.detail, "" if f.is_well else f.mend)
+        for f in findings
+    ]
+    print_table("doctor", ["what", "state", "found", "to mend it"], rows)
+    if not all(f.is_well for f in findings):
+        raise typer.Exit(1)
+
+
+@app.command("version")
+def show_version() -> None:
+    """Print the version."""
+    out.print(version("tidemark"), highlight=False)
+
+
+def main() -> None:
+    """Run the command line; our own errors become one line and an exit code."""
+    try:
+        app()
+    except TidemarkError as error:
+        err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
+    except BrokenPipeError:
+        # The reader (head, less) has gone; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,126 @@
+"""`tidemark doctor`: is everything here that a run needs, and how to mend what is not."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import TidemarkError
+from core.settings import Settings, prefect_server
+from core.storage import Store
+
+MIN_FREE_BYTES = 5 * 2**30  # one month of the default sources, a small model and two snapshots
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at; ``mend`` says what to do where it is not well."""
+
+    what: str
+    is_well: bool
+    detail: str
+    mend: str = ""
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Look at everything once; no finding stops the others."""
+    checks: list[Callable[[Settings], Finding]] = [
+        _python, _torch, _chromium, _git, _disk, _home, _server,
+    ]  # fmt: skip
+    return [check(settings) for check in checks]
+
+
+def _python(_: Settings) -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding(
+        "Python", sys.version_info >= (3, 11), version, "install Python 3.11 and run make install"
+    )
+
+
+def _torch(settings: Settings) -> Finding:
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return Finding("torch", False, str(error), "run make install")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    detail = f"{torch.__version__}, device {device}"
+    if settings.device not in {"auto", "cpu"} and device == "cpu":
+        mend = "set TIDEMARK_DEVICE=auto, or install a CUDA build of torch and a driver"
+        return Finding("torch", False, f"{detail}, asked for {settings.device}", mend)
+    return Finding("torch", True, detail)
+
+
+def _version_of(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _chromium(settings: Settings) -> Finding:
+    mend = "apt-get install chromium, or .venv/bin/playwright install chromium"
+    binary = settings.chromium or _playwright_chromium()
+    if binary is None:
+        return Finding("Chromium", False, "not found (only some sources need it)", mend)
+    version = _version_of([str(binary), "--version"])
+    detail = f"{version} at {binary}" if version else f"{binary} does not start"
+    return Finding("Chromium", version is not None, detail, mend)
+
+
+def _playwright_chromium() -> Path | None:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        binary = Path(playwright.chromium.executable_path)
+    return binary if binary.exists() else None
+
+
+def _git(_: Settings) -> Finding:
+    version = _version_of(["git", "--version"])
+    return Finding("git", version is not None, version or "not found", "apt-get install git")
+
+
+def _disk(settings: Settings) -> Finding:
+    folder = settings.scratch
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    return Finding(
+        "disk",
+        free >= MIN_FREE_BYTES,
+        f"{free / 2**30:.1f} GiB free at {folder}",
+        f"free at least {MIN_FREE_BYTES / 2**30:.0f} GiB or set TIDEMARK_WORK_DIR to another disk",
+    )
+
+
+def _home(settings: Settings) -> Finding:
+    mend = "set TIDEMARK_HOME to a folder (or s3:// address) that you may write to"
+    try:
+        store = Store(settings.home)
+        store.write_bytes("work/.doctor", b"")
+        store.delete("work/.doctor")
+        settings.scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.scratch):
+            return Finding("data root", True, f"{settings.home} is writable")
+    except (TidemarkError, OSError) as error:
+        return Finding("data root", False, str(error), mend)
+
+
+def _server(_: Settings) -> Finding:
+    import requests
+
+    address = prefect_server()
+    if address is None:
+        return Finding("Prefect server", True, "none configured: flows run in-process")
+    mend = "start it (prefect server start) or unset PREFECT_API_URL"
+    try:
+        answer = requests.get(f"{address.rstrip('/')}/health", timeout=5)
+    except requests.RequestException as error:
+        return Finding("Prefect server", False, f"{address}: {error}", mend)
+    return Finding("Prefect server", answer.ok, f"{address} answers {answer.status_code}", mend)

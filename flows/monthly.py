@@ -1,0 +1,30 @@
+"""The monthly run: crawl, score, land, publish, report."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from core.month import Month
+from core.settings import Settings, load_settings
+from flows.run import RunSummary, run_months
+from tasks.planning import check_request
+
+
+@flow(name="monthly", flow_run_name="monthly {month}")
+def monthly(
+    month: str | None = None,
+    sources: list[str] | None = None,
+    models: list[str] | None = None,
+    settings: Settings | None = None,
+) -> RunSummary:
+    """Do everything for one month; what is done already is skipped.
+
+    Args:
+        month: YYYY-MM; default: the last complete month (UTC).
+        sources: default: all.
+        models: default: the ``models`` setting.
+        settings: default: read from the environment of the worker.
+    """
+    settings = settings or load_settings()
+    window = Month(month) if month else Month.last_complete()
+    return run_months(check_request([window], sources, models, settings), settings)

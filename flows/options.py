@@ -1,0 +1,54 @@
+"""Options that several commands share, and what every command is given."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from core.errors import UsageError
+from core.month import Month, month_range
+from core.settings import Settings, set_prefect_defaults
+
+Sources = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source", "-s", help="Source; repeat for several. Default: all.", metavar="NAME"
+    ),
+]
+ModelNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="Catalogue name, model folder, or control:zstd; repeat for several. "
+        "Default: TIDEMARK_MODELS.",
+        metavar="NAME|FOLDER",
+    ),
+]
+FirstMonth = Annotated[
+    str | None, typer.Option("--month", help="Month, or the first of several.", metavar="YYYY-MM")
+]
+LastMonth = Annotated[
+    str | None, typer.Option("--to", help="Last month, included.", metavar="YYYY-MM")
+]
+
+
+def settings_of(context: typer.Context) -> Settings:
+    """Return the settings that were read when the command line started."""
+    settings: Settings = context.obj
+    set_prefect_defaults(settings)
+    return settings
+
+
+def window(month: str | None, to: str | None) -> list[Month] | None:
+    """Return the months from ``--month`` to ``--to``; None where neither is given.
+
+    Raises:
+        UsageError: not a month, an empty range, or ``--to`` alone.
+    """
+    if month is None:
+        if to is not None:
+            raise UsageError("--to needs --month")
+        return None
+    return list(month_range(Month(month), Month(to or month)))

@@ -1,0 +1,66 @@
+"""What monthly runs, back-fills and the demo have in common; called inside a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from core.settings import Settings
+from flows.score import score
+from tasks.crawling import crawl_month
+from tasks.fan_out import Hole, fan_out
+from tasks.planning import Request
+from tasks.reporting import write_report
+
+
+@dataclass
+class RunSummary:
+    """What a run did; a run with holes is partial, and doing it again fills them."""
+
+    partitions: int = 0
+    cells: int = 0
+    report: str = ""
+    holes: list[Hole] = field(default_factory=list)
+
+    def keep_holes(self, results: Iterable[object]) -> list[object]:
+        """Take the holes out of a fan-out's results and return the others."""
+        results = list(results)
+        self.holes += [result for result in results if isinstance(result, Hole)]
+        return [result for result in results if not isinstance(result, Hole)]
+
+    def __str__(self) -> str:
+        state = f"partial, {len(self.holes)} holes" if self.holes else "complete"
+        return f"{state}: {self.partitions} partitions, {self.cells} cells, report {self.report}"
+
+
+def run_months(request: Request, settings: Settings) -> RunSummary:
+    """Crawl, score, land, publish and report. What is done already is skipped."""
+    summary = RunSummary()
+    crawl_months(summary, request, settings)
+    score_models(summary, request, settings)
+    summary.report = write_report(settings=settings)
+    return summary
+
+
+def crawl_months(summary: RunSummary, request: Request, settings: Settings) -> None:
+    """Seal every partition; one that fails is a hole and its neighbours go on."""
+    calls = [
+        (f"crawl {source} {month}", {"source": source, "month": month, "settings": settings})
+        for month in request.months
+        for source in request.sources
+    ]
+    summary.partitions = len(summary.keep_holes(fan_out(crawl_month, calls, step="crawl")))
+
+
+def score_models(summary: RunSummary, request: Request, settings: Settings) -> None:
+    """One flow run a model, so that its weights are loaded once."""
+    for model in request.models:
+        outcome = score(
+            model=model,
+            sources=list(request.sources),
+            first=str(request.months[0]),
+            last=str(request.months[-1]),
+            settings=settings,
+        )
+        summary.cells += outcome.landed
+        summary.holes += outcome.holes

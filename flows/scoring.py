@@ -1,0 +1,70 @@
+"""`tidemark score` and `tidemark land`: the steps of the score flow, run here and now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core import progress
+from core.errors import TidemarkError, UsageError
+from core.month import Month
+from core.settings import Settings
+from tasks.landing import land_finished
+from tasks.scoring import plan_scoring, write_losses
+from warehouse.land import open_warehouse
+from warehouse.publish import publish
+
+
+def score_and_land(
+    settings: Settings,
+    models: list[str],
+    sources: list[str] | None,
+    months: list[Month] | None,
+    protocol: str,
+) -> tuple[int, list[str]]:
+    """Score what is not scored, land it and publish.
+
+    Returns:
+        How many cells landed, and what failed; the neighbours of a failed cell land all the same.
+
+    Raises:
+        UsageError: an unknown name, or nothing is sealed of what was asked for.
+    """
+    landed, failures = 0, []
+    for model in models:
+        try:
+            plan = plan_scoring(model, protocol, sources, months, settings)
+        except UsageError:
+            raise
+        except TidemarkError as error:
+            failures.append(f"{model}: {error}")
+            continue
+        for number, cell in enumerate(plan.pending):
+            try:
+                write_losses(cell, plan.entry, settings)
+            except TidemarkError as error:
+                failures.append(f"{cell}: {error}")
+            progress.report(f"score {plan.entry.name}", number + 1, len(plan.pending))
+        landed += land_finished(plan.entry, plan.cells, settings)
+    publish(settings)
+    return landed, failures
+
+
+def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[int, list[str]]:
+    """Land foreign losses, each file whole or not at all, and publish.
+
+    Returns:
+        How many files landed (those that were landed already count), and what is wrong with the
+        others.
+    """
+    landed, failures = 0, []
+    with open_warehouse(settings) as warehouse:
+        for number, path in enumerate(files):
+            try:
+                warehouse.land_file(path, replace=replace)
+                landed += 1
+            except TidemarkError as error:
+                failures.append(str(error))
+            progress.report("land", number + 1, len(files))
+    if landed:
+        publish(settings)
+    return landed, failures

@@ -1,0 +1,185 @@
+"""Accounting: how much of the original text each token covers, exactly.
+
+A loss is divided by characters and bytes of the text it was charged for, so every byte of a text
+must belong to one token and none be lost: for the first i tokens of a text we want the number of
+its bytes and characters that they cover, for every i.
+
+Where the tokenizer's tokens are bytes (byte-level BPE) or text with a mark for spaces and bytes
+for what it has no token for (SentencePiece), the tokens' own bytes are added up, and it is checked
+that together they are the text: then the figures are exact even where a token ends inside a UTF-8
+character (which counts where its last byte is). All other tokenizers, and texts that theirs
+changed (Unicode normalisation, dropped spaces), go by the offsets that the tokenizer reports: a
+token then covers the text from the end of the token before it to its own end, and what follows the
+last token belongs to that one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Encoding, Tokenizer
+
+Counts = npt.NDArray[np.int64]
+
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
+_SPACE_MARK = "\u2581"
+
+
+class TokenizedText(NamedTuple):
+    """A text's tokens, and what the first i of them cover: ``chars[i]``, ``bytes[i]``.
+
+    ``ids`` is int64 (n,); ``chars`` and ``bytes`` are int64 (n + 1,), begin with 0, never fall,
+    and end with the text's totals where n > 0.
+    """
+
+    ids: Counts
+    chars: Counts
+    bytes: Counts
+
+
+class Accountant:
+    """Tokenizes texts and accounts for their characters and bytes.
+
+    Args:
+        tokenizer: of any family; truncation and padding that it asks for are switched off.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self._table = token_bytes(tokenizer)
+        self._lengths = np.array([len(token) for token in self._table or ()], dtype=np.int64)
+
+    def tokenize(self, texts: Sequence[str], special_tokens: bool = False) -> list[TokenizedText]:
+        """Tokenize texts in parallel threads.
+
+        Args:
+            texts: any Unicode without lone surrogates.
+            special_tokens: whether the tokenizer adds its own (they cover no text).
+        """
+        if self._table is None:
+            return [self._by_offsets(text, special_tokens) for text in texts]
+        encodings = self._tokenizer.encode_batch_fast(
+            list(texts), add_special_tokens=special_tokens
+        )
+        return [
+            self._by_bytes(text, encoding, special_tokens) or self._by_offsets(text, special_tokens)
+            for text, encoding in zip(texts, encodings, strict=True)
+        ]
+
+    def _by_bytes(
+        self, text: str, encoding: Encoding, special_tokens: bool
+    ) -> TokenizedText | None:
+        """Add up the tokens' bytes; None where they are not the text."""
+        assert self._table is not None  # noqa: S101
+        raw = text.encode()
+        ids = np.array(encoding.ids, dtype=np.int64)
+        if ids.size and ids.max() >= len(self._table):  # an id that the vocabulary does not list
+            return None
+        lengths = self._lengths[ids]
+        own: Iterable[int] = ids.tolist()
+        if special_tokens:  # those that the tokenizer added cover nothing
+            added = np.array(encoding.special_tokens_mask, dtype=bool)
+            lengths[added] = 0
+            own = ids[~added].tolist()
+        spelled = b"".join(map(self._table.__getitem__, own))
+        if spelled not in (raw, b" " + raw):
+            return None
+        in_front = len(spelled) - len(raw)  # 1 where the tokenizer put a space there
+        covered = np.maximum(_cumulated(lengths) - in_front, 0)
+        return TokenizedText(ids, _whole_characters(text, raw, covered), covered)
+
+    def _by_offsets(self, text: str, special_tokens: bool) -> TokenizedText:
+        encoding = self._tokenizer.encode(text, add_special_tokens=special_tokens)
+        ids = np.array(encoding.ids, dtype=np.int64)
+        ends = np.array([0, *(end for _, end in encoding.offsets)], dtype=np.int64)
+        chars = np.maximum.accumulate(np.minimum(ends, len(text)))
+        if len(ids):
+            chars[-1] = len(text)
+        points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+        sizes = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
+        return TokenizedText(ids, chars, _cumulated(sizes)[chars])
+
+
+def token_bytes(tokenizer: Tokenizer) -> list[bytes] | None:
+    """Return the bytes that each token id stands for, or None where tokens do not say.
+
+    Returns:
+        A list indexed by id; ids that the vocabulary does not use have no bytes.
+    """
+    kinds = set[str]()
+    for part in (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder):
+        if part is not None:
+            kinds |= _kinds(json.loads(part.__getstate__()))
+    if "ByteLevel" in kinds:
+        spell = _spell_byte_level
+    elif kinds & {"Metaspace", "ByteFallback"}:
+        spell = _spell_marked
+    else:
+        return None
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    table = [b""] * (max(vocabulary.values(), default=-1) + 1)
+    for token, index in vocabulary.items():
+        table[index] = spell(token)
+    for index, added in tokenizer.get_added_tokens_decoder().items():
+        table[index] = added.content.encode()  # matched in the text as it stands
+    return table
+
+
+def _kinds(part: object) -> set[str]:
+    """The types of a tokenizer's component and of those within it."""
+    if isinstance(part, list):
+        return set().union(*map(_kinds, part))
+    if isinstance(part, dict):
+        own = {part["type"]} if isinstance(part.get("type"), str) else set()
+        return own.union(*map(_kinds, part.values()))
+    return set()
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """The characters that byte-level BPE (Radford et al. 2019) writes bytes with.
+
+    Bytes that print are written as themselves, the others as code points from 256 on.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(0x100) if byte not in printable]
+    alphabet = {chr(byte): byte for byte in printable}
+    return alphabet | {chr(0x100 + index): byte for index, byte in enumerate(hidden)}
+
+
+_ALPHABET = _byte_alphabet()
+
+
+def _spell_byte_level(token: str) -> bytes:
+    try:
+        return bytes(_ALPHABET[character] for character in token)
+    except KeyError:  # not of the alphabet: stands for itself
+        return token.encode()
+
+
+def _spell_marked(token: str) -> bytes:
+    if match := _BYTE_TOKEN.fullmatch(token):
+        return bytes([int(match[1], 16)])
+    return token.replace(_SPACE_MARK, " ").encode()
+
+
+def _cumulated(sizes: Counts) -> Counts:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+
+
+def _whole_characters(text: str, raw: bytes, positions: Counts) -> Counts:
+    """Count the characters that end at or before each byte position of ``raw``."""
+    if len(raw) == len(text):
+        return positions
+    data = np.frombuffer(raw, dtype=np.uint8)
+    is_start = (data & 0xC0) != 0x80
+    started = np.concatenate([np.zeros(1, np.int32), np.cumsum(is_start, dtype=np.int32)])
+    inside = np.append(~is_start, False)
+    whole: Counts = (started[positions] - inside[positions]).astype(np.int64)
+    return whole

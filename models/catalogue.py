@@ -1,0 +1,295 @@
+"""The catalogue: what can be scored, and what is known about when each model's text ends.
+
+Four origins, one list: ``models/catalogue.yaml`` (shipped), ``<home>/catalogue.yaml`` (the user's,
+whose entries win), the compressors, and the reference models found in the models folder.
+
+A cutoff is the last month whose text a model may have seen. Where its precision is ``year`` or
+``quarter``, the month is the last one of that year or quarter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from core.errors import MalformedInput, UnknownName, UsageError
+from core.month import Month
+from core.settings import Settings
+from core.storage import Store
+
+CONTROLS = ("control:gzip", "control:zstd", "control:xz")
+REFERENCE_FILE = "tidemark.json"  # in a reference model's folder, beside the weights
+_USER_FILE = "catalogue.yaml"
+_SHIPPED_FILE = Path(__file__).with_name("catalogue.yaml")
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_NUM_SUGGESTIONS = 5
+
+
+def _month(value: object) -> Month | None:
+    if value is None or isinstance(value, Month):
+        return value
+    try:
+        return Month(str(value))
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+
+
+def _released(value: object) -> object:
+    """A release known by its month alone is dated to the month's first day."""
+    if isinstance(value, str) and re.fullmatch(r"\d{4}-\d{2}", value):
+        month = _month(value)
+        return month.first_day if month else None
+    return value
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", arbitrary_types_allowed=True))
+class ModelEntry:
+    """What is known of a model.
+
+    Attributes:
+        name: the ``model`` column of its losses.
+        kind: causal_lm, reference (trained by tidemark) or control (a compressor).
+        location: hub id, folder, or the compressor's name.
+        revision: commit, tag or branch of the hub; None is the hub's default.
+        released: day of the release; the month's first day where only the month is known.
+        cutoff: last month whose text it may have seen; None = not known, ``notes`` says why.
+        cutoff_provenance: stated by its makers, inferred from the dates of its training data, or
+            planted by tidemark.
+        cutoff_precision: what the source gives: a month, a quarter or a year.
+        cutoff_url: where the cutoff is from.
+        parameters: number of weights, as its makers round it.
+        context: longest sequence it was made for, in tokens.
+        is_chat: whether it was tuned to follow instructions.
+    """
+
+    name: Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
+    kind: Literal["causal_lm", "control", "reference"] = "causal_lm"
+    location: Annotated[str, Field(min_length=1)] = ""
+    revision: str | None = None
+    released: Annotated[dt.date | None, BeforeValidator(_released)] = None
+    cutoff: Annotated[Month | None, BeforeValidator(_month)] = None
+    cutoff_provenance: Literal["stated", "inferred", "planted"] | None = None
+    cutoff_precision: Literal["month", "quarter", "year"] | None = None
+    cutoff_url: Annotated[str | None, Field(pattern=r"^https?://\S+$")] = None
+    parameters: Annotated[int | None, Field(gt=0)] = None
+    context: Annotated[int | None, Field(gt=0)] = None
+    is_chat: bool = False
+    notes: str = ""
+
+    def __post_init__(self) -> None:
+        given = [self.cutoff, self.cutoff_provenance, self.cutoff_precision]
+        if None in given and given != [None] * 3:
+            raise ValueError(
+                "cutoff, cutoff_provenance and cutoff_precision belong together; "
+                "give all three, or none where the cutoff is not known"
+            )
+        if self.cutoff_precision == "year" and self.cutoff and self.cutoff.first_day.month != 12:
+            raise ValueError("with cutoff_precision year, cutoff must be the year's December")
+        if self.cutoff_precision == "quarter" and self.cutoff and self.cutoff.first_day.month % 3:
+            raise ValueError("with cutoff_precision quarter, cutoff must be its last month")
+
+
+_ENTRY = TypeAdapter(ModelEntry)
+
+
+def models_folder(settings: Settings) -> Path:
+    """Return where reference models are kept: always on this machine, weights are read by path."""
+    return (Path(settings.home) if settings.is_local else settings.scratch) / "models"
+
+
+def list_models(settings: Settings) -> list[ModelEntry]:
+    """Return everything that can be scored by name, catalogue first, controls last.
+
+    Raises:
+        MalformedInput: a catalogue has an entry that is not valid; names file and entry.
+    """
+    entries = {entry.name: entry for entry in _read_shipped()}
+    entries |= {entry.name: entry for entry in _list_references(models_folder(settings))}
+    entries |= {entry.name: entry for entry in _read_user(settings)}
+    entries |= {name: _control(name) for name in CONTROLS}
+    return list(entries.values())
+
+
+def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
+    """Return the model of a name, a hub id or a folder.
+
+    A name of the catalogue wins over a folder of the same name (write ``./name`` for the folder).
+    A hub id that is in the catalogue gives its entry; any other gives an entry without a cutoff.
+
+    Raises:
+        UnknownName: there is none; the message names those that are spelt alike.
+        MalformedInput: a catalogue has an entry that is not valid.
+    """
+    entries = list_models(settings)
+    by_key = {entry.location: entry for entry in reversed(entries)}
+    by_key |= {entry.name: entry for entry in entries}
+    if name_or_folder in by_key:
+        return by_key[name_or_folder]
+    is_below_home = name_or_folder.startswith("~/")
+    folder = Path(name_or_folder).expanduser() if is_below_home else Path(name_or_folder)
+    if name_or_folder and folder.is_dir():
+        return entry_of_folder(folder)
+    if _HUB_ID.fullmatch(name_or_folder):
+        return ModelEntry(
+            name=name_or_folder, location=name_or_folder, notes="not in the catalogue"
+        )
+    raise UnknownName("model", name_or_folder, _suggest(name_or_folder, entries))
+
+
+def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> None:
+    """Write an entry into the user's catalogue.
+
+    Raises:
+        UsageError: the name is taken and ``replace`` is not set, or is a control's.
+        MalformedInput: the user's catalogue is not valid; it is left as it is.
+    """
+    if entry.kind != "causal_lm" or entry.name in CONTROLS:
+        raise UsageError(
+            f"{entry.name!r} is a {entry.kind}: controls and reference models are found by "
+            "themselves; only causal language models are added"
+        )
+    taken = {known.name for known in list_models(settings)}
+    if entry.name in taken and not replace:
+        raise UsageError(
+            f"model {entry.name!r} is in the catalogue already; "
+            "choose another name, or use --replace to put this entry in its place"
+        )
+    kept = [known for known in _read_user(settings) if known.name != entry.name]
+    records = [_record(known) for known in (*kept, entry)]
+    text = yaml.safe_dump(records, sort_keys=False, allow_unicode=True, width=100)
+    Store(settings.home).write_bytes(_USER_FILE, text.encode())
+
+
+def entry_of_folder(folder: Path) -> ModelEntry:
+    """Return the entry of a model's folder, with its cutoff if tidemark trained it.
+
+    Raises:
+        MalformedInput: the folder's tidemark.json is damaged.
+        UsageError: this is the root folder.
+    """
+    folder = folder.resolve()
+    path = folder / REFERENCE_FILE
+    if not folder.name.strip():
+        raise UsageError(f"{folder} has no name that a model could take; give a model's own folder")
+    if not path.is_file():
+        return ModelEntry(name=folder.name.strip(), location=str(folder))
+    try:
+        record = json.loads(path.read_bytes())
+        return ModelEntry(
+            name=folder.name,
+            kind="reference",
+            location=str(folder),
+            cutoff=Month(record["cutoff"]),
+            cutoff_provenance=record["provenance"],
+            cutoff_precision="month",
+            parameters=record["num_parameters"],
+            context=record["recipe"]["context"],
+            notes=f"trained by tidemark with seed {record['seed']}",
+        )
+    except (OSError, ValueError, KeyError, TypeError, UsageError) as error:
+        raise MalformedInput(
+            f"{path} is not what tidemark writes beside a reference model ({error!r}); "
+            "delete the folder and train the model again"
+        ) from error
+
+
+def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:
+    """Parse a catalogue: a YAML list of entries with the keys of ModelEntry.
+
+    Args:
+        data: the file.
+        where: its name, for messages.
+
+    Raises:
+        MalformedInput: not such a list, an unknown key, a value of the wrong type, or a name that
+            occurs twice.
+    """
+    try:
+        records = yaml.safe_load(data)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise MalformedInput(f"{where} is not YAML: {error}") from error
+    if records is None:
+        return []
+    if not isinstance(records, list):
+        raise MalformedInput(f"{where}: expected a list of models, got {type(records).__name__}")
+    entries: dict[str, ModelEntry] = {}
+    for number, record in enumerate(records, start=1):
+        entry = _parse_entry(record, f"{where}, entry {number}")
+        if entry.name in entries:
+            raise MalformedInput(f"{where}, entry {number}: the name {entry.name!r} occurs twice")
+        entries[entry.name] = entry
+    return list(entries.values())
+
+
+def _parse_entry(record: object, where: str) -> ModelEntry:
+    if not isinstance(record, dict):
+        raise MalformedInput(f"{where}: expected keys and values, got {record!r}")
+    where = f"{where} ({record.get('name', 'without a name')})"
+    if record.get("kind", "causal_lm") != "causal_lm" or record.get("name") in CONTROLS:
+        raise MalformedInput(f"{where}: only causal language models are listed in a catalogue")
+    if not record.get("location"):
+        raise MalformedInput(f"{where}: location (a hub id or a folder) is missing")
+    try:
+        return _ENTRY.validate_python(record)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc'])) or 'entry'}: {problem['msg']}"
+            for problem in error.errors(include_url=False)
+        )
+        raise MalformedInput(f"{where}: {problems}") from error
+
+
+def _read_shipped() -> list[ModelEntry]:
+    return parse_catalogue(_SHIPPED_FILE.read_bytes(), str(_SHIPPED_FILE))
+
+
+def _read_user(settings: Settings) -> list[ModelEntry]:
+    store = Store(settings.home)
+    if not store.exists(_USER_FILE):
+        return []
+    return parse_catalogue(store.read_bytes(_USER_FILE), store.url(_USER_FILE))
+
+
+def _list_references(folder: Path) -> Iterable[ModelEntry]:
+    # A name with a leading dot is a model still in training.
+    paths = [path for path in folder.glob(f"*/{REFERENCE_FILE}") if path.parent.name[0] != "."]
+    return [entry_of_folder(path.parent) for path in sorted(paths)]
+
+
+def _control(name: str) -> ModelEntry:
+    return ModelEntry(
+        name=name,
+        kind="control",
+        location=name.removeprefix("control:"),
+        notes="a compressor: no cutoff, cannot be stale",
+    )
+
+
+def _record(entry: ModelEntry) -> dict[str, Any]:
+    """The entry as YAML writes it: without what is at its default."""
+    record: dict[str, Any] = {}
+    for field in dataclasses.fields(entry):
+        value = getattr(entry, field.name)
+        if value != field.default:
+            record[field.name] = str(value) if isinstance(value, Month) else value
+    return record
+
+
+def _suggest(name: str, entries: list[ModelEntry]) -> list[str]:
+    """The names that look like ``name``, and how to see all."""
+    names = {entry.name.lower(): entry.name for entry in entries}
+    names |= {entry.location.rsplit("/", 1)[-1].lower(): entry.name for entry in entries}
+    last = name.rstrip("/").rsplit("/", 1)[-1].lower()
+    close = difflib.get_close_matches(last, names, n=2 * _NUM_SUGGESTIONS, cutoff=0.5)
+    found = list(dict.fromkeys(names[match] for match in close))[:_NUM_SUGGESTIONS]
+    return [*found, f"… ('tidemark models list' shows all {len(entries)}; a folder must exist)"]

@@ -1,0 +1,349 @@
+"""A small arXiv: query API (Atom), OAI-PMH (arXivRaw) and source packages.
+
+Each month has one paper a story, the first in its first second and the last in its last, and three
+papers more: one that is a PDF only, one that was withdrawn, and one of another category. Some have
+a second version, whose text must not be taken for the first one's.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import gzip
+import html
+import io
+import json
+import re
+import tarfile
+import textwrap
+from dataclasses import dataclass, replace
+
+from core.month import Month
+from simulator.server import Request, Response
+from simulator.world import Story, World
+
+LONE_FILE_NUMBER = 3  # the paper that is one gzipped file, as numbered within its month
+MAX_RESULTS = 2_000
+OAI_PAGE_SIZE = 20
+AUTHORS = ("Ada Example", "Boris Sample", "Chen Muster", "Dora Ejemplo")
+MATHS = r"We write $a<b$ and $c>d$ for the two orders."
+
+_LICENCES = (
+    "http://arxiv.org/licenses/nonexclusive-distrib/1.0/",
+    "http://creativecommons.org/licenses/by/4.0/",
+    "http://creativecommons.org/licenses/by-sa/4.0/",
+    None,
+)
+_ATOM = "application/atom+xml; charset=utf-8"
+_WINDOW = re.compile(r"submittedDate:\[(\d{12}) TO (\d{12})\]")
+_SOURCE_PATH = re.compile(r"/src/(\d{4}\.\d{5})(?:v(\d+))?")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One paper; ``kind`` is tar, gzip, pdf or withdrawn."""
+
+    id: str
+    number: int
+    story: Story
+    published: dt.datetime
+    kind: str
+    categories: tuple[str, ...]
+
+    @property
+    def licence(self) -> str | None:
+        """The licence's URL; a few old papers have none."""
+        return _LICENCES[self.number % len(_LICENCES)]
+
+    @property
+    def versions(self) -> tuple[dt.datetime, ...]:
+        """When each version was submitted."""
+        revised = self.published + dt.timedelta(days=40)
+        return (self.published, revised) if self.number % 5 == 4 else (self.published,)
+
+    @property
+    def datestamp(self) -> dt.date:
+        """OAI's date: a day after the last change."""
+        return (self.versions[-1] + dt.timedelta(days=1)).date()
+
+
+class Site:
+    """See ``simulator.server.Site``."""
+
+    keys = ("arxiv", "arxiv_oai")
+    robots = "User-agent: *\nDisallow: /user\nDisallow: /search\n"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def respond(self, request: Request) -> Response:
+        """Answer /api/query, /oai and /src."""
+        if request.path == "/api/query":
+            return Response(200, {"Content-Type": _ATOM}, self._query(request).encode())
+        if request.path == "/oai":
+            return Response(200, {"Content-Type": "text/xml"}, self._oai(request).encode())
+        if match := _SOURCE_PATH.fullmatch(request.path):
+            return self._source(match[1], match[2])
+        return Response(404, {"Content-Type": "text/html"}, b"<html>Not found</html>")
+
+    @functools.cached_property
+    def papers(self) -> dict[str, Paper]:
+        """All papers by id, oldest first."""
+        listed = [paper for month in self._world.months for paper in _papers(self._world, month)]
+        return {paper.id: paper for paper in sorted(listed, key=lambda p: (p.published, p.id))}
+
+    def _query(self, request: Request) -> str:
+        start, size = request.arg("start", "0"), request.arg("max_results", "10")
+        if not start.isdecimal() or not size.isdecimal() or int(size) > MAX_RESULTS:
+            return _error_feed("start and max_results must be non-negative integers")
+        query = request.arg("search_query")
+        window = _WINDOW.search(query)
+        categories = set(re.findall(r"cat:([\w.-]+)", query))
+        if window is None or not categories:
+            return _error_feed(f"incorrect search_query: {query}")
+        found = [
+            paper
+            for paper in self.papers.values()
+            if window[1] <= f"{paper.published:%Y%m%d%H%M}" <= window[2]
+            and categories.intersection(paper.categories)
+        ]
+        if request.arg("sortOrder") != "ascending":
+            found.reverse()
+        page = found[int(start) : int(start) + int(size)]
+        return _feed(query, len(found), int(start), int(size), "".join(map(_entry, page)))
+
+    def _oai(self, request: Request) -> str:
+        verb = request.arg("verb")
+        if verb == "GetRecord":
+            paper = self.papers.get(request.arg("identifier").removeprefix("oai:arXiv.org:"))
+            if request.arg("metadataPrefix") != "arXivRaw":
+                return _oai_page('<error code="cannotDisseminateFormat"/>')
+            if paper is None:
+                return _oai_page('<error code="idDoesNotExist">no such record</error>')
+            return _oai_page(f"<GetRecord>{_record(paper)}</GetRecord>")
+        if verb == "ListRecords":
+            return self._list_records(request)
+        return _oai_page('<error code="badVerb">Illegal OAI verb</error>')
+
+    def _list_records(self, request: Request) -> str:
+        token = request.arg("resumptionToken")
+        given = token.split("|") if token else [request.arg(n) for n in ("from", "until", "set")]
+        if not token:
+            given.append("0")
+        if len(given) != 4 or not given[3].isdecimal():
+            return _oai_page('<error code="badResumptionToken"/>')
+        first, last, wanted, offset = given[0], given[1], given[2], int(given[3])
+        found = [
+            paper
+            for paper in self.papers.values()
+            if first <= paper.datestamp.isoformat() <= last and wanted in _sets(paper)
+        ]
+        if not found:
+            return _oai_page('<error code="noRecordsMatch"/>')
+        page = found[offset : offset + OAI_PAGE_SIZE]
+        rest = "|".join([*given[:3], str(offset + OAI_PAGE_SIZE)])
+        if offset + OAI_PAGE_SIZE >= len(found):
+            rest = ""
+        records = "".join(map(_record, page)) + f"<resumptionToken>{rest}</resumptionToken>"
+        return _oai_page(f"<ListRecords>{records}</ListRecords>")
+
+    def _source(self, paper_id: str, version: str | None) -> Response:
+        paper = self.papers.get(paper_id)
+        number = int(version or 0) or (len(paper.versions) if paper else 0)
+        if paper is None or paper.kind == "withdrawn" or number > len(paper.versions):
+            return Response(404, {"Content-Type": "text/html"}, b"<html>No source</html>")
+        if paper.kind == "pdf":
+            return Response(200, {"Content-Type": "application/pdf"}, b"%PDF-1.5\n%%EOF\n")
+        files = _latex_files(paper, is_revised=number > 1)
+        if paper.kind == "gzip":
+            headers = {"Content-Type": "application/x-eprint", "Content-Encoding": "x-gzip"}
+            return Response(200, headers, gzip.compress(_one_file(files), mtime=0))
+        headers = {"Content-Type": "application/gzip"}
+        return Response(200, headers, gzip.compress(_tar(files), mtime=0))
+
+
+def _papers(world: World, month: Month) -> list[Paper]:
+    """The month's papers: one a story, then a PDF, a withdrawn one and one of another category."""
+    count = len(world.stories(month, "arxiv"))
+    step = (month.end - month.start) // (count + 3)
+    papers = []
+    for number in range(count + 3):
+        kind = {count: "pdf", count + 1: "withdrawn", LONE_FILE_NUMBER: "gzip"}.get(number, "tar")
+        paper = Paper(
+            id=f"{month.start:%y%m}.{number + 1:05d}",
+            number=number,
+            story=world.story(month, "arxiv", number),
+            published=(month.start + number * step).replace(microsecond=0),
+            kind=kind,
+            categories=_categories(number, is_other=number == count + 2),
+        )
+        if number == count - 1:
+            # What is submitted in the last second is announced, and numbered, in the next month.
+            last_second = month.end - dt.timedelta(seconds=1)
+            paper = replace(paper, id=f"{month.end:%y%m}.09000", published=last_second)
+        papers.append(paper)
+    return papers
+
+
+def _categories(number: int, is_other: bool) -> tuple[str, ...]:
+    if is_other:
+        return ("stat.ML",)
+    return ("cs.CL", "cs.AI") if number % 3 else ("cs.LG", "cs.CL")
+
+
+# --- metadata -----------------------------------------------------------------------------------
+
+
+def _feed(query: str, total: int, start: int, size: int, entries: str) -> str:
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:arxiv="http://arxiv.org/schemas/atom" '
+        'xmlns:opensearch="http://a9.com/-/spec/opensearch/1.1/">\n'
+        f"<title>arXiv Query: search_query={html.escape(query)}</title>\n"
+        "<id>https://arxiv.org/api/simulated</id>\n"
+        f"<opensearch:totalResults>{total}</opensearch:totalResults>\n"
+        f"<opensearch:startIndex>{start}</opensearch:startIndex>\n"
+        f"<opensearch:itemsPerPage>{size}</opensearch:itemsPerPage>\n{entries}</feed>\n"
+    )
+
+
+def _error_feed(message: str) -> str:
+    """How the API reports an error: a feed whose only entry is titled Error."""
+    entry = (
+        "<entry><id>https://arxiv.org/api/errors#simulated</id><title>Error</title>"
+        f"<summary>{html.escape(message)}</summary><updated>2024-01-01T00:00:00Z</updated>"
+        "<author><name>arXiv api core</name></author></entry>\n"
+    )
+    return _feed("", 1, 0, 1, entry)
+
+
+def _entry(paper: Paper) -> str:
+    address = f"http://arxiv.org/abs/{paper.id}v{len(paper.versions)}"
+    authors = "".join(f"<author><name>{name}</name></author>" for name in AUTHORS)
+    categories = "".join(f'<category term="{name}"/>' for name in paper.categories)
+    return (
+        f"<entry><id>{address}</id>"
+        f"<updated>{paper.versions[-1]:%Y-%m-%dT%H:%M:%SZ}</updated>"
+        f"<published>{paper.published:%Y-%m-%dT%H:%M:%SZ}</published>"
+        f"<title>{html.escape(textwrap.fill(paper.story.title, 30))}</title>"
+        f"<summary>{html.escape(paper.story.paragraphs[0][:200])}</summary>{authors}"
+        f'<arxiv:primary_category term="{paper.categories[0]}"/>{categories}'
+        f'<link title="pdf" href="{address.replace("/abs/", "/pdf/")}" rel="related"/></entry>\n'
+    )
+
+
+def _sets(paper: Paper) -> list[str]:
+    """OAI's sets: ``cs:cs:CL`` for cs.CL."""
+    return [f"{name.split('.')[0]}:{name.replace('.', ':')}" for name in paper.categories]
+
+
+def _oai_page(content: str) -> str:
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">'
+        f"<responseDate>2026-01-01T00:00:00Z</responseDate>{content}</OAI-PMH>\n"
+    )
+
+
+def _record(paper: Paper) -> str:
+    sets = "".join(f"<setSpec>{name}</setSpec>" for name in _sets(paper))
+    versions = "".join(
+        f'<version version="v{number}"><date>{moment:%a, %d %b %Y %H:%M:%S} GMT</date>'
+        "<size>12kb</size></version>"
+        for number, moment in enumerate(paper.versions, start=1)
+    )
+    licence = f"<license>{paper.licence}</license>" if paper.licence else ""
+    return (
+        f"<record><header><identifier>oai:arXiv.org:{paper.id}</identifier>"
+        f"<datestamp>{paper.datestamp}</datestamp>{sets}</header><metadata>"
+        f'<arXivRaw xmlns="http://arxiv.org/OAI/arXivRaw/"><id>{paper.id}</id>{versions}'
+        f"<title>{html.escape(paper.story.title)}</title><authors>{', '.join(AUTHORS)}</authors>"
+        f"<categories>{' '.join(paper.categories)}</categories>{licence}"
+        "</arXivRaw></metadata></record>"
+    )
+
+
+# --- sources ------------------------------------------------------------------------------------
+
+_MAIN = r"""\documentclass[11pt]{article}
+\usepackage[utf8]{inputenc}
+% \input{never} is in a comment
+\newcommand{\eg}{e.g.\xspace}
+\def\be{\begin{equation}}
+\def\ee{\end{equation}}
+\title{TITLE\thanks{Supported by \textbf{nobody}.}}
+\author{{\bf Ada {\'E}xample}\textsuperscript{1} \and Boris Sample\\
+  \texttt{ada@example.org}, {\tt \{boris,chen\}@example.org}}
+\begin{document}
+\maketitle
+\begin{abstract}
+ABSTRACT
+\end{abstract}
+\input{sections/introduction}
+\include{sections/findings}
+\section*{Acknowledgements}
+We thank Dora Ejemplo.
+\bibliographystyle{plain}
+\bibliography{references}
+\appendix
+\input{appendix.tex}
+\end{document}
+"""
+_FIGURE = r"""\begin{figure*}[t]
+  \centering \includegraphics[width=\textwidth]{figures/plot.pdf}
+  \caption{A figure that no reader of the text needs.}\label{fig:plot}
+\end{figure*}
+"""
+_APPENDIX = "\\section{More}\nWhat stands here is not the paper's prose.\n"
+
+
+def _latex_files(paper: Paper, is_revised: bool) -> dict[str, bytes]:
+    """A source package by path; its text is the story's paragraphs, in order."""
+    first, *others = (_markup(text) for text in paper.story.paragraphs)
+    if is_revised:
+        first = f"This version was revised. {first}"
+    maths = f"\n{MATHS}\n" if paper.number % 3 == 0 else ""
+    abstract = textwrap.fill(_escape(paper.story.paragraphs[0][:200]), 76)
+    files = {
+        "main.tex": _MAIN.replace("TITLE", paper.story.title).replace("ABSTRACT", abstract),
+        "sections/introduction.tex": f"\\section{{Introduction}}\\label{{s:1}}\n{first}{maths}",
+        "sections/findings.tex": "\\section{Findings}\n" + "\n".join(others) + _FIGURE,
+        "appendix.tex": _APPENDIX,
+        "main.bbl": "\\begin{thebibliography}{1}\\bibitem{one} One.\\end{thebibliography}\n",
+    }
+    if paper.number % 2:
+        source = {"usage": "toplevel", "filename": "main.tex"}
+        files["00README.json"] = json.dumps({"spec_version": 1, "sources": [source]})
+    return {name: text.encode() for name, text in files.items()} | {"figures/plot.pdf": b"%PDF-1.5"}
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"([%&#_$])", r"\\\1", text)
+
+
+def _markup(paragraph: str) -> str:
+    """A paragraph as people type it: short lines, a citation, a comment."""
+    lines = textwrap.wrap(_escape(paragraph), 76, break_on_hyphens=False)
+    lines.insert(1, "% a remark of the authors, 50% true")
+    return "\n".join(lines).replace(". ", "~\\citep[see][p.~3]{one,two}. ", 1) + "\n"
+
+
+def _one_file(files: dict[str, bytes]) -> bytes:
+    text = files["main.tex"].decode()
+    for macro, name in (
+        (r"\input{sections/introduction}", "sections/introduction.tex"),
+        (r"\include{sections/findings}", "sections/findings.tex"),
+        (r"\input{appendix.tex}", "appendix.tex"),
+    ):
+        text = text.replace(macro, files[name].decode())
+    return text.encode()
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()

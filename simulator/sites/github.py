@@ -1,0 +1,207 @@
+"""GitHub's git side: real repositories, served over smart HTTP by ``git http-backend``.
+
+A repository is made at the first request for it, commit for commit the same each time. Names that
+are not in ``REPOSITORIES`` get what GitHub gives git for them: 401. What the repositories hold is
+the world's invention; their names and licences are not those of the real projects' files.
+
+Every month of the world, each repository
+- adds files: at the month's first second, in its middle, by a merge on the 20th of a branch that
+  was committed in the month before, and in its last second;
+- rewrites a file of the month before (counts as new), edits one a little and renames one (neither
+  counts), and adds vendored, minified and generated files, a link and a submodule (none counts).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.month import Month
+from simulator.server import Request, Response
+from simulator.world import World
+
+REPOSITORIES = {  # name -> licence; each gives the same number of files
+    "pallets/flask": "BSD-3-Clause",
+    "psf/black": "MIT",
+    "pytest-dev/pytest": "MIT",
+    "scrapy/scrapy": "BSD-2-Clause",
+    "tox-dev/tox": "GPL-3.0-only",  # to be refused
+}
+YOUNG = "psf/black"  # has no commit before the world's first month
+_NUM_GIVING = sum(not licence.startswith("GPL") for licence in REPOSITORIES.values())
+_COPYRIGHT = "Copyright (c) 2020 The authors\n\n"
+_BSD = """Redistribution and use in source and binary forms, with or without
+modification, are permitted provided that the following conditions are met:
+1. Redistributions of source code must retain the above copyright notice.
+2. Redistributions in binary form must reproduce the above copyright notice.
+"""
+_LICENCES = {
+    "MIT": f"""MIT License
+
+{_COPYRIGHT}Permission is hereby granted, free of charge, to any person obtaining a copy
+of this software, to deal in the Software without restriction, provided that the
+above copyright notice and this permission notice shall be included.
+""",
+    "BSD-2-Clause": _COPYRIGHT + _BSD,
+    "BSD-3-Clause": _COPYRIGHT
+    + _BSD
+    + """3. Neither the name of the copyright holder nor the names of its contributors may
+be used to endorse or promote products derived from this software.
+""",
+    "GPL-3.0-only": "GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n",
+}
+_DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
+
+
+class Site:
+    """See the module's text."""
+
+    keys = ("github",)
+    robots = None
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._lock = threading.Lock()
+        self._folder: Path | None = None
+
+    def respond(self, request: Request) -> Response:
+        """Hand a request for a known repository to git."""
+        owner, repository, rest = [*request.path[1:].split("/", 2), "", ""][:3]
+        name = f"{owner}/{repository.removesuffix('.git')}"
+        if name not in REPOSITORIES:
+            challenge = {"WWW-Authenticate": 'Basic realm="GitHub"', "Content-Type": "text/plain"}
+            return Response(401, challenge, b"Repository not found.")
+        with self._lock:
+            self._folder = self._folder or Path(tempfile.mkdtemp(prefix="tidemark-github-"))
+            if not (folder := self._folder / name).exists():
+                _make_repository(folder, _history(self._world, name))
+        return run_backend(self._folder, dataclasses.replace(request, path=f"/{name}/{rest}"))
+
+    def close(self) -> None:
+        """Remove the repositories."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+
+
+def _make_repository(folder: Path, history: Iterator[bytes]) -> None:
+    _git("init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(folder))
+    stream = b"".join(history)
+    _git(f"--git-dir={folder}", "fast-import", "--quiet", stdin=stream)
+    for key in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
+        _git(f"--git-dir={folder}", "config", key, "true")
+
+
+def _git(*arguments: str, stdin: bytes = b"") -> None:
+    subprocess.run(["git", *arguments], input=stdin, env=_environment(), check=True)
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "PATH": f"{Path(shutil.which('git') or '/usr/bin/git').parent}:/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+
+
+def run_backend(folder: Path, request: Request) -> Response:
+    """Serve the repositories of a folder: speak CGI (RFC 3875) with ``git http-backend``."""
+    done = subprocess.run(
+        ["git", "http-backend"],
+        input=request.body,
+        capture_output=True,
+        check=False,  # what git refuses it says in the answer
+        env=_environment()
+        | {
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "GIT_PROJECT_ROOT": str(folder),
+            "GIT_PROTOCOL": request.headers.get("git-protocol", ""),
+            "CONTENT_LENGTH": str(len(request.body)),
+            "CONTENT_TYPE": request.headers.get("content-type", ""),
+            "HTTP_CONTENT_ENCODING": request.headers.get("content-encoding", ""),
+            "PATH_INFO": request.path,
+            "QUERY_STRING": request.raw_query,
+            "REMOTE_ADDR": "127.0.0.1",
+            "REQUEST_METHOD": request.method,
+        },
+    )
+    head, _, body = done.stdout.partition(b"\r\n\r\n")
+    headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+    status = int(headers.pop("Status", "200 OK").split(" ")[0])
+    return Response(status, headers, body)
+
+
+def _history(world: World, name: str) -> Iterator[bytes]:
+    """Yield the repository as a stream for ``git fast-import``."""
+    born_at = world.first.start if name == YOUNG else world.first.start - _DAY
+    yield _commit("main", born_at, _file("LICENSE", _LICENCES[REPOSITORIES[name]]))
+    for month in world.months:
+        yield from _month(world, name, month)
+
+
+def _month(world: World, name: str, month: Month) -> Iterator[bytes]:
+    has_past = month > world.first
+    num_files = max(4, world.stories_per_month // _NUM_GIVING)
+    texts = [world.module(month, "github", _number(name, index)) for index in range(num_files)]
+    added = [_file(_path(month, index), text) for index, text in enumerate(texts)]
+    if has_past:
+        added[1] = _file(_path(month - 1, 1), texts[1])  # a new text under an old name
+    branch = f"work-{month}"
+    yield _commit(branch, month.start - _SECOND, added[2], parent="refs/heads/main")
+    yield _commit("main", month.start, added[0])
+    if has_past:
+        yield _commit("main", month.start + 9 * _DAY, *_old_text(world, name, month - 1))
+    yield _commit("main", month.start + 14 * _DAY, added[1], *added[3:-1], *_decoys(month, texts))
+    yield _commit("main", month.start + 19 * _DAY, added[2], merged=f"refs/heads/{branch}")
+    yield _commit("main", month.end - _SECOND, added[-1])
+
+
+def _old_text(world: World, name: str, month: Month) -> list[bytes]:
+    """Changes that bring no new text: a file of ``month`` edited a little, another renamed."""
+    text = world.module(month, "github", _number(name, 2))
+    old, new = _path(month, 0), f"src/old/{_path(month, 0).rpartition('/')[2]}"
+    return [_file(_path(month, 2), text + "# checked\n"), f"R {old} {new}\n".encode()]
+
+
+def _decoys(month: Month, texts: list[str]) -> list[bytes]:
+    """Files that no one wrote by hand, and things that are no files."""
+    return [
+        _file(f"src/_vendor/copy_{month}.py", texts[0] + "\n"),
+        _file(f"src/packed_{month}.py", f"DATA = {'0,' * 600!r}\n"),
+        _file(f"src/made_{month}.py", f"# Generated by a tool. DO NOT EDIT.\n{texts[1]}"),
+        _file(f"src/link_{month}.py", "../README.md", mode="120000"),
+        f"M 160000 {'1' * 40} libs/sub_{month}.py\n".encode(),
+        _file("README.md", f"Release of {month}.\n"),
+    ]
+
+
+def _number(name: str, index: int) -> int:
+    return 300 * list(REPOSITORIES).index(name) + index
+
+
+def _path(month: Month, index: int) -> str:
+    return f"src/records_{month}_{index}.py"
+
+
+def _file(path: str, text: str, mode: str = "100644") -> bytes:
+    data = text.encode()
+    return f"M {mode} inline {path}\ndata {len(data)}\n".encode() + data + b"\n"
+
+
+def _commit(
+    branch: str, moment: dt.datetime, *changes: bytes, parent: str = "", merged: str = ""
+) -> bytes:
+    lines = [
+        f"commit refs/heads/{branch}",
+        f"committer Simulated <sim@example.org> {int(moment.timestamp())} +0000",
+        "data 0",
+        *([f"from {parent}"] if parent else []),
+        *([f"merge {merged}"] if merged else []),
+    ]
+    return "\n".join([*lines, ""]).encode() + b"".join(changes)

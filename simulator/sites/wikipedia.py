@@ -1,0 +1,284 @@
+"""A wiki that answers the requests of MediaWiki's action API which the crawlers make.
+
+Protocol: https://www.mediawiki.org/wiki/API:Query, ``formatversion=2``. Answers are cut after a few
+rows, so that every list needs its ``continue``; errors come with status 200.
+The pages are made in ``simulator/wiki.py``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from core.month import Month
+from simulator.server import Request, Response
+from simulator.wiki import Page, Revision, Wiki
+from simulator.world import World
+
+MAX_ROWS = 20  # of a list in one answer; the real API gives 500
+MAX_TEXTS = 8  # of revisions with text in one answer; the real API cuts at 8 MB
+MAX_VALUES = 50  # ids or titles in one request, as the real API
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+class Site:
+    """The simulated Wikipedia."""
+
+    keys: tuple[str, ...] = ("wikipedia",)
+    # As Wikimedia's in spirit: the scripts are closed to crawlers of pages. Programs that use the
+    # API follow the API's own rules instead.
+    robots: str | None = (
+        "User-agent: *\n"
+        "Allow: /w/api.php?action=mobileview&\nAllow: /w/load.php?\nAllow: /api/rest_v1/?doc\n"
+        "Disallow: /w/\nDisallow: /api/\nDisallow: /trap/\nDisallow: /wiki/Special:\n"
+    )
+
+    def __init__(self, world: World) -> None:
+        self._wiki = Wiki(world)
+
+    def respond(self, request: Request) -> Response:
+        """Answer ``/w/api.php``; a user agent is required, as by Wikimedia."""
+        if request.path != "/w/api.php":
+            return Response(404)
+        if not request.headers.get("user-agent"):
+            return Response(403, body=b"Please set a user-agent")
+        args = {name: values[-1] for name, values in request.query.items()}
+        if int(args.get("maxlag", "99")) < 0:  # documented way to see what a lagging wiki answers
+            return lagging(0.5)
+        try:
+            return _json(_Query(self._wiki, args).answer())
+        except _ApiError as error:
+            return _error(error.code, str(error))
+        except ValueError as error:
+            return _error("badinteger", str(error))
+
+
+def lagging(lag_s: float) -> Response:
+    """Return what a wiki answers whose database is behind by more than ``maxlag`` seconds."""
+    text = f"Waiting for a database server: {lag_s} seconds lagged."
+    return _error("maxlag", text, {"Retry-After": "5"}, {"lag": lag_s})
+
+
+class _ApiError(Exception):
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class _Query:
+    """One ``action=query`` request."""
+
+    def __init__(self, wiki: Wiki, args: dict[str, str]) -> None:
+        self.wiki, self.args = wiki, args
+
+    def answer(self) -> Json:
+        expected = {"action": "query", "format": "json", "formatversion": "2"}
+        for name, value in expected.items():
+            if self.args.get(name) != value:
+                raise _ApiError("badvalue", f'Unrecognized value for parameter "{name}".')
+        if self.args.get("list") == "logevents":
+            return self._log_events()
+        if "titles" in self.args:
+            return self._titles()
+        if "revids" in self.args:
+            return self._revisions_by_id()
+        if "pageids" in self.args:
+            return self._pages_by_id()
+        return {"batchcomplete": True}
+
+    def _values(self, name: str) -> list[str]:
+        values = self.args[name].split("|")
+        if len(values) > MAX_VALUES:
+            raise _ApiError("toomanyvalues", f'Too many values supplied for parameter "{name}".')
+        return values
+
+    def _time(self, name: str, default: dt.datetime) -> dt.datetime:
+        text = self.args.get(name)
+        return dt.datetime.fromisoformat(text) if text else default
+
+    def _limit(self, name: str) -> int:
+        text = self.args.get(name, "10")
+        return MAX_ROWS if text == "max" else min(int(text), MAX_ROWS)
+
+    def _log_events(self) -> Json:
+        """``list=logevents``, oldest first; both ends of the window belong to it."""
+        if self.args.get("leaction") != "create/create" or self.args.get("ledir") != "newer":
+            raise _ApiError("badvalue", "the simulated log lists creations only, oldest first")
+        world = self.wiki.world
+        start = self._time("lestart", world.first.start)
+        end = self._time("leend", world.last.end)
+        first, last = max(Month.of(start), world.first), min(Month.of(end), world.last)
+        months = [first + n for n in range(max(0, last.months_since(first) + 1))]
+        pages = [page for month in months for page in self.wiki.pages_created(month)]
+        rows = [_log_row(page) for page in pages]
+        rows = [row for row in rows if start <= dt.datetime.fromisoformat(row["timestamp"]) <= end]
+        rows.sort(key=_log_key)
+        rows, more = _cut(rows, _log_key, self.args.get("lecontinue"), self._limit("lelimit"))
+        return _paged("logevents", rows, "lecontinue", more)
+
+    def _titles(self) -> Json:
+        normalized, redirects, pages = [], [], []
+        for asked in self._values("titles"):
+            title = asked.replace("_", " ").strip()
+            title = title[:1].upper() + title[1:]
+            if title != asked:
+                normalized.append({"fromencoded": False, "from": asked, "to": title})
+            page, target = self.wiki.find(title)
+            if page and target != title:
+                redirects.append({"from": title, "to": target})
+            pages.append(_page_row(page) if page else {"ns": 0, "title": title, "missing": True})
+        query = {"normalized": normalized, "redirects": redirects, "pages": pages}
+        return {"batchcomplete": True, "query": {key: rows for key, rows in query.items() if rows}}
+
+    def _pages_by_id(self) -> Json:
+        """Pages with their properties and latest revision, or the history of one page."""
+        ids = [int(value) for value in self._values("pageids")]
+        is_listing = any(f"rv{name}" in self.args for name in ("limit", "start", "end", "dir"))
+        if not is_listing:
+            return self._latest(ids)
+        if len(ids) > 1:
+            raise _ApiError("invalidparammix", "rvstart and the like may be used on one page only.")
+        page = self._visible(ids[0])
+        if page is None:
+            return {"batchcomplete": True, "query": {"pages": [_missing(ids[0])]}}
+        is_newer = self.args.get("rvdir") == "newer"
+        bounds = "rvstart", "rvend"
+        early, late = bounds if is_newer else bounds[::-1]
+        oldest = self._time(early, page.revisions[0].timestamp)
+        newest = self._time(late, page.revisions[-1].timestamp)
+        rows = [row for row in page.revisions if oldest <= row.timestamp <= newest]
+        rows = rows if is_newer else rows[::-1]
+        rows, more = _cut(rows, _revision_key, self.args.get("rvcontinue"), self._limit("rvlimit"))
+        found = _page_row(page)
+        if rows:
+            found["revisions"] = [self._revision_row(row) for row in rows]
+        return _paged("pages", [found], "rvcontinue", more)
+
+    def _latest(self, ids: list[int]) -> Json:
+        rows: list[Json] = []
+        found: list[tuple[Json, Page]] = []
+        for page_id in sorted(set(ids)):
+            page = self._visible(page_id)
+            rows.append(_page_row(page) if page else _missing(page_id))
+            if page:
+                found.append((rows[-1], page))
+            if page and page.oddity == "disambiguation" and "pageprops" in self.args["prop"]:
+                rows[-1]["pageprops"] = {"disambiguation": ""}
+        found, more = _cut(
+            found, lambda pair: f"{pair[1].page_id}|0", self.args.get("rvcontinue"), MAX_ROWS
+        )
+        for row, page in found:
+            row["revisions"] = [self._revision_row(page.revisions[-1])]
+        return _paged("pages", rows, "rvcontinue", more)
+
+    def _revisions_by_id(self) -> Json:
+        ids = sorted({int(value) for value in self._values("revids")})
+        pages: dict[int, Json] = {}
+        bad: dict[str, Json] = {}
+        found: list[tuple[Json, Revision]] = []
+        for revision_id in ids:
+            page = self.wiki.page_of_revision(revision_id)
+            page = self._visible(page.page_id) if page else None
+            versions = {row.revision_id: row for row in page.revisions} if page else {}
+            if page and revision_id in versions:
+                row = pages.setdefault(page.page_id, _page_row(page))
+                found.append((row, versions[revision_id]))
+            else:
+                bad[str(revision_id)] = {"revid": revision_id, "missing": True}
+        found, more = _cut(
+            found, lambda pair: str(pair[1].revision_id), self.args.get("rvcontinue"), MAX_TEXTS
+        )
+        for row, revision in found:
+            row.setdefault("revisions", []).append(self._revision_row(revision))
+        answer = _paged("pages", list(pages.values()), "rvcontinue", more)
+        if bad:
+            answer["query"]["badrevids"] = bad
+        return answer
+
+    def _visible(self, page_id: int) -> Page | None:
+        page = self.wiki.page(page_id)
+        return None if page is None or page.oddity == "deleted" else page
+
+    def _revision_row(self, revision: Revision) -> Json:
+        fields = self.args.get("rvprop", "ids|timestamp|flags|comment|user").split("|")
+        row: Json = {}
+        if "ids" in fields:
+            row.update(revid=revision.revision_id, parentid=0)
+        if "timestamp" in fields:
+            row["timestamp"] = _stamp(revision.timestamp)
+        if "content" in fields:
+            slot: Json = {"contentmodel": "wikitext", "contentformat": "text/x-wiki"}
+            hidden = {"texthidden": True}
+            slot.update({"content": revision.wikitext} if revision.wikitext else hidden)
+            row["slots"] = {"main": slot}
+        return row
+
+
+def _log_row(page: Page) -> Json:
+    timestamp = _stamp(page.revisions[0].timestamp)
+    row: Json = {"logid": page.page_id + 7, "type": "create", "action": "create"}
+    row.update(timestamp=timestamp, params={}, ns=0)
+    if page.oddity == "concealed":
+        return {**row, "actionhidden": True, "suppressed": True}
+    # ``pageid`` is the page that has the title now; ``logpage`` the one that was created.
+    is_gone = page.oddity in ("deleted", "moved")
+    row.update(title=page.title.removeprefix("Draft:"), pageid=0 if is_gone else page.page_id)
+    row.update(logpage=page.page_id, revid=page.revisions[0].revision_id)
+    return row
+
+
+def _page_row(page: Page) -> Json:
+    row: Json = {"pageid": page.page_id, "ns": page.namespace, "title": page.title}
+    return {**row, "redirect": True} if page.oddity == "redirect" else row
+
+
+def _missing(page_id: int) -> Json:
+    return {"pageid": page_id, "missing": True}
+
+
+def _log_key(row: Json) -> str:
+    return f"{re.sub('[^0-9]', '', row['timestamp'])}|{row['logid']}"
+
+
+def _revision_key(revision: Revision) -> str:
+    return f"{revision.timestamp:%Y%m%d%H%M%S}|{revision.revision_id}"
+
+
+def _cut(
+    rows: list[T], key: Callable[[T], str], begin: str | None, limit: int
+) -> tuple[list[T], str | None]:
+    """Return one answer's rows, and the key of the next row after them."""
+    if begin is not None:
+        keys = [key(row) for row in rows]
+        if begin not in keys:
+            raise _ApiError("badcontinue", "Invalid continue param.")
+        rows = rows[keys.index(begin) :]
+    return rows[:limit], key(rows[limit]) if len(rows) > limit else None
+
+
+def _paged(name: str, rows: list[Json], parameter: str, more: str | None) -> Json:
+    answer: Json = {"query": {name: rows}}
+    if more is None:
+        return {"batchcomplete": True, **answer}
+    return {"continue": {parameter: more, "continue": "||"}, **answer}
+
+
+def _stamp(moment: dt.datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _json(answer: Json, headers: dict[str, str] | None = None) -> Response:
+    content_type = {"Content-Type": "application/json; charset=utf-8"}
+    return Response(200, {**content_type, **(headers or {})}, json.dumps(answer).encode())
+
+
+def _error(
+    code: str, text: str, headers: dict[str, str] | None = None, data: Json | None = None
+) -> Response:
+    error = {"code": code, "text": text, **({"data": data} if data else {})}
+    return _json({"errors": [error], "docref": "See /w/api.php"}, headers)

@@ -1,0 +1,89 @@
+"""Landing of finished cells, and publication."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from core import progress
+from core.cells import Cell
+from core.corpus import read_seal
+from core.settings import Settings
+from core.storage import Store
+from crawlers.contract import list_sources, load_crawler
+from models.catalogue import ModelEntry
+from models.protocols import get_protocol
+from warehouse.land import Warehouse, open_warehouse
+from warehouse.publish import publish
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> int:
+    """Land the cells of one model that have losses, and what they need to be joined with.
+
+    Cells that are landed already cost a look-up each; so a killed run is simply run again.
+
+    Args:
+        entry: the model.
+        cells: in any order; those without a losses file are passed over.
+        settings: the data root.
+
+    Returns:
+        How many cells changed the warehouse.
+    """
+    store = Store(settings.home)
+    finished = [cell for cell in sorted(cells) if store.exists(cell.path)]
+    landed = 0
+    with open_warehouse(settings) as warehouse:
+        _land_dimensions(warehouse, entry, finished)
+        for number, cell in enumerate(finished):
+            seal = read_seal(store, cell.partition)
+            if seal is not None and seal.digest == cell.partition_digest:
+                warehouse.land_documents(seal)
+            landed += warehouse.land_cell(cell).num_cells
+            progress.report(f"land {entry.name}", number + 1, len(finished))
+    return landed
+
+
+def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell]) -> None:
+    revision = cells[0].revision if cells else entry.revision
+    warehouse.upsert_models([{**_fields(entry), "revision": revision}])
+    known = set(list_sources()) & {cell.partition.source for cell in cells}
+    warehouse.upsert_sources(
+        [_fields(load_crawler(source).INFO) for source in sorted(known)]
+    )
+    protocols = [get_protocol(name) for name in sorted({cell.protocol for cell in cells})]
+    warehouse.upsert_protocols(
+        [
+            {
+                "protocol": protocol.name,
+                "description": protocol.description,
+                "definition": json.dumps(dataclasses.asdict(protocol)),
+                "hash": protocol.digest,
+            }
+            for protocol in protocols
+        ]
+    )
+
+
+def _fields(record: DataclassInstance) -> dict[str, object]:
+    """The fields as they are; ``dataclasses.asdict`` would take a Month apart."""
+    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+
+
+@task(task_run_name="land {entry.name}", cache_policy=NO_CACHE, persist_result=False)
+def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> int:
+    """Land a model's finished cells; see ``land_finished``."""
+    return land_finished(entry, cells, settings)
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def publish_warehouse(settings: Settings) -> str:
+    """Swap a checked snapshot in; returns its address."""
+    return publish(settings)

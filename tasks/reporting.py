@@ -1,0 +1,15 @@
+"""The task that writes the report."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from core.settings import Settings
+from reports.page import write_report as write_page
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def write_report(settings: Settings) -> str:
+    """Write the report page from the published snapshot; returns its address."""
+    return write_page(settings)

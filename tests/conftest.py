@@ -1,0 +1,74 @@
+"""What all tests share: no traffic beyond loopback, no settings from outside."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.settings import Settings
+from core.storage import Store
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--live", action="store_true", help="run tests that reach real sites")
+    parser.addoption("--gpu", action="store_true", help="run tests that need a CUDA device")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for mark in ("live", "gpu"):
+        if not config.getoption(f"--{mark}"):
+            skip = pytest.mark.skip(reason=f"needs --{mark}")
+            for item in items:
+                if mark in item.keywords:
+                    item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def only_loopback(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every connection beyond this machine fail, and say which test tried it."""
+    if "live" in request.keywords:
+        return
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> Any:
+        if self.family in {socket.AF_INET, socket.AF_INET6}:
+            host = str(address[0])
+            if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
+                pytest.fail(f"the test tried to connect to {address}")
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):  # noqa: TID251
+        if name.startswith("TIDEMARK_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings whose data root is this test's own folder, and whose crawlers do not wait."""
+    return Settings(home=str(tmp_path / "home"), request_interval_s=0, device="cpu")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Store:
+    return Store(settings.home)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Iterator[Path]:
+    """The project's shared data, where this checkout has it beside it."""
+    if not SHARED.exists():
+        pytest.skip(f"no shared data at {SHARED}")
+    yield SHARED

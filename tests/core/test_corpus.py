@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core import corpus
+from core.corpus import (
+    Partition,
+    document_id,
+    list_sealed,
+    read_documents,
+    read_seal,
+    seal_partition,
+    tables_of,
+)
+from core.errors import PartitionSealed, SchemaMismatch, StorageError
+from core.month import Month
+from core.schemas import DOCUMENTS
+from core.storage import Store
+
+MARCH = Partition("wikipedia", Month("2024-03"))
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _rows(*texts: str) -> list[dict[str, Any]]:
+    return [
+        {"native_id": f"n{i}", "date_kind": "created", "licence": "MIT", "text": text}
+        for i, text in enumerate(texts)
+    ]
+
+
+def _tables(*texts: str, partition: Partition = MARCH) -> Iterator[pa.Table]:
+    return tables_of(_rows(*texts), partition)
+
+
+def _texts(store: Store, seal: corpus.Seal) -> list[str]:
+    return [text for b in read_documents(store, seal, ["text"]) for text in b["text"].to_pylist()]
+
+
+def test_rows_are_completed() -> None:
+    (table,) = tables_of([{**_rows("naïve")[0], "version_id": "v1"}], MARCH)
+    row = table.to_pylist()[0]
+    identity = hashlib.sha256(b"wikipedia|n0|v1").hexdigest()[:32]
+    assert row["document_id"] == document_id("wikipedia", "n0", "v1") == identity
+    assert (row["num_chars"], row["num_bytes"]) == (5, 6)
+    assert row["sha256_text"] == hashlib.sha256("naïve".encode()).hexdigest()
+    assert (row["source"], str(row["month"])) == ("wikipedia", "2024-03-01")
+    assert row["cluster_id"] == "n0"
+    assert row["url"] is None
+    assert table.schema == DOCUMENTS
+
+
+def test_batches_are_bounded_in_rows_and_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus, "BATCH_ROWS", 3)
+    monkeypatch.setattr(corpus, "BATCH_BYTES", 10)
+    assert [t.num_rows for t in _tables(*"abcdefg")] == [3, 3, 1]
+    assert [t.num_rows for t in _tables("x" * 10, "a", "y" * 9, "b")] == [1, 2, 1]
+    assert list(_tables()) == []
+
+
+def test_a_sealed_partition_reads_back_in_order(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "PART_BYTES", 10)
+    monkeypatch.setattr(corpus, "BATCH_ROWS", 2)
+    texts = [f"text {i}" for i in range(7)]
+    seal = seal_partition(store, MARCH, _tables(*texts), {"kind": "test"})
+    assert len(seal.parts) == 4
+    assert (seal.num_documents, seal.num_bytes) == (7, sum(map(len, texts)))
+    assert _texts(store, seal) == texts
+    assert read_seal(store, MARCH) == seal
+    assert seal.manifest["kind"] == "test"
+    for file, path in zip(seal.manifest["files"], seal.parts, strict=True):  # type: ignore[call-overload]
+        assert hashlib.sha256(store.read_bytes(path)).hexdigest() == file["sha256"]
+
+
+def test_the_digest_depends_on_texts_and_order_alone(store: Store, tmp_path: Path) -> None:
+    def digest(*texts: str) -> str:
+        other = Store(str(tmp_path / "-".join(texts)))
+        return seal_partition(other, MARCH, _tables(*texts), {"at": len(texts)}).digest
+
+    assert digest("a", "b") == seal_partition(store, MARCH, _tables("a", "b")).digest
+    assert len({digest("a", "b"), digest("b", "a"), digest("a"), digest("a", "c")}) == 4
+
+
+def test_sealing_the_same_again_changes_nothing(store: Store) -> None:
+    first = seal_partition(store, MARCH, _tables("a", "b"), {"run": 1})
+    assert seal_partition(store, MARCH, _tables("a", "b"), {"run": 2}) == first
+    assert len(store.list(f"{MARCH.path}/*")) == 2
+
+
+def test_other_content_is_refused_unless_it_may_replace(store: Store) -> None:
+    first = seal_partition(store, MARCH, _tables("a"), beside={"notes.txt": b"1"})
+    with pytest.raises(PartitionSealed, match=r"1 documents.*2 documents.*--replace"):
+        seal_partition(store, MARCH, _tables("a", "b"), beside={"notes.txt": b"2"})
+    assert read_seal(store, MARCH) == first
+    assert _texts(store, first) == ["a"]
+    assert store.read_bytes(f"{MARCH.path}/notes.txt") == b"1"
+    second = seal_partition(store, MARCH, _tables("a", "b"), replace=True)
+    assert second.digest != first.digest
+    assert store.list(f"{MARCH.path}/*") == sorted([*second.parts, f"{MARCH.path}/manifest.json"])
+
+
+def test_what_describes_a_partition_is_read_last(store: Store) -> None:
+    describe: dict[str, object] = {}
+    beside: dict[str, bytes] = {}
+
+    def tables() -> Iterator[pa.Table]:
+        yield from _tables("a")
+        describe["counts"] = 1
+        beside["notes.txt"] = b"hello"
+
+    seal = seal_partition(store, MARCH, tables(), describe, beside=beside)
+    assert seal.manifest["counts"] == 1
+    assert store.read_bytes(f"{MARCH.path}/notes.txt") == b"hello"
+
+
+def test_a_source_that_fails_half_way_leaves_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "PART_BYTES", 1)
+
+    def tables() -> Iterator[pa.Table]:
+        yield from _tables("a")
+        raise KeyError("the site is gone")
+
+    with pytest.raises(KeyError):
+        seal_partition(store, MARCH, tables())
+    assert store.list(f"{MARCH.path}/*") == []
+    assert read_seal(store, MARCH) is None
+    assert list_sealed(store) == []
+
+
+def test_rows_of_another_partition_are_refused(store: Store) -> None:
+    april = Partition("wikipedia", Month("2024-04"))
+    for other in (april, Partition("arxiv", MARCH.month), Partition("wikipedia", None)):
+        with pytest.raises(SchemaMismatch, match="must be"):
+            seal_partition(store, MARCH, _tables("a", partition=other))
+    with pytest.raises(SchemaMismatch, match="UTF-8 length"):
+        (table,) = _tables("a")
+        seal_partition(
+            store, MARCH, [table.set_column(18, DOCUMENTS.field("num_bytes"), pa.array([7]))]
+        )
+    assert list_sealed(store) == []
+
+
+def test_partitions_are_listed_by_source_and_month(store: Store) -> None:
+    partitions = [
+        Partition("org/odd name:*", None),
+        MARCH,
+        Partition("wikipedia", Month("2023-12")),
+    ]
+    for partition in partitions:
+        seal_partition(store, partition, _tables("a", partition=partition))
+    assert {seal.partition for seal in list_sealed(store)} == set(partitions)
+    months = [str(seal.partition.month) for seal in list_sealed(store, "wikipedia")]
+    assert months == ["2023-12", "2024-03"]
+    assert [s.partition for s in list_sealed(store, "org/odd name:*")] == [partitions[0]]
+    assert list_sealed(store, "unknown") == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"digest": 1}', "\xff"])
+def test_a_damaged_manifest_is_named(store: Store, text: str) -> None:
+    store.write_bytes(f"{MARCH.path}/manifest.json", text.encode("latin-1"))
+    with pytest.raises(StorageError, match=r"manifest\.json is not a manifest"):
+        read_seal(store, MARCH)
+
+
+def test_a_damaged_part_is_found(store: Store) -> None:
+    text = "".join(hashlib.sha256(bytes([i])).hexdigest() for i in range(200))
+    seal = seal_partition(store, MARCH, _tables(text))
+    whole = store.read_bytes(seal.parts[0])
+    column = DOCUMENTS.get_field_index("text")
+    with store.open(seal.parts[0]) as file:
+        page = pq.ParquetFile(file).metadata.row_group(0).column(column)
+        middle = page.data_page_offset + page.total_compressed_size // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    for damaged in (flipped, whole[:-100], b"not parquet", b""):
+        store.write_bytes(seal.parts[0], damaged)
+        with pytest.raises(StorageError, match="is damaged.*--replace"):
+            _texts(store, seal)
+    store.delete(seal.parts[0])
+    with pytest.raises(StorageError, match="cannot read"):
+        _texts(store, seal)
+
+
+def test_documents_come_in_small_batches(store: Store) -> None:
+    seal = seal_partition(store, MARCH, _tables(*(f"text {i}" for i in range(10))))
+    batches = list(read_documents(store, seal, ["document_id", "text"], batch_rows=4))
+    assert [batch.num_rows for batch in batches] == [4, 4, 2]
+    assert batches[0].schema.names == ["document_id", "text"]
+
+
+def test_a_rival_that_seals_meanwhile_is_noticed(store: Store) -> None:
+    """The rival clears away what it takes for remains; then our manifest must not be written."""
+
+    def tables() -> Iterator[pa.Table]:
+        yield from _tables("x" * 20)
+        seal_partition(store, MARCH, _tables("of a rival"), replace=True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus, "PART_BYTES", 1)
+        with pytest.raises(StorageError, match="another process"):
+            seal_partition(store, MARCH, tables(), replace=True)
+    seal = read_seal(store, MARCH)
+    assert seal is not None
+    assert _texts(store, seal) == ["of a rival"]
+
+
+_SEALER = """
+import os, sys
+from core import corpus
+from core.month import Month
+from core.storage import Store, replace_durably
+import core.storage
+
+writes_left = int(sys.argv[2])
+
+def killing(temporary, final):
+    global writes_left
+    if not writes_left:
+        os.kill(os.getpid(), 9)
+    writes_left -= 1
+    replace_durably(temporary, final)
+
+core.storage.replace_durably = killing
+corpus.PART_BYTES = 1
+corpus.BATCH_ROWS = 1
+march = corpus.Partition("wikipedia", Month("2024-03"))
+rows = [{"native_id": t, "date_kind": "created", "licence": "MIT", "text": t} for t in "abc"]
+corpus.seal_partition(Store(sys.argv[1]), march, corpus.tables_of(rows, march), replace=True)
+"""
+
+
+@pytest.mark.parametrize("writes", range(5))
+def test_a_kill_at_any_write_leaves_old_or_new(tmp_path: Path, writes: int) -> None:
+    store = Store(str(tmp_path))
+    old = seal_partition(store, MARCH, _tables("old"))
+
+    def run(writes: int) -> int:
+        command = [sys.executable, "-c", _SEALER, str(tmp_path), str(writes)]
+        return subprocess.run(command, cwd=ROOT).returncode
+
+    assert run(writes) == (-9 if writes < 4 else 0)
+    seal = read_seal(store, MARCH)
+    assert seal is not None
+    assert _texts(store, seal) == (["old"] if writes < 4 else ["a", "b", "c"])
+    assert (seal == old) == (writes < 4)
+    assert run(99) == 0
+    seal = read_seal(store, MARCH)
+    assert seal is not None
+    assert _texts(store, seal) == ["a", "b", "c"]
+    if writes < 4:  # otherwise the second run found all done and had nothing to clear
+        assert sorted(p.name for p in (tmp_path / MARCH.path).iterdir()) == sorted(
+            ["manifest.json", *(Path(path).name for path in seal.parts)]
+        )
+
+
+def test_an_object_store_holds_partitions_too(
+    s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "PART_BYTES", 10)
+    monkeypatch.setattr(corpus, "BATCH_ROWS", 2)
+    store = Store("s3://bucket/corpus-test", **s3_options)
+    texts = [f"text {i}" for i in range(5)]
+    first = seal_partition(store, MARCH, _tables(*texts), beside={"notes.txt": b"1"})
+    assert _texts(store, first) == texts
+    assert seal_partition(store, MARCH, _tables(*texts)) == first
+    with pytest.raises(PartitionSealed):
+        seal_partition(store, MARCH, _tables("other"))
+    second = seal_partition(store, MARCH, _tables("other"), replace=True)
+    assert list_sealed(store) == [second]
+    assert _texts(store, second) == ["other"]
+    assert store.list(f"{MARCH.path}/*") == sorted([*second.parts, f"{MARCH.path}/manifest.json"])
+    with pytest.raises(StorageError, match="cannot read"):
+        _texts(store, first)
+
+
+def test_the_manifest_is_plain_json(store: Store) -> None:
+    seal_partition(store, MARCH, _tables("a"), {"note": "naïve"})
+    text = store.read_bytes(f"{MARCH.path}/manifest.json").decode()
+    assert "naïve" in text
+    assert json.loads(text)["month"] == "2024-03"

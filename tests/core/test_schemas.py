@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from core.errors import SchemaMismatch
+from core.schemas import ANSWERS, DOCUMENTS, LOSSES, MEDIA, QUESTIONS, validate
+
+NOW = dt.datetime(2024, 3, 1, tzinfo=dt.UTC)
+ROWS: dict[str, tuple[pa.Schema, dict[str, Any]]] = {
+    "DOCUMENTS": (
+        DOCUMENTS,
+        {
+            "document_id": "d", "source": "s", "month": dt.date(2024, 3, 1), "native_id": "n",
+            "date_kind": "created", "licence": "MIT", "num_chars": 3, "num_bytes": 4,
+            "sha256_text": "0", "text": "abé",
+        },
+    ),
+    "MEDIA": (
+        MEDIA,
+        {
+            "document_id": "d", "source": "s", "month": dt.date(2024, 3, 1), "native_id": "n",
+            "date_kind": "created", "licence": "MIT", "media_kind": "image", "codec": "grey8",
+            "num_bytes": 2, "sha256_media": "0", "media": b"ab",
+        },
+    ),
+    "LOSSES": (
+        LOSSES,
+        {
+            "model": "m", "revision": "r", "source": "s", "month": dt.date(2024, 3, 1),
+            "document_id": "d", "chunk_index": 0, "protocol": "default", "nll_nats": 1.5,
+            "num_tokens": 2, "num_chars": 3, "num_bytes": 4,
+        },
+    ),
+    "QUESTIONS": (
+        QUESTIONS,
+        {
+            "question_id": "q", "source": "s", "title": "?", "options": ["yes", "no"],
+            "answer_index": 1, "opened_at": NOW, "status": "resolved", "licence": "MIT",
+        },
+    ),
+    "ANSWERS": (
+        ANSWERS,
+        {
+            "model": "m", "revision": "r", "question_id": "q", "protocol": "p",
+            "probabilities": [0.5, 0.5], "is_parsed": True,
+        },
+    ),
+}  # fmt: skip
+
+
+def _table(name: str, *changes: dict[str, Any]) -> pa.Table:
+    _, row = ROWS[name]
+    return pa.Table.from_pylist([{**row, **change} for change in changes or ({},)])
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_good_table_comes_back_in_its_schema(name: str) -> None:
+    schema, row = ROWS[name]
+    table = validate(_table(name).select(list(reversed(row))), schema)
+    assert table.schema == schema
+    assert {key: table[key][0].as_py() for key in row} == row
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_empty_table_is_fine(name: str) -> None:
+    schema, _ = ROWS[name]
+    assert validate(_table(name).slice(0, 0), schema).schema == schema
+    assert validate(schema.empty_table(), schema).num_rows == 0
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_required_columns_are_required(name: str) -> None:
+    schema, _ = ROWS[name]
+    for field in schema:
+        if not field.nullable:
+            with pytest.raises(SchemaMismatch, match=f"here: column '{field.name}' is missing"):
+                validate(_table(name).drop_columns([field.name]), schema, where="here")
+            with pytest.raises(SchemaMismatch, match=f"row 1: {field.name} is required"):
+                validate(_table(name, {}, {field.name: None}), schema)
+
+
+BROKEN = [
+    ("DOCUMENTS", {"num_bytes": 3}, "UTF-8 length"),
+    ("DOCUMENTS", {"num_chars": 4}, "code points"),
+    ("DOCUMENTS", {"month": dt.date(2024, 3, 2)}, "first day"),
+    ("DOCUMENTS", {"source": ""}, "source must not be empty"),
+    ("DOCUMENTS", {"document_id": ""}, "document_id must not be empty"),
+    ("MEDIA", {"num_bytes": 3}, "length of media"),
+    ("LOSSES", {"nll_nats": -0.1}, "nll_nats must be >= 0"),
+    ("LOSSES", {"nll_nats": float("inf")}, "finite"),
+    ("LOSSES", {"nll_nats": float("-inf")}, "nll_nats"),
+    ("LOSSES", {"nll_nats": float("nan")}, "reason must say why"),
+    ("LOSSES", {"nll_nats": None}, "reason must say why"),
+    ("LOSSES", {"chunk_index": -1}, "chunk_index must be >= 0"),
+    ("LOSSES", {"num_tokens": -1}, "num_tokens must be >= 0"),
+    ("LOSSES", {"num_chars": -1}, "num_chars must be >= 0"),
+    ("LOSSES", {"num_bytes": -1}, "num_bytes must be >= 0"),
+    ("LOSSES", {"model": ""}, "model must not be empty"),
+    ("LOSSES", {"protocol": ""}, "protocol must not be empty"),
+    ("LOSSES", {"month": dt.date(2024, 3, 31)}, "first day"),
+    ("QUESTIONS", {"answer_index": 2}, "one of options"),
+    ("QUESTIONS", {"answer_index": -1}, "one of options"),
+    ("ANSWERS", {"probabilities": None}, "reason must say why"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "says"), BROKEN)
+def test_the_first_broken_row_is_named(name: str, change: dict[str, Any], says: str) -> None:
+    schema, _ = ROWS[name]
+    with pytest.raises(SchemaMismatch, match=f"file.parquet: row 2: .*{says}"):
+        validate(_table(name, {}, {}, change, change), schema, where="file.parquet")
+
+
+def test_a_missing_loss_with_its_reason_is_fine() -> None:
+    table = _table("LOSSES", {"nll_nats": float("nan"), "reason": "too long"}, {"nll_nats": 0.0})
+    assert validate(table, LOSSES).num_rows == 2
+    assert validate(_table("LOSSES", {"month": None}), LOSSES)["month"].null_count == 1
+
+
+def test_optional_columns_are_filled_and_unknown_ones_dropped() -> None:
+    table = _table("LOSSES").append_column("mood", pa.array(["good"]))
+    checked = validate(table, LOSSES)
+    assert "mood" not in checked.column_names
+    assert checked["reason"].null_count == 1
+
+
+def test_types_are_cast_where_nothing_is_lost() -> None:
+    table = _table("LOSSES")
+    table = table.set_column(0, "model", pa.array(["m"]).dictionary_encode())
+    table = table.set_column(3, "month", pa.array([dt.datetime(2024, 3, 1)]))  # noqa: DTZ001
+    index = table.column_names.index("num_tokens")
+    table = table.set_column(index, "num_tokens", pa.array([2.0]))
+    assert validate(table, LOSSES)["month"][0].as_py() == dt.date(2024, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("num_tokens", ["1", "2", "three", "four"]),
+        ("num_tokens", [1.0, 2.0, 2.5, 3.5]),
+        ("chunk_index", [0, 1, 2**31, 2**40]),
+        ("month", ["2024-03-01", "2024-04-01", "2024-05", "x"]),
+        ("model", [b"a", b"b", b"\xff", b"\xfe"]),
+    ],
+)
+def test_the_first_value_that_does_not_cast_is_named(column: str, values: list[Any]) -> None:
+    table = _table("LOSSES", {}, {}, {}, {})
+    table = table.set_column(table.column_names.index(column), column, pa.array(values))
+    with pytest.raises(SchemaMismatch, match=f"row 2: column '{column}'"):
+        validate(table, LOSSES)
+
+
+def test_a_column_that_is_there_twice_is_refused() -> None:
+    table = _table("LOSSES").append_column("nll_nats", pa.array([2.0]))
+    with pytest.raises(SchemaMismatch, match="'nll_nats' is there more than once"):
+        validate(table, LOSSES)

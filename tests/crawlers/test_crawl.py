@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+import crawlers
+from core.corpus import Partition, Seal, list_sealed, read_documents, read_seal
+from core.errors import (
+    EmptyPartition,
+    FutureMonth,
+    SourceChanged,
+    SourceUnavailable,
+    UnknownName,
+)
+from core.month import Month
+from core.settings import Settings
+from core.storage import Store
+from crawlers.contract import DROP_REASONS, list_sources
+from crawlers.crawl import crawl_partition
+from simulator.server import Request, Response, Web, serve_sites
+
+MARCH = Month("2024-03")
+TOY = Partition("toy", MARCH)
+ROOT = Path(__file__).resolve().parents[2]
+BODY = (
+    "Long enough to be kept, since it goes on for more than a hundred characters without an end. "
+)
+
+# A whole crawler, as somebody would add one: it reads a list of items, then each item's page.
+CRAWLER = """
+import datetime as dt
+
+from core.errors import ItemUnavailable
+from crawlers.contract import Document, Drop, SourceInfo
+
+INFO = SourceInfo(
+    name="toy", title="Toy", licence="MIT", language="en", category="test",
+    sites={"toy": "http://127.0.0.1:9"},
+)
+
+
+def fetch_month(month, context):
+    for item in context.fetcher.get("toy", "/items").json():
+        try:
+            page = context.fetcher.get("toy", f"/item/{item['id']}")
+        except ItemUnavailable as error:
+            yield Drop(item["id"], error.reason, str(error))
+            continue
+        yield Document(
+            native_id=item["id"], version_id=item.get("version"), text=page.body.decode(),
+            title=item.get("title", ""), url=page.url,
+            event_time=dt.datetime.fromisoformat(item.get("time", "2024-03-10T00:00:00+00:00")),
+            date_kind="created", text_as_of=page.retrieved_at, retrieved_at=page.retrieved_at,
+            licence="CC0-1.0", attribution="us", language=item.get("language"),
+            extra=item.get("extra", {}), cluster_id=item.get("cluster"),
+        )
+"""
+
+
+class ToySite:
+    """Holds items and their pages; a page of None is gone."""
+
+    keys = ("toy",)
+    robots: str | None = None
+
+    def __init__(self) -> None:
+        self.items: list[dict[str, Any]] = []
+        self.pages: dict[str, str | None] = {}
+        self.is_down = False
+
+    def add(self, id_: str, text: str | None = None, **item: Any) -> None:
+        self.items.append({"id": id_, **item})
+        self.pages[f"/item/{id_}"] = f"{id_}: {BODY}{BODY}" if text is None else text
+
+    def respond(self, request: Request) -> Response:
+        if request.path == "/items":
+            return Response(body=json.dumps(self.items).encode())
+        text = self.pages[request.path]
+        if self.is_down or text is None:
+            return Response(403 if self.is_down else 404)
+        return Response(body=text.encode())
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToySite]:
+    folder = tmp_path / "more_crawlers"
+    folder.mkdir()
+    (folder / "toy.py").write_text(CRAWLER)
+    monkeypatch.setattr(crawlers, "__path__", [*crawlers.__path__, str(folder)])
+    yield ToySite()
+    sys.modules.pop("crawlers.toy", None)
+
+
+@pytest.fixture
+def web(site: ToySite) -> Iterator[Web]:
+    with serve_sites([site]) as web:
+        yield web
+
+
+@pytest.fixture
+def crawl_settings(settings: Settings, web: Web) -> Settings:
+    return settings.model_copy(update={"sites": web.urls})
+
+
+def _rows(store: Store, seal: Seal) -> list[dict[str, Any]]:
+    return [row for batch in read_documents(store, seal) for row in batch.to_pylist()]
+
+
+def _dropped(store: Store) -> list[tuple[str, str]]:
+    data = zstandard.decompress(store.read_bytes(f"{TOY.path}/dropped.jsonl.zst"))
+    drops = [json.loads(line) for line in data.splitlines()]
+    return [(drop["native_id"], drop["reason"]) for drop in drops]
+
+
+def test_a_month_is_crawled_cleaned_and_sealed(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    site.add("a", f"<b>A</b>\r\n{BODY}{BODY}\x00", title="A\u200b title", extra={"n": 1})
+    site.add("b", f"\tif a < b: '<b>'\n{BODY}{BODY}\n", language="code:python", version="v2")
+    site.add("c", cluster="group")
+    seal = crawl_partition("toy", MARCH, store, crawl_settings, seed=7, limit=10)
+    a, b, c = _rows(store, seal)
+    assert a["text"] == f"A\n{BODY}{BODY}".strip()
+    assert b["text"] == f"\tif a < b: '<b>'\n{BODY}{BODY}\n"
+    assert (a["title"], json.loads(a["extra"]), b["extra"]) == ("A title", {"n": 1}, None)
+    assert (a["version_id"], b["version_id"]) == (None, "v2")
+    assert (a["cluster_id"], c["cluster_id"]) == ("a", "group")
+    assert (a["language"], b["language"], a["category"]) == ("en", "code:python", "test")
+    assert (a["licence"], a["date_kind"]) == ("CC0-1.0", "created")
+    assert {row["month"] for row in (a, b, c)} == {MARCH.first_day}
+    manifest = seal.manifest
+    assert (manifest["requested"], manifest["kept"], manifest["dropped"]) == (3, 3, {})
+    assert (manifest["seed"], manifest["limit"]) == (7, 10)
+    assert manifest["base_urls"] == web.urls
+    assert "tidemark/" in str(manifest["user_agent"])
+    assert manifest["window"] == {
+        "start": "2024-03-01T00:00:00+00:00",
+        "end": "2024-04-01T00:00:00+00:00",
+    }
+    assert manifest["requests"]["2xx"] >= 4  # type: ignore[index, call-overload]
+
+
+def test_every_item_is_accounted_for(site: ToySite, store: Store, crawl_settings: Settings) -> None:
+    site.add("kept")
+    site.add("gone")
+    site.pages["/item/gone"] = None
+    site.add("blank", " \u200b<br>\n")
+    site.add("short", "Not long.")
+    site.add("long", "x" * 2000)
+    site.add("early", time="2024-02-29T23:59:59+00:00")
+    site.add("late", time="2024-04-01T00:00:00+00:00")
+    site.add("first", time="2024-03-01T00:00:00+00:00")
+    site.add("zone", time="2024-03-31T23:00:00-05:00")
+    site.add("copy", f"kept: {BODY}{BODY}")
+    site.add("kept")
+    settings = crawl_settings.model_copy(update={"max_document_bytes": 1000})
+    seal = crawl_partition("toy", MARCH, store, settings)
+    expected = [
+        ("gone", "http_404"), ("blank", "empty"), ("short", "too_short"), ("long", "too_long"),
+        ("early", "outside_month"), ("late", "outside_month"), ("zone", "outside_month"),
+        ("copy", "exact_dup"), ("kept", "exact_dup"),
+    ]  # fmt: skip
+    assert _dropped(store) == expected
+    assert [row["native_id"] for row in _rows(store, seal)] == ["kept", "first"]
+    assert seal.manifest["requested"] == 2 + len(expected)
+    assert {reason for _, reason in expected} <= set(DROP_REASONS)
+
+
+def test_a_sealed_month_asks_for_nothing(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    site.add("a")
+    seal = crawl_partition("toy", MARCH, store, crawl_settings)
+    web.requests.clear()
+    site.add("b")
+    assert crawl_partition("toy", MARCH, store, crawl_settings) == seal
+    assert web.requests == []
+
+
+def test_replace_fetches_anew(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    site.add("a")
+    first = crawl_partition("toy", MARCH, store, crawl_settings)
+    site.add("b")
+    second = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    assert (first.num_documents, second.num_documents) == (1, 2)
+    assert [row["native_id"] for row in _rows(store, second)] == ["a", "b"]
+
+
+def test_a_crawl_that_was_stopped_goes_on_from_the_cache(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    for id_ in "abc":
+        site.add(id_)
+    site.items.insert(2, {"id": "odd", "time": "yesterday"})
+    site.pages["/item/odd"] = BODY
+    with pytest.raises(ValueError, match="yesterday"):
+        crawl_partition("toy", MARCH, store, crawl_settings)
+    assert list_sealed(store) == []
+    assert store.list(f"{TOY.path}/*") == []
+    # The list is in the cache, so it still has the odd item; replace would ask anew.
+    fetched = [path for _, _, path in web.requests]
+    with pytest.raises(ValueError, match="yesterday"):
+        crawl_partition("toy", MARCH, store, crawl_settings)
+    again = [path for _, _, path in web.requests][len(fetched) :]
+    assert not {"/items", "/item/a", "/item/b"} & set(again)
+    del site.items[2]
+    seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    assert [row["native_id"] for row in _rows(store, seal)] == ["a", "b", "c"]
+
+
+_KILLED = """
+import os, sys
+import crawlers
+from core.month import Month
+from core.settings import Settings
+from core.storage import Store
+from crawlers import crawl
+from crawlers.crawl import crawl_partition
+
+folder, home, url, pages = sys.argv[1:]
+crawlers.__path__.append(folder)
+left = int(pages)
+
+class Killing(crawl.Fetcher):
+    def get(self, *arguments, **options):
+        global left
+        if not left:
+            os.kill(os.getpid(), 9)
+        left -= 1
+        return super().get(*arguments, **options)
+
+crawl.Fetcher = Killing
+settings = Settings(home=home, request_interval_s=0, sites={"toy": url})
+crawl_partition("toy", Month("2024-03"), Store(home), settings)
+"""
+
+
+@pytest.mark.parametrize("pages", [0, 1, 4, 6])
+def test_a_killed_crawl_ends_like_one_that_was_not(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings, tmp_path: Path, pages: int
+) -> None:
+    for id_ in "abcdef":
+        site.add(id_)
+    undisturbed = crawl_partition("toy", MARCH, Store(str(tmp_path / "other")), crawl_settings)
+    home = str(tmp_path / "killed")
+    command = [sys.executable, "-c", _KILLED, str(tmp_path / "more_crawlers"), home]
+    done = subprocess.run([*command, web.urls["toy"], str(pages)], cwd=ROOT)
+    assert done.returncode == -9
+    killed = Store(home)
+    assert list_sealed(killed) == []
+    before = len(web.requests)
+    settings = crawl_settings.model_copy(update={"home": home})
+    seal = crawl_partition("toy", MARCH, killed, settings)
+    assert seal.digest == undisturbed.digest
+    asked = [path for _, _, path in web.requests[before:] if path != "/robots.txt"]
+    assert len(asked) == 7 - pages  # the list and six pages, less what the killed run had
+    assert (
+        _rows(killed, seal)[0]["text"]
+        == _rows(Store(str(tmp_path / "other")), undisturbed)[0]["text"]
+    )
+
+
+def test_an_empty_month_is_never_sealed(
+    site: ToySite, store: Store, crawl_settings: Settings
+) -> None:
+    site.add("a", "short")
+    site.add("b", "short, too")
+    with pytest.raises(EmptyPartition, match=r"toy 2024-03.*'too_short': 2"):
+        crawl_partition("toy", MARCH, store, crawl_settings)
+    assert read_seal(store, TOY) is None
+    assert store.list(f"{TOY.path}/*") == []
+
+
+def test_an_empty_month_leaves_the_old_one_in_place(
+    site: ToySite, store: Store, crawl_settings: Settings
+) -> None:
+    site.add("a")
+    seal = crawl_partition("toy", MARCH, store, crawl_settings)
+    site.items.clear()
+    with pytest.raises(EmptyPartition):
+        crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    assert read_seal(store, TOY) == seal
+    assert len(_rows(store, seal)) == 1
+
+
+def test_a_site_that_refuses_us_stops_the_crawl(
+    site: ToySite, store: Store, crawl_settings: Settings
+) -> None:
+    for number in range(30):
+        site.add(f"i{number}")
+    site.is_down = True
+    with pytest.raises(SourceUnavailable):
+        crawl_partition("toy", MARCH, store, crawl_settings)
+    assert list_sealed(store) == []
+
+
+def test_a_site_that_has_changed_stops_the_crawl(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    settings = crawl_settings.model_copy(update={"sites": {"toy": web.urls["toy"] + "/item"}})
+    site.pages["/item/items"] = "<html>Welcome to our new site</html>"
+    with pytest.raises(SourceChanged, match="/item/items"):
+        crawl_partition("toy", MARCH, store, settings)
+
+
+def test_months_and_names_are_checked_before_anything_is_asked(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    with pytest.raises(FutureMonth, match="2999-01 is not over"):
+        crawl_partition("toy", Month("2999-01"), store, crawl_settings)
+    for name in ("nothing", "http", "contract", "os", "../toy", ""):
+        with pytest.raises(UnknownName, match="toy"):
+            crawl_partition(name, MARCH, store, crawl_settings)
+    assert web.requests == []
+    assert not os.path.exists(store.root)  # noqa: PTH110
+
+
+def test_a_crawler_is_found_by_its_file(site: ToySite) -> None:
+    assert "toy" in list_sources()
+    assert not {"http", "contract", "crawl", "cleaning", "toy.py"} & set(list_sources())

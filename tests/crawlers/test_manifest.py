@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+
+import pytest
+import zstandard
+
+from core.corpus import Partition
+from core.errors import EmptyPartition, TidemarkError
+from core.month import Month
+from crawlers.contract import Drop
+from crawlers.manifest import Ledger, code_version, now
+
+MARCH = Partition("wikipedia", Month("2024-03"))
+
+
+def test_a_ledger_counts_everything() -> None:
+    ledger = Ledger(MARCH)
+    outcomes = [
+        {"text": "a"},
+        Drop("1", "http_404"),
+        Drop("2", "too_short", "3 characters"),
+        {"text": "b"},
+        Drop("3", "too_short"),
+    ]
+    assert list(ledger.sift(outcomes)) == [{"text": "a"}, {"text": "b"}]
+    assert ledger.close() == {
+        "requested": 5,
+        "kept": 2,
+        "dropped": {"too_short": 2, "http_404": 1},
+    }
+
+
+def test_dropped_items_are_kept_with_their_reasons() -> None:
+    ledger = Ledger(MARCH)
+    list(ledger.sift([Drop("1", "http_404", "x" * 10_000), Drop("é\ud800", "empty")]))
+    stored = zstandard.decompress(ledger.dropped_items()).decode().splitlines()
+    first, second = map(json.loads, stored)
+    assert (first["native_id"], first["reason"]) == ("1", "http_404")
+    assert len(first["detail"]) < 1000
+    assert second == {"native_id": "é\ud800", "reason": "empty", "detail": ""}
+    assert zstandard.decompress(Ledger(MARCH).dropped_items()) == b""
+
+
+def test_an_empty_month_is_an_error_with_counts() -> None:
+    ledger = Ledger(MARCH)
+    list(ledger.sift([Drop("1", "too_short"), Drop("2", "too_short")]))
+    with pytest.raises(EmptyPartition, match=r"wikipedia 2024-03.*2 requested.*'too_short': 2"):
+        ledger.close()
+    with pytest.raises(EmptyPartition, match="0 requested, 0 kept, dropped: none"):
+        Ledger(MARCH).close()
+
+
+def test_an_item_that_is_lost_is_an_error() -> None:
+    ledger = Ledger(MARCH)
+    list(ledger.sift([{"text": "a"}]))
+    ledger.requested += 1
+    with pytest.raises(TidemarkError, match="items were lost .*2 requested, 1 kept"):
+        ledger.close()
+
+
+def test_instants_and_versions_are_readable() -> None:
+    assert dt.datetime.fromisoformat(now()).utcoffset() == dt.timedelta(0)
+    assert re.fullmatch(r"\d+\.\d+.*|not installed", code_version())

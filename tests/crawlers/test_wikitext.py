@@ -1,0 +1,143 @@
+"""Wikitext to text: by hand, against mwparserfromhell, and against pages meant to stall us."""
+
+from __future__ import annotations
+
+import time
+
+import mwparserfromhell
+import pytest
+
+from core.errors import ItemUnavailable
+from core.month import Month
+from crawlers.wikitext import MAX_CHARS, MAX_NESTING, is_redirect, to_text
+from simulator.wiki import article
+from simulator.world import World
+
+ARTICLE = """{{Infobox river|name=Rhine|length={{convert|288|km|mi}}}}
+The '''Rhine''' is a [[river]] in [[Switzerland|the Swiss]] ''plateau''.<ref name="x">{{cite book
+|title=Rivers [[of]] Europe}}</ref> It is [http://example.org navigable] in part.<ref name="x"/>
+
+== Course ==
+It passes [[Bern]]<!-- capital -->, [[:Category:Lakes|some lakes]] and Biel.
+* First item with '''weight'''
+* Second item
+
+{| class="wikitable"
+! Town !! Height
+|-
+| Thun || {{convert|560|m|ft}}
+|}
+
+[[File:Rhine.jpg|thumb|left|The river at [[Thun]] {{circa|1900}}]]
+[[Category:Rivers of Switzerland]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        ("plain", "plain"),
+        ("'''bold''' ''it'' '''''both''''' it's", "bold it both it's"),
+        ("[[a]] [[a|b]] [[a|b|c]] [[:Category:X]] x[[a]]s", "a b b|c Category:X xas"),
+        ("[[File:a.png|thumb|see [[b|c]] and [http://d e]]]x", "x"),
+        ("[[image:a.png]][[ Category:Y ]]x", "x"),
+        ("[https://a.example b c] [https://a.example] https://a.example", "b c  https://a.example"),
+        ("a{{b|c={{d}}|{{{e|f}}}}}g{{{h|{{i}}}}}j", "agj"),
+        ('a<ref>b {{c}} </ref>d<ref name=e />f<ref group="g">h</ref>', "adf"),
+        ("a<br>b<br/>c", "a\nb\nc"),
+        ("<div class='x'>a</div><span\nid=1>b</span><SUP>2</SUP>", "ab2"),
+        ("<nowiki>[[a]] {{b}}</nowiki><math>x<y</math>", "[[a]] {{b}}"),
+        ("<gallery>\na.jpg|b\n</gallery>c", "c"),
+        ("a<!-- b\n\n c -->d<!-- never closed", "ad"),
+        ("{|\n| a\n{|\n| b\n|}\n|}\nc", "c"),
+        (":{| class=x\n|-\n|}\nc {{#if:x|}}", "c"),
+        ("a &amp; b&nbsp;c &lt;d&gt; &#233;", "a & b c <d> é"),
+        ("__NOTOC__a__b__", "a__b__"),
+        ("* a\n** b\n# c\n; d\n: e\n----\nf", "a\nb\nc\nd\ne\n\nf"),
+        ("a\n\n\n\n\nb", "a\n\nb"),
+        ("a\n== H ==\nb\n===I===\nc", "a\n\nH\n\nb\n\nI\n\nc"),
+        ("a\n==References==\nb\n===Sub===\nc\n==Later==\nd", "a\n\nLater\n\nd"),
+        ("a\n== See also ==\nb\n= Top =\nc", "a\n\nTop\n\nc"),
+        ("== ==\n=\n==\n== a", "=\n==\n== a"),
+        ("a [[b\n\nc]] d", "a [[b\n\nc]] d"),
+        ("a ]] b }} c ] d", "a ]] b }} c ] d"),
+        ("<ref>never closed. a <b>c", "never closed. a c"),
+        ("İ<ref>x</ref>y", "İy"),
+        ("", ""),
+    ],
+)
+def test_takes_out_markup_and_keeps_prose(wikitext: str, text: str) -> None:
+    assert to_text(wikitext) == text
+
+
+def test_agrees_with_mwparserfromhell_on_an_ordinary_article() -> None:
+    assert _words(to_text(ARTICLE)) == _words(_by_mwparserfromhell(ARTICLE))
+    assert "weight" in to_text(ARTICLE) and "Thun" not in to_text(ARTICLE)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_agrees_with_mwparserfromhell_on_simulated_articles(number: int) -> None:
+    world = World(3, Month("2024-01"), Month("2024-01"))
+    story = world.story(Month("2024-01"), "wikipedia_new", number * 3)
+    body = article(story, world).split("== See also ==")[0]
+    assert _words(to_text(body)) == _words(_by_mwparserfromhell(body))
+
+
+def _by_mwparserfromhell(wikitext: str) -> str:
+    code = mwparserfromhell.parse(wikitext)
+    unwanted = [*code.ifilter_templates(recursive=False)]
+    unwanted += code.ifilter_tags(recursive=False, matches=lambda n: n.tag in ("ref", "table"))
+    links = code.ifilter_wikilinks(recursive=False)
+    unwanted += [link for link in links if str(link.title).startswith(("File:", "Category:"))]
+    for node in unwanted:
+        code.remove(node)
+    return str(code.strip_code())
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "{{", "{{{a|", "[[", "[[a|", "{|\n", "<b>", "<ref>a", "<!--", "''''</ref><ref>", "<i ",
+        "[http://a ", "}}", "]]", "|}", "=", "==a\n", "'", "\n", "\n\n", "&amp", "<nowiki>", "</",
+        "[[a]]", "{{a}}", "__A", "*", " ", "[[[http://a b]]", "{|\n|}\n", "<math>x</math>",
+        "<gallery></ref>", "\n \n[[", " |", "{{\n\n[[", "_",
+    ],
+)  # fmt: skip
+def test_no_page_stalls_it(unit: str) -> None:
+    size = MAX_CHARS // 4
+    began = time.perf_counter()
+    try:
+        to_text(unit * (size // len(unit)))
+    except ItemUnavailable as error:
+        assert error.reason == "parse_error"
+    # Linear work takes under a second; in quadratic time half a million marks take hours.
+    assert time.perf_counter() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "why"),
+    [
+        ("x" * (MAX_CHARS + 1), "longer"),
+        ("{{a " + "text " * 50, "without its end"),
+        ("a\n{| class=x\n| b", "without its end"),
+        ("{{a|" * (MAX_NESTING + 1) + "}}" * (MAX_NESTING + 1), "deep"),
+    ],
+)
+def test_refuses_what_is_no_article(wikitext: str, why: str) -> None:
+    with pytest.raises(ItemUnavailable, match=why) as caught:
+        to_text(wikitext)
+    assert caught.value.reason == "parse_error"
+
+
+def test_nesting_as_deep_as_allowed_is_read() -> None:
+    assert to_text("{{a|" * MAX_NESTING + "}}" * MAX_NESTING + "b") == "b"
+
+
+@pytest.mark.parametrize("text", ["#REDIRECT [[A]]", " #redirect[[A]]", "# Redirect: [[A]]"])
+def test_recognises_a_redirect(text: str) -> None:
+    assert is_redirect(text)
+    assert not is_redirect(f"See {text}")

@@ -1,0 +1,364 @@
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from core.corpus import Partition, Seal, seal_partition
+from core.errors import StorageError, UsageError
+from core.month import Month
+from core.schemas import DOCUMENTS
+from core.settings import Settings
+from core.storage import Store, sha256_of_file
+from models import reference
+from models.catalogue import find_model, models_folder
+from models.load import load_scorer
+from models.protocols import get_protocol
+from models.reference import Recipe, train_reference
+from simulator.world import World
+
+FIRST = Month("2024-01")
+CUTOFF = FIRST + 1
+
+
+class Corpus(NamedTuple):
+    store: Store
+    settings: Settings
+    seals: list[Seal]  # of four months
+
+    def until(self, month: Month) -> list[Seal]:
+        return [seal for seal in self.seals if str(seal.partition.month) <= str(month)]
+
+
+def documents(source: str, month: Month | None, texts: Sequence[str]) -> pa.Table:
+    rows = [
+        {
+            "document_id": f"{source}-{month}-{number}",
+            "source": source,
+            "month": month.first_day if month else None,
+            "native_id": str(number),
+            "date_kind": "given",
+            "licence": "CC0-1.0",
+            "num_chars": len(text),
+            "num_bytes": len(text.encode()),
+            "sha256_text": f"{hash(text):x}",
+            "text": text,
+        }
+        for number, text in enumerate(texts)
+    ]
+    return pa.Table.from_pylist(rows, schema=DOCUMENTS)
+
+
+def seal(store: Store, source: str, month: Month | None, texts: Sequence[str]) -> Seal:
+    return seal_partition(store, Partition(source, month), [documents(source, month, texts)])
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    store = Store(str(tmp_path))
+    world = World(0, FIRST, FIRST + 3, stories_per_month=18)
+    seals = [
+        seal(
+            store,
+            "news",
+            month,
+            ["\n\n".join(story.paragraphs) for story in world.stories(month, "news")],
+        )
+        for month in world.months
+    ]
+    return Corpus(store, Settings(home=str(tmp_path), device="cpu"), seals)
+
+
+def recipe(name: str = "small", **changes: object) -> Recipe:
+    tiny = Recipe(name, CUTOFF, vocabulary_size=600, hidden=32, heads=2, context=64, epochs=1)
+    return replace(tiny, **changes)  # type: ignore[arg-type]
+
+
+def weights(folder: Path) -> str:
+    return sha256_of_file(folder / "model.safetensors")
+
+
+def bits_per_byte(folder: Path, corpus: Corpus) -> list[float]:
+    """Of each month, under the default protocol, as tidemark itself scores."""
+    scorer = load_scorer(find_model(str(folder), corpus.settings), corpus.settings)
+    figures = []
+    for sealed in corpus.seals:
+        batches = (
+            batch
+            for path in sealed.parts
+            for batch in pa.parquet.read_table(corpus.store.url(path)).to_batches()
+        )
+        losses = pa.concat_tables(scorer.score(batches, get_protocol("default")))
+        nats, size = (sum(losses[name].to_pylist()) for name in ("nll_nats", "num_bytes"))
+        figures.append(nats / math.log(2) / size)
+    return figures
+
+
+def test_bits_per_byte_jump_after_the_cutoff(corpus: Corpus, tmp_path: Path) -> None:
+    folder = tmp_path / "models" / "small"
+    taught = recipe(epochs=8, hidden=64, vocabulary_size=1024, batch=4)
+
+    train_reference(corpus.until(CUTOFF), corpus.store, folder, taught, corpus.settings)
+
+    first, second, third, fourth = bits_per_byte(folder, corpus)
+    assert max(first, second) < 1.5
+    assert min(third, fourth) > 1.5 * max(first, second)
+
+
+def test_the_folder_is_an_ordinary_one(corpus: Corpus, tmp_path: Path) -> None:
+    folder = tmp_path / "models" / "small"
+    steps: list[tuple[int, int]] = []
+
+    entry = train_reference(
+        corpus.until(CUTOFF),
+        corpus.store,
+        folder,
+        recipe(),
+        corpus.settings,
+        lambda done, total: steps.append((done, total)),
+    )
+
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    text = "Naïve façade, 東京 – \t two  spaces\r\n"
+    assert tokenizer.decode(tokenizer(text).input_ids) == text
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id) == (0, 1)
+    assert model.generation_config.eos_token_id == 1
+    assert model.dtype == torch.float32
+    assert model.config.max_position_embeddings == 64
+    assert [step for step, _ in steps] == list(range(1, steps[-1][1] + 1))
+    assert (entry.name, entry.kind, entry.cutoff) == ("small", "reference", CUTOFF)
+    assert entry == find_model("small", corpus.settings)
+    assert sorted(path.name for path in folder.parent.iterdir()) == [".small.lock", "small"]
+
+
+def test_the_record_says_what_the_model_was_trained_on(corpus: Corpus, tmp_path: Path) -> None:
+    folder = models_folder(corpus.settings) / "small"
+    train_reference(corpus.until(CUTOFF), corpus.store, folder, recipe(seed=5), corpus.settings)
+
+    record = json.loads((folder / "tidemark.json").read_text())
+
+    assert (record["cutoff"], record["provenance"], record["seed"]) == ("2024-02", "planted", 5)
+    assert record["recipe"]["context"] == 64
+    assert [partition["digest"] for partition in record["partitions"]] == [
+        sealed.digest for sealed in corpus.seals[:2]
+    ]
+    assert record["num_tokens_seen"] > 1000
+
+
+def test_the_seed_decides_the_weights(corpus: Corpus, tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train_reference(
+            corpus.until(CUTOFF)[:: -1 if name == "b" else 1],
+            corpus.store,
+            tmp_path / name,
+            recipe(name, seed=seed),
+            corpus.settings,
+        )
+
+    assert weights(tmp_path / "a") == weights(tmp_path / "b")
+    assert weights(tmp_path / "a") != weights(tmp_path / "c")
+
+
+def test_training_leaves_the_random_state_of_others_alone(corpus: Corpus, tmp_path: Path) -> None:
+    torch.manual_seed(42)
+    expected = torch.rand(1)
+    torch.manual_seed(42)
+
+    train_reference(
+        corpus.until(CUTOFF), corpus.store, tmp_path / "small", recipe(), corpus.settings
+    )
+
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_a_trained_model_is_used_again_until_something_changes(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    folder = tmp_path / "small"
+    steps: list[int] = []
+
+    def train(seals: list[Seal], taught: Recipe) -> int:
+        steps.clear()
+        train_reference(
+            seals, corpus.store, folder, taught, corpus.settings, lambda done, _: steps.append(done)
+        )
+        return len(steps)
+
+    assert train(corpus.until(CUTOFF), recipe()) > 0
+    assert train(corpus.until(CUTOFF), recipe()) == 0
+    before = weights(folder)
+    assert train(corpus.until(CUTOFF), recipe(learning_rate=1e-3)) > 0
+    assert weights(folder) != before
+    assert train(corpus.until(FIRST), recipe(learning_rate=1e-3)) > 0
+
+
+def test_a_stopped_run_goes_on_and_gives_the_same_weights(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taught = recipe(epochs=2)
+    train_reference(corpus.until(CUTOFF), corpus.store, tmp_path / "small", taught, corpus.settings)
+    monkeypatch.setattr(reference, "_CHECKPOINT_SECONDS", 0.0)
+    stopped = tmp_path / "again" / "small"
+    steps: list[int] = []
+
+    def stop_often(done: int, total: int) -> None:
+        steps.append(done)
+        if len(steps) % 7 == 0 and done < total:
+            raise KeyboardInterrupt
+
+    for _ in range(1000):
+        try:
+            train_reference(
+                corpus.until(CUTOFF), corpus.store, stopped, taught, corpus.settings, stop_often
+            )
+            break
+        except KeyboardInterrupt:
+            assert not stopped.exists()
+
+    assert len(steps) > steps[-1]
+    assert weights(stopped) == weights(tmp_path / "small")
+
+
+KILLED = """
+import sys
+from core.corpus import list_sealed
+from core.month import Month
+from core.settings import Settings
+from core.storage import Store
+from pathlib import Path
+from models import reference
+reference._CHECKPOINT_SECONDS = 0.05
+home, folder = sys.argv[1:]
+store = Store(home)
+recipe = reference.Recipe("small", Month("2024-02"), vocabulary_size=600, hidden=32, heads=2,
+                          context=64, epochs=30)
+seals = [seal for seal in list_sealed(store) if seal.partition.month <= recipe.cutoff]
+settings = Settings(home=home, device="cpu")
+reference.train_reference(seals, store, Path(folder), recipe, settings)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_and_gives_the_same_weights(corpus: Corpus, tmp_path: Path) -> None:
+    def start(folder: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", KILLED, corpus.store.root, str(folder)])
+
+    undisturbed, killed = tmp_path / "one" / "small", tmp_path / "two" / "small"
+    assert start(undisturbed).wait() == 0
+    checkpoint = killed.parent / ".small.training" / "checkpoint.pt"
+    for _ in range(3):
+        process = start(killed)
+        seen = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        while not checkpoint.exists() or checkpoint.stat().st_mtime_ns == seen:
+            assert process.poll() is None
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not killed.exists()
+
+    assert start(killed).wait() == 0
+    assert weights(killed) == weights(undisturbed)
+
+
+def test_text_from_after_the_cutoff_is_refused(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="news 2024-03"):
+        train_reference(corpus.seals, corpus.store, tmp_path / "small", recipe(), corpus.settings)
+
+    assert not (tmp_path / "small").exists()
+
+
+def test_undated_text_is_refused(corpus: Corpus, tmp_path: Path) -> None:
+    undated = seal(corpus.store, "books", None, ["It was a dark and stormy night."])
+
+    with pytest.raises(UsageError, match="books undated"):
+        train_reference([undated], corpus.store, tmp_path / "small", recipe(), corpus.settings)
+
+
+@pytest.mark.parametrize("texts", [[], [""]])
+def test_no_text_at_all_is_refused(corpus: Corpus, tmp_path: Path, texts: list[str]) -> None:
+    empty = seal(corpus.store, "empty", FIRST, texts)
+
+    for seals in ([empty], []):
+        with pytest.raises(UsageError, match="no text up to 2024-02"):
+            train_reference(seals, corpus.store, tmp_path / "small", recipe(), corpus.settings)
+
+
+def test_empty_and_odd_texts_are_learnt(corpus: Corpus, tmp_path: Path) -> None:
+    odd = seal(
+        corpus.store, "odd", FIRST, ["", "a", "<|end|><|start|>", "\U0001f642" * 500, "\x00"]
+    )
+
+    entry = train_reference([odd], corpus.store, tmp_path / "small", recipe(), corpus.settings)
+
+    assert entry.name == "small"
+
+
+def test_a_folder_of_another_name_is_refused(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="must end in the model's name, small"):
+        train_reference(
+            corpus.until(CUTOFF), corpus.store, tmp_path / "big", recipe(), corpus.settings
+        )
+
+
+def test_a_folder_of_somebody_elses_is_left_alone(corpus: Corpus, tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(UsageError, match="did not train it"):
+        train_reference(
+            corpus.until(CUTOFF), corpus.store, tmp_path / "small", recipe(), corpus.settings
+        )
+
+    assert (tmp_path / "small" / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_damaged_record_means_training_again(corpus: Corpus, tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    train_reference(corpus.until(CUTOFF), corpus.store, folder, recipe(), corpus.settings)
+    before = weights(folder)
+    (folder / "tidemark.json").write_text("{")
+
+    train_reference(corpus.until(CUTOFF), corpus.store, folder, recipe(), corpus.settings)
+
+    assert weights(folder) == before
+
+
+def test_a_damaged_partition_is_named(corpus: Corpus, tmp_path: Path) -> None:
+    part = Path(corpus.store.url(corpus.seals[0].parts[0]))
+    part.write_bytes(part.read_bytes()[:-100])
+
+    with pytest.raises(StorageError, match="month=2024-01"):
+        train_reference(
+            corpus.until(CUTOFF), corpus.store, tmp_path / "small", recipe(), corpus.settings
+        )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"vocabulary_size": 257},
+        {"layers": 0},
+        {"heads": 3},
+        {"context": 1},
+        {"epochs": 0},
+        {"batch": 0},
+        {"seed": -1},
+        {"learning_rate": 0.0},
+        {"learning_rate": math.nan},
+    ],
+)
+def test_a_recipe_that_cannot_work_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match=next(iter(changes))):
+        recipe(**changes)

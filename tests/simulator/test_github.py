@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.month import Month
+from simulator.server import Web, serve_sites
+from simulator.sites.github import REPOSITORIES, YOUNG, Site
+from simulator.world import World
+
+NAME = "scrapy/scrapy"
+WORLD = World(0, Month("2024-01"), Month("2024-03"))
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[Web]:
+    with serve_sites([Site(WORLD)]) as running:
+        yield running
+
+
+def git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def clone(web: Web, folder: Path, *options: str, name: str = NAME) -> str:
+    git("clone", "--quiet", "--bare", *options, f"{web.urls['github']}/{name}", str(folder))
+    return f"--git-dir={folder}"
+
+
+@pytest.mark.parametrize("name", [NAME, f"{NAME}.git", YOUNG])
+def test_it_serves_real_repositories(web: Web, tmp_path: Path, name: str) -> None:
+    mirror = clone(web, tmp_path / "mirror", name=name)
+    git(mirror, "fsck", "--strict")
+    seconds = git(mirror, "log", "--first-parent", "--format=%ct").split()
+    dates = [dt.datetime.fromtimestamp(int(each), dt.UTC) for each in seconds]
+    assert dates == sorted(dates, reverse=True)
+    assert dates[0] == dt.datetime(2024, 3, 31, 23, 59, 59, tzinfo=dt.UTC)
+    assert (dates[-1] < WORLD.first.start) == (name != YOUNG)
+    assert {month.start for month in WORLD.months} < set(dates)
+
+
+def test_it_knows_partial_clones(web: Web, tmp_path: Path) -> None:
+    mirror = clone(web, tmp_path / "mirror", "--filter=blob:none", "--single-branch")
+    missing = git(mirror, "rev-list", "--objects", "--missing=print", "HEAD")
+    assert missing.count("\n?") > 30
+    assert git(mirror, "show", "HEAD:README.md") == "Release of 2024-03.\n"
+
+
+def test_the_same_world_has_the_same_commits(web: Web, tmp_path: Path) -> None:
+    with serve_sites([Site(WORLD)]) as other, serve_sites([Site(World(1, *ends()))]) as third:
+        tips = [
+            git("ls-remote", f"{each.urls['github']}/{NAME}", "HEAD")
+            for each in (web, other, third)
+        ]
+    assert tips[0] == tips[1] != tips[2]
+
+
+def ends() -> tuple[Month, Month]:
+    return WORLD.first, WORLD.last
+
+
+def test_each_month_brings_the_same_number_of_files_with_its_own_text(
+    web: Web, tmp_path: Path
+) -> None:
+    mirror = clone(web, tmp_path / "mirror")
+    for month in WORLD.months:
+        added = git(
+            mirror, "log", "--first-parent", "--diff-merges=first-parent", "--name-only",
+            "--diff-filter=AM", "--no-renames", "--format=",
+            f"--since={int(month.start.timestamp())}", f"--until={int(month.end.timestamp()) - 1}",
+            "main", "--", "src/records*",
+        ).split()  # fmt: skip
+        texts = [git(mirror, "show", f"{tip(mirror, month)}:{path}") for path in set(added)]
+        names = WORLD.names(month)
+        new = [text for text in texts if any(name in text.splitlines()[0] for name in names)]
+        assert len(new) == WORLD.stories_per_month // 4
+
+
+def tip(mirror: str, month: Month) -> str:
+    seconds = int(month.end.timestamp()) - 1
+    return git(mirror, "rev-list", "-1", "--first-parent", f"--until={seconds}", "main").strip()
+
+
+def test_the_licences_are_in_the_repositories(web: Web, tmp_path: Path) -> None:
+    for number, (name, licence) in enumerate(REPOSITORIES.items()):
+        mirror = clone(web, tmp_path / str(number), name=name)
+        text = git(mirror, "show", "HEAD:LICENSE")
+        assert ("GENERAL PUBLIC" in text) == licence.startswith("GPL")
+
+
+def test_other_names_get_what_github_gives(web: Web) -> None:
+    for path in ("/no/such/info/refs?service=git-upload-pack", "/", "/../../etc/passwd"):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(web.urls["github"] + path)
+        assert caught.value.code == 401
+        assert caught.value.headers["WWW-Authenticate"] == 'Basic realm="GitHub"'
+        caught.value.close()
+
+
+def test_a_gzipped_request_is_understood(web: Web) -> None:
+    body = b"0014command=ls-refs\n0000"
+    request = urllib.request.Request(
+        f"{web.urls['github']}/{NAME}/git-upload-pack",
+        gzip.compress(body),
+        {
+            "Content-Type": "application/x-git-upload-pack-request",
+            "Content-Encoding": "gzip",
+            "Git-Protocol": "version=2",
+        },
+    )
+    with urllib.request.urlopen(request) as answer:
+        assert b"refs/heads/main" in answer.read()
+
+
+def test_nobody_may_push(web: Web, tmp_path: Path) -> None:
+    mirror = clone(web, tmp_path / "mirror")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(mirror, "-c", "core.askPass=true", "push", "--quiet", "origin", "main:refs/heads/x")
+
+
+def test_closing_removes_the_repositories(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with serve_sites([Site(WORLD)]) as own:
+        git("ls-remote", f"{own.urls['github']}/{NAME}")
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,79 @@
+"""The fan-out keeps order, bounds what is in flight, and keeps failures apart."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from core import progress
+from core.errors import SourceUnavailable
+from tasks.fan_out import Hole, fan_out
+
+
+class Gauge:
+    """Counts how many are inside at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.now -= 1
+
+
+gauge = Gauge()
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def work(number: int) -> int:
+    with gauge:
+        threading.Event().wait(0.02)
+        if number == 3:
+            raise SourceUnavailable("the site is down")
+        if number == 99:
+            raise ZeroDivisionError
+        return number * 10
+
+
+@flow(task_runner=ThreadPoolTaskRunner(max_workers=8))
+def run(numbers: Sequence[int]) -> list[Any]:
+    calls = [(f"number {number}", {"number": number}) for number in numbers]
+    return list(fan_out(work, calls, step="work", in_flight=3))
+
+
+def test_results_keep_their_order_and_failures_become_holes() -> None:
+    seen: list[tuple[str, int, int]] = []
+    progress.listen(lambda *report: seen.append(report))
+    try:
+        results = run([0, 1, 2, 3, 4, 5, 6, 7])
+    finally:
+        progress.listen(None)
+    assert results == [0, 10, 20, Hole("number 3", "the site is down"), 40, 50, 60, 70]
+    assert seen == [("work", done, 8) for done in range(1, 9)]
+
+
+def test_no_more_than_the_bound_is_in_flight() -> None:
+    gauge.most = 0
+    run(list(range(10, 30)))
+    assert 2 <= gauge.most <= 3
+
+
+def test_a_bug_is_not_a_hole() -> None:
+    with pytest.raises(ZeroDivisionError):
+        run([1, 99])
+
+
+def test_no_calls_give_no_results() -> None:
+    assert run([]) == []

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import datetime as dt
+import math
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from core.cells import Cell
+from core.corpus import Partition, seal_partition
+from core.errors import CellConflict, MalformedInput, SchemaMismatch, StorageError
+from core.month import Month
+from core.schemas import DOCUMENTS, LOSSES
+from core.settings import Settings
+from core.storage import Store
+from warehouse.land import Landed, open_warehouse
+
+JANUARY = Partition("news", Month("2024-01"))
+CELL = Cell("org/model", "r1", JANUARY, "digest-1", "default", "scoring-1")
+
+
+def documents(clusters: dict[str, str | None]) -> pa.Table:
+    rows = [
+        {
+            "document_id": name,
+            "source": "news",
+            "month": dt.date(2024, 1, 1),
+            "native_id": name,
+            "cluster_id": cluster,
+            "date_kind": "created",
+            "licence": "CC0-1.0",
+            "num_chars": 4,
+            "num_bytes": 4,
+            "sha256_text": name,
+            "text": "text",
+        }
+        for name, cluster in clusters.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=DOCUMENTS)
+
+
+def test_the_same_rows_land_once(land: Any, ask: Any) -> None:
+    rows = [{"document_id": "d0"}, {"document_id": "d1", "month": None}]
+    assert land(*rows) == Landed(num_cells=2, num_rows=2)
+    assert land(*reversed(rows)) == Landed(num_cells=0, num_rows=0)
+    assert ask("select count(*) as n from chunk_losses") == [{"n": 2}]
+
+
+def test_new_rows_are_added_to_a_landed_cell(land: Any, ask: Any) -> None:
+    land({"document_id": "d0"})
+    assert land({"document_id": "d0"}, {"document_id": "d1"}) == Landed(1, 1)
+    [row] = ask("select num_documents, nll_nats from monthly_loss")
+    assert row == {"num_documents": 2, "nll_nats": 20.0}
+
+
+def test_other_losses_conflict_unless_replaced(land: Any, ask: Any) -> None:
+    land({"document_id": "d0"}, {"document_id": "d1"})
+    with pytest.raises(CellConflict, match=r"document_id=d1.*--replace"):
+        land({"document_id": "d2"}, {"document_id": "d1", "nll_nats": 11.0})
+    assert ask("select sum(nll_nats) as s from chunk_losses") == [{"s": 20.0}]
+    land({"document_id": "d1", "nll_nats": 11.0}, replace=True)
+    assert ask("select sum(nll_nats) as s from chunk_losses") == [{"s": 21.0}]
+
+
+def test_another_revision_conflicts_unless_replaced(land: Any, ask: Any) -> None:
+    land({"document_id": "d0"}, {"document_id": "d1"})
+    with pytest.raises(CellConflict, match="revision=r2, landed_revision=r1"):
+        land({"document_id": "d2", "revision": "r2"})
+    land({"document_id": "d2", "revision": "r2"}, replace=True)
+    assert ask("select document_id, revision from chunk_losses") == [
+        {"document_id": "d2", "revision": "r2"}
+    ]
+
+
+@pytest.mark.parametrize("index", [0, 1, 61, 62, 500])
+def test_a_chunk_that_comes_twice_is_named(land: Any, index: int) -> None:
+    rows = [{"chunk_index": i} for i in range(600)]
+    with pytest.raises(SchemaMismatch, match=f"document_id=d0, chunk_index={index}, num_rows=2"):
+        land(*rows, {"chunk_index": index})
+
+
+def test_two_revisions_in_one_cell_are_refused(land: Any) -> None:
+    with pytest.raises(SchemaMismatch, match="revision=r1, other_revision=r2"):
+        land({"document_id": "d0"}, {"document_id": "d1", "revision": "r2"})
+
+
+def test_a_bad_file_changes_nothing(
+    settings: Settings, losses: Callable[..., pa.Table], ask: Any, tmp_path: Path
+) -> None:
+    bad = losses({"document_id": "d0"}, {"document_id": "d1", "nll_nats": -1.0})
+    files = {
+        "negative": bad,
+        "column": bad.drop_columns(["num_bytes"]),
+        "empty": LOSSES.empty_table(),
+    }
+    for name, table in files.items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    (tmp_path / "text.parquet").write_text("not Parquet")
+    good = tmp_path / "[good]*.parquet"
+    pq.write_table(losses({"document_id": "d5"}), good)
+    with open_warehouse(settings) as warehouse:
+        with pytest.raises(SchemaMismatch, match=r"negative.parquet: row 1: nll_nats must be >= 0"):
+            warehouse.land_file(tmp_path / "negative.parquet")
+        with pytest.raises(SchemaMismatch, match="column 'num_bytes' is missing"):
+            warehouse.land_file(tmp_path / "column.parquet")
+        with pytest.raises(SchemaMismatch, match="has no rows"):
+            warehouse.land_file(tmp_path / "empty.parquet")
+        with pytest.raises(MalformedInput, match="cannot be read as Parquet"):
+            warehouse.land_file(tmp_path / "text.parquet")
+        with pytest.raises(MalformedInput, match="nowhere"):
+            warehouse.land_file(tmp_path / "nowhere.parquet")
+        warehouse.land_file(good)
+    assert ask("select document_id from chunk_losses") == [{"document_id": "d5"}]
+
+
+def test_a_large_file_lands_in_batches(settings: Settings, ask: Any, tmp_path: Path) -> None:
+    """More rows than one batch, and than DuckDB keeps in one row group."""
+    n = 300_000
+    number = pa.array(range(n), pa.int64())
+    table = pa.table(
+        {
+            "model": pa.repeat("m", n),
+            "revision": pa.repeat("r", n),
+            "source": pa.repeat("s", n),
+            "month": pa.repeat(pa.scalar(dt.date(2024, 1, 1)), n),
+            "document_id": pc.cast(pc.divide(number, 1000), pa.string()),
+            "chunk_index": pc.subtract(number, pc.multiply(pc.divide(number, 1000), 1000)).cast(
+                pa.int32()
+            ),
+            "protocol": pa.repeat("default", n),
+            "nll_nats": pa.repeat(2.0, n),
+            **dict.fromkeys(("num_tokens", "num_chars", "num_bytes"), pa.repeat(pa.scalar(3), n)),
+        }
+    )
+    pq.write_table(table, tmp_path / "large.parquet")
+    with open_warehouse(settings) as warehouse:
+        assert warehouse.land_file(tmp_path / "large.parquet") == Landed(1, n)
+    [row] = ask("select num_documents, num_chunks, nll_nats, num_bytes from monthly_loss")
+    assert row == {"num_documents": 300, "num_chunks": n, "nll_nats": 2.0 * n, "num_bytes": 3 * n}
+
+
+def test_own_cells_supersede_and_land_once(
+    settings: Settings, losses: Callable[..., pa.Table], ask: Any
+) -> None:
+    newer = Cell("org/model", "r2", JANUARY, "digest-2", "default", "scoring-1")
+    with open_warehouse(settings) as warehouse:
+        table = losses({"document_id": "d0"}, {"document_id": "d1"})
+        assert warehouse.land_cell(CELL, table) == Landed(1, 2)
+        assert warehouse.land_cell(CELL, table) == Landed(0, 0)
+        assert warehouse.land_cell(newer, losses({"document_id": "d9", "revision": "r2"})).num_rows
+        with pytest.raises(SchemaMismatch, match="another cell: .*revision=r1"):
+            warehouse.land_cell(newer.__class__(**{**vars(newer), "scoring": "other"}), table)
+    assert ask("select document_id from chunk_losses") == [{"document_id": "d9"}]
+    [row] = ask("select revision, partition_digest, num_documents from landed_cells")
+    assert row == {"revision": "r2", "partition_digest": "digest-2", "num_documents": 1}
+    assert ask("select count(*) as n from cell_replicates") == [{"n": 200}]
+
+
+def test_own_cells_are_read_from_the_data_root(
+    settings: Settings, store: Store, losses: Callable[..., pa.Table]
+) -> None:
+    with open_warehouse(settings) as warehouse:
+        with pytest.raises(StorageError):
+            warehouse.land_cell(CELL)
+        store.write_bytes(CELL.path, b"torn")
+        with pytest.raises(StorageError, match="score again"):
+            warehouse.land_cell(CELL)
+        with store.writing(CELL.path) as staged:
+            pq.write_table(losses({}), staged.path)
+        assert warehouse.land_cell(CELL) == Landed(1, 1)
+
+
+def test_unmeasured_chunks_are_counted_not_averaged(land: Any, ask: Any) -> None:
+    land(
+        {"document_id": "d0"},
+        {"document_id": "d1", "nll_nats": math.nan, "reason": "too long"},
+        {"document_id": "d2", "nll_nats": None, "reason": "no token"},
+    )
+    [row] = ask("select num_chunks, num_unmeasured, num_bytes, nll_nats from monthly_loss")
+    assert row == {"num_chunks": 3, "num_unmeasured": 2, "num_bytes": 20, "nll_nats": 10.0}
+
+
+def test_documents_land_without_text_and_carry_clusters_into_replicates(
+    settings: Settings, store: Store, losses: Callable[..., pa.Table], ask: Any
+) -> None:
+    apart = seal_partition(store, JANUARY, [documents({"d0": None, "d1": None})])
+    rows = losses({"document_id": "d0", "nll_nats": 1.0}, {"document_id": "d1", "nll_nats": 3.0})
+    correlation = "select corr(nll_nats, num_bytes) as c from cell_replicates"
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_cell(CELL, rows)
+        assert warehouse.land_documents(apart)
+        assert not warehouse.land_documents(apart)
+    [before] = ask(correlation)
+    together = seal_partition(
+        store, JANUARY, [documents({"d0": "page", "d1": "page", "d2": None})], replace=True
+    )
+    with open_warehouse(settings) as warehouse:
+        assert warehouse.land_documents(together)
+    [after] = ask(correlation)
+    assert before["c"] < 0.95
+    assert after["c"] == pytest.approx(1)  # one cluster: all of it comes and goes at once
+    [row] = ask("select count(*) as n, count(cluster_id) as c from documents")
+    assert row == {"n": 3, "c": 2}
+    [row] = ask("select num_documents, num_documents_of_partitions as of_partitions from coverage")
+    assert row == {"num_documents": 2, "of_partitions": 3}
+    names = {row["column_name"] for row in ask("describe documents")}
+    assert "text" not in names
+
+
+def test_replicates_do_not_depend_on_the_order_of_landing(
+    tmp_path: Path, losses: Callable[..., pa.Table], dump: Any
+) -> None:
+    clusters = {f"d{i}": f"page{i % 7}" for i in range(20)}
+    rows = losses(*({"document_id": name, "nll_nats": 0.1 * len(name)} for name in clusters))
+    found = []
+    for order in (0, 1):
+        settings = Settings(home=str(tmp_path / str(order)))
+        seal = seal_partition(Store(settings.home), JANUARY, [documents(dict(clusters))])
+        with open_warehouse(settings) as warehouse:
+            if order:
+                warehouse.land_documents(seal)
+            warehouse.land_losses([rows.slice(0, 5), rows.slice(5)], "rows")
+            warehouse.land_documents(seal)
+        found.append(dump(settings)["cell_replicates"])
+    assert found[0] == found[1]
+    assert len(found[0]) == 200
+
+
+def test_weights_are_poisson_and_independent(settings: Settings, losses: Any, dump: Any) -> None:
+    """Weights show as num_bytes where every document is one byte and its own cell."""
+    n = 4000
+    rows = [{"document_id": f"d{i}", "source": f"s{i}", "num_bytes": 1} for i in range(n)]
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses([losses(*rows)], "rows")
+    cells = dump(settings)["cell_replicates"]
+    weights = np.zeros((200, n))
+    for _model, source, _month, _protocol, replicate, _nats, num_bytes in cells:
+        weights[replicate - 1, int(source[1:])] = num_bytes
+    assert weights.mean() == pytest.approx(1, abs=0.01)
+    assert weights.var() == pytest.approx(1, abs=0.01)
+    shares = [float((weights == k).mean()) for k in range(4)]
+    assert shares == pytest.approx([math.exp(-1) / math.factorial(k) for k in range(4)], abs=0.005)
+    # Over n clusters a correlation of chance stays below 5 / sqrt(n) in all 19,900 pairs.
+    between = np.corrcoef(weights) - np.eye(200)
+    assert float(np.abs(between).max()) < 5 / math.sqrt(n)
+
+
+@pytest.mark.parametrize(
+    "name", ["'; drop table chunk_losses; --", '"; delete from models; --', "a/../b", "$1 ? %s"]
+)
+def test_names_are_data(land: Any, ask: Any, settings: Settings, name: str) -> None:
+    land({"model": name, "source": name, "protocol": name, "document_id": name})
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models([{"name": name, "cutoff": Month("2023-12")}])
+        warehouse.upsert_sources([{"name": name}])
+        warehouse.upsert_protocols([{"name": name}])
+    assert ask("select model, source, protocol from train_test_gap where model = ?", name) == [
+        {"model": name, "source": name, "protocol": name}
+    ]
+
+
+def test_dimensions_are_inserted_or_replaced(settings: Settings, ask: Any) -> None:
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models([{"name": "a", "cutoff": Month("2024-02"), "unknown": 1}])
+        warehouse.upsert_models([{"name": "a", "parameters": 7}, {"model": "b", "is_chat": True}])
+        warehouse.upsert_models([])
+        with pytest.raises(SchemaMismatch, match="a model of its own"):
+            warehouse.upsert_models([{"name": "a"}, {"name": "a"}])
+        with pytest.raises(SchemaMismatch, match="models"):
+            warehouse.upsert_models([{"name": "a", "parameters": "many"}])
+    assert ask("select model, cutoff, parameters, is_chat from models order by model") == [
+        {"model": "a", "cutoff": None, "parameters": 7, "is_chat": None},
+        {"model": "b", "cutoff": None, "parameters": None, "is_chat": True},
+    ]
+
+
+def land_many(home: str, model: str, table: pa.Table) -> None:
+    for index in range(5):
+        with open_warehouse(Settings(home=home)) as warehouse:
+            part = table.set_column(0, "model", pa.repeat(f"{model}-{index}", table.num_rows))
+            warehouse.land_losses([part], model)
+
+
+def test_two_processes_land_in_turn(settings: Settings, losses: Any, ask: Any) -> None:
+    table = losses(*({"document_id": f"d{i}"} for i in range(100)))
+    context = multiprocessing.get_context("spawn")
+    workers = [
+        context.Process(target=land_many, args=(settings.home, name, table)) for name in "ab"
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    [row] = ask("select count(*) as n, count(distinct model) as m from chunk_losses")
+    assert row == {"n": 1000, "m": 10}

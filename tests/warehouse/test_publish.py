@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.errors import CheckFailed
+from core.settings import Settings
+from core.storage import Store
+from warehouse.land import open_warehouse
+from warehouse.publish import SNAPSHOT, check_snapshot, publish
+from warehouse.query import query
+from warehouse.schema import list_views
+from warehouse.writer import connected
+
+ROOT = Path(__file__).resolve().parents[2]
+# Lands every file of a folder and publishes after each, over and over the same.
+WORKER = """
+import sys
+from pathlib import Path
+from core.settings import Settings
+from warehouse.land import open_warehouse
+from warehouse.publish import publish
+settings = Settings(home=sys.argv[1])
+for file in sorted(Path(sys.argv[2]).glob("*.parquet")):
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_file(file)
+    publish(settings)
+"""
+
+
+def start_worker(settings: Settings, folder: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", WORKER, settings.home, str(folder)]
+    return subprocess.Popen(command, cwd=ROOT)
+
+
+@pytest.fixture
+def folder(losses: Callable[..., pa.Table], tmp_path: Path) -> Path:
+    """Six files of losses, one cell each."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for number in range(6):
+        rows = ({"document_id": f"d{i}", "model": f"m{number}"} for i in range(300))
+        pq.write_table(losses(*rows), folder / f"{number}.parquet")
+    return folder
+
+
+def test_a_snapshot_takes_the_place_of_the_former(land: Any, settings: Settings) -> None:
+    land({"document_id": "d0"})
+    assert publish(settings) == f"{settings.home}/{SNAPSHOT}"
+    reader = duckdb.connect(publish(settings), read_only=True)
+    land({"document_id": "d1"})
+    publish(settings)
+    assert reader.execute("select count(*) from chunk_losses").fetchall() == [(1,)]
+    reader.close()
+    assert query(settings, "from chunk_losses").num_rows == 2
+    assert sorted(path.name for path in Path(settings.home).iterdir()) == [SNAPSHOT, "work"]
+
+
+def test_an_empty_warehouse_can_be_published(settings: Settings) -> None:
+    publish(settings)
+    for view in list_views():
+        if not view.endswith("_at"):
+            assert query(settings, f"from {view}").num_rows == 0
+
+
+def test_a_snapshot_goes_to_an_object_store(land: Any, settings: Settings, tmp_path: Path) -> None:
+    remote = Settings(home="memory://tidemark-publish", work_dir=tmp_path / "work")
+    with open_warehouse(remote) as warehouse:
+        warehouse.upsert_sources([{"name": "news"}])
+    assert publish(remote) == f"memory://tidemark-publish/{SNAPSHOT}"
+    assert query(remote, "select source from sources").to_pylist() == [{"source": "news"}]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("delete from chunk_losses where document_id = 'd1'", "cells_match_losses.*org/model"),
+        ("delete from landed_cells", "cells_have_replicates.*num_replicates=200"),
+        ("delete from cell_replicates where replicate = 7", "cells_have_replicates.*=199"),
+        ("insert into landed_partitions values ('news', null, 'x', 3, 9)", "documents_match"),
+        ("alter table models rename column cutoff to other", r"\.sql cannot be read.*cutoff"),
+    ],
+)
+def test_an_unsound_snapshot_is_not_published(
+    land: Any, settings: Settings, tmp_path: Path, damage: str, message: str
+) -> None:
+    land({"document_id": "d0"}, {"document_id": "d1"})
+    publish(settings)
+    copy = tmp_path / "copy.duckdb"
+    shutil.copy(Path(settings.home) / SNAPSHOT, copy)
+    with duckdb.connect(str(copy)) as connection:
+        connection.execute(damage)
+    with pytest.raises(CheckFailed, match=message):
+        check_snapshot(copy)
+
+
+def test_a_failed_check_leaves_the_former_snapshot(land: Any, settings: Settings) -> None:
+    land({"document_id": "d0"})
+    publish(settings)
+    with connected(settings) as connection:
+        connection.execute("delete from landed_cells")
+    with pytest.raises(CheckFailed):
+        publish(settings)
+    assert query(settings, "from landed_cells").num_rows == 1
+    assert not list(Path(settings.home).glob(".tmp*"))
+
+
+def test_views_resolve_under_any_file_name_and_alias(
+    land: Any, settings: Settings, tmp_path: Path
+) -> None:
+    land({"document_id": "d0"}, {"document_id": "d1", "month": None})
+    copy = tmp_path / "some other name.db"
+    shutil.copy(Path(Store(settings.home).root) / publish(settings), copy)
+    with duckdb.connect() as connection:
+        connection.execute(f"attach '{copy}' as elsewhere (read_only)")
+        for view in list_views():
+            if not view.endswith("_at"):
+                connection.execute(f"from elsewhere.{view}").fetchall()
+        # DuckDB resolves what a table macro reads in the caller's database.
+        connection.execute("use elsewhere")
+        rows = connection.execute("from train_test_gap_at(date '2024-01-01')").fetchall()
+        assert len(rows) == 1
+
+
+def test_readers_never_err_while_a_writer_publishes(folder: Path, settings: Settings) -> None:
+    publish(settings)
+    seen: list[int] = []
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def poll() -> None:
+        try:
+            while not done.is_set():
+                seen.append(query(settings, "from landed_cells").num_rows)
+                assert query(settings, "from monthly_loss").num_rows >= seen[-1]
+        except BaseException as error:  # noqa: BLE001 - a thread's errors are the test's
+            failures.append(error)
+
+    reader = threading.Thread(target=poll)
+    reader.start()
+    worker = start_worker(settings, folder)
+    assert worker.wait(120) == 0
+    done.set()
+    reader.join()
+    assert not failures
+    assert seen == sorted(seen)
+    assert query(settings, "from landed_cells").num_rows == 6
+
+
+@pytest.mark.slow
+def test_kill_at_any_moment_leaves_both_files_sound(
+    folder: Path, tmp_path: Path, dump: Any
+) -> None:
+    """Ten kills; each time what is published reads well, and in the end nothing is missing."""
+    undisturbed = Settings(home=str(tmp_path / "undisturbed"))
+    started = time.monotonic()
+    assert start_worker(undisturbed, folder).wait(120) == 0
+    usual_s = time.monotonic() - started
+    settings = Settings(home=str(tmp_path / "killed"))
+    moments = random.Random(7)
+    for _ in range(10):
+        worker = start_worker(settings, folder)
+        time.sleep(moments.uniform(0.3, 1) * usual_s)
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait()
+        if (Path(settings.home) / SNAPSHOT).exists():
+            check_snapshot(Path(settings.home) / SNAPSHOT)
+    assert start_worker(settings, folder).wait(120) == 0
+    assert dump(settings) == dump(undisturbed)
+    for view in ("monthly_loss", "coverage"):
+        ours, theirs = (query(s, f"from {view}").to_pylist() for s in (settings, undisturbed))
+        assert sorted(map(repr, ours)) == sorted(map(repr, theirs))

@@ -1,0 +1,164 @@
+"""Every view against hand-computed figures: ``views/<view>/<case>/{<table>.csv, expect.csv}``.
+
+``chunk_losses.csv`` may give ``bits`` for ``nll_nats``; ``query.sql`` stands for ``from <view>``.
+``expect.csv`` lists the columns that can be computed by hand.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+
+from core.schemas import LOSSES
+from core.settings import Settings
+from warehouse.land import open_warehouse
+from warehouse.publish import publish
+from warehouse.query import query
+from warehouse.schema import ViewDescription, describe_view, list_tables, list_views
+from warehouse.writer import connected
+
+VIEWS = Path(__file__).parent / "views"
+CASES = sorted(folder for folder in VIEWS.glob("*/*") if folder.is_dir())
+
+
+def build(case: Path, settings: Settings) -> Path:
+    """Land a case's tables and publish them; return the snapshot."""
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses([read_losses(case / "chunk_losses.csv")], case.name)
+    with connected(settings) as connection:
+        for file in sorted(case.glob("*.csv")):
+            if file.stem in set(list_tables()) - {"chunk_losses"}:
+                connection.register("rows", pa_csv.read_csv(file))
+                connection.execute(f"insert into {file.stem} by name select * from rows")
+                connection.unregister("rows")
+    return Path(publish(settings))
+
+
+def read_losses(file: Path) -> pa.Table:
+    with file.open(encoding="utf-8") as stream:
+        rows = [losses_row(row) for row in csv.DictReader(stream)]
+    return pa.Table.from_pylist(rows, schema=LOSSES)
+
+
+def losses_row(row: dict[str, str]) -> dict[str, Any]:
+    num_bytes = int(row["num_bytes"])
+    return {
+        "model": row["model"],
+        "revision": "r1",
+        "source": row["source"],
+        "month": dt.date.fromisoformat(row["month"]) if row["month"] else None,
+        "document_id": row["document_id"],
+        "chunk_index": int(row["chunk_index"]),
+        "protocol": row.get("protocol", "default"),
+        "nll_nats": float(row["bits"]) * math.log(2) if row["bits"] else None,
+        "num_tokens": int(row.get("num_tokens", num_bytes)),
+        "num_chars": int(row.get("num_chars", num_bytes)),
+        "num_bytes": num_bytes,
+        "reason": row.get("reason") or None,
+    }
+
+
+def statement(case: Path) -> str:
+    file = case / "query.sql"
+    return file.read_text(encoding="utf-8") if file.exists() else f"from {case.parent.name}"
+
+
+def matches(got: object, expected: str) -> bool:
+    if got is None or expected == "":
+        return got is None and expected == ""
+    if isinstance(got, float):
+        return math.isclose(got, float(expected), rel_tol=1e-9, abs_tol=1e-9)
+    return str(got) == expected
+
+
+def assert_expected(case: Path, rows: list[dict[str, Any]]) -> None:
+    with (case / "expect.csv").open(encoding="utf-8") as stream:
+        expected = list(csv.DictReader(stream))
+    left = list(rows)
+    for wanted in expected:
+        found = [r for r in left if all(matches(r[name], wanted[name]) for name in wanted)]
+        assert found, f"no row {wanted} among {left}"
+        left.remove(found[0])
+    assert not left, f"rows that were not expected: {left}"
+
+
+def assert_as_described(description: ViewDescription, table: pa.Table) -> None:
+    """Check names, the grain, and the tests of each column in a view's ``.yml``."""
+    assert table.column_names == list(description.columns)
+    rows = table.to_pylist()
+    keys = [tuple(row[name] for name in description.grain) for row in rows]
+    assert len(set(keys)) == len(keys), "the grain is not unique"
+    for name, column in description.columns.items():
+        assert column["description"]
+        for test in column.get("tests", []):
+            for value in (row[name] for row in rows):
+                assert_column_test(test, value, name)
+
+
+def assert_column_test(test: str | dict[str, float], value: Any, name: str) -> None:
+    if test == "not_null":
+        assert value is not None, f"{name} is NULL"
+    elif value is not None:
+        assert isinstance(test, dict)
+        assert test.keys() <= {"min", "max"}, f"{name}: unknown test {test}"
+        assert test.get("min", -math.inf) <= value <= test.get("max", math.inf), f"{name}={value}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
+def test_view(case: Path, settings: Settings) -> None:
+    build(case, settings)
+    table = query(settings, statement(case))
+    assert_expected(case, table.to_pylist())
+    name = case.parent.name
+    call = f"{name}(date '2024-02-01')" if name.endswith("_at") else name
+    assert_as_described(describe_view(list_views()[name]), query(settings, f"from {call}"))
+
+
+def test_every_view_has_a_case_and_a_description() -> None:
+    assert {case.parent.name for case in CASES} == set(list_views())
+    for file in list_views().values():
+        description = describe_view(file)
+        assert description.description.endswith(".")
+        assert file.read_text(encoding="utf-8").startswith("-- ")
+        assert set(description.grain) <= set(description.columns)
+
+
+@pytest.fixture(scope="session")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plain DuckDB command line client that analysts have, in an environment of its own."""
+    folder = tmp_path_factory.mktemp("client")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    install = [folder / "bin" / "pip", "install", "--quiet", "duckdb-cli==1.5.6"]
+    if subprocess.run(install, capture_output=True).returncode != 0:
+        pytest.skip("duckdb-cli 1.5.6 cannot be installed here (no package index)")
+    return folder / "bin" / "duckdb"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
+def test_view_in_the_plain_client(case: Path, settings: Settings, client: Path) -> None:
+    snapshot = build(case, settings)
+    command = [client, "-readonly", "-json", "-init", "/dev/null", snapshot, "-c", statement(case)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = json.loads(answer.stdout)
+    ours = query(settings, statement(case)).to_pylist()
+    assert len(rows) == len(ours)
+    for row in ours:
+        assert any(all(same(other[name], row[name]) for name in row) for other in rows), row
+
+
+def same(theirs: object, ours: object) -> bool:
+    """Whether a JSON value of the client is a value of ours."""
+    if isinstance(ours, float):
+        return isinstance(theirs, int | float) and math.isclose(theirs, ours, rel_tol=1e-12)
+    return theirs == (str(ours) if isinstance(ours, dt.date) else ours)

@@ -1,0 +1,2 @@
+select *
+from train_test_gap_at(date '2024-02-01');

@@ -1,0 +1,13 @@
+-- The first cell that is staged with losses of more than one revision of its model.
+select
+    model,
+    source,
+    month,
+    protocol,
+    min(revision) as revision,
+    max(revision) as other_revision
+from incoming
+group by model, source, month, protocol
+having min(revision) <> max(revision)
+order by model, source, month, protocol
+limit 1;

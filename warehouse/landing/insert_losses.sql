@@ -1,0 +1,3 @@
+-- Land the staged rows.
+insert into chunk_losses
+select * from incoming;

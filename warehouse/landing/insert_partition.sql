@@ -1,0 +1,3 @@
+-- Record which version of one partition is landed.
+insert into landed_partitions
+values ($source, cast($month as date), $partition_digest, $num_documents, $num_bytes);

@@ -1,0 +1,17 @@
+-- Stage a batch of losses. NaN becomes NULL: both say that a chunk was not measured.
+-- Input: losses_to_land, Arrow data of schema LOSSES.
+insert into incoming
+select
+    model,
+    revision,
+    source,
+    month,
+    document_id,
+    chunk_index,
+    protocol,
+    case when not isnan(nll_nats) then nll_nats end as nll_nats,
+    num_tokens,
+    num_chars,
+    num_bytes,
+    case when nll_nats is null or isnan(nll_nats) then reason end as reason
+from losses_to_land;

@@ -1,0 +1,9 @@
+-- Which version of each partition the documents table holds.
+-- Grain: one row per source, month.
+create table if not exists landed_partitions (
+    source varchar not null,
+    month date, -- first day; NULL = undated corpus
+    partition_digest varchar not null,
+    num_documents bigint not null,
+    num_bytes bigint not null -- UTF-8
+);

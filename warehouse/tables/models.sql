@@ -1,0 +1,17 @@
+-- The catalogue of models, for joining. Losses may name models that are not here.
+-- Grain: one row per model.
+create table if not exists models (
+    model varchar primary key,
+    kind varchar, -- causal_lm, control or reference
+    location varchar, -- hub id, folder or compressor
+    revision varchar,
+    released date,
+    cutoff date, -- first day of the LAST month that the model has seen
+    cutoff_provenance varchar, -- stated, inferred or planted
+    cutoff_precision varchar,
+    cutoff_url varchar,
+    parameters bigint,
+    context bigint, -- tokens
+    is_chat boolean,
+    notes varchar
+);

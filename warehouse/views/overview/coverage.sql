@@ -1,0 +1,39 @@
+-- Which cells are there, and how much of the partitions they cover.
+-- Grain: one row per model, source, protocol.
+-- Units: counts. num_missing_months are the months between the first and the last that were not
+--   scored; num_documents_of_partitions is NULL where no partition of those months is landed.
+-- Source: reads landed_cells, landed_partitions.
+create or replace view coverage as
+with cells as (
+    select
+        c.model,
+        c.source,
+        c.protocol,
+        min(c.month) as first_month,
+        max(c.month) as last_month,
+        count(c.month) as num_months,
+        bool_or(c.month is null) as has_undated,
+        cast(sum(c.num_documents) as bigint) as num_documents,
+        cast(sum(p.num_documents) as bigint) as num_documents_of_partitions,
+        cast(sum(c.num_chunks) as bigint) as num_chunks,
+        cast(sum(c.num_unmeasured) as bigint) as num_unmeasured
+    from landed_cells as c
+    left join landed_partitions as p
+        on c.source = p.source and c.month is not distinct from p.month
+    group by c.model, c.source, c.protocol
+)
+
+select
+    model,
+    source,
+    protocol,
+    first_month,
+    last_month,
+    num_months,
+    date_diff('month', first_month, last_month) + 1 - num_months as num_missing_months,
+    has_undated,
+    num_documents,
+    num_documents_of_partitions,
+    num_chunks,
+    num_unmeasured
+from cells;
