@@ -11,7 +11,7 @@ from core.month import Month, month_range
 from core.settings import Settings, load_settings
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
-from tasks.scoring import plan_scoring, score_cell
+from tasks.scoring import load_model, plan_scoring, score_cell
 
 
 @dataclass
@@ -44,6 +44,7 @@ def score(
     outcome = ScoreOutcome()
     try:
         plan = plan_scoring(model, settings.protocol, sources, months, settings)
+        load_model(plan, settings)
     except TidemarkError as error:
         outcome.holes.append(Hole(f"score {model}", str(error)))
         return outcome

@@ -9,7 +9,7 @@ from core.errors import TidemarkError, UsageError
 from core.month import Month
 from core.settings import Settings
 from tasks.landing import land_finished
-from tasks.scoring import plan_scoring, write_losses
+from tasks.scoring import load_model, plan_scoring, write_losses
 from warehouse.land import open_warehouse
 from warehouse.publish import publish
 
@@ -33,6 +33,7 @@ def score_and_land(
     for model in models:
         try:
             plan = plan_scoring(model, protocol, sources, months, settings)
+            load_model(plan, settings)
         except UsageError:
             raise
         except TidemarkError as error:

@@ -14,17 +14,19 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import torch
+from transformers import PreTrainedModel
 
 from core.errors import ModelError, NotMeasurable
 from core.settings import Settings
 from models.accounting import Accountant, TokenizedText
-from models.checkpoint import Checkpoint, load_checkpoint
+from models.checkpoint import CheckpointFiles, load_weights, open_checkpoint
 from models.forward import Forward, Losses, Tokens
 from models.losses import Chunk, iterate_blocks, iterate_documents, losses_table, without_tokens
 from models.protocols import ScoringProtocol
@@ -41,56 +43,22 @@ class _Job(NamedTuple):
     targets: Tokens  # (scored,) what follows the last positions of inputs
 
 
-class CausalLM:
-    """A Hugging Face causal language model, with the interface of ``models.scorer.Scorer``.
+@dataclass(frozen=True)
+class CausalLMIdentity:
+    """What a model's cells are named after; known from its files, before the weights are read.
 
     Attributes:
-        name: the ``model`` column: hub id, or last part of the folder's path.
-        revision: commit of the hub, or digest of the folder's files.
-        context: most tokens that it takes at once; None where it has no maximum.
-        start_token: id of BOS, else of EOS, else None: then the first token of each window is
-            charged ln(vocabulary size).
-        vocabulary_size: tokens of the tokenizer.
+        name: the ``model`` column: catalogue name, hub id, or last part of the folder's path.
+        files: the opened checkpoint.
     """
 
-    def __init__(self, name: str, checkpoint: Checkpoint, batch_tokens: int) -> None:
-        tokenizer = checkpoint.tokenizer
-        self.name = name
-        self.revision = checkpoint.revision
-        self.context = checkpoint.context
-        self.start_token: int | None = (
-            tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
-        )
-        self.vocabulary_size = len(tokenizer)
-        self._accountant = Accountant(tokenizer.backend_tokenizer)
-        try:
-            self._forward = Forward(checkpoint.model)
-        except ModelError as error:
-            raise type(error)(f"{name}: {error}") from error
-        self._budget = min(batch_tokens, self._forward.max_batch_tokens or batch_tokens)
-        self._numerics = f"{checkpoint.model.dtype} {checkpoint.model.config._attn_implementation}"
+    name: str
+    files: CheckpointFiles
 
-    @classmethod
-    def load(
-        cls, location: str, revision: str | None, settings: Settings, name: str | None = None
-    ) -> CausalLM:
-        """Load a model.
-
-        Args:
-            location: a folder, or a hub id.
-            revision: of the hub; for a folder, None or the digest that it must have.
-            settings: device, dtype, batch_tokens, allow_pickle_weights.
-            name: the ``model`` column, if not hub id or last part of the folder's path.
-
-        Raises:
-            ModelLoadError: files are missing, unsafe, broken or do not fit each other.
-            NotMeasurable: not a causal language model, or without a fast tokenizer.
-            UsageError: the device or dtype of the settings cannot be had.
-        """
-        checkpoint = load_checkpoint(location, revision, settings)
-        folder = Path(location).expanduser()
-        default = folder.resolve().name if folder.is_dir() else location
-        return cls(name or default, checkpoint, settings.batch_tokens)
+    @property
+    def revision(self) -> str:
+        """Commit of the hub, or digest of the folder's files."""
+        return self.files.revision
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
         """Return a hash over protocol, effective context, dtype, attention and this code's version.
@@ -98,9 +66,76 @@ class CausalLM:
         Raises:
             NotMeasurable: the protocol's windows are longer than the model takes.
         """
-        context = protocol.effective_context(self.context)
-        definition = f"{_VERSION} {protocol.digest} {context} {self._numerics}"
+        context = protocol.effective_context(self.files.context)
+        numerics = f"{self.files.dtype} {self.files.attention}"
+        definition = f"{_VERSION} {protocol.digest} {context} {numerics}"
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
+
+
+class CausalLM:
+    """A Hugging Face causal language model, with the interface of ``models.scorer.Scorer``.
+
+    Attributes:
+        name: the ``model`` column.
+        revision: commit of the hub, or digest of the folder's files.
+        context: most tokens that it takes at once; None where it has no maximum.
+        start_token: id of BOS, else of EOS, else None: then the first token of each window is
+            charged ln(vocabulary size).
+        vocabulary_size: tokens of the tokenizer.
+    """
+
+    def __init__(
+        self, identity: CausalLMIdentity, model: PreTrainedModel, batch_tokens: int
+    ) -> None:
+        tokenizer = identity.files.tokenizer
+        self._identity = identity
+        self.name = identity.name
+        self.revision = identity.revision
+        self.context = identity.files.context
+        self.start_token: int | None = (
+            tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
+        )
+        self.vocabulary_size = len(tokenizer)
+        self._accountant = Accountant(tokenizer.backend_tokenizer)
+        try:
+            self._forward = Forward(model)
+        except ModelError as error:
+            raise type(error)(f"{self.name}: {error}") from error
+        self._budget = min(batch_tokens, self._forward.max_batch_tokens or batch_tokens)
+
+    @staticmethod
+    def identify(
+        location: str, revision: str | None, settings: Settings, name: str | None = None
+    ) -> CausalLMIdentity:
+        """Open a model's files, without its weights.
+
+        Args:
+            location: a folder, or a hub id.
+            revision: of the hub; for a folder, None or the digest that it must have.
+            settings: device, dtype, allow_pickle_weights.
+            name: the ``model`` column, if not hub id or last part of the folder's path.
+
+        Raises:
+            ModelLoadError: files are missing, unsafe, broken or do not fit each other.
+            NotMeasurable: not a causal language model, or without a fast tokenizer.
+            UsageError: the device or dtype of the settings cannot be had.
+        """
+        files = open_checkpoint(location, revision, settings)
+        folder = Path(location).expanduser()
+        default = folder.resolve().name if folder.is_dir() else location
+        return CausalLMIdentity(name or default, files)
+
+    @classmethod
+    def load(
+        cls, location: str, revision: str | None, settings: Settings, name: str | None = None
+    ) -> CausalLM:
+        """Load a model; arguments and errors as those of ``identify``."""
+        identity = cls.identify(location, revision, settings, name)
+        return cls(identity, load_weights(identity.files), settings.batch_tokens)
+
+    def scoring_id(self, protocol: ScoringProtocol) -> str:
+        """As ``CausalLMIdentity.scoring_id``."""
+        return self._identity.scoring_id(protocol)
 
     def score(
         self, documents: Iterable[pa.RecordBatch], protocol: ScoringProtocol

@@ -24,6 +24,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
+from transformers.utils import logging as transformers_logging
 
 from core.errors import ModelLoadError, NotMeasurable, UsageError
 from core.settings import Settings
@@ -48,24 +49,36 @@ _UNLIMITED = 10**9  # tokenizers without a limit state a huge one
 
 
 @dataclass(frozen=True)
-class Checkpoint:
-    """A loaded model with its tokenizer.
+class CheckpointFiles:
+    """A model's files, opened and checked, its weights not yet read.
 
     Attributes:
+        location: the folder or hub id that was asked for.
+        folder: where the files are on this machine.
         revision: commit of the hub, or digest of the folder's files.
-        model: in evaluation mode, on its device, in its dtype.
+        config: of a causal language model.
         tokenizer: a fast one.
         context: most tokens the model takes at once; None where it has no maximum.
+        device: where the model will run.
+        dtype: of its weights then.
+        attention: the implementation of attention that it will use.
+        allow_pickle: whether weights may be other than safetensors.
     """
 
+    location: str
+    folder: Path
     revision: str
-    model: PreTrainedModel
+    config: PreTrainedConfig
     tokenizer: PreTrainedTokenizerFast
     context: int | None
+    device: torch.device
+    dtype: torch.dtype
+    attention: str
+    allow_pickle: bool
 
 
-def load_checkpoint(location: str, revision: str | None, settings: Settings) -> Checkpoint:
-    """Load a causal language model.
+def open_checkpoint(location: str, revision: str | None, settings: Settings) -> CheckpointFiles:
+    """Open a causal language model's files, without its weights.
 
     Args:
         location: a folder, or a hub id such as ``EleutherAI/pythia-160m``.
@@ -73,7 +86,7 @@ def load_checkpoint(location: str, revision: str | None, settings: Settings) -> 
         settings: device, dtype, allow_pickle_weights.
 
     Raises:
-        ModelLoadError: files are missing, unsafe, broken or do not fit each other.
+        ModelLoadError: files are missing, unsafe or broken.
         NotMeasurable: this is no causal language model, or its tokenizer is not a fast one.
         UsageError: the device or dtype of the settings cannot be had.
     """
@@ -95,14 +108,68 @@ def load_checkpoint(location: str, revision: str | None, settings: Settings) -> 
     config = _load_config(folder, location)
     _refuse_non_causal(config, location)
     tokenizer = _load_tokenizer(folder, location)
-    model = _load_weights(folder, location, config, (device, dtype, settings.allow_pickle_weights))
+    return CheckpointFiles(
+        location=location,
+        folder=folder,
+        revision=found,
+        config=config,
+        tokenizer=tokenizer,
+        context=_context(config, tokenizer),
+        device=device,
+        dtype=dtype,
+        attention=_attention(config),
+        allow_pickle=settings.allow_pickle_weights,
+    )
+
+
+def load_weights(files: CheckpointFiles) -> PreTrainedModel:
+    """Load the weights: a model in evaluation mode, on its device, in its dtype.
+
+    Raises:
+        ModelLoadError: weights are missing, unsafe, broken or do not fit the tokenizer.
+    """
+    location = files.location
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            files.folder,
+            config=files.config,
+            dtype=files.dtype,
+            attn_implementation=files.attention,
+            use_safetensors=None if files.allow_pickle else True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except (SafetensorError, OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+        hint = (
+            ""
+            if files.allow_pickle
+            else "; weights must be safetensors (allow_pickle_weights is off)"
+        )
+        raise ModelLoadError(
+            f"{location}: the weights cannot be loaded ({_first_line(error)}){hint}"
+        ) from error
+    model, report = loaded
+    if missing := sorted(report["missing_keys"]):
+        raise ModelLoadError(
+            f"{location}: {len(missing)} tensors are missing from the weights, the first is "
+            f"{missing[0]}; the model would be scored with random numbers in their place"
+        )
     rows = embedding_rows(model)
-    if (largest := max(tokenizer.get_vocab().values(), default=-1)) >= rows:
+    if (largest := max(files.tokenizer.get_vocab().values(), default=-1)) >= rows:
         raise ModelLoadError(
             f"{location}: the tokenizer has token ids up to {largest} and the embedding {rows} "
             "rows; tokenizer and weights are not of the same model"
         )
-    return Checkpoint(found, model, tokenizer, _context(config, tokenizer))
+    ready: PreTrainedModel = model.to(files.device).eval()
+    return ready
+
+
+def _attention(config: PreTrainedConfig) -> str:
+    """Choose the implementation by name, so that a cell's hash can name it without weights."""
+    model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    return "sdpa" if getattr(model_class, "_supports_sdpa", False) else "eager"
 
 
 def embedding_rows(model: PreTrainedModel) -> int:
@@ -228,38 +295,6 @@ def _load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
         raise ModelLoadError(f"{location}: the tokenizer has no vocabulary; its files are missing")
     fast: PreTrainedTokenizerFast = tokenizer
     return fast
-
-
-def _load_weights(
-    folder: Path,
-    location: str,
-    config: PreTrainedConfig,
-    options: tuple[torch.device, torch.dtype, bool],
-) -> PreTrainedModel:
-    device, dtype, allow_pickle = options
-    try:
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            folder,
-            config=config,
-            dtype=dtype,
-            use_safetensors=None if allow_pickle else True,
-            trust_remote_code=False,
-            local_files_only=True,
-            output_loading_info=True,
-        )
-    except (SafetensorError, OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
-        hint = "" if allow_pickle else "; weights must be safetensors (allow_pickle_weights is off)"
-        raise ModelLoadError(
-            f"{location}: the weights cannot be loaded ({_first_line(error)}){hint}"
-        ) from error
-    model, report = loaded
-    if missing := sorted(report["missing_keys"]):
-        raise ModelLoadError(
-            f"{location}: {len(missing)} tensors are missing from the weights, the first is "
-            f"{missing[0]}; the model would be scored with random numbers in their place"
-        )
-    ready: PreTrainedModel = model.to(device).eval()
-    return ready
 
 
 def _context(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerFast) -> int | None:

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from core.settings import Settings
 from models.catalogue import ModelEntry
-from models.scorer import Scorer
+from models.scorer import Identity, Scorer
+
+
+def identify(entry: ModelEntry, settings: Settings) -> Identity:
+    """Find out what the cells of an entry are named after, without loading its weights.
+
+    Raises: as ``load_scorer``, for all but the weights.
+    """
+    if entry.kind == "control":
+        from models.compressors import Compressor
+
+        return Compressor(entry.name)
+    from models.causal_lm import CausalLM
+
+    return CausalLM.identify(
+        name=entry.name, location=entry.location, revision=entry.revision, settings=settings
+    )
 
 
 def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
@@ -26,8 +42,3 @@ def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
     return CausalLM.load(
         name=entry.name, location=entry.location, revision=entry.revision, settings=settings
     )
-
-
-def identify(entry: ModelEntry, settings: Settings) -> Scorer:
-    """Placeholder: loads the scorer."""
-    return load_scorer(entry, settings)

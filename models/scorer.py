@@ -10,23 +10,30 @@ import pyarrow as pa
 from models.protocols import ScoringProtocol
 
 
-class Scorer(Protocol):
-    """A loaded model.
+class Identity(Protocol):
+    """What a model's cells are named after, known before any weights are loaded."""
 
-    Attributes:
-        name: the ``model`` column.
-        revision: commit of the hub, or digest of the files.
-    """
+    @property
+    def name(self) -> str:
+        """The ``model`` column."""
 
-    name: str
-    revision: str
+    @property
+    def revision(self) -> str:
+        """Commit of the hub, or digest of the files."""
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
         """Return a short stable hash of all else that decides the figures.
 
         That is the protocol's definition, the effective context, the dtype and the version of the
         scorer's code.
+
+        Raises:
+            NotMeasurable: this model cannot be scored under this protocol.
         """
+
+
+class Scorer(Identity, Protocol):
+    """A loaded model."""
 
     def score(
         self, documents: Iterable[pa.RecordBatch], protocol: ScoringProtocol

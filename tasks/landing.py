@@ -55,9 +55,7 @@ def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell])
     revision = cells[0].revision if cells else entry.revision
     warehouse.upsert_models([{**_fields(entry), "revision": revision}])
     known = set(list_sources()) & {cell.partition.source for cell in cells}
-    warehouse.upsert_sources(
-        [_fields(load_crawler(source).INFO) for source in sorted(known)]
-    )
+    warehouse.upsert_sources([_fields(load_crawler(source).INFO) for source in sorted(known)])
     protocols = [get_protocol(name) for name in sorted({cell.protocol for cell in cells})]
     warehouse.upsert_protocols(
         [

@@ -125,6 +125,19 @@ class _LoadedModel:
 _model = _LoadedModel()
 
 
+def load_model(plan: ScoringPlan, settings: Settings) -> None:
+    """Load the model of a plan now, so that a broken one fails once and not in every cell.
+
+    Nothing is loaded where nothing is pending.
+
+    Raises:
+        ModelLoadError: the weights are missing, unsafe or broken.
+    """
+    if plan.pending:
+        with _model.hold(plan.entry, settings):
+            pass
+
+
 def write_losses(cell: Cell, entry: ModelEntry, settings: Settings) -> Cell:
     """Score one cell and write its losses, whole or not at all.
 

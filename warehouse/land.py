@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from core.cells import Cell
 from core.corpus import Partition, Seal, read_documents
 from core.errors import CellConflict, MalformedInput, SchemaMismatch, StorageError
-from core.schemas import LOSSES, validate
+from core.schemas import DOCUMENTS, LOSSES, validate
 from core.settings import Settings
 from core.storage import Store
 from warehouse.dimensions import DOCUMENT_COLUMNS, as_table
@@ -123,9 +123,10 @@ class Warehouse:
 
     def land_losses(self, tables: Iterable[pa.Table], where: str, replace: bool = False) -> Landed:
         """Land foreign losses from tables, all in one transaction; as ``land_file``."""
-        self._stage(tables, where)
-        self._run("stage_touched")
-        num_rows = self._merge(where, replace)
+        num_rows = self._stage(tables, where)
+        [(num_touched,)] = self._run("stage_touched")
+        if num_touched:
+            num_rows = self._merge(where, replace)
         return Landed(self._insert(where, partition_digest=None, scoring=None), num_rows)
 
     def land_documents(self, seal: Seal) -> bool:
@@ -141,7 +142,8 @@ class Warehouse:
         if self._run("find_partition", key) == [(seal.digest,)]:
             return False
         batches = read_documents(self._store, seal, columns=DOCUMENT_COLUMNS)
-        table = pa.Table.from_batches(list(batches))
+        columns = pa.schema([DOCUMENTS.field(name) for name in DOCUMENT_COLUMNS])
+        table = pa.Table.from_batches(list(batches), schema=columns)
         self._run("create_incoming")
         self._run("stage_partition", key)
         self._run("stage_touched")
@@ -184,21 +186,22 @@ class Warehouse:
         ):
             self._run(f"upsert_{dimension}")
 
-    def _stage(self, tables: Iterable[pa.Table], where: str) -> None:
-        """Fill ``incoming`` and check what can be checked without looking at what is landed."""
+    def _stage(self, tables: Iterable[pa.Table], where: str) -> int:
+        """Fill ``incoming``, check what can be checked by itself, and return the number of rows."""
         self._run("create_incoming")
-        first_row = 0
+        num_rows = 0
         for table in tables:
-            name = f"{where} (rows from {first_row})" if first_row else where
+            name = f"{where} (rows from {num_rows})" if num_rows else where
             with self._given("losses_to_land", validate(table, LOSSES, name)):
                 self._run("stage_losses")
-            first_row += table.num_rows
-        if not first_row:
+            num_rows += table.num_rows
+        if not num_rows:
             raise SchemaMismatch(f"{where}: has no rows, so there is nothing to land")
         if row := self._first("find_duplicate"):
             raise SchemaMismatch(f"{where}: a chunk comes more than once: {_show(row)}")
         if row := self._first("find_mixed_revisions"):
             raise SchemaMismatch(f"{where}: a cell has two revisions of its model: {_show(row)}")
+        return num_rows
 
     def _merge(self, where: str, replace: bool) -> int:
         """Stage what the touched cells shall hold; return how many rows of that are new."""

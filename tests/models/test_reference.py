@@ -1,11 +1,9 @@
 import json
 import math
-import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -62,6 +60,15 @@ def documents(source: str, month: Month | None, texts: Sequence[str]) -> pa.Tabl
 
 def seal(store: Store, source: str, month: Month | None, texts: Sequence[str]) -> Seal:
     return seal_partition(store, Partition(source, month), [documents(source, month, texts)])
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small steps on several threads take many times as long where cores are shared."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -233,6 +240,7 @@ def test_a_stopped_run_goes_on_and_gives_the_same_weights(
 
 KILLED = """
 import sys
+import torch
 from core.corpus import list_sealed
 from core.month import Month
 from core.settings import Settings
@@ -240,10 +248,11 @@ from core.storage import Store
 from pathlib import Path
 from models import reference
 reference._CHECKPOINT_SECONDS = 0.05
+torch.set_num_threads(1)
 home, folder = sys.argv[1:]
 store = Store(home)
 recipe = reference.Recipe("small", Month("2024-02"), vocabulary_size=600, hidden=32, heads=2,
-                          context=64, epochs=30)
+                          context=64, epochs=10)
 seals = [seal for seal in list_sealed(store) if seal.partition.month <= recipe.cutoff]
 settings = Settings(home=home, device="cpu")
 reference.train_reference(seals, store, Path(folder), recipe, settings)
@@ -252,23 +261,20 @@ reference.train_reference(seals, store, Path(folder), recipe, settings)
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_and_gives_the_same_weights(corpus: Corpus, tmp_path: Path) -> None:
-    def start(folder: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-c", KILLED, corpus.store.root, str(folder)])
-
     undisturbed, killed = tmp_path / "one" / "small", tmp_path / "two" / "small"
-    assert start(undisturbed).wait() == 0
+    command = [sys.executable, "-c", KILLED, corpus.store.root]
+    subprocess.run([*command, str(undisturbed)], check=True)
     checkpoint = killed.parent / ".small.training" / "checkpoint.pt"
-    for _ in range(3):
-        process = start(killed)
+    for _ in range(2):
         seen = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
-        while not checkpoint.exists() or checkpoint.stat().st_mtime_ns == seen:
-            assert process.poll() is None
-            time.sleep(0.005)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        with subprocess.Popen([*command, str(killed)]) as process:
+            while not checkpoint.exists() or checkpoint.stat().st_mtime_ns == seen:
+                assert process.poll() is None
+                time.sleep(0.005)
+            process.kill()
         assert not killed.exists()
 
-    assert start(killed).wait() == 0
+    subprocess.run([*command, str(killed)], check=True)
     assert weights(killed) == weights(undisturbed)
 
 

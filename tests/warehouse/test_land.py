@@ -214,6 +214,12 @@ def test_documents_land_without_text_and_carry_clusters_into_replicates(
     assert "text" not in names
 
 
+def test_a_partition_without_documents_lands(settings: Settings, store: Store, ask: Any) -> None:
+    with open_warehouse(settings) as warehouse:
+        assert warehouse.land_documents(seal_partition(store, JANUARY, []))
+    assert ask("select num_documents as n from landed_partitions") == [{"n": 0}]
+
+
 def test_replicates_do_not_depend_on_the_order_of_landing(
     tmp_path: Path, losses: Callable[..., pa.Table], dump: Any
 ) -> None:
