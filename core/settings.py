@@ -125,10 +125,14 @@ def set_prefect_defaults(settings: Settings) -> None:
 
     Must run before ``prefect`` is imported: it reads the environment then.
     """
+    home = settings.scratch / "prefect"
+    home.mkdir(parents=True, exist_ok=True)  # Prefect makes the last folder of the path alone
     defaults = {
-        "PREFECT_HOME": str(settings.scratch / "prefect"),
+        "PREFECT_HOME": str(home),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "WARNING",
+        # Its first start migrates a database; on a busy machine 20 s, the default, are too few.
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
         # The embedded server logs its own cancelled connections when it is shut down.
         "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
         "PREFECT_LOGGING_TO_API_ENABLED": "false",

@@ -29,8 +29,11 @@ Numbers = npt.NDArray[np.int64]
 def write_durably(path: Path, data: bytes) -> None:
     """Write a whole file: a kill leaves the old one or the new one."""
     temporary = path.with_name(f".tmp-{path.name}")
-    temporary.write_bytes(data)
-    replace_durably(temporary, path)
+    try:
+        temporary.write_bytes(data)
+        replace_durably(temporary, path)
+    finally:  # on a full disk the half-written file would take the last space
+        temporary.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -136,14 +139,17 @@ def _pack(tokenizer: Tokenizer, batches: Iterator[list[str]], path: Path) -> lis
     """Write all documents' tokens as uint32; return where each document ends."""
     ends, position = [], 0
     temporary = path.with_name(f".tmp-{path.name}")
-    with temporary.open("wb") as file:
-        for texts in batches:
-            for encoding in tokenizer.encode_batch_fast(texts):
-                ids = np.array([*encoding.ids, END_ID], dtype=np.uint32)
-                file.write(ids.tobytes())
-                position += len(ids)
-                ends.append(position)
-    replace_durably(temporary, path)
+    try:
+        with temporary.open("wb") as file:
+            for texts in batches:
+                for encoding in tokenizer.encode_batch_fast(texts):
+                    ids = np.array([*encoding.ids, END_ID], dtype=np.uint32)
+                    file.write(ids.tobytes())
+                    position += len(ids)
+                    ends.append(position)
+        replace_durably(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
     return ends
 
 

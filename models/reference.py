@@ -30,6 +30,7 @@ from safetensors import SafetensorError
 from torch import nn
 from torch.nn import functional
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers.utils import logging as transformers_logging
 
 from core.corpus import Seal
 from core.errors import StorageError, UsageError
@@ -308,6 +309,7 @@ def _publish(
     model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
         bos_token_id=START_ID, eos_token_id=END_ID
     )
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model.save_pretrained(ready)
     except SafetensorError as error:  # what a full disk looks like from there

@@ -6,7 +6,7 @@
 -- The fit: two constants by least squares, at least three months each; only a rise counts.
 -- The test: F = (n - 2) * (variance explained by the jump) / (variance left), largest over all
 --   splits. NULL below 12.5: on normal noise without a jump the largest F of a rise exceeds that in
---   1 % of 24 to 240 months' curves and in at most 1.5 % of shorter ones (simulated: tests).
+--   1 % of 24 to 240 months' curves and in at most 2 % of shorter ones (simulated: tests).
 -- Units: bits per byte; months. estimated_cutoff_low and _high: 95 % of 200 bootstrap replicates.
 -- Source: metrics.md, section 5. Reads replicate_monthly_loss, models.
 create or replace view estimated_cutoff as

@@ -1,0 +1,114 @@
+"""Crawling the simulated web over loopback, a source at a time, and cleaning by itself.
+
+A crawl is the whole job: requests, extraction, cleaning, and a sealed partition on disk. Where a
+source is asked by HTTP GET alone, it is compared with a bare session that sends the same requests
+and throws the answers away, so that what the simulator itself takes can be told apart. Nothing is
+waited for: a real crawl is paced by the site's rules, not by our code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import requests
+
+from benchmarks.measure import Contender, Report, measure
+from core.corpus import Seal
+from core.month import Month
+from core.settings import Settings
+from core.storage import Store
+from crawlers.cleaning import clean
+from crawlers.contract import list_sources
+from crawlers.crawl import crawl_partition
+from simulator.server import Web, serve
+from simulator.world import World
+
+MONTH = Month("2024-02")
+_TIMEOUT_S = 60
+_CLEANED_COPIES = 10  # of the month's stories, so that a round takes long enough to time
+_DIGEST = "SHA-256 of the prose"
+
+
+def run(rounds: int, stories: int) -> Report:
+    """Crawl one month of every source, with ``stories`` a source and month in the world.
+
+    The sources decide themselves how many documents they make of that.
+    """
+    world = World(0, MONTH - 1, MONTH + 2, stories_per_month=stories)
+    with serve(world) as web:
+        crawls = [each for source in list_sources() for each in _crawl_contenders(source, web)]
+        timings = measure([*crawls, *_cleaning_contenders(world)], rounds)
+    conditions = (
+        f"Month {MONTH} of a simulated web with {stories} stories a source and month, over "
+        "loopback, request interval 0, from an empty cache; client and server share one process. "
+        "MB are of text kept (crawling) or given (cleaning)."
+    )
+    return Report("crawling", conditions, timings)
+
+
+def _crawl_contenders(source: str, web: Web) -> list[Contender]:
+    """Crawl once to learn what is asked for; the crawl, then the bare session if there is one."""
+    num_before = len(web.requests)
+    with TemporaryDirectory(prefix="tidemark-bench-") as folder:
+        seal = crawl(source, Path(folder), web)
+    asked = web.requests[num_before:]
+    amounts = {"documents": seal.num_documents, "MB": seal.num_bytes / 1e6}
+
+    def run_crawl(home: Path) -> object:
+        return crawl(source, home, web)
+
+    if any(method != "GET" for _, method, _ in asked):
+        return [Contender(f"crawl {source}", run_crawl, amounts)]
+    urls = [web.urls[key] + target for key, _, target in asked]
+    bare = Contender(f"bare {source}", lambda _: fetch_bare(urls), {"requests": len(urls)})
+    return [Contender(f"crawl {source}", run_crawl, amounts, bare.name), bare]
+
+
+def crawl(source: str, home: Path, web: Web) -> Seal:
+    """Crawl the month of one source into an empty folder."""
+    settings = Settings(home=str(home), request_interval_s=0, sites=web.urls)
+    return crawl_partition(source, MONTH, Store(settings.home), settings)
+
+
+def fetch_bare(urls: Sequence[str]) -> int:
+    """Get addresses one after the other; return the number of bytes, once unpacked."""
+    with requests.Session() as session:
+        return sum(
+            len(session.get(url, allow_redirects=False, timeout=_TIMEOUT_S).content) for url in urls
+        )
+
+
+def _cleaning_contenders(world: World) -> list[Contender]:
+    """Clean prose, the same prose as HTML, and code; beside the digest that each text gets."""
+    numbers = range(world.stories_per_month)
+    stories = world.stories(MONTH, "wikipedia_new")
+    prose = ["\n\n".join(story.paragraphs) for story in stories]
+    marked_up = ["".join(map(_as_html, story.paragraphs)) for story in stories]
+    code = [world.module(MONTH, "github_projects", number) for number in numbers]
+    return [
+        _text_contender(_DIGEST, lambda text: hashlib.sha256(text.encode()).digest(), prose),
+        _text_contender("clean prose", clean, prose),
+        _text_contender("clean prose in HTML", clean, marked_up),
+        _text_contender("clean code", lambda text: clean(text, is_code=True), code),
+    ]
+
+
+def _as_html(paragraph: str) -> str:
+    """Mark every sentence up, with entities and letters beyond ASCII."""
+    sentences = html.escape(f"“{paragraph}”").split(". ")
+    return f"<p>{'.&nbsp;'.join(f'<i>{text}</i>' for text in sentences)}<!-- end --></p>\n"
+
+
+def _text_contender(name: str, work: Callable[[str], object], texts: Sequence[str]) -> Contender:
+    texts = list(texts) * _CLEANED_COPIES
+    num_bytes = sum(len(text.encode()) for text in texts)
+
+    def run_work(_: Path) -> None:
+        for text in texts:
+            work(text)
+
+    return Contender(name, run_work, {"documents": len(texts), "MB": num_bytes / 1e6})

@@ -1,0 +1,199 @@
+"""Interleaved rounds: contenders take turns in one process, so that their ratio is of one machine.
+
+Each round runs every contender once and begins with another one; a ratio is the median over rounds
+of the ratio within a round, so that a slow minute of the machine strikes both sides. The machine's
+own speed is not taken out of the rates beside it: those are for orientation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+_SAMPLE_S = 0.01
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to do a job.
+
+    Attributes:
+        name: unique in its benchmark.
+        run: does the whole job once, given an empty folder of its own.
+        amounts: what one run gets done, by unit, such as ``{"rows": 2e6}``.
+        baseline: name of the contender that it is compared with; None: with nothing.
+    """
+
+    name: str
+    run: Callable[[Path], object]
+    amounts: Mapping[str, float]
+    baseline: str | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What was measured of one contender.
+
+    Attributes:
+        contender: who.
+        seconds: wall-clock time of each round.
+        cpu_seconds: processor time of each round, over all threads of this process (the simulated
+            web's and the memory watch's among them).
+        peak_rss_bytes: the process's largest resident size during any of its runs, all that was
+            in memory before included.
+    """
+
+    contender: Contender
+    seconds: tuple[float, ...]
+    cpu_seconds: tuple[float, ...]
+    peak_rss_bytes: int
+
+    @property
+    def median_s(self) -> float:
+        """Median seconds of a round."""
+        return statistics.median(self.seconds)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The figures of one benchmark.
+
+    Attributes:
+        title: its name.
+        conditions: sizes, shapes and dtypes, in a sentence.
+        timings: of its contenders, in order.
+    """
+
+    title: str
+    conditions: str
+    timings: tuple[Timing, ...]
+
+
+def measure(contenders: Sequence[Contender], rounds: int) -> tuple[Timing, ...]:
+    """Run the contenders in turn, after a round that is not counted.
+
+    Args:
+        contenders: in the order of the report.
+        rounds: counted ones, at least 1.
+    """
+    runs: dict[str, list[_Run]] = {contender.name: [] for contender in contenders}
+    for number in range(rounds + 1):
+        first = number % len(contenders)
+        for contender in (*contenders[first:], *contenders[:first]):
+            once = _run_once(contender)
+            say(
+                f"{f'round {number}' if number else 'warm-up'}: {contender.name}: {once.took_s:.2f} s"
+            )
+            if number:
+                runs[contender.name].append(once)
+    return tuple(_timing(contender, runs[contender.name]) for contender in contenders)
+
+
+def say(text: str) -> None:
+    """Tell whoever waits how far the run is, apart from the report."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class _Run(NamedTuple):
+    took_s: float
+    cpu_s: float
+    peak_rss_bytes: int
+
+
+def _run_once(contender: Contender) -> _Run:
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder, peak_rss() as peak:
+        began, cpu_began = time.perf_counter(), time.process_time()
+        contender.run(Path(folder))
+        took_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
+    return _Run(took_s, cpu_s, peak[0])
+
+
+def _timing(contender: Contender, runs: Sequence[_Run]) -> Timing:
+    return Timing(
+        contender,
+        tuple(each.took_s for each in runs),
+        tuple(each.cpu_s for each in runs),
+        max(each.peak_rss_bytes for each in runs),
+    )
+
+
+@contextlib.contextmanager
+def peak_rss() -> Iterator[list[int]]:
+    """Yield a list whose only item is this process's largest resident size so far, in bytes."""
+    process, done = psutil.Process(), threading.Event()
+    peak = [process.memory_info().rss]
+
+    def watch() -> None:
+        while not done.wait(_SAMPLE_S):
+            peak[0] = max(peak[0], process.memory_info().rss)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        watcher.join()
+
+
+def ratios(timing: Timing, baseline: Timing) -> list[float]:
+    """Return how much faster than its baseline a contender was in each round (2 = half the time).
+
+    Both must get the same amounts done.
+    """
+    return [theirs / own for own, theirs in zip(timing.seconds, baseline.seconds, strict=True)]
+
+
+def as_markdown(report: Report) -> str:
+    """Lay a report out as a Markdown section with one table."""
+    by_name = {timing.contender.name: timing for timing in report.timings}
+    lines = [
+        f"### {report.title}",
+        "",
+        report.conditions,
+        "",
+        "| job | median s | CPU s | rate | times the baseline's speed (range) | peak RSS |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    lines += [_row(timing, by_name) for timing in report.timings]
+    return "\n".join(lines)
+
+
+def _row(timing: Timing, by_name: Mapping[str, Timing]) -> str:
+    contender = timing.contender
+    rate = ", ".join(
+        f"{_digits(amount / timing.median_s)} {unit}/s"
+        for unit, amount in contender.amounts.items()
+    )
+    compared = "–"
+    if contender.baseline:
+        each = ratios(timing, by_name[contender.baseline])
+        compared = (
+            f"{statistics.median(each):.2f} ({min(each):.2f}–{max(each):.2f}) "
+            f"× {contender.baseline}"
+        )
+    cells = (
+        contender.name,
+        f"{timing.median_s:.3f}",
+        f"{statistics.median(timing.cpu_seconds):.3f}",
+        rate,
+        compared,
+        f"{timing.peak_rss_bytes / _MIB:,.0f} MiB",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _digits(value: float) -> str:
+    """Three digits are more than a shared machine can promise."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
