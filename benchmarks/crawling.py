@@ -38,7 +38,7 @@ def run(rounds: int, stories: int) -> Report:
 
     The sources decide themselves how many documents they make of that.
     """
-    world = World(0, MONTH - 1, MONTH + 2, stories_per_month=stories)
+    world = World(0, MONTH - 1, MONTH, stories_per_month=stories)
     with serve(world) as web:
         crawls = [each for source in list_sources() for each in _crawl_contenders(source, web)]
         timings = measure([*crawls, *_cleaning_contenders(world)], rounds)

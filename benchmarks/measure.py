@@ -92,9 +92,8 @@ def measure(contenders: Sequence[Contender], rounds: int) -> tuple[Timing, ...]:
         first = number % len(contenders)
         for contender in (*contenders[first:], *contenders[:first]):
             once = _run_once(contender)
-            say(
-                f"{f'round {number}' if number else 'warm-up'}: {contender.name}: {once.took_s:.2f} s"
-            )
+            step = f"round {number}" if number else "warm-up"
+            say(f"{step}: {contender.name}: {once.took_s:.2f} s")
             if number:
                 runs[contender.name].append(once)
     return tuple(_timing(contender, runs[contender.name]) for contender in contenders)
@@ -150,7 +149,7 @@ def peak_rss() -> Iterator[list[int]]:
 def ratios(timing: Timing, baseline: Timing) -> list[float]:
     """Return how much faster than its baseline a contender was in each round (2 = half the time).
 
-    Both must get the same amounts done.
+    Both must have done the same job.
     """
     return [theirs / own for own, theirs in zip(timing.seconds, baseline.seconds, strict=True)]
 

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from core.errors import UsageError
+from core.storage import explain_disk_errors
 
 DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
 MAX_DOCUMENT_BYTES = 16 * 2**20
@@ -84,6 +85,8 @@ class Settings(BaseSettings):
     @field_validator("home")
     @classmethod
     def _absolute(cls, home: str) -> str:
+        if not home.strip():
+            raise ValueError("is empty; give a folder or s3://bucket/prefix")
         home = home.removeprefix("file://")
         return home.rstrip("/") if "://" in home else str(Path(home).expanduser().resolve())
 
@@ -120,13 +123,14 @@ def load_settings(**overrides: object) -> Settings:
         raise UsageError(f"bad settings: {error}; lists and mappings are given as JSON") from error
 
 
-def set_prefect_defaults(settings: Settings) -> None:
-    """Keep Prefect offline and inside the scratch folder, where the user has not said otherwise.
+def set_library_defaults(settings: Settings) -> None:
+    """Set what Prefect and torch read from the environment, where the user has not said otherwise.
 
-    Must run before ``prefect`` is imported: it reads the environment then.
+    Prefect stays offline and inside the scratch folder. Must run before either is imported.
     """
     home = settings.scratch / "prefect"
-    home.mkdir(parents=True, exist_ok=True)  # Prefect makes the last folder of the path alone
+    with explain_disk_errors(str(home)):
+        home.mkdir(parents=True, exist_ok=True)  # Prefect makes the last folder of the path alone
     defaults = {
         "PREFECT_HOME": str(home),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -137,6 +141,9 @@ def set_prefect_defaults(settings: Settings) -> None:
         "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
         "PREFECT_LOGGING_TO_API_ENABLED": "false",
         "DO_NOT_TRACK": "1",
+        # Torch's threads spin at every barrier by default: with anything else on the cores, that
+        # made training four and more times slower.
+        "OMP_WAIT_POLICY": "PASSIVE",
     }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)  # noqa: TID251

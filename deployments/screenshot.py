@@ -1,6 +1,6 @@
 """Take a picture of a page, as for the README.
 
-    .venv/bin/python deployments/screenshot.py tidemark-demo/report/index.html docs/images/report.png
+    python deployments/screenshot.py tidemark-demo/report/index.html docs/images/report.png
 
 Uses the browser that TIDEMARK_CHROMIUM names, else the system's, else Playwright's own.
 """
@@ -32,9 +32,7 @@ def take(page: Path, picture: Path, width: int = 1280, max_height: int | None = 
     """
     picture.parent.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=load_settings().chromium, args=FLAGS
-        )
+        browser = playwright.chromium.launch(executable_path=load_settings().chromium, args=FLAGS)
         window = browser.new_page(viewport={"width": width, "height": max_height or 800})
         window.goto(page.resolve().as_uri())
         window.screenshot(path=picture, full_page=max_height is None)

@@ -10,7 +10,7 @@ from core.corpus import list_sealed
 from core.month import Month
 from core.storage import Store
 from flows.console import out, print_table, progress_bars
-from flows.options import Sources, settings_of
+from flows.options import Sources, settings_for_tasks, settings_of
 
 models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 sources_app = typer.Typer(no_args_is_help=True, help="The sources of text.")
@@ -126,7 +126,7 @@ def models_train(
 
     Its cutoff is known, so its gap must appear in the figures: a control with a planted truth.
     """
-    settings = settings_of(context)
+    settings = settings_for_tasks(context)
     from models.reference import Recipe
     from tasks.training import train
 

@@ -16,12 +16,20 @@ import typer
 
 from core.corpus import Partition
 from core.errors import TidemarkError, UsageError
-from core.month import Month
-from core.settings import Settings, load_settings, set_prefect_defaults
+from core.month import Month, month_range, require_complete
+from core.settings import Settings, load_settings
 from core.storage import Store
 from flows.catalogues import models_app, protocols_app, sources_app
 from flows.console import err, out, print_table, progress_bars
-from flows.options import FirstMonth, LastMonth, ModelNames, Sources, settings_of, window
+from flows.options import (
+    FirstMonth,
+    LastMonth,
+    ModelNames,
+    Sources,
+    settings_for_tasks,
+    settings_of,
+    window,
+)
 
 app = typer.Typer(
     help="How well do language models predict text that was written after they were trained?",
@@ -69,8 +77,11 @@ def options(
 
 @app.command()
 def demo(
+    context: typer.Context,
     seed: Annotated[int, typer.Option(help="Seed of the simulated world and of the models.")] = 0,
-    home: Annotated[Path, typer.Option(help="Folder of the demo.")] = Path("tidemark-demo"),
+    home: Annotated[
+        str | None, typer.Option(help="Folder of the demo. Default: tidemark-demo.", metavar="ROOT")
+    ] = None,
 ) -> None:
     """Run the whole job on a simulated web: no network, no GPU, no configuration.
 
@@ -78,8 +89,10 @@ def demo(
     known months, they and three compressors are scored on every month, and the report shows
     whether the planted cutoffs come back. A second run re-uses what is done.
     """
-    settings = load_settings(home=str(home))
-    set_prefect_defaults(settings)
+    before = context.parent.params["home"] if context.parent else None  # tidemark --home ROOT demo
+    given = before if home is None else home
+    context.obj = load_settings(home="tidemark-demo" if given is None else given)
+    settings = settings_for_tasks(context)
     from flows.demo import run_demo
     from flows.summary import print_gaps
 
@@ -118,6 +131,7 @@ def crawl(
     settings = settings_of(context)
     months = window(month, to) or [Month.last_complete()]
     sources = source or list_sources()
+    require_complete(months[-1])
     for name in sources:
         load_crawler(name)
     failures = []
@@ -210,10 +224,10 @@ def score(
 
     Without --source or --month: everything that is sealed. Cells that are done are skipped.
     """
+    settings = settings_for_tasks(context)
     from flows.scoring import score_and_land
     from models.protocols import get_protocol
 
-    settings = settings_of(context)
     chosen = get_protocol(protocol or settings.protocol, context_tokens, stride)
     with progress_bars():
         landed, failures = score_and_land(
@@ -236,9 +250,10 @@ def land(
     Each file lands whole or not at all; a bad one changes nothing. Rows that are landed already are
     passed over. (What tidemark itself has scored, `tidemark score` lands.)
     """
+    settings = settings_for_tasks(context)
     from flows.scoring import land_files
 
-    landed, failures = land_files(settings_of(context), files, replace)
+    landed, failures = land_files(settings, files, replace)
     out.print(f"{landed} of {len(files)} files landed", highlight=False)
     _fail_with(failures)
 
@@ -253,7 +268,12 @@ def run(
     model: ModelNames = None,
 ) -> None:
     """Do a monthly run: crawl, score, land, publish, report."""
-    settings = settings_of(context)
+    from tasks.planning import check_request
+
+    # Before Prefect starts, which takes seconds and would show a wrong request with a traceback.
+    months = window(month, None) or [Month.last_complete()]
+    check_request(months, source, model, settings_of(context))
+    settings = settings_for_tasks(context)
     from flows.monthly import monthly
 
     with progress_bars():
@@ -271,7 +291,11 @@ def backfill(
     model: ModelNames = None,
 ) -> None:
     """Do the monthly run for a range of months; what is done already is skipped."""
-    settings = settings_of(context)
+    from tasks.planning import check_request
+
+    months = list(month_range(Month(first), Month(last)))
+    check_request(months, source, model, settings_of(context))
+    settings = settings_for_tasks(context)
     from flows.backfill import backfill as backfill_flow
 
     with progress_bars():

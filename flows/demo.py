@@ -70,11 +70,11 @@ def demo(seed: int, settings: Settings) -> RunSummary:
     calls = [
         (
             f"train {name}",
-            {"recipe": Recipe(name, cutoff, seed), "sources": list(SOURCES), "settings": settings},
+            {"recipe": Recipe(name, cutoff, seed, epochs=1), "sources": list(SOURCES), "settings": settings},
         )
         for name, cutoff in CUTOFFS.items()
     ]
-    summary.keep_holes(fan_out(train_model, calls, step="train", in_flight=1))
+    summary.keep_holes(fan_out(train_model, calls, step="reference models", in_flight=1))
     score_models(summary, request, settings)
     summary.report = write_report(settings=settings)
     return summary

@@ -8,7 +8,7 @@ import typer
 
 from core.errors import UsageError
 from core.month import Month, month_range
-from core.settings import Settings, set_prefect_defaults
+from core.settings import Settings, set_library_defaults
 
 Sources = Annotated[
     list[str] | None,
@@ -37,7 +37,17 @@ LastMonth = Annotated[
 def settings_of(context: typer.Context) -> Settings:
     """Return the settings that were read when the command line started."""
     settings: Settings = context.obj
-    set_prefect_defaults(settings)
+    return settings
+
+
+def settings_for_tasks(context: typer.Context) -> Settings:
+    """Return the settings, for a command that imports Prefect (``tasks`` and ``flows`` do).
+
+    Raises:
+        StorageError: there is no place for what Prefect keeps.
+    """
+    settings = settings_of(context)
+    set_library_defaults(settings)
     return settings
 
 

@@ -8,6 +8,7 @@ from core import progress
 from core.errors import TidemarkError, UsageError
 from core.month import Month
 from core.settings import Settings
+from models.catalogue import find_model
 from tasks.landing import land_finished
 from tasks.scoring import load_model, plan_scoring, write_losses
 from warehouse.land import open_warehouse
@@ -29,6 +30,8 @@ def score_and_land(
     Raises:
         UsageError: an unknown name, or nothing is sealed of what was asked for.
     """
+    for model in models:
+        find_model(model, settings)  # a misspelt one is found before another is scored for hours
     landed, failures = 0, []
     for model in models:
         try:

@@ -3,54 +3,142 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Mapping
 
 import altair as alt
 import polars as pl
 import vl_convert as vlc
 
-_WIDTH, _HEIGHT = 640, 240
-# Okabe and Ito's palette: distinguishable with the common kinds of colour blindness.
-_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+from core.month import Month, month_range
+
+_WIDTH, _HEIGHT = 180, 110
+# Okabe and Ito's blue and vermilion, apart with the common kinds of colour blindness; what is after
+# the cutoff is hollow too, for print.
+BEFORE, AFTER, UNKNOWN = "#0072b2", "#d55e00", "#5b6472"
+_INK, _GRID, _RULE = "#3a4150", "#e6e9ed", "#8a93a0"
 
 
 def monthly_chart(
-    monthly: pl.DataFrame, cutoffs: Mapping[str, dt.date], models: list[str], title: str
+    figures: Mapping[Month, float], window: tuple[Month, Month], cutoff: Month | None
 ) -> str:
-    """Draw bits per byte over months, a line a model, a dashed rule at each model's cutoff.
+    """Draw one model's bits per byte on one source over the months, with its cutoff.
+
+    Each chart has a scale of its own, at least a fifth of the model's level high, so that models at
+    very different levels are equally readable and mere noise looks small.
 
     Args:
-        monthly: columns model, month (date), bits_per_byte; one row a model and month.
-        cutoffs: first day of the month after the cutoff, by model.
-        models: all models of the page in one order, so that each keeps its colour.
-        title: of the chart.
+        figures: bits per byte by month, at least one; months that are missing break the line.
+        window: first and last month of the axis, the same for all charts of a page.
+        cutoff: the last month that the model has seen, where that is known; written above the
+            plot, with a dashed line at its end if it lies in the window.
 
     Returns:
-        An SVG document.
+        An SVG document without any text from outside.
     """
-    colour = alt.Color(
-        "model:N",
-        scale=alt.Scale(domain=models, range=_COLOURS * (1 + len(models) // len(_COLOURS))),
-        legend=alt.Legend(title=None, orient="right"),
+    first, last = window
+    x = alt.X(
+        "day:T",
+        title=None,
+        scale=alt.Scale(domain=[_date(first.first_day), _date((last + 1).first_day)]),
+        axis=alt.Axis(
+            values=[_date(_middle(month)) for month in _ticks(first, last)],
+            format="%Y-%m",
+            grid=False,
+        ),
     )
-    lines = (
-        alt.Chart(monthly)
-        .mark_line(point=alt.OverlayMarkDef(size=22), strokeWidth=2)
-        .encode(
-            x=alt.X("month:T", title=None, axis=alt.Axis(format="%b %Y", labelAngle=0)),
-            y=alt.Y("bits_per_byte:Q", title="bits per byte", scale=alt.Scale(zero=False)),
-            color=colour,
+    y = alt.Y(
+        "bits_per_byte:Q",
+        title="bits per byte",
+        scale=alt.Scale(domain=_domain(list(figures.values())), nice=False),
+        # Room for four characters in every chart, so that charts in a row line up.
+        axis=alt.Axis(tickCount=4, minExtent=30),
+    )
+    line = alt.Chart(_frame(figures, window, cutoff)).encode(x=x, y=y)
+    layers = [
+        line.mark_line(color=_RULE, strokeWidth=1),
+        line.mark_point(size=24, strokeWidth=1.4, opacity=1).encode(
+            fill=alt.Fill("fill:N", scale=None), stroke=alt.Stroke("stroke:N", scale=None)
+        ),
+    ]
+    chart = alt.layer(*layers, *_cutoff_marks(cutoff, window, x)).properties(
+        width=_WIDTH, height=_HEIGHT
+    )
+    # The page says what each chart is; every point as a spoken label would be noise.
+    chart = (
+        chart.configure(aria=False)
+        .configure_view(stroke=None)
+        .configure_axis(
+            domain=False,
+            gridColor=_GRID,
+            labelColor=_INK,
+            labelFontSize=10,
+            tickColor=_GRID,
+            titleColor=_INK,
+            titleFontSize=11,
+            titleFontWeight="normal",
         )
     )
-    marks = pl.DataFrame(
-        {"model": list(cutoffs), "month": list(cutoffs.values())},
-        schema={"model": pl.String, "month": pl.Date},
-    )
-    rules = (
-        alt.Chart(marks)
-        .mark_rule(strokeDash=[5, 4], strokeWidth=1.5)
-        .encode(x="month:T", color=colour)
-    )
-    chart = (lines + rules).properties(width=_WIDTH, height=_HEIGHT, title=title)
-    chart = chart.configure_view(stroke=None).configure_axis(gridColor="#e8e8e8", domain=False)
     return str(vlc.vegalite_to_svg(chart.to_dict(format="vega-lite")))
+
+
+def _frame(
+    figures: Mapping[Month, float], window: tuple[Month, Month], cutoff: Month | None
+) -> pl.DataFrame:
+    """One row a month of the window: day, bits_per_byte (null where missing), fill, stroke."""
+    rows = []
+    for month in month_range(*window):
+        is_after = cutoff is not None and month > cutoff
+        stroke = AFTER if is_after else UNKNOWN if cutoff is None else BEFORE
+        fill = "white" if is_after else stroke
+        rows.append((_middle(month), figures.get(month), fill, stroke))
+    return pl.DataFrame(
+        rows,
+        schema={
+            "day": pl.Date,
+            "bits_per_byte": pl.Float64,
+            "fill": pl.String,
+            "stroke": pl.String,
+        },
+        orient="row",
+    )
+
+
+def _cutoff_marks(cutoff: Month | None, window: tuple[Month, Month], x: alt.X) -> list[alt.Chart]:
+    """The cutoff's name above the plot, and a dashed line at the end of its month."""
+    first, last = window
+    shown = min(max(cutoff, first - 1), last) if cutoff else first - 1
+    text = f"cutoff {cutoff}" if cutoff else "no cutoff known"
+    mark = alt.Chart(pl.DataFrame({"day": [(shown + 1).first_day], "text": [text]})).encode(x=x)
+    is_left = 2 * shown.months_since(first) < last.months_since(first)
+    label = mark.mark_text(
+        align="left" if is_left else "right", baseline="bottom", color=_INK, fontSize=11
+    ).encode(y=alt.value(-3), text="text:N")
+    if cutoff == shown:
+        return [label, mark.mark_rule(strokeDash=[4, 3], color=_INK)]
+    return [label]
+
+
+def _middle(month: Month) -> dt.date:
+    """Where a month's point is drawn; far from its ends, so that no time zone moves its label."""
+    return month.first_day.replace(day=15)
+
+
+def _date(day: dt.date) -> alt.DateTime:
+    return alt.DateTime(year=day.year, month=day.month, date=day.day)
+
+
+def _ticks(first: Month, last: Month) -> list[Month]:
+    """The months to label: four at most, at even steps of the calendar."""
+    num_months = last.months_since(first) + 1
+    steps = itertools.chain((1, 2, 3, 6), itertools.count(12, 12))
+    step = next(step for step in steps if num_months <= 4 * step)
+    return [month for month in month_range(first, last) if month.index % step == 0]
+
+
+def _domain(values: list[float]) -> list[float]:
+    """The range of the bits-per-byte axis, not below 0."""
+    low, high = min(values), max(values)
+    span = max(1.15 * (high - low), 0.2 * high) or 1.0
+    bottom = max(0.0, (low + high - span) / 2)
+    return [bottom, bottom + span]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
+from dataclasses import dataclass
 
 import jinja2
 import polars as pl
@@ -12,11 +12,19 @@ from core.errors import UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage import Store
-from reports.charts import monthly_chart
-from reports.summary import gap_rows
+from reports import charts
+from reports.summary import GapRow, by_model, gap_rows
 from warehouse.query import query
 
 PAGE = "report/index.html"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One model's chart on one source."""
+
+    model: str
+    chart: Markup
 
 
 def write_report(settings: Settings) -> str:
@@ -32,54 +40,72 @@ def write_report(settings: Settings) -> str:
 
 
 def render(settings: Settings, protocol: str) -> str:
-    """Return the page as HTML; names from outside are escaped."""
-    monthly = pl.DataFrame(
-        pl.from_arrow(
-            query(
-                settings,
-                "from monthly_loss where protocol = ? and bits_per_byte is not null "
-                "order by model, source, month",
-                [protocol],
-            )
-        )
+    """Return the page as HTML; names from outside are escaped.
+
+    Raises:
+        UsageError: nothing is published, or nothing with months under this protocol.
+    """
+    monthly = _monthly(settings, protocol)
+    gaps = by_model(gap_rows(settings, protocol))
+    months = [Month.of(day) for day in monthly["month"].unique()]
+    window = min(months), max(months)
+    # What the most widely scored model has read: all models score the same documents.
+    num_documents, num_bytes, num_unmeasured = (
+        monthly.group_by("model")
+        .agg(pl.sum("num_documents", "num_bytes", "num_unmeasured"))
+        .select(pl.max("num_documents", "num_bytes"), pl.sum("num_unmeasured"))
+        .row(0)
     )
-    if monthly.is_empty():
-        raise UsageError(f"no losses by month under protocol {protocol!r}; score something first")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("reports", "."),
         autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    months = monthly["month"].unique().sort().to_list()
-    # One model's view of the corpus: all models score the same documents.
-    widest = monthly.group_by("model").agg(pl.sum("num_documents", "num_bytes")).max()
     return environment.get_template("page.html.j2").render(
         protocol=protocol,
-        num_documents=f"{widest['num_documents'][0]:,}",
-        num_bytes=f"{widest['num_bytes'][0]:,}",
-        first_month=Month.of(months[0]),
-        last_month=Month.of(months[-1]),
-        gaps=gap_rows(settings, protocol),
-        charts=_charts(monthly, _split_dates(settings, protocol)),
+        num_documents=f"{num_documents:,}",
+        num_bytes=f"{num_bytes:,}",
+        num_unmeasured=f"{num_unmeasured:,}" if num_unmeasured else "",
+        window=window,
+        gaps=gaps,
+        sections=_sections(monthly, gaps, window),
+        colours=charts,
     )
 
 
-def _split_dates(settings: Settings, protocol: str) -> dict[str, dt.date]:
-    rows = query(
-        settings,
-        "select distinct model, split_date from train_test_gap where protocol = ?",
-        [protocol],
-    ).to_pylist()
-    return {row["model"]: row["split_date"] for row in rows}
+def _monthly(settings: Settings, protocol: str) -> pl.DataFrame:
+    sql = "from monthly_loss where protocol = ? order by source, month"
+    monthly = pl.DataFrame(pl.from_arrow(query(settings, sql, [protocol])))
+    if monthly["bits_per_byte"].is_not_null().any():
+        return monthly
+    found = query(settings, "select distinct protocol from monthly_loss order by all")
+    others = ", ".join(found["protocol"].to_pylist())
+    raise UsageError(
+        f"no losses by month under protocol {protocol!r}; score something first"
+        + (f", or set TIDEMARK_PROTOCOL to one that has losses: {others}" if others else "")
+    )
 
 
-def _charts(monthly: pl.DataFrame, splits: dict[str, dt.date]) -> list[Markup]:
-    models = monthly["model"].unique().sort().to_list()
-    charts = []
-    for (source,), part in monthly.group_by("source", maintain_order=True):
-        here = set(part["model"])
-        cutoffs = {model: split for model, split in splits.items() if model in here}
-        # The chart library escapes text; its SVG is the only markup the page takes as it is.
-        svg = monthly_chart(part, cutoffs, models, title=str(source))
-        charts.append(Markup(svg))  # noqa: S704
-    return charts
+def _sections(
+    monthly: pl.DataFrame, gaps: list[list[GapRow]], window: tuple[Month, Month]
+) -> dict[str, list[Panel]]:
+    """The charts by source, models in the order of the table."""
+    sections: dict[str, list[Panel]] = {}
+    figures: dict[tuple[str, str], dict[Month, float]] = {}
+    for source, model, month, bits in monthly.select(
+        "source", "model", "month", "bits_per_byte"
+    ).iter_rows():
+        if bits is not None:
+            figures.setdefault((source, model), {})[Month.of(month)] = bits
+    for source in sorted({source for source, _ in figures}):
+        for group in gaps:
+            overall = group[0]
+            if (source, overall.model) in figures:
+                cutoff = Month(overall.split) if overall.provenance and overall.split else None
+                svg = charts.monthly_chart(figures[source, overall.model], window, cutoff)
+                # Drawn without any text from outside; all else on the page is escaped.
+                panel = Panel(overall.model, Markup(svg))  # noqa: S704
+                sections.setdefault(source, []).append(panel)
+    return sections

@@ -3,117 +3,154 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.month import Month
 from core.settings import Settings
 from warehouse.query import query
 
-ALL_SOURCES = "all sources"
-COLUMNS = (
-    "model", "source", "split before", "before", "after", "gap", "95 % interval", "TBI a year",
-    "estimated cutoff", "stated cutoff",
-)  # fmt: skip
+_Row = Mapping[str, Any]
+
+# estimated_cutoff needs three months on either side of a jump.
+_MIN_MONTHS = 6
 
 
 @dataclass(frozen=True)
 class GapRow:
-    """One line of the table; figures in bits per byte, as text, empty where there is none."""
+    """One line of the table: figures as text, None where there is none.
+
+    Attributes:
+        model: its name.
+        source: None on the line that is the mean over the model's sources.
+        before: bits per byte of the months up to the split, as all figures here.
+        after: of the months after it.
+        gap: after - before.
+        interval: the gap's 95 % interval.
+        tbi: slope in bits per byte per year.
+        estimated_cutoff: with its 95 % interval where that is wider than the month; "none" where
+            the curve has no jump; None where that cannot be told. On lines over all sources.
+        split: the last month that counts as before. On lines over all sources.
+        provenance: of the cutoff that the split is: stated, inferred or planted; None where no
+            cutoff is known and the line is split where another model's is.
+    """
 
     model: str
-    source: str
-    split_month: str
-    before: str
-    after: str
-    gap: str
-    interval: str
-    tbi: str
-    estimated_cutoff: str
-    cutoff: str
+    source: str | None
+    before: str | None
+    after: str | None
+    gap: str | None
+    interval: str | None
+    tbi: str | None
+    estimated_cutoff: str | None
+    split: str | None
+    provenance: str | None
 
-    @property
-    def is_overall(self) -> bool:
-        """Whether the line is the mean over sources."""
-        return self.source == ALL_SOURCES
 
-    def cells(self) -> tuple[str, ...]:
-        """The values in the order of COLUMNS."""
-        return (
-            self.model, self.source, self.split_month, self.before, self.after, self.gap,
-            self.interval, self.tbi, self.estimated_cutoff, self.cutoff,
-        )  # fmt: skip
+def is_control(model: str) -> bool:
+    """Whether a model is a compressor, which has no cutoff and cannot be stale."""
+    return model.startswith("control:")
 
 
 def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
-    """Return the table's lines for one protocol.
+    """Return the table's lines for one protocol: each model's together, controls last.
 
-    A model with a cutoff has a line for each source and one over all. A model without (a control)
-    has a line over all sources for each month at which another model is split, so that its gap can
-    be held against that model's.
+    A model with a cutoff has a line over all sources and one for each. A model without has a line
+    over all sources at the earliest and one at the latest of the others' splits, to be held against
+    theirs; or a single line without a gap where there is no split.
     """
-    overall = _rows(settings, "from train_test_gap_overall where protocol = ?", protocol)
-    own = {row["model"] for row in overall}
-    for split in sorted({row["split_date"] for row in overall}):
-        at_split = "from train_test_gap_overall_at(?) where protocol = ?"
-        controls = _rows(settings, at_split, split, protocol)
-        overall += [row for row in controls if row["model"] not in own]
-    rows = [{**row, "source": ALL_SOURCES} for row in overall]
-    rows += _rows(settings, "from train_test_gap where protocol = ?", protocol)
-    rows.sort(key=lambda r: (r["model"] not in own, r["model"], r["split_date"], _last(r)))
+    by_source: dict[str, list[_Row]] = {}
+    for row in _rows(settings, "from train_test_gap where protocol = ? order by source", protocol):
+        by_source.setdefault(row["model"], []).append(row)
+    own = _rows(settings, "from train_test_gap_overall where protocol = ?", protocol)
+    splits = {row["split_date"] for row in own}
+    overall: dict[str, list[_Row]] = {row["model"]: [row] for row in own}
+    for split in sorted({min(splits), max(splits)}) if splits else ():
+        sql = "from train_test_gap_overall_at(?) where protocol = ?"
+        for row in _rows(settings, sql, split, protocol):
+            if row["model"] not in by_source:
+                overall.setdefault(row["model"], []).append({**row, "split_basis": None})
     tbi = _tbi(settings, protocol)
-    cutoffs = {
-        row["model"]: row
-        for row in _rows(settings, "from estimated_cutoff where protocol = ?", protocol)
-    }
-    return [_row(row, tbi, cutoffs) for row in rows]
+    estimates = _rows(settings, "from estimated_cutoff where protocol = ?", protocol)
+    rows = []
+    for facts in sorted(estimates, key=lambda row: _rank(row["model"], by_source)):
+        model = facts["model"]
+        lines = overall.get(model) or [_one_sided(by_source.get(model, []))]
+        rows += [_row(model, None, line, tbi, _estimate(facts)) for line in lines]
+        rows += [_row(model, line["source"], line, tbi) for line in by_source.get(model, [])]
+    return rows
 
 
-def _rows(settings: Settings, sql: str, *parameters: object) -> list[dict[str, Any]]:
+def by_model(rows: list[GapRow]) -> list[list[GapRow]]:
+    """Return the lines in groups of one model each, in their order."""
+    return [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.model)]
+
+
+def _rows(settings: Settings, sql: str, *parameters: object) -> list[_Row]:
     return query(settings, sql, parameters).to_pylist()  # type: ignore[no-any-return]
 
 
-def _last(row: dict[str, Any]) -> tuple[bool, str]:
-    """Order sources by name, with the line over all of them at the end."""
-    return row["source"] == ALL_SOURCES, row["source"]
+def _rank(model: str, with_cutoff: Mapping[str, object]) -> tuple[bool, bool, str, str]:
+    """Models with a cutoff first, controls last, then by name."""
+    return is_control(model), model not in with_cutoff, model.casefold(), model
 
 
-def _tbi(settings: Settings, protocol: str) -> dict[tuple[str, str], float | None]:
-    per_source = _rows(settings, "from tbi_likelihood where protocol = ?", protocol)
-    overall = _rows(settings, "from tbi_likelihood_overall where protocol = ?", protocol)
-    return {
-        (row["model"], row.get("source", ALL_SOURCES)): row["tbi_per_year"]
-        for row in per_source + overall
-    }
+def _tbi(settings: Settings, protocol: str) -> dict[tuple[str, str | None], float | None]:
+    """TBI a year by model and source; source None is the mean over sources."""
+    rows = _rows(settings, "from tbi_likelihood where protocol = ?", protocol)
+    rows += _rows(settings, "from tbi_likelihood_overall where protocol = ?", protocol)
+    return {(row["model"], row.get("source")): row["tbi_per_year"] for row in rows}
+
+
+def _one_sided(sources: list[_Row]) -> _Row:
+    """The line over all sources of a model none of whose sources has months on both sides."""
+    if not sources:
+        return {}
+    return {name: sources[0][name] for name in ("split_date", "split_basis")}
+
+
+def _estimate(facts: _Row) -> str | None:
+    # A control's curve less itself is flat by construction.
+    if facts["num_months"] < _MIN_MONTHS or facts["control"] == facts["model"]:
+        return None
+    if facts["estimated_cutoff"] is None:
+        return "none"
+    names = ("estimated_cutoff", "estimated_cutoff_low", "estimated_cutoff_high")
+    best, low, high = (_month(facts[name]) for name in names)
+    return best if low == high else f"{best} ({low} … {high})"
 
 
 def _row(
-    row: dict[str, Any],
-    tbi: dict[tuple[str, str], float | None],
-    cutoffs: dict[str, dict[str, Any]],
+    model: str,
+    source: str | None,
+    line: _Row,
+    tbi: Mapping[tuple[str, str | None], float | None],
+    estimate: str | None = None,
 ) -> GapRow:
-    model, source = str(row["model"]), str(row["source"])
-    is_overall = source == ALL_SOURCES
-    cutoff = cutoffs.get(model, {}) if is_overall else {}
-    low, high = row["bits_per_byte_gap_low"], row["bits_per_byte_gap_high"]
+    low, high = line.get("bits_per_byte_gap_low"), line.get("bits_per_byte_gap_high")
+    split: dt.date | None = None if source else line.get("split_date")
     return GapRow(
         model=model,
         source=source,
-        split_month=_month(row["split_date"]),
-        before=_figure(row["bits_per_byte_before"]),
-        after=_figure(row["bits_per_byte_after"]),
-        gap=_figure(row["bits_per_byte_gap"], signed=True),
-        interval="" if low is None else f"{_figure(low, True)} … {_figure(high, True)}",
+        before=_figure(line.get("bits_per_byte_before")),
+        after=_figure(line.get("bits_per_byte_after")),
+        gap=_figure(line.get("bits_per_byte_gap"), signed=True),
+        interval=None if low is None else f"{_figure(low, True)} … {_figure(high, True)}",
         tbi=_figure(tbi.get((model, source)), signed=True),
-        estimated_cutoff=(_month(cutoff.get("estimated_cutoff")) or "none") if is_overall else "",
-        cutoff=_month(cutoff.get("catalogue_cutoff")),
+        estimated_cutoff=estimate,
+        split=str(Month.of(split) - 1) if split else None,
+        provenance=None if source else line.get("split_basis"),
     )
 
 
-def _figure(value: object, signed: bool = False) -> str:
-    if not isinstance(value, float):
-        return ""
-    return f"{value:+.3f}" if signed else f"{value:.3f}"
+def _figure(value: float | None, signed: bool = False) -> str | None:
+    if value is None:
+        return None
+    rounded = round(value, 3) + 0.0  # + 0.0: no "-0.000"
+    return f"{rounded:+.3f}" if signed else f"{rounded:.3f}"
 
 
-def _month(day: object) -> str:
-    return f"{day:%Y-%m}" if isinstance(day, dt.date) else ""
+def _month(day: dt.date | None) -> str:
+    return str(Month.of(day)) if day else "?"

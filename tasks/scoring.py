@@ -93,12 +93,13 @@ def select_sealed(
         seal for seal in list_sealed(store) if months is None or seal.partition.month in months
     ]
     known = sorted({seal.partition.source for seal in seals})
-    when = "" if months is None else f" for {months[0]} to {months[-1]}"
+    when = "" if months is None else f" for {months[0]}"
+    when += "" if months is None or months[0] == months[-1] else f" to {months[-1]}"
     for source in sources or known or ["any source"]:
         if source not in known:
             raise UsageError(
                 f"nothing is sealed of {source}{when} under {store.root} "
-                f"(sealed: {', '.join(known) or 'nothing'}); crawl or import it first"
+                f"(sealed{when}: {', '.join(known) or 'nothing'}); crawl or import it first"
             )
     return [seal for seal in seals if sources is None or seal.partition.source in sources]
 

@@ -14,6 +14,9 @@ import pytest
 from core.settings import Settings
 from core.storage import Store
 
+# Before torch is imported: tests run two at a time on two cores, and spinning threads starve both.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # noqa: TID251
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

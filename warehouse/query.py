@@ -40,7 +40,10 @@ def query(settings: Settings, sql: str, parameters: Parameters = ()) -> pa.Table
         UsageError: nothing is published yet, or the statement is wrong or would change something.
     """
     with query_batches(settings, sql, parameters) as reader:
-        return reader.read_all()
+        try:
+            return reader.read_all()
+        except (pa.ArrowException, OSError) as error:  # DuckDB's, met on a later row
+            raise UsageError(f"the warehouse refused the query: {error}") from error
 
 
 @contextlib.contextmanager

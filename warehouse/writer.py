@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from core.errors import DiskFull, WarehouseError
 from core.settings import Settings
-from core.storage import explain_disk_errors
+from core.storage import explain_disk_errors, replace_durably
 from warehouse.schema import create_objects
 
 # Files of this storage version open in every DuckDB from 1.5 on.
@@ -66,6 +66,26 @@ def connected(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
         WarehouseError: the file is damaged, or of a later version.
     """
     path = writer_path(settings)
+    if not path.exists():
+        # Made under another name: what a kill or a full disk leaves half-made is no database.
+        new = path.with_name(f"{path.name}.new")
+        try:
+            for leftover in path.parent.glob(f"{new.name}*"):
+                leftover.unlink()
+            _connect(new, settings).close()
+            with explain_disk_errors(str(path)):
+                replace_durably(new, path)
+        finally:
+            new.unlink(missing_ok=True)
+    connection = _connect(path, settings)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _connect(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
+    """Open a writer's database and make the objects that it lacks."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "storage_compatibility_version": STORAGE_VERSION,
         "temp_directory": str(settings.scratch / "duckdb-temporary"),
@@ -77,9 +97,10 @@ def connected(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         with transaction(connection, f"prepare {path}"):
             create_objects(connection)
-        yield connection
-    finally:
+    except BaseException:
         connection.close()
+        raise
+    return connection
 
 
 @contextlib.contextmanager

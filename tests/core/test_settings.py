@@ -77,8 +77,8 @@ def test_home_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_prefect_is_kept_at_home_unless_told_otherwise(tmp_path: Path) -> None:
     """In a process of its own, because it changes the environment for good."""
     code = (
-        "import os; from core.settings import Settings, set_prefect_defaults\n"
-        f"set_prefect_defaults(Settings(home={str(tmp_path)!r}))\n"
+        "import os; from core.settings import Settings, set_library_defaults\n"
+        f"set_library_defaults(Settings(home={str(tmp_path)!r}))\n"
         "print(os.environ['PREFECT_HOME'], os.environ['PREFECT_LOGGING_LEVEL'])"
     )
     root = Path(__file__).resolve().parents[2]

@@ -1,0 +1,116 @@
+"""Run benchmarks and print their figures as a Markdown section, for ``benchmarks/RESULTS.md``.
+
+    python -m benchmarks                       all of them
+    python -m benchmarks landing --rows 200000 --rounds 3
+    python -m benchmarks >> benchmarks/RESULTS.md
+
+Progress goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import importlib
+import importlib.metadata
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.measure import Report, as_markdown, say
+
+# Benchmark -> what sets its size, the default, and what that counts.
+SIZES = {
+    "crawling": ("stories", 100, "stories a source and month of the simulated web"),
+    "scoring": ("texts", 4, "texts to score"),
+    "landing": ("rows", 2_000_000, "rows of losses to land"),
+}
+_VERSIONS = ("duckdb", "pyarrow", "tokenizers", "torch", "transformers")
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line names and print it; return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parsed = _parser().parse_args(given)
+    print(_headline(given), flush=True)
+    for name in parsed.benchmarks or SIZES:
+        say(f"{name} …")
+        report: Report = importlib.import_module(f"benchmarks.{name}").run(
+            parsed.rounds, getattr(parsed, SIZES[name][0])
+        )
+        print(f"\n{as_markdown(report)}", flush=True)
+    print(f"\nLoad average at the end: {_load()}.", flush=True)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("benchmarks", nargs="*", metavar="|".join(SIZES), type=_benchmark)
+    parser.add_argument("--rounds", type=_positive, default=5, help="counted rounds (default: 5)")
+    for name, (option, default, counts) in SIZES.items():
+        told = f"{name}: {counts} (default: {default:,})"
+        parser.add_argument(f"--{option}", type=_positive, default=default, help=told)
+    return parser
+
+
+def _benchmark(text: str) -> str:
+    if text not in SIZES:
+        raise argparse.ArgumentTypeError(f"no benchmark {text!r}; there are {', '.join(SIZES)}")
+    return text
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
+
+
+def _headline(arguments: Sequence[str]) -> str:
+    """Say when, where and with what the figures were taken."""
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _VERSIONS)
+    return "\n".join(
+        [
+            f"\n## {dt.datetime.now(dt.UTC):%Y-%m-%d}, {_processor()}",
+            "",
+            f"- Command: `{shlex.join(['python', '-m', 'benchmarks', *arguments])}`",
+            f"- Commit: {_commit()}",
+            f"- Machine: {_processor()}, {os.cpu_count()} cores; {platform.platform()}",
+            f"- Versions: Python {platform.python_version()}, {versions}",
+            f"- Load average at the start: {_load()}",
+        ]
+    )
+
+
+def _load() -> str:
+    return ", ".join(f"{value:.1f}" for value in os.getloadavg())
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _commit() -> str:
+    """The commit that runs, and whether files differ from it; a copy without git has none."""
+    described = subprocess.run(
+        ["git", "-C", _ROOT, "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return described.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

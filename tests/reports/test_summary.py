@@ -1,0 +1,123 @@
+"""The table's figures against numbers computed by hand.
+
+Of a step s over eight months, after the fourth, the slope a year is
+12 * s * (0.5 + 1.5 + 2.5 + 3.5) / 42 = s * 16 / 7; after the fifth, s * 15 / 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import astuple
+from typing import Any
+
+import pytest
+
+from core.errors import UsageError
+from core.month import Month
+from core.settings import Settings
+from reports.summary import GapRow, by_model, gap_rows, is_control
+
+Publish = Callable[..., Settings]
+Curve = Callable[..., dict[Any, Any]]
+
+
+def figures_of(row: GapRow) -> tuple[str | None, ...]:
+    """All but the interval, which the bootstrap draws."""
+    line = astuple(row)
+    return (*line[:5], *line[6:])
+
+
+def test_figures_by_hand(usual: Settings, hostile_model: str, hostile_source: str) -> None:
+    model, news, zstd = hostile_model, hostile_source, "control:zstd"
+    none = (None, None, None)
+    assert [figures_of(row) for row in gap_rows(usual, "default")] == [
+        (model, None, "0.850", "1.050", "+0.200", "+0.429", "2024-05", "2024-05", "planted"),
+        (model, news, "0.900", "1.200", "+0.300", "+0.643", *none),
+        (model, "code", "0.800", "0.900", "+0.100", "+0.214", *none),
+        ("early", None, "1.500", "1.850", "+0.350", "+0.800", "2024-04", "2024-04", "planted"),
+        ("early", news, "1.000", "1.500", "+0.500", "+1.143", *none),
+        ("early", "code", "2.000", "2.200", "+0.200", "+0.457", *none),
+        ("unknown", None, "1.100", "1.100", "+0.000", "+0.000", "none", "2024-04", None),
+        ("unknown", None, "1.100", "1.100", "+0.000", "+0.000", "none", "2024-05", None),
+        (zstd, None, "3.500", "3.500", "+0.000", "+0.000", None, "2024-04", None),
+        (zstd, None, "3.500", "3.500", "+0.000", "+0.000", None, "2024-05", None),
+    ]
+
+
+def test_an_interval_is_about_its_gap(usual: Settings) -> None:
+    for row in gap_rows(usual, "default"):
+        assert row.gap is not None
+        assert row.interval is not None
+        low, high = map(float, row.interval.split(" … "))
+        assert low < float(row.gap) < high
+        assert high - low < 0.1  # documents of a month differ by 0.11 at most
+
+
+def test_a_model_scored_on_one_side_of_its_cutoff_has_no_gap(
+    publish_figures: Publish, level: Curve
+) -> None:
+    settings = publish_figures(level("old", "news", 1.25), {"old": "2021-09"})
+    overall, news = gap_rows(settings, "default")
+    assert (overall.before, overall.after, overall.gap, overall.interval) == (None,) * 4
+    assert (overall.split, overall.provenance, overall.tbi) == ("2021-09", "planted", "+0.000")
+    assert (news.before, news.after, news.gap) == (None, "1.250", None)
+
+
+def test_without_any_cutoff_each_model_has_one_line(publish_figures: Publish, level: Curve) -> None:
+    settings = publish_figures(
+        {**level("control:zstd", "news", 3.0), **level("one", "news", 1.0), **level("b", "x", 1.0)}
+    )
+    rows = gap_rows(settings, "default")
+    assert [row.model for row in rows] == ["b", "one", "control:zstd"]
+    for row in rows:
+        assert (row.source, row.before, row.after, row.gap, row.split) == (None,) * 5
+        assert row.tbi == "+0.000"
+
+
+def test_a_cutoff_cannot_be_estimated_from_five_months(
+    publish_figures: Publish, level: Curve, step: Curve
+) -> None:
+    figures = {**level("short", "news", 1.0, 5), **step("long", "news", "2024-03", 1.0, 1.5, 6)}
+    short = gap_rows(publish_figures(figures), "default")
+    assert [row.estimated_cutoff for row in short] == ["2024-03", None]
+
+
+def test_one_month(publish_figures: Publish, level: Curve) -> None:
+    [row] = gap_rows(publish_figures(level("m", "news", 1.0, 1)), "default")
+    assert figures_of(row) == ("m", *(None,) * 8)
+
+
+def test_an_estimate_that_is_unsure_has_its_interval(publish_figures: Publish, step: Curve) -> None:
+    """A slope in two steps, close to the noise of documents: replicates disagree on the month."""
+    figures = step("m", "news", "2024-05", 1.0, 1.12, 10)
+    figures["m", "news", Month("2024-05")] = 1.06
+    [row] = gap_rows(publish_figures(figures), "default")
+    assert row.estimated_cutoff in {
+        f"{best} (2024-04 … 2024-05)" for best in ("2024-04", "2024-05")
+    }
+
+
+def test_only_the_protocol_asked_for(usual: Settings) -> None:
+    assert gap_rows(usual, "lm-eval") == []
+
+
+def test_nothing_published(settings: Settings) -> None:
+    with pytest.raises(UsageError, match="nothing is published"):
+        gap_rows(settings, "default")
+
+
+def test_at_most_two_lines_for_a_model_without_cutoff(
+    publish_figures: Publish, step: Curve, level: Curve
+) -> None:
+    cutoffs = {f"m{month}": f"2024-0{month}" for month in range(2, 8)}
+    figures = level("control:zstd", "news", 3.0)
+    for model, cutoff in cutoffs.items():
+        figures |= step(model, "news", cutoff, 1.0, 1.5)
+    groups = by_model(gap_rows(publish_figures(figures, cutoffs), "default"))
+    assert [rows[0].model for rows in groups] == [*cutoffs, "control:zstd"]
+    assert [row.split for row in groups[-1]] == ["2024-02", "2024-07"]
+
+
+def test_a_control_is_known_by_its_name() -> None:
+    assert is_control("control:zstd")
+    assert not is_control("org/control")

@@ -1,0 +1,92 @@
+"""What users can type or query is named in the documentation."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+from core.settings import Settings
+from crawlers.contract import list_sources
+from flows.cli import app
+from models.protocols import list_protocols
+from warehouse.schema import list_tables, list_views
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+
+
+def text_of(*names: str) -> str:
+    return "\n".join((DOCS / name).read_text(encoding="utf-8") for name in names)
+
+
+def commands(group: typer.Typer = app, prefix: str = "") -> list[str]:
+    found = []
+    for command in group.registered_commands:
+        assert command.callback is not None
+        found.append(prefix + (command.name or command.callback.__name__.replace("_", "-")))
+    for sub in group.registered_groups:
+        assert sub.typer_instance is not None and isinstance(sub.name, str)
+        found += commands(sub.typer_instance, f"{sub.name} ")
+    return found
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_in_the_docs(command: str) -> None:
+    words = command.split()
+    line = re.search(rf"`tidemark {words[0]}\b.*", text_of("commands.md"))
+    assert line is not None
+    assert words[-1] in line[0]
+
+
+@pytest.mark.parametrize("name", list(Settings.model_fields))
+def test_every_setting_is_in_the_docs_with_its_description(name: str) -> None:
+    assert f"`TIDEMARK_{name.upper()}" in text_of("settings.md")
+    assert Settings.model_fields[name].description
+
+
+@pytest.mark.parametrize("source", list_sources())
+def test_every_source_is_in_the_docs(source: str) -> None:
+    assert f"| `{source}` |" in text_of("sources.md")
+
+
+@pytest.mark.parametrize("view", [*list_views(), *list_tables()])
+def test_every_table_and_view_is_in_the_docs(view: str) -> None:
+    assert f"`{view}" in text_of("analysts.md")
+
+
+@pytest.mark.parametrize("protocol", [protocol.name for protocol in list_protocols()])
+def test_every_protocol_is_in_the_docs(protocol: str) -> None:
+    assert f"`{protocol}`" in text_of("metrics.md")
+
+
+def test_every_make_target_is_in_the_docs() -> None:
+    targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert targets
+    assert [target for target in targets if f"`make {target}`" not in text_of("commands.md")] == []
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = [
+        f"{page.name}: {link}"
+        for page in [ROOT / "README.md", *DOCS.rglob("*.md")]
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+        if "://" not in link and not (page.parent / link).exists()
+    ]
+    assert broken == []
+
+
+def test_no_path_of_one_machine_is_written_down() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")]
+    assert [p.name for p in pages if re.search(r"/(?:work|root|home/\w+)/", p.read_text())] == []
+
+
+QUERIES = re.findall(r"```sql\n(.*?)```", (DOCS / "analysts.md").read_text("utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("query_text", QUERIES)
+def test_queries_of_the_analysts_guide_run(query_text: str, demo_like: Settings) -> None:
+    table = query(demo_like, query_text.rstrip().rstrip(";"))
+    assert table.num_columns >= 3
