@@ -30,7 +30,8 @@ def print_gaps(settings: Settings) -> None:
     )
     table.add_column("model / source", overflow="fold")
     for name in _FIGURES:
-        table.add_column(name, justify="right", overflow="fold")
+        # An estimate's interval goes below it.
+        table.add_column(name, justify="right", overflow="fold", max_width=19)
     for rows in by_model(gap_rows(settings, settings.protocol)):
         for number, row in enumerate(rows):
             table.add_row(

@@ -17,38 +17,14 @@ from core.month import Month, month_range
 TOPICS = ("science", "sport", "politics", "culture", "nature", "business")
 NAMES_PER_MONTH = 12
 
-_ONSETS = [
-    "b",
-    "br",
-    "c",
-    "ch",
-    "d",
-    "dr",
-    "f",
-    "g",
-    "gr",
-    "h",
-    "j",
-    "k",
-    "kl",
-    "l",
-    "m",
-    "n",
-    "p",
-    "pr",
-    "qu",
-    "r",
-    "s",
-    "sh",
-    "st",
-    "t",
-    "tr",
-    "v",
-    "w",
-    "z",
-]
-_VOWELS = ["a", "e", "i", "o", "u", "ai", "ea", "ie", "oa", "ou"]
-_CODAS = ["l", "m", "n", "r", "s", "t", "x", "nd", "rk", "th"] + ["", "", ""]
+# By length, so that the n-th name of every month has the same number of letters.
+_ONSETS = (
+    list("bcdfghjklmnprstvwz"),
+    ["br", "ch", "dr", "gr", "kl", "pr", "qu", "sh", "st", "tr"],
+)
+_VOWELS = (list("aeiou"), ["ai", "ea", "ie", "oa", "ou"])
+_CODAS = ([""], list("lmnrstx"))
+_SYLLABLES = 3
 
 _OPENINGS = {
     "science": "{a} reported a new measurement at {b}, and the team around {c} confirmed it.",
@@ -121,7 +97,7 @@ class World:
     def names(self, month: Month) -> list[str]:
         """Return the month's own names; (NAMES_PER_MONTH,), none shared with another month."""
         rng = self.generator("names", month)
-        return [_name(rng, syllables=3) for _ in range(NAMES_PER_MONTH)]
+        return [_name(rng, number) for number in range(NAMES_PER_MONTH)]
 
     def stories(self, month: Month, site: str) -> list[Story]:
         """Return what a site publishes in a month: the same mix of topics and lengths each month.
@@ -178,8 +154,11 @@ class World:
         return "\n".join(lines) + "\n"
 
 
-def _name(rng: random.Random, syllables: int) -> str:
-    parts = [
-        rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(syllables)
-    ]
+def _name(rng: random.Random, number: int) -> str:
+    """Draw a name whose length depends on its number in the month alone."""
+    parts = []
+    for syllable in range(_SYLLABLES):
+        parts.append(rng.choice(_ONSETS[(number + syllable) % 3 == 0]))
+        parts.append(rng.choice(_VOWELS[(number + 2 * syllable) % 4 == 0]))
+        parts.append(rng.choice(_CODAS[(number // 2 + syllable) % 2]))
     return "".join(parts).capitalize()
