@@ -85,7 +85,7 @@ def demo(
 ) -> None:
     """Run the whole job on a simulated web: no network, no GPU, no configuration.
 
-    Three simulated sources are crawled over loopback HTTP, two small models are trained up to two
+    Four simulated sources are crawled over loopback HTTP, two small models are trained up to two
     known months, they and three compressors are scored on every month, and the report shows
     whether the planted cutoffs come back. A second run re-uses what is done.
     """
@@ -97,9 +97,11 @@ def demo(
     from flows.summary import print_gaps
 
     with progress_bars():
-        report = run_demo(settings, seed)
-    print_gaps(settings)
-    _print_paths(settings, report)
+        summary = run_demo(settings, seed)
+    if summary.report:
+        print_gaps(settings)
+        _print_paths(settings, summary.report)
+    _fail_with([str(hole) for hole in summary.holes])
 
 
 def _print_paths(settings: Settings, report: str) -> None:

@@ -38,7 +38,7 @@ def run_months(request: Request, settings: Settings) -> RunSummary:
     summary = RunSummary()
     crawl_months(summary, request, settings)
     score_models(summary, request, settings)
-    summary.report = write_report(settings=settings)
+    report_on(summary, settings)
     return summary
 
 
@@ -64,3 +64,10 @@ def score_models(summary: RunSummary, request: Request, settings: Settings) -> N
         )
         summary.cells += outcome.landed
         summary.holes += outcome.holes
+
+
+def report_on(summary: RunSummary, settings: Settings) -> None:
+    """Write the page; a run that published nothing has none."""
+    calls = [("report", {"settings": settings})]
+    for address in summary.keep_holes(fan_out(write_report, calls, step="report")):
+        summary.report = str(address)

@@ -8,9 +8,10 @@ from core import progress
 from core.errors import TidemarkError, UsageError
 from core.month import Month
 from core.settings import Settings
+from core.storage import Store
 from models.catalogue import find_model
 from tasks.landing import land_finished
-from tasks.scoring import load_model, plan_scoring, write_losses
+from tasks.scoring import load_model, plan_scoring, require_sealed, write_losses
 from warehouse.land import open_warehouse
 from warehouse.publish import publish
 
@@ -32,6 +33,7 @@ def score_and_land(
     """
     for model in models:
         find_model(model, settings)  # a misspelt one is found before another is scored for hours
+    require_sealed(Store(settings.home), sources, months)
     landed, failures = 0, []
     for model in models:
         try:

@@ -10,7 +10,7 @@ from core.settings import Settings
 from flows.console import out
 from reports.summary import GapRow, by_model, gap_rows
 
-_FIGURES = ("before", "after", "gap", "95 % interval", "TBI a year", "est. cutoff", "cutoff")
+_FIGURES = ("before", "after", "gap", "95 % interval", "TBI\na year", "est.\ncutoff", "cutoff")
 _NOTE = (
     "A model's own line is the mean over its sources. TBI: slope in bits per byte a year.\n"
     "(month): no cutoff is known; split where another model's cutoff is, to be held against it."
@@ -26,6 +26,7 @@ def print_gaps(settings: Settings) -> None:
         caption=_NOTE,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
         pad_edge=False,
     )
     table.add_column("model / source", overflow="fold")

@@ -58,7 +58,7 @@ def plan_scoring(
         settings: the data root and the device.
 
     Raises:
-        UsageError: no such model or protocol, or nothing is sealed of what was asked for.
+        UnknownName: no such model or protocol.
         ModelLoadError: the model's files are missing or broken.
         NotMeasurable: the model cannot be scored under this protocol.
     """
@@ -84,15 +84,22 @@ def plan_scoring(
 def select_sealed(
     store: Store, sources: list[str] | None, months: list[Month] | None
 ) -> list[Seal]:
-    """Return the seals of some sources and months (None: all), ordered.
+    """Return the seals of some sources and months (None: all), ordered."""
+    return [
+        seal
+        for seal in list_sealed(store)
+        if (sources is None or seal.partition.source in sources)
+        and (months is None or seal.partition.month in months)
+    ]
+
+
+def require_sealed(store: Store, sources: list[str] | None, months: list[Month] | None) -> None:
+    """Refuse a request for partitions of which there is none.
 
     Raises:
         UsageError: nothing at all, or nothing of one of the sources, is sealed for these months.
     """
-    seals = [
-        seal for seal in list_sealed(store) if months is None or seal.partition.month in months
-    ]
-    known = sorted({seal.partition.source for seal in seals})
+    known = sorted({seal.partition.source for seal in select_sealed(store, None, months)})
     when = "" if months is None else f" for {months[0]}"
     when += "" if months is None or months[0] == months[-1] else f" to {months[-1]}"
     for source in sources or known or ["any source"]:
@@ -101,7 +108,6 @@ def select_sealed(
                 f"nothing is sealed of {source}{when} under {store.root} "
                 f"(sealed{when}: {', '.join(known) or 'nothing'}); crawl or import it first"
             )
-    return [seal for seal in seals if sources is None or seal.partition.source in sources]
 
 
 class _LoadedModel:

@@ -67,21 +67,30 @@ def connected(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     path = writer_path(settings)
     if not path.exists():
-        # Made under another name: what a kill or a full disk leaves half-made is no database.
-        new = path.with_name(f"{path.name}.new")
-        try:
-            for leftover in path.parent.glob(f"{new.name}*"):
-                leftover.unlink()
-            _connect(new, settings).close()
-            with explain_disk_errors(str(path)):
-                replace_durably(new, path)
-        finally:
-            new.unlink(missing_ok=True)
+        _create(path, settings)
     connection = _connect(path, settings)
     try:
         yield connection
     finally:
         connection.close()
+
+
+def _create(path: Path, settings: Settings) -> None:
+    """Make the file under another name: what a kill or a full disk leaves half-made is none."""
+    new = path.with_name(f"{path.name}.new")
+    _remove_database(path)  # the journal of a database that somebody has deleted
+    _remove_database(new)
+    try:
+        _connect(new, settings).close()
+        with explain_disk_errors(str(path)):
+            replace_durably(new, path)
+    finally:
+        _remove_database(new)
+
+
+def _remove_database(path: Path) -> None:
+    for name in (path.name, f"{path.name}.wal"):
+        path.with_name(name).unlink(missing_ok=True)
 
 
 def _connect(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:

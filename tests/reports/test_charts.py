@@ -149,11 +149,9 @@ window = Month("2023-01"), Month("2023-04")
 print(monthly_chart({Month("2023-02"): 1.0}, window, Month("2023-02")))
 """
 
-    def labels_in(zone: str) -> list[str]:
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(
-            command, cwd=ROOT, env={"TZ": zone}, capture_output=True, text=True, check=True
-        )
-        return texts(ElementTree.fromstring(done.stdout))
-
-    assert labels_in(zone) == labels_in("UTC")
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=ROOT, env={"TZ": zone}, capture_output=True, text=True, check=True
+    )
+    found = [text for text in texts(ElementTree.fromstring(done.stdout)) if text.startswith("2")]
+    assert found == ["2023-01", "2023-02", "2023-03", "2023-04"]

@@ -1,0 +1,98 @@
+"""The flows do the whole job on the simulated web, keep failures apart, and resume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prefect.testing.utilities import prefect_test_harness
+
+from core.errors import FutureMonth, UnknownName
+from core.month import Month
+from core.settings import Settings
+from core.storage import Store
+from flows.backfill import backfill
+from flows.monthly import monthly
+from simulator.server import Fault, Web, serve
+from simulator.world import World
+from warehouse.query import query
+
+SOURCES = ["arxiv", "wikipedia_new"]
+MODELS = ["control:gzip", "control:zstd"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def prefect_api() -> Iterator[None]:
+    with prefect_test_harness(server_startup_timeout=180):
+        yield
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[Web]:
+    with serve(World(0, Month("2024-01"), Month("2024-03"), stories_per_month=6)) as web:
+        yield web
+
+
+@pytest.fixture
+def simulated(settings: Settings, web: Web) -> Settings:
+    return settings.model_copy(update={"sites": web.urls})
+
+
+def test_a_backfill_crawls_scores_lands_and_reports(simulated: Settings) -> None:
+    summary = backfill(
+        first="2024-01", last="2024-02", sources=SOURCES, models=MODELS, settings=simulated
+    )
+    assert (summary.partitions, summary.cells, summary.holes) == (4, 8, [])
+    assert Path(summary.report).read_text(encoding="utf-8").startswith("<!doctype html>")
+    cells = query(simulated, "select model, source, month from monthly_loss").num_rows
+    assert cells == 8
+    again = backfill(
+        first="2024-01", last="2024-02", sources=SOURCES, models=MODELS, settings=simulated
+    )
+    assert (again.cells, again.holes) == (0, [])
+    assert str(again).startswith("complete: ")
+
+
+def test_a_failing_source_is_a_hole_that_the_next_run_fills(simulated: Settings, web: Web) -> None:
+    # Gone, not busy: nothing is retried, so the test need not wait.
+    web.faults.append(Fault("status", "arxiv", "/api/query", times=99, status=404))
+    try:
+        summary = monthly(
+            month="2024-01", sources=SOURCES, models=["control:zstd"], settings=simulated
+        )
+    finally:
+        web.faults.clear()
+    assert [hole.what for hole in summary.holes if hole.what.startswith("crawl")] == [
+        "crawl arxiv 2024-01"
+    ]
+    assert str(summary).startswith("partial, ")
+    assert query(simulated, "select distinct source from monthly_loss").to_pylist() == [
+        {"source": "wikipedia_new"}
+    ]
+    again = monthly(month="2024-01", sources=SOURCES, models=["control:zstd"], settings=simulated)
+    assert (again.cells, again.holes) == (1, [])
+
+
+def test_a_broken_model_leaves_the_others_alone(simulated: Settings, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "config.json").write_text("{}")
+    summary = monthly(
+        month="2024-01",
+        sources=["wikipedia_new"],
+        models=[str(broken), "control:zstd"],
+        settings=simulated,
+    )
+    assert [hole.what for hole in summary.holes] == [f"score {broken}"]
+    assert summary.cells == 1
+
+
+def test_wrong_requests_start_nothing(simulated: Settings) -> None:
+    with pytest.raises(UnknownName, match="nosuch"):
+        monthly(month="2024-01", sources=["nosuch"], settings=simulated)
+    with pytest.raises(UnknownName, match="nosuch"):
+        monthly(month="2024-01", sources=SOURCES, models=["nosuch"], settings=simulated)
+    with pytest.raises(FutureMonth):
+        monthly(month="2999-01", settings=simulated)
+    assert Store(simulated.home).list("*") == []
