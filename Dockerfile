@@ -13,8 +13,9 @@ RUN apt-get update \
 WORKDIR /app
 COPY pyproject.toml constraints.txt README.md ./
 # The CPU build has an index of its own; the registry's build of the same version carries CUDA.
+# --no-deps: that index lacks the pinned versions of what torch needs; they come with tidemark.
 RUN case "$TORCH" in \
-        cpu) pip install --no-cache-dir -c constraints.txt torch \
+        cpu) pip install --no-cache-dir --no-deps -c constraints.txt torch \
                  --index-url https://download.pytorch.org/whl/cpu ;; \
         cuda) pip install --no-cache-dir -c constraints.txt torch ;; \
         *) echo "TORCH must be cpu or cuda, not $TORCH" >&2; exit 1 ;; \
@@ -32,7 +33,10 @@ RUN pip install --no-cache-dir -c constraints.txt -e . \
     && install --directory --owner tidemark --group tidemark /data
 
 USER tidemark
-ENV TIDEMARK_HOME=/data
+ENV TIDEMARK_HOME=/data \
+    HF_HOME=/data/hub
 VOLUME /data
+# Where `tidemark demo` puts its folder; /app is root's.
+WORKDIR /data
 ENTRYPOINT ["tidemark"]
 CMD ["--help"]

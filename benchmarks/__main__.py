@@ -20,8 +20,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from benchmarks.measure import Report, as_markdown, say
+from core.settings import load_settings, set_library_defaults
 
 # Benchmark -> what sets its size, the default, and what that counts.
 SIZES = {
@@ -113,4 +115,7 @@ def _commit() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with TemporaryDirectory(prefix="tidemark-bench-") as scratch:
+        # As the command line does, before torch is imported.
+        set_library_defaults(load_settings(home=scratch))
+        sys.exit(main())

@@ -60,8 +60,8 @@ def run(rounds: int, texts: int, shape: str = "gpt2-tiny") -> Report:
     model_type, sizes = SHAPES[shape]
     conditions = (
         f"{shape}: {model_type} with {', '.join(f'{k} {v:,}' for k, v in sizes.items())}, random "
-        f"weights, float32 on cpu, {torch.get_num_threads()} threads, {settings.batch_tokens:,} "
-        f"tokens a batch; {texts} texts of {sum(map(len, documents)) / 1e3:.0f} kB together. "
+        f"weights, float32 on cpu, {torch.get_num_threads()} threads, default "
+        f"batches; {texts} texts of {sum(map(len, documents)) / 1e3:.0f} kB together. "
         "Tokens are those scored; a sliding window reads 1,024 to score 256."
     )
     return Report("scoring", conditions, timings)

@@ -134,6 +134,10 @@ def _negative(column: str) -> Rule:
     return Rule(f"{column} must be >= 0", lambda t: pc.less(t[column], 0))
 
 
+def _too_large(column: str, limit: int) -> Rule:
+    return Rule(f"{column} must be below {limit}", lambda t: pc.greater_equal(t[column], limit))
+
+
 def _empty(column: str) -> Rule:
     return Rule(f"{column} must not be empty", lambda t: pc.equal(t[column], ""))
 
@@ -142,11 +146,20 @@ def _not_first_of_month(table: pa.Table) -> pa.ChunkedArray:
     return pc.not_equal(pc.day(table["month"]), 1)
 
 
+def _no_calendar_year(table: pa.Table) -> pa.ChunkedArray:
+    year = pc.year(table["month"])
+    return pc.or_(pc.less(year, 1), pc.greater(year, 9999))
+
+
 def _not_measured(table: pa.Table) -> pa.ChunkedArray:
     return pc.is_null(table["nll_nats"], nan_is_null=True)
 
 
 _FIRST_OF_MONTH = Rule("month must be the first day of a month", _not_first_of_month)
+# Beyond these, sums over a table no longer fit the 64 bits that views and replicates count in:
+# one absurd row would break them for everybody. A chunk of 1 TiB costs less than 2^43 nats.
+_MAX_COUNT = 2**40
+_MAX_NATS = 2**46
 _NON_EMPTY = {name: _empty(name) for name in ("model", "source", "document_id", "protocol")}
 
 _RULES: dict[str, list[Rule]] = {
@@ -174,16 +187,21 @@ _RULES: dict[str, list[Rule]] = {
     ],
     "LOSSES": [
         *_NON_EMPTY.values(),
+        Rule("month must lie in the years 1 to 9999", _no_calendar_year),
         _FIRST_OF_MONTH,
         _negative("chunk_index"),
         _negative("num_tokens"),
         _negative("num_chars"),
         _negative("num_bytes"),
+        _too_large("num_tokens", _MAX_COUNT),
+        _too_large("num_chars", _MAX_COUNT),
+        _too_large("num_bytes", _MAX_COUNT),
         Rule("nll_nats must be >= 0", lambda t: pc.less(t["nll_nats"], 0)),
         Rule("nll_nats must be finite", lambda t: pc.is_inf(t["nll_nats"])),
+        _too_large("nll_nats", _MAX_NATS),
         Rule(
             "nll_nats is missing, so reason must say why",
-            lambda t: pc.and_(_not_measured(t), pc.is_null(t["reason"])),
+            lambda t: pc.and_(_not_measured(t), pc.equal(pc.fill_null(t["reason"], ""), "")),
         ),
     ],
     "QUESTIONS": [
@@ -211,12 +229,16 @@ _SCHEMAS = {
     "ANSWERS": ANSWERS,
 }
 
+# NULL has a meaning in these, but a table that lacks the column has not said so.
+_STATED = {"LOSSES": {"month", "nll_nats"}}
+
 
 def validate(table: pa.Table, schema: pa.Schema, where: str = "table") -> pa.Table:
     """Return ``table`` cast to ``schema``, in its column order, or say what is wrong.
 
-    Optional columns that are missing are filled with NULL; columns that the schema does not know
-    are dropped.
+    Optional columns that are missing are filled with NULL (not a loss and its month: they must be
+    there); columns that the schema does not know are dropped. Numbers, texts and dates may be of
+    any width, but none is taken for another.
 
     Args:
         table: any number of rows.
@@ -238,11 +260,11 @@ def validate(table: pa.Table, schema: pa.Schema, where: str = "table") -> pa.Tab
 
 
 def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
-    missing = [f.name for f in schema if not f.nullable and f.name not in table.column_names]
+    required = _required_columns(schema)
+    missing = [name for name in required if name not in table.column_names]
     if missing:
         raise SchemaMismatch(
-            f"{where}: column {missing[0]!r} is missing; required columns: "
-            + ", ".join(f.name for f in schema if not f.nullable)
+            f"{where}: column {missing[0]!r} is missing; required columns: {', '.join(required)}"
         )
     for name in schema.names:
         if table.column_names.count(name) > 1:
@@ -252,16 +274,52 @@ def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
         if field.name not in table.column_names:
             columns.append(pa.nulls(table.num_rows, field.type))
             continue
-        column = table[field.name]
-        try:
-            columns.append(column.cast(field.type))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            row = _first_uncastable(column, field.type)
-            raise SchemaMismatch(
-                f"{where}: row {row}: column {field.name!r} is {column.type}, "
-                f"expected {field.type}: {error}"
-            ) from error
+        columns.append(_cast_column(table[field.name], field, where))
     return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
+
+
+def _cast_column(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
+    if column.null_count == len(column):  # pandas makes such a column one of doubles
+        return pa.chunked_array([pa.nulls(len(column), field.type)])
+    expected = f"column {field.name!r} is {column.type}, expected {field.type}"
+    try:
+        cast = column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        row = _first_uncastable(column, field.type)
+        raise SchemaMismatch(f"{where}: row {row}: {expected}: {error}") from error
+    if not _is_akin(column.type, field.type):
+        raise SchemaMismatch(f"{where}: row 0: {expected}")
+    return cast
+
+
+def _required_columns(schema: pa.Schema) -> list[str]:
+    stated = {
+        name for key, known in _SCHEMAS.items() if known is schema for name in _STATED.get(key, ())
+    }
+    return [field.name for field in schema if not field.nullable or field.name in stated]
+
+
+def _is_akin(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a cast keeps the meaning: Arrow also reads texts as numbers, and numbers as days."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    if _is_number(wanted):
+        return _is_number(found)
+    if _is_text(wanted):
+        return _is_text(found) or pa.types.is_binary(found) or pa.types.is_large_binary(found)
+    if pa.types.is_date(wanted):
+        return pa.types.is_date(found) or pa.types.is_timestamp(found) or _is_text(found)
+    return True
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(is_kind(type_) for is_kind in kinds)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_kind(type_) for is_kind in kinds)
 
 
 def _first_uncastable(column: pa.ChunkedArray, type_: pa.DataType) -> int:
@@ -299,4 +357,9 @@ def _identity(table: pa.Table, row: int) -> dict[str, object]:
         "model", "source", "month", "document_id", "question_id", "chunk_index", "protocol",
         "nll_nats", "num_tokens", "num_chars", "num_bytes", "answer_index",
     )  # fmt: skip
-    return {n: table[n][row].as_py() for n in names if n in table.column_names}
+    return {n: _shown(table[n][row]) for n in names if n in table.column_names}
+
+
+def _shown(value: pa.Scalar) -> object:
+    # Arrow has more years than Python.
+    return str(value.cast(pa.string())) if pa.types.is_date(value.type) else value.as_py()

@@ -55,9 +55,6 @@ class Settings(BaseSettings):
         default="https://github.com/tidemark/tidemark",
         description="Address or URL named in the user agent, so that a site can reach you.",
     )
-    github_token: str | None = Field(
-        default=None, repr=False, description="Optional token for GitHub."
-    )
     models: tuple[str, ...] = Field(
         default=("control:gzip", "control:zstd", "control:xz"),
         description="Models that the monthly run scores: catalogue names, folders or controls.",
@@ -65,8 +62,11 @@ class Settings(BaseSettings):
     protocol: str = Field(default="default", description="Protocol of the monthly run.")
     device: str = Field(default="auto", description="torch device; auto = cuda where present.")
     dtype: str = Field(default="auto", description="auto = bfloat16 on a GPU and float32 on a CPU.")
-    batch_tokens: int = Field(
-        default=16_384, gt=0, description="Tokens (padding included) in one forward pass."
+    batch_tokens: int | None = Field(
+        default=None,
+        gt=0,
+        description="Tokens (padding included) in one forward pass; default: 16,384 on a GPU, "
+        "2,048 on a CPU, whose caches a larger batch leaves.",
     )
     allow_pickle_weights: bool = Field(
         default=False, description="Load weights that are not safetensors. They may run code."
@@ -80,7 +80,6 @@ class Settings(BaseSettings):
         default=DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None,
         description="Browser binary; default: a system Chromium, else Playwright's own.",
     )
-    log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
 
     @field_validator("home")
     @classmethod
@@ -116,7 +115,7 @@ def load_settings(**overrides: object) -> Settings:
     except ValidationError as error:
         problems = (
             f"TIDEMARK_{'__'.join(map(str, problem['loc'])).upper()}: {problem['msg']}"
-            for problem in error.errors(include_input=False)  # a token may be among the inputs
+            for problem in error.errors(include_input=False)  # an address may hold a password
         )
         raise UsageError(f"bad settings: {'; '.join(problems)} (see docs/settings.md)") from error
     except SettingsError as error:

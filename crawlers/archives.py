@@ -15,7 +15,8 @@ from pathlib import PurePosixPath
 
 from core.errors import ItemUnavailable
 
-MAX_MEMBERS = 2_000
+MAX_MEMBERS = 2_000  # of a tar
+MAX_GZIP_MEMBERS = 100  # each costs a copy of all that follows it
 MAX_MEMBER_BYTES = 5 * 2**20
 MAX_TOTAL_BYTES = 100 * 2**20
 LONE_FILE = "main.tex"  # the name given to a package that is one bare file
@@ -53,10 +54,14 @@ def gunzip(data: bytes, max_bytes: int = MAX_TOTAL_BYTES) -> bytes:
     """Unpack gzip (RFC 1952), all its members, and stop as soon as the result is too large.
 
     Raises:
-        ItemUnavailable: ``bad_archive`` (damaged or cut short) or ``too_large``.
+        ItemUnavailable: ``bad_archive`` (damaged, cut short, too many members) or ``too_large``.
     """
     unpacked = bytearray()
+    num_members = 0
     while data.startswith(b"\x1f\x8b"):
+        num_members += 1
+        if num_members > MAX_GZIP_MEMBERS:
+            raise ItemUnavailable("bad_archive", f"more than {MAX_GZIP_MEMBERS} gzip members")
         unpacker = zlib.decompressobj(_GZIP_WINDOW)
         while not unpacker.eof:
             try:
@@ -97,8 +102,9 @@ def _read_tar(data: bytes, suffixes: tuple[str, ...]) -> dict[str, bytes]:
                 has_pdf = has_pdf or name.lower().endswith(".pdf")
                 if name.lower().endswith(suffixes):
                     files[name] = _read_member(archive, member)
-    # Headers are untrusted text and numbers: tarfile lets a few bad ones out as ValueError.
-    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+    # Headers are untrusted text and numbers: tarfile lets a few bad ones out as ValueError, and
+    # reads a chain of long names by recursion.
+    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
         raise ItemUnavailable("bad_archive", f"damaged tar: {error}") from error
     if not files:
         reason = "pdf_only" if has_pdf else "no_tex"

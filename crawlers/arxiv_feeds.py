@@ -31,6 +31,7 @@ _NAMESPACES = {
     "raw": "http://arxiv.org/OAI/arXivRaw/",
 }
 _ID = re.compile(r"https?://arxiv\.org/abs/(\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})v\d+")
+_TOTAL = re.compile(r"[0-9]{1,9}")
 # A list that ends early is no harm: records that are missing are asked for one by one.
 _HARMLESS_OAI_ERRORS = {"noRecordsMatch", "idDoesNotExist", "badResumptionToken"}
 
@@ -161,7 +162,7 @@ def _parse(page: Fetched) -> Any:
 
 def _total(feed: Any) -> int:
     text = feed.findtext("opensearch:totalResults", "", _NAMESPACES).strip()
-    if not text.isdecimal():
+    if not _TOTAL.fullmatch(text):
         raise SourceChanged(f"arXiv: expected a feed with a total, got {feed.tag} with {text!r}")
     return int(text)
 
@@ -171,10 +172,7 @@ def _read_entry(node: Any) -> Entry:
         return " ".join(node.findtext(f"atom:{tag}", "", _NAMESPACES).split())
 
     match = _ID.fullmatch(text("id"))
-    try:
-        published = dt.datetime.fromisoformat(text("published")).astimezone(dt.UTC)
-    except ValueError:
-        published = None
+    published = _instant(text("published"))
     if match is None or published is None:  # the API reports its errors as an entry, too
         raise SourceChanged(
             f"arXiv: expected an entry with an address and a date, got {text('id')!r}, "
@@ -189,6 +187,15 @@ def _read_entry(node: Any) -> Entry:
         category=None if primary is None else primary.get("term"),
         categories=tuple(c.get("term", "") for c in node.findall("atom:category", _NAMESPACES)),
     )
+
+
+def _instant(text: str) -> dt.datetime | None:
+    """Read an instant; None where it is none, or without its time zone could be any."""
+    try:
+        moment = dt.datetime.fromisoformat(text)
+        return moment.astimezone(dt.UTC) if moment.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _read_licences(answer: Any) -> dict[str, str | None]:

@@ -99,7 +99,7 @@ class CrawlContext:
     """What a crawler is given.
 
     Attributes:
-        settings: for the few that a crawler reads itself (a token, the scratch folder).
+        settings: for the few that a crawler reads itself (pace, contact, the scratch folder).
         fetcher: the only way to the network (git aside).
         limit: keep about this many documents, sampled with ``seed``; None keeps all.
         seed: recorded in the manifest.

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import filelock
 
 from core.errors import DiskFull, ItemUnavailable, SourceUnavailable, StorageError, UsageError
+from core.storage import explain_disk_errors
 
 MAX_MIRROR_BYTES = 4 * 2**30  # many times a large project without its file contents
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -29,6 +30,7 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _TRANSFER_TIMEOUT_S = 1800.0
 _LOCAL_TIMEOUT_S = 300.0
 _TRIES = 3
+_LEAST_FREE_BYTES = 2**20
 WHOLE = "fetched-at"  # written last into a mirror: its presence means a whole mirror
 _CONFIG = {
     "attr.tree": EMPTY_TREE,  # newer gits read .gitattributes of the tip in a bare repository
@@ -80,9 +82,11 @@ class Git:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the site's lock: at most one process changes its mirrors or talks to it."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(self.root / "lock", timeout=2 * _TRANSFER_TIMEOUT_S)
         try:
-            with filelock.FileLock(self.root / "lock", timeout=2 * _TRANSFER_TIMEOUT_S):
+            with explain_disk_errors(str(self.root)):
+                self.root.mkdir(parents=True, exist_ok=True)
+            with lock, explain_disk_errors(str(self.root)):
                 yield
         except filelock.Timeout as error:
             raise SourceUnavailable(f"another process keeps {self.root} locked") from error
@@ -125,8 +129,13 @@ class Git:
             for pattern, reason in _FINAL_FAILURES:
                 if re.search(pattern, failure):
                     raise ItemUnavailable(reason, failure)
-            if "No space left" in failure:
-                raise DiskFull(f"{folder}: {failure}; free some space or set TIDEMARK_WORK_DIR")
+            # Of some failed writes git does not tell the reason.
+            is_full = shutil.disk_usage(self.root).free < _LEAST_FREE_BYTES
+            if is_full or "No space left" in failure:
+                raise DiskFull(
+                    f"no space left for {folder} ({failure}); free some or set TIDEMARK_WORK_DIR "
+                    "to another disk, then run the same command again"
+                )
         raise SourceUnavailable(f"git for {folder.stem} failed: {failure}; try again later")
 
     def command(self, *arguments: str) -> list[str]:

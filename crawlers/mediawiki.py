@@ -232,10 +232,12 @@ def rows_of(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 def _merge(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
     """Put each page together from all pieces it came in."""
-    pages: dict[object, dict[str, Any]] = {}
+    pages: dict[int | str, dict[str, Any]] = {}
     for piece, retrieved_at in pieces:
         for page in rows_of(piece, "pages"):
-            known = pages.setdefault(page.get("pageid", page.get("title")), {})
+            has_id = "pageid" in page  # a title that is no page has none
+            key = take(page, "pageid", int) if has_id else take(page, "title", str)
+            known = pages.setdefault(key, {})
             revisions = known.get("revisions", [])
             revisions += [_revision(page, row, retrieved_at) for row in rows_of(page, "revisions")]
             known.update(page)

@@ -9,10 +9,13 @@ fi
 if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     echo "Installing Chromium with apt …"
     export DEBIAN_FRONTEND=noninteractive
-    if (apt-get update && apt-get install --yes --no-install-recommends chromium) > /tmp/tidemark-apt.log 2>&1; then
+    # A name that nobody can foresee: this runs as root.
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
+    if (apt-get update && apt-get install --yes --no-install-recommends chromium) > "$log" 2>&1; then
         exit 0
     fi
-    tail -n 5 /tmp/tidemark-apt.log
+    tail -n 5 "$log"
 fi
 echo "Installing Playwright's own Chromium …"
 "$bin/playwright" install chromium

@@ -1,6 +1,6 @@
-"""Take a picture of a page, as for the README.
+r"""Take a picture of a page, as for the README.
 
-    .venv/bin/python deployments/screenshot.py --max-height 1240 \\
+    .venv/bin/python deployments/screenshot.py --max-height 1240 \
         tidemark-demo/report/index.html docs/images/report.png
 
 Uses the browser that TIDEMARK_CHROMIUM names, else the system's, else Playwright's own.

@@ -108,7 +108,7 @@ def models_add(
         revision=revision,
         notes=notes,
     )
-    out.print(f"added {entry.name}", highlight=False)
+    out.print(f"added {entry.name}")
 
 
 @models_app.command("train")
@@ -133,4 +133,4 @@ def models_train(
     recipe = Recipe(name=name, cutoff=Month(cutoff), seed=seed, epochs=epochs)
     with progress_bars():
         entry = train(recipe, source, settings)
-    out.print(f"{entry.name}: cutoff {entry.cutoff}, saved at {entry.location}", highlight=False)
+    out.print(f"{entry.name}: cutoff {entry.cutoff}, saved at {entry.location}")

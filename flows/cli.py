@@ -14,13 +14,14 @@ from typing import Annotated
 
 import typer
 
+from core import progress
 from core.corpus import Partition
 from core.errors import TidemarkError, UsageError
 from core.month import Month, month_range, require_complete
 from core.settings import Settings, load_settings
 from core.storage import Store
 from flows.catalogues import models_app, protocols_app, sources_app
-from flows.console import err, out, print_table, progress_bars
+from flows.console import err, out, print_table, progress_bars, visible
 from flows.options import (
     FirstMonth,
     LastMonth,
@@ -87,7 +88,7 @@ def demo(
 
     Four simulated sources are crawled over loopback HTTP, two small models are trained up to two
     known months, they and three compressors are scored on every month, and the report shows
-    whether the planted cutoffs come back. A second run re-uses what is done.
+    whether the planted cutoffs come back. A second run reuses what is done.
     """
     before = context.parent.params["home"] if context.parent else None  # tidemark --home ROOT demo
     given = before if home is None else home
@@ -137,26 +138,26 @@ def crawl(
     for name in sources:
         load_crawler(name)
     failures = []
+    partitions = [(name, each) for name in sources for each in months]
     with progress_bars():
-        for name in sources:
-            for each in months:
-                try:
-                    seal = crawl_partition(
-                        name, each, Store(settings.home), settings,
-                        limit=limit, seed=seed, replace=replace,
-                    )  # fmt: skip
-                except UsageError:
-                    raise
-                except TidemarkError as error:
-                    failures.append(f"{name} {each}: {error}")
-                    continue
-                out.print(f"{seal.partition}: {seal.num_documents} documents", highlight=False)
+        for number, (name, each) in enumerate(partitions, start=1):
+            try:
+                seal = crawl_partition(
+                    name, each, Store(settings.home), settings,
+                    limit=limit, seed=seed, replace=replace,
+                )  # fmt: skip
+                out.print(f"{seal.partition}: {seal.num_documents} documents")
+            except UsageError:
+                raise
+            except TidemarkError as error:
+                failures.append(f"{name} {each}: {error}")
+            progress.report("crawl", number, len(partitions))
     _fail_with(failures)
 
 
 def _fail_with(failures: list[str]) -> None:
     for failure in failures:
-        err.print(f"failed: {failure}", markup=False, highlight=False, soft_wrap=True)
+        err.print(visible(f"failed: {failure}"), soft_wrap=True)
     if failures:
         raise typer.Exit(1)
 
@@ -198,11 +199,11 @@ def import_texts_command(
     )
     partition = Partition(source, Month(month) if month else None)
     seal = import_texts(path, partition, Store(settings.home), chosen)
-    out.print(f"{partition}: {seal.num_documents} documents", highlight=False)
+    out.print(f"{partition}: {seal.num_documents} documents")
     dropped = seal.manifest.get("dropped")
     if isinstance(dropped, dict) and dropped:
         counts = ", ".join(f"{count} {reason}" for reason, count in sorted(dropped.items()))
-        out.print(f"dropped: {counts}", highlight=False)
+        out.print(f"dropped: {counts}")
 
 
 @app.command()
@@ -231,11 +232,14 @@ def score(
     from models.protocols import get_protocol
 
     chosen = get_protocol(protocol or settings.protocol, context_tokens, stride)
+    months = window(month, to)
+    if months:
+        require_complete(months[-1])
     with progress_bars():
         landed, failures = score_and_land(
-            settings, model or list(settings.models), source, window(month, to), chosen.name
+            settings, model or list(settings.models), source, months, chosen.name
         )
-    out.print(f"{landed} cells landed", highlight=False)
+    out.print(f"{landed} cells landed")
     _fail_with(failures)
 
 
@@ -256,7 +260,7 @@ def land(
     from flows.scoring import land_files
 
     landed, failures = land_files(settings, files, replace)
-    out.print(f"{landed} of {len(files)} files landed", highlight=False)
+    out.print(f"{landed} of {len(files)} files landed")
     _fail_with(failures)
 
 
@@ -280,7 +284,7 @@ def run(
 
     with progress_bars():
         summary = monthly(month=month, sources=source, models=model, settings=settings)
-    out.print(str(summary), markup=False, highlight=False, soft_wrap=True)
+    out.print(str(summary), soft_wrap=True)
     _fail_with([str(hole) for hole in summary.holes])
 
 
@@ -304,7 +308,7 @@ def backfill(
         summary = backfill_flow(
             first=first, last=last, sources=source, models=model, settings=settings
         )
-    out.print(str(summary), markup=False, highlight=False, soft_wrap=True)
+    out.print(str(summary), soft_wrap=True)
     _fail_with([str(hole) for hole in summary.holes])
 
 
@@ -351,7 +355,7 @@ def doctor(context: typer.Context) -> None:
 @app.command("version")
 def show_version() -> None:
     """Print the version."""
-    out.print(version("tidemark"), highlight=False)
+    out.print(version("tidemark"))
 
 
 def main() -> None:
@@ -359,7 +363,7 @@ def main() -> None:
     try:
         app()
     except TidemarkError as error:
-        err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+        err.print(visible(f"error: {error}"), soft_wrap=True)
         sys.exit(2 if isinstance(error, UsageError) else 1)
     except BrokenPipeError:
         # The reader (head, less) has gone; Python would complain again when it flushes at exit.

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from rich.text import Text
 
 from core import progress
 
 # Piped output has no width of its own; rich would cut tables at 80 columns.
 _PIPED_WIDTH = 200
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and newline
 
-out = Console()
-err = Console(stderr=True)
-if not out.is_terminal:
-    out = Console(width=_PIPED_WIDTH)
-if not err.is_terminal:
-    err = Console(stderr=True, width=_PIPED_WIDTH)
+
+def _console(stderr: bool) -> Console:
+    """Names from outside are shown as they are, never read as markup."""
+    console = Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        console.width = _PIPED_WIDTH
+    return console
+
+
+out = _console(stderr=False)
+err = _console(stderr=True)
+
+
+def visible(text: str) -> str:
+    """Spell out control characters, by which text from outside could steer the terminal."""
+    return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under a title; names from outside are shown as they are, never as markup."""
+    """Print rows under a title."""
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("–" if cell is None else str(cell)) for cell in row))
+        table.add_row(*("–" if cell is None else visible(str(cell)) for cell in row))
     out.print(table)
 
 

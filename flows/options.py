@@ -61,4 +61,4 @@ def window(month: str | None, to: str | None) -> list[Month] | None:
         if to is not None:
             raise UsageError("--to needs --month")
         return None
-    return list(month_range(Month(month), Month(to or month)))
+    return list(month_range(Month(month), Month(month if to is None else to)))

@@ -10,7 +10,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage import Store
 from models.catalogue import find_model
-from tasks.landing import land_finished
+from tasks.landing import describe_models, land_finished
 from tasks.scoring import load_model, plan_scoring, require_sealed, write_losses
 from warehouse.land import open_warehouse
 from warehouse.publish import publish
@@ -71,6 +71,7 @@ def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[in
             except TidemarkError as error:
                 failures.append(str(error))
             progress.report("land", number + 1, len(files))
+        describe_models(warehouse, settings)
     if landed:
         publish(settings)
     return landed, failures

@@ -33,6 +33,7 @@ from models.protocols import ScoringProtocol
 from models.windows import Window, plan_batches, plan_windows
 
 _BLOCK_CHARS = 2**20
+_CPU_TOKENS, _GPU_TOKENS = 2048, 16_384  # in one forward pass, unless the settings say otherwise
 _VERSION = "1"  # raised when a change here, or in what it stands on, changes losses
 
 
@@ -131,7 +132,9 @@ class CausalLM:
     ) -> CausalLM:
         """Load a model; arguments and errors as those of ``identify``."""
         identity = cls.identify(location, revision, settings, name)
-        return cls(identity, load_weights(identity.files), settings.batch_tokens)
+        usual = _CPU_TOKENS if identity.files.device.type == "cpu" else _GPU_TOKENS
+        budget = settings.batch_tokens or usual
+        return cls(identity, load_weights(identity.files), budget)
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
         """As ``CausalLMIdentity.scoring_id``."""

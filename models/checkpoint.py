@@ -243,6 +243,11 @@ def _download(location: str, revision: str | None, patterns: tuple[str, ...]) ->
 
 
 def _load_config(folder: Path, location: str) -> PreTrainedConfig:
+    if (folder / "adapter_config.json").is_file():
+        raise ModelLoadError(
+            f"{location}: holds an adapter (adapter_config.json), which would be left out of the "
+            "figures; merge it into the model and save that"
+        )
     if not (folder / "config.json").is_file():
         raise ModelLoadError(
             f"{location}: has no config.json; expected a folder as save_pretrained writes it"

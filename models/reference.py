@@ -17,6 +17,7 @@ import dataclasses
 import io
 import json
 import math
+import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -53,6 +54,7 @@ from models.packing import (
 Progress = Callable[[int, int], None]
 
 _VERSION = 1  # raised when a change here or in packing.py changes the weights
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)  # a folder's, and no control's
 _CHECKPOINT_SECONDS = 10.0
 _WARM_UP = 0.05  # share of the steps; then a cosine down to a tenth of the learning rate
 
@@ -87,6 +89,11 @@ class Recipe:
     learning_rate: float = 3e-3
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise UsageError(
+                f"{self.name!r} cannot name a reference model; use letters, digits, '.', '_', '-', "
+                "and a letter or digit first"
+            )
         smallest = {
             "seed": 0, "vocabulary_size": 258, "layers": 1, "hidden": 2, "heads": 1, "context": 2,
             "epochs": 1, "batch": 1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 from collections.abc import Mapping
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -17,6 +18,22 @@ _WIDTH, _HEIGHT = 180, 110
 # the cutoff is hollow too, for print.
 BEFORE, AFTER, UNKNOWN = "#0072b2", "#d55e00", "#5b6472"
 _INK, _GRID, _RULE = "#3a4150", "#e6e9ed", "#8a93a0"
+
+_STYLE: dict[str, Any] = {
+    # The page says what each chart is; every point as a spoken label would be noise.
+    "aria": False,
+    "view": {"stroke": None},
+    "axis": {
+        "domain": False,
+        "gridColor": _GRID,
+        "labelColor": _INK,
+        "labelFontSize": 10,
+        "tickColor": _GRID,
+        "titleColor": _INK,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+    },
+}
 
 
 def monthly_chart(
@@ -61,24 +78,8 @@ def monthly_chart(
             fill=alt.Fill("fill:N", scale=None), stroke=alt.Stroke("stroke:N", scale=None)
         ),
     ]
-    chart = alt.layer(*layers, *_cutoff_marks(cutoff, window, x)).properties(
-        width=_WIDTH, height=_HEIGHT
-    )
-    # The page says what each chart is; every point as a spoken label would be noise.
-    chart = (
-        chart.configure(aria=False)
-        .configure_view(stroke=None)
-        .configure_axis(
-            domain=False,
-            gridColor=_GRID,
-            labelColor=_INK,
-            labelFontSize=10,
-            tickColor=_GRID,
-            titleColor=_INK,
-            titleFontSize=11,
-            titleFontWeight="normal",
-        )
-    )
+    layers += _cutoff_marks(cutoff, window, x)
+    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT).configure(**_STYLE)
     return str(vlc.vegalite_to_svg(chart.to_dict(format="vega-lite")))
 
 

@@ -30,8 +30,6 @@ async def may_pass(_task: Any, _run: Any, state: Any) -> bool:
     cache_policy=NO_CACHE,
     persist_result=False,
 )
-def crawl_month(
-    source: str, month: Month, settings: Settings, limit: int | None = None, seed: int = 0
-) -> Seal:
+def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
     """Seal one partition; one that is sealed already is left alone."""
-    return crawl_partition(source, month, Store(settings.home), settings, limit=limit, seed=seed)
+    return crawl_partition(source, month, Store(settings.home), settings)

@@ -15,7 +15,7 @@ from core.corpus import read_seal
 from core.settings import Settings
 from core.storage import Store
 from crawlers.contract import list_sources, load_crawler
-from models.catalogue import ModelEntry
+from models.catalogue import ModelEntry, list_models
 from models.protocols import get_protocol
 from warehouse.land import Warehouse, open_warehouse
 from warehouse.publish import publish
@@ -68,6 +68,13 @@ def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell])
             for protocol in protocols
         ]
     )
+
+
+def describe_models(warehouse: Warehouse, settings: Settings) -> None:
+    """Land what the catalogue knows of models whose losses came from elsewhere: their cutoffs."""
+    bare = set(warehouse.list_bare_models())
+    known = [entry for entry in list_models(settings) if entry.name in bare]
+    warehouse.upsert_models([_fields(entry) for entry in known])
 
 
 def _fields(record: DataclassInstance) -> dict[str, object]:

@@ -17,7 +17,7 @@ from models.reference import Recipe, train_reference
 def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> ModelEntry:
     """Train a reference model on the sealed months of some sources (None: all) up to its cutoff.
 
-    A model that was trained so before is re-used; a killed training goes on where it was.
+    A model that was trained so before is reused; a killed training goes on where it was.
 
     Raises:
         UsageError: nothing dated is sealed up to the cutoff.

@@ -26,7 +26,7 @@ from warehouse.dimensions import DOCUMENT_COLUMNS, as_table
 from warehouse.schema import read_sql
 from warehouse.writer import connected, explain_database_errors, locked, transaction
 
-_BATCH_ROWS = 262_144
+_BATCH_ROWS = 245_760  # two of DuckDB's row groups: partial ones are compressed twice
 
 
 @dataclass(frozen=True)
@@ -168,6 +168,10 @@ class Warehouse:
         """
         self._upsert("models", rows)
 
+    def list_bare_models(self) -> list[str]:
+        """Return the landed models of which nothing but the name is known."""
+        return [str(model) for (model,) in self._run("find_bare_models")]
+
     def upsert_sources(self, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert or replace sources; keys as the columns of table ``sources``."""
         self._upsert("sources", rows)
@@ -225,6 +229,8 @@ class Warehouse:
             self._run("insert_losses")
             [(num_cells,)] = self._run("insert_cells", provenance)
             self._run("insert_replicates")
+            for dimension in ("models", "sources", "protocols"):
+                self._run(f"name_{dimension}")
         return int(num_cells)
 
     def _count(self) -> int:

@@ -34,6 +34,8 @@ def publish(settings: Settings) -> str:
             explain_database_errors("write the warehouse's journal into its file"),
         ):
             connection.execute("checkpoint")
+        for leftover in store.list(f".tmp-{SNAPSHOT}-*"):  # of a publication that was killed
+            store.delete(leftover)
         # Closed: DuckDB's lock on the file would not survive our opening it in this process.
         with store.writing(SNAPSHOT) as staged:
             shutil.copyfile(writer_path(settings), staged.path)

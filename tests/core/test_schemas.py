@@ -95,6 +95,11 @@ BROKEN = [
     ("LOSSES", {"nll_nats": float("-inf")}, "nll_nats"),
     ("LOSSES", {"nll_nats": float("nan")}, "reason must say why"),
     ("LOSSES", {"nll_nats": None}, "reason must say why"),
+    ("LOSSES", {"nll_nats": None, "reason": ""}, "reason must say why"),
+    ("LOSSES", {"nll_nats": 1e300}, "nll_nats must be below"),
+    ("LOSSES", {"num_tokens": 2**62}, "num_tokens must be below"),
+    ("LOSSES", {"num_chars": 2**62}, "num_chars must be below"),
+    ("LOSSES", {"num_bytes": 2**62}, "num_bytes must be below"),
     ("LOSSES", {"chunk_index": -1}, "chunk_index must be >= 0"),
     ("LOSSES", {"num_tokens": -1}, "num_tokens must be >= 0"),
     ("LOSSES", {"num_chars": -1}, "num_chars must be >= 0"),
@@ -157,4 +162,42 @@ def test_the_first_value_that_does_not_cast_is_named(column: str, values: list[A
 def test_a_column_that_is_there_twice_is_refused() -> None:
     table = _table("LOSSES").append_column("nll_nats", pa.array([2.0]))
     with pytest.raises(SchemaMismatch, match="'nll_nats' is there more than once"):
+        validate(table, LOSSES)
+
+
+@pytest.mark.parametrize("name", ["month", "nll_nats"])
+def test_a_loss_and_its_month_may_be_null_but_not_left_out(name: str) -> None:
+    table = _table("LOSSES", {"reason": "too long"}).drop_columns([name])
+    with pytest.raises(SchemaMismatch, match=f"column '{name}' is missing; required .*{name}"):
+        validate(table, LOSSES)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("nll_nats", pa.array(["1.5", "2"])),
+        ("num_tokens", pa.array([True, False])),
+        ("model", pa.array([1, 2])),
+        ("month", pa.array([19783, 19783], pa.int32())),
+    ],
+)
+def test_texts_numbers_and_dates_are_not_taken_for_one_another(
+    column: str, values: pa.Array
+) -> None:
+    table = _table("LOSSES", {}, {})
+    table = table.set_column(table.column_names.index(column), column, values)
+    with pytest.raises(SchemaMismatch, match=f"row 0: column '{column}' is {values.type}"):
+        validate(table, LOSSES)
+
+
+def test_a_column_of_nulls_may_be_of_any_type() -> None:
+    table = _table("LOSSES").append_column("reason", pa.array([None], pa.float64()))
+    assert validate(table, LOSSES)["reason"].null_count == 1
+
+
+def test_a_month_before_the_calendar_begins_is_named() -> None:
+    days = pa.array([19783, -2_400_000], pa.int32()).cast(pa.date32())
+    table = _table("LOSSES", {}, {})
+    table = table.set_column(table.column_names.index("month"), "month", days)
+    with pytest.raises(SchemaMismatch, match=r"row 1: .*years 1 to 9999 .*month='-4601-01-09'"):
         validate(table, LOSSES)

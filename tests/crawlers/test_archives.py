@@ -106,6 +106,17 @@ def test_gzip_members_in_a_row_are_one_stream_and_padding_is_none() -> None:
     assert gunzip(gzip.compress(b"")) == b""
 
 
+def test_gzip_members_without_end_are_not_followed() -> None:
+    assert reason_of(gzip.compress(b"") * (archives.MAX_GZIP_MEMBERS + 1)) == "bad_archive"
+
+
+def test_a_chain_of_long_names_does_not_end_the_crawl() -> None:
+    link = tarfile.TarInfo("././@LongLink")
+    link.type, link.size = tarfile.GNUTYPE_LONGNAME, 4
+    chain = (link.tobuf(tarfile.GNU_FORMAT) + b"abc".ljust(tarfile.BLOCKSIZE, b"\0")) * 3_000
+    assert reason_of(chain + tar(("a.tex", TEX))) == "bad_archive"
+
+
 def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     read_package(gzip.compress(tar(("a.tex", TEX), ("b/c.tex", TEX))), (".tex",))

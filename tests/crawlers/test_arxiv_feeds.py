@@ -127,6 +127,18 @@ DATE = "<published>2023-02-01T00:00:00Z</published>"
             ),
             "expected an entry with an address and a date",
         ),
+        (
+            FEED.format(
+                total=1,
+                entries=ENTRY.format(
+                    id="http://arxiv.org/abs/2302.00001v1",
+                    title="T",
+                    date=DATE.replace("Z", ""),
+                ),
+            ),
+            "expected an entry with an address and a date",
+        ),
+        (FEED.format(total="9" * 5000, entries=""), "expected a feed with a total"),
         ("<html><body>Sorry</body></html>", "expected a feed with a total"),
         ("not XML", "expected XML"),
         ("", "expected XML"),

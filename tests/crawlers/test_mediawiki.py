@@ -144,6 +144,7 @@ def _page(**fields: Any) -> dict[str, Any]:
         ),
         ({"query": {}, "continue": {"rvcontinue": "1"}}, "leads on"),
         ({"errors": [7]}, "list of objects"),
+        ({"query": {"pages": [{"pageid": [7], "title": "A"}]}}, "'pageid'"),
     ],
 )
 def test_unknown_shapes_stop_the_crawl(

@@ -249,6 +249,7 @@ def cut_off(path: Path) -> None:
 
 
 BREAKAGES = {
+    "an adapter": (lambda f: (f / "adapter_config.json").write_text("{}"), "holds an adapter"),
     "no config": (lambda f: (f / "config.json").unlink(), "has no config.json"),
     "config cut off": (lambda f: (f / "config.json").write_text("{"), "config.json"),
     "unknown kind": (lambda f: edit_json(f / "config.json", model_type="zzz"), "zzz"),

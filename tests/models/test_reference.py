@@ -368,3 +368,9 @@ def test_a_damaged_partition_is_named(corpus: Corpus, tmp_path: Path) -> None:
 def test_a_recipe_that_cannot_work_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=next(iter(changes))):
         recipe(**changes)
+
+
+@pytest.mark.parametrize("name", ["", ".hidden", "control:zstd", "a/b", "é"])
+def test_a_name_that_is_no_folder_or_is_a_controls_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="cannot name a reference model"):
+        Recipe(name, Month("2024-01"))

@@ -287,6 +287,23 @@ def test_dimensions_are_inserted_or_replaced(settings: Settings, ask: Any) -> No
     ]
 
 
+def test_every_landed_name_can_be_joined(land: Any, ask: Any, settings: Settings) -> None:
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models(
+            [{"name": "known", "kind": "causal_lm", "cutoff": Month("2023-12")}]
+        )
+    land({"model": "known"}, {"model": "foreign"})
+    with open_warehouse(settings) as warehouse:
+        assert warehouse.list_bare_models() == ["foreign"]
+    assert ask(
+        "select model, cutoff from monthly_loss join models using (model) "
+        "join sources using (source) join protocols using (protocol) order by model"
+    ) == [
+        {"model": "foreign", "cutoff": None},
+        {"model": "known", "cutoff": dt.date(2023, 12, 1)},
+    ]
+
+
 def land_many(home: str, model: str, table: pa.Table) -> None:
     for index in range(5):
         with open_warehouse(Settings(home=home)) as warehouse:

@@ -1,4 +1,4 @@
--- The catalogue of models, for joining. Losses may name models that are not here.
+-- The models that have landed, for joining. Of one that no catalogue knows, only the name is there.
 -- Grain: one row per model.
 create table if not exists models (
     model varchar primary key,

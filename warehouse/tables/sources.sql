@@ -1,4 +1,4 @@
--- The sources that can be crawled, for joining.
+-- The sources that have landed, for joining. Of imported ones, only the name is there.
 -- Grain: one row per source.
 create table if not exists sources (
     source varchar primary key,

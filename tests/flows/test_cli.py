@@ -1,0 +1,423 @@
+"""Commands as a user types them: what comes out, where, and with which exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from core.corpus import list_sealed
+from core.month import Month
+from core.storage import Store
+from simulator.server import Fault, Web
+
+Tidemark = Callable[..., Any]
+TIDEMARK = Path(sys.executable).parent / "tidemark"
+
+
+# What cannot be meant: exit code 2, one line on stderr that says what to do, and nothing happens.
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("crawl -s nope --month 2024-01", "unknown source 'nope'; known: arxiv, "),
+        ("crawl --month 2024-13", "'2024-13' is not a month; expected YYYY-MM"),
+        ("crawl --month 01/2024", "expected YYYY-MM"),
+        ("crawl --month 2999-01", "2999-01 is not over yet; the latest complete month"),
+        ("crawl --month 2024-01 --to 2999-01", "2999-01 is not over yet"),
+        ("crawl --month 2024-02 --to 2024-01", "ends (2024-01) before it begins (2024-02)"),
+        ("crawl --to 2024-01", "--to needs --month"),
+        ("score -m nope", "unknown model 'nope'; known: "),
+        ("score -m control:nope", "unknown model 'control:nope'; known: control:"),
+        ("score -m control:zstd -m nope", "unknown model 'nope'"),
+        ("score -m ./no/folder", "unknown model './no/folder'"),
+        ("score -m control:zstd --protocol nope", "unknown protocol 'nope'; known: default, "),
+        ("score -m control:zstd --stride 4096", "a stride of 4096 with a context of 2048"),
+        ("score -m control:zstd", "nothing is sealed of any source"),
+        ("score -m control:zstd -s nope", "nothing is sealed of nope"),
+        ("score -m control:zstd --month 2024-01", "for 2024-01 under"),
+        ("score --month 2024-02 --to 2024-01", "before it begins"),
+        ("run --month 2999-01", "2999-01 is not over yet"),
+        ("run --month 2024-01 -s nope", "unknown source 'nope'"),
+        ("run --month 2024-01 -m nope", "unknown model 'nope'"),
+        ("backfill --from 2024-02 --to 2024-01", "before it begins"),
+        ("backfill --from 2024-01 --to 2999-01", "2999-01 is not over yet"),
+        ("import-texts nothing.json --source x --month 2024-01", "there is no file or folder"),
+        ("import-texts . --source x", "say either --month YYYY-MM or --undated"),
+        ("import-texts . --source x --month 2024-01 --undated", "say either --month"),
+        ("import-texts . --source x --month 2999-01", "2999-01 is not over yet"),
+        ("sql from_nowhere", "the warehouse"),
+        ("report", "nothing is published at"),
+        ("models show nope", "unknown model 'nope'"),
+        ("models add mine org/model --cutoff 2024", "'2024' is not a month"),
+        ("models add mine org/model --released yesterday", "released: "),
+        ("models add control:zstd zstd", "control:zstd"),
+        ("models train mine --cutoff 2024-01", "nothing is sealed of any source up to 2024-01"),
+        ("models train mine --cutoff 2024-01 --seed -1", "seed must be at least 0"),
+    ],
+)
+def test_a_wrong_request_exits_with_2_and_does_nothing(
+    tidemark: Tidemark, home: Path, command: str, says: str
+) -> None:
+    ran = tidemark(*command.split())
+    assert ran.code == 2
+    assert ran.out == ""
+    [line] = [line for line in ran.err.splitlines() if line.strip()]
+    assert line.startswith("error: ")
+    assert says in line
+    files = [path for path in home.rglob("*") if path.is_file()] if home.exists() else []
+    assert files == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nope",
+        "crawl --limit 0",
+        "crawl --limit many",
+        "score --context 1",
+        "score --stride 0",
+        "sql",
+        "sql x --format xml",
+        "land",
+        "backfill --from 2024-01",
+        "import-texts x --month 2024-01",
+        "import-texts x --source s --undated --format xml",
+        "models",
+        "models train x",
+        "--nope",
+    ],
+)
+def test_a_command_line_that_cannot_be_parsed_exits_with_2(
+    tidemark: Tidemark, command: str
+) -> None:
+    assert tidemark(*command.split()).code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("home", " "), ("batch_tokens", "0"), ("models", "a,b"), ("request_interval_s", "-1")],
+)
+def test_a_bad_setting_exits_with_2_and_is_named(tidemark: Tidemark, name: str, value: str) -> None:
+    ran = tidemark("sources", "list", **{name: value})
+    assert ran.code == 2
+    assert name in ran.err.lower()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["", "demo", "crawl", "import-texts", "score", "land", "run", "backfill", "sql", "report",
+     "doctor", "version", "models", "models list", "models show", "models add", "models train",
+     "sources list", "protocols list"],
+)  # fmt: skip
+def test_help_tells_more_than_the_name(tidemark: Tidemark, command: str) -> None:
+    ran = tidemark(*command.split(), "--help")
+    assert ran.code == 0
+    assert "Usage: " in ran.out
+    assert len(ran.out.split()) > 25
+    assert "Docs:" not in ran.out
+
+
+# Listings.
+
+
+def test_listings(tidemark: Tidemark, home: Path) -> None:
+    assert tidemark("version").out.strip()[0].isdigit()
+    sources = tidemark("sources", "list").out
+    assert "wikipedia_new" in sources
+    assert "https://en.wikipedia.org" in sources
+    assert "default" in tidemark("protocols", "list").out
+    assert "control:zstd" in tidemark("models", "list").out
+    assert not home.exists()  # to look is not to make
+
+
+def test_a_model_is_added_shown_and_replaced(tidemark: Tidemark) -> None:
+    add = ("models", "add", "mine", "org/model", "--cutoff", "2023-04")
+    assert tidemark(*add, "--released", "2023-06-01").out == "added mine\n"
+    shown = tidemark("models", "show", "mine").out
+    for part in ("org/model", "2023-04", "2023-06-01", "stated"):
+        assert part in shown
+    again = tidemark(*add)
+    assert again.code == 2
+    assert "--replace" in again.err
+    assert tidemark("models", "add", "mine", "org/other", "--replace").code == 0
+    assert "org/other" in tidemark("models", "show", "mine").out
+
+
+def test_names_of_strangers_are_no_markup(tidemark: Tidemark) -> None:
+    assert tidemark("models", "add", "[red]x[/red]", "org/model").code == 0
+    assert "[red]x[/red]" in tidemark("models", "list").out
+    ran = tidemark("models", "show", "[bold]")
+    assert ran.code == 2
+    assert "'[bold]'" in ran.err
+
+
+# The job, step by step.
+
+
+def test_crawl_score_sql_and_report(tidemark: Tidemark, home: Path, sites: Web) -> None:
+    crawl = ("crawl", "-s", "wikipedia_new", "-s", "arxiv", "--month", "2024-01", "--to", "2024-02")
+    ran = tidemark(*crawl)
+    assert ran.code == 0, ran.err
+    assert ran.out.splitlines() == [
+        f"{source} {month}: 4 documents"
+        for source in ("wikipedia_new", "arxiv")
+        for month in ("2024-01", "2024-02")
+    ]
+    asked = len(sites.requests)
+    assert tidemark(*crawl).code == 0
+    assert len(sites.requests) == asked, "what is sealed was asked for again"
+    assert "2024-01 … 2024-02 (2)" in tidemark("sources", "list").out
+
+    ran = tidemark("score", "-m", "control:zstd", "-m", "control:gzip")
+    assert (ran.code, ran.out) == (0, "8 cells landed\n")
+    assert tidemark("score", "-m", "control:zstd").out == "0 cells landed\n"
+
+    sql = "select source, month, num_documents from monthly_loss where model = 'control:zstd'"
+    rows = json.loads(tidemark("sql", sql, "--format", "json").out)
+    assert len(rows) == 4
+    assert {"source": "arxiv", "month": "2024-02-01", "num_documents": 4} in rows
+
+    ran = tidemark("report")
+    assert ran.code == 0, ran.err
+    assert (home / "report" / "index.html").stat().st_size > 1000
+    assert str(home / "warehouse.duckdb") in ran.out
+
+
+def test_one_source_that_fails_does_not_stop_the_others(
+    tidemark: Tidemark, home: Path, sites: Web
+) -> None:
+    sites.faults.append(Fault("status", "wikipedia", times=1000, status=404))
+    try:
+        ran = tidemark("crawl", "-s", "wikipedia_new", "-s", "arxiv", "--month", "2024-03")
+    finally:
+        sites.faults.clear()
+    assert ran.code == 1
+    assert ran.out == "arxiv 2024-03: 4 documents\n"
+    assert "failed: wikipedia_new 2024-03: " in ran.err
+    sealed = [str(seal.partition) for seal in list_sealed(Store(str(home)))]
+    assert sealed == ["arxiv 2024-03"]
+
+
+def test_import_of_texts_of_ones_own(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "texts.json"
+    file.write_text(json.dumps(["a text of some length, " * 5, "", "short", "another one. " * 9]))
+    ran = tidemark("import-texts", file, "--source", "notes", "--month", "2024-05")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines() == ["notes 2024-05: 2 documents", "dropped: 1 empty, 1 too_short"]
+    [seal] = list_sealed(Store(str(home)))
+    assert (seal.partition.source, seal.partition.month) == ("notes", Month("2024-05"))
+    file.write_text(json.dumps(["quite another text, " * 5]))
+    again = tidemark("import-texts", file, "--source", "notes", "--month", "2024-05")
+    assert again.code == 1
+    assert "use --replace" in again.err
+    assert tidemark(
+        "import-texts", file, "--source", "notes", "--month", "2024-05", "--replace"
+    ).out == ("notes 2024-05: 1 documents\n")
+
+
+def test_undated_texts_are_scored_too(tidemark: Tidemark, tmp_path: Path) -> None:
+    file = tmp_path / "texts.json"
+    file.write_text(json.dumps(["a text of some length, " * 5]))
+    assert tidemark("import-texts", file, "--source", "book", "--undated").code == 0
+    assert tidemark("score", "-m", "control:zstd").out == "1 cells landed\n"
+    ran = tidemark("sql", "select source, month from landed_cells", "--format", "json")
+    assert json.loads(ran.out) == [{"source": "book", "month": None}]
+
+
+# Foreign losses.
+
+
+def test_a_bad_file_changes_nothing_and_good_neighbours_land(
+    tidemark: Tidemark, losses_file: Callable[..., Path], dump: Any, tmp_path: Path, home: Path
+) -> None:
+    good = [losses_file("good"), losses_file("fine")]
+    assert tidemark("land", *good, at=tmp_path / "only-good").code == 0
+    bad = losses_file("bad", broken=41)
+    text = tmp_path / "text.parquet"
+    text.write_text("model,nll_nats\n")
+    missing = tmp_path / "missing.parquet"
+    ran = tidemark("land", good[0], bad, text, missing, tmp_path, good[1])
+    assert ran.code == 1
+    assert ran.out == "2 of 6 files landed\n"
+    failures = ran.err.splitlines()
+    assert len(failures) == 4
+    assert f"{bad}: row 41: nll_nats must be >= 0" in failures[0]
+    for path, failure in zip((text, missing, tmp_path), failures[1:], strict=True):
+        assert f"{path} cannot be read as Parquet" in failure
+    assert dump() == dump(tmp_path / "only-good")
+
+
+def test_only_bad_files_publish_nothing(
+    tidemark: Tidemark, losses_file: Callable[..., Path], home: Path
+) -> None:
+    ran = tidemark("land", losses_file("bad", broken=0))
+    assert (ran.code, ran.out) == (1, "0 of 1 files landed\n")
+    assert not (home / "warehouse.duckdb").exists()
+
+
+def test_landing_again_changes_nothing_and_other_losses_need_replace(
+    tidemark: Tidemark, losses_file: Callable[..., Path], dump: Any
+) -> None:
+    file = losses_file("foreign")
+    assert tidemark("land", file, file).out == "2 of 2 files landed\n"
+    before = dump()
+    losses_file("foreign", nll_nats=3.0)
+    ran = tidemark("land", file)
+    assert ran.code == 1
+    assert "disagrees with what is landed: model=foreign" in ran.err
+    assert "--replace" in ran.err
+    assert dump() == before
+    assert tidemark("land", file, "--replace").code == 0
+    assert dump() != before
+
+
+# Queries.
+
+
+@pytest.fixture
+def published(tidemark: Tidemark, losses_file: Callable[..., Path], home: Path) -> Path:
+    assert tidemark("land", losses_file("foreign", num_rows=12)).code == 0
+    return home / "warehouse.duckdb"
+
+
+QUERY = "select month, num_bytes, nll_nats from monthly_loss order by month limit 2"
+
+
+def test_formats_agree(tidemark: Tidemark, published: Path, tmp_path: Path) -> None:
+    rows = json.loads(tidemark("sql", QUERY, "--format", "json").out)
+    assert [row["month"] for row in rows] == ["2024-01-01", "2024-02-01"]
+    assert [row["num_bytes"] for row in rows] == [40, 40]
+    [names, *lines] = csv.reader(io.StringIO(tidemark("sql", QUERY, "--format", "csv").out))
+    assert names == ["month", "num_bytes", "nll_nats"]
+    assert [(line[0], int(line[1]), float(line[2])) for line in lines] == [
+        tuple(row.values()) for row in rows
+    ]
+    piped = pq.read_table(io.BytesIO(tidemark("sql", QUERY, "--format", "parquet").raw))
+    assert [{**row, "month": str(row["month"])} for row in piped.to_pylist()] == rows
+    shown = tidemark("sql", QUERY).out
+    assert "2024-02-01" in shown
+    for format in ("csv", "json", "parquet"):
+        file = tmp_path / f"out.{format}"
+        ran = tidemark("sql", QUERY, "--format", format, "--output", file)
+        assert (ran.code, ran.raw) == (0, b"")
+        assert file.read_bytes() == tidemark("sql", QUERY, "--format", format).raw
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "insert into models (model) values ('x')",
+        "update chunk_losses set nll_nats = 0",
+        "delete from chunk_losses",
+        "truncate chunk_losses",
+        "create table mine as select 1",
+        "create view monthly_loss as select 1",
+        "create or replace macro train_test_gap_at(d) as table select 1",
+        "alter table models add column x integer",
+        "drop table models",
+        "copy models to 'FOLDER/leak.csv'",
+        "copy (select 1) to '/dev/stdout'",
+        "copy models from '/etc/passwd'",
+        "export database 'FOLDER/leak'",
+        "import database 'FOLDER/leak'",
+        "attach 'FOLDER/other.duckdb'",
+        "attach 'HOME/work/writer.duckdb' as writer",
+        "install httpfs",
+        "load httpfs",
+        "set enable_external_access = true",
+        "set lock_configuration = false",
+        "reset threads",
+        "pragma threads = 1",
+        "pragma enable_profiling",
+        "create secret (type s3, key_id 'x', secret 'y')",
+        "from read_csv('/etc/passwd')",
+        "from read_text('/etc/passwd')",
+        "from read_blob('HOME/work/writer.duckdb')",
+        "from '/etc/passwd'",
+        "from glob('/etc/*')",
+        "from query('drop table models')",
+        "with gone as (delete from models returning *) from gone",
+        "explain analyze delete from models",
+        "select 1; delete from models",
+        "select getenv('HOME')",
+        "select i, case when i = 200000 then error('late') end from range(300000) t(i)",
+    ],
+)
+def test_queries_read_and_do_nothing_else(
+    tidemark: Tidemark, published: Path, home: Path, tmp_path: Path, query: str
+) -> None:
+    def state() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    before = state()
+    ran = tidemark(
+        "sql", query.replace("FOLDER", str(tmp_path)).replace("HOME", str(home)), "--format", "csv"
+    )
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith(("error: the warehouse refused the query: ", "error: expected one"))
+    assert "root:" not in ran.err
+    assert state() == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["show tables", "describe monthly_loss", "summarize models", "explain select 1",
+     "from train_test_gap_at(date '2024-03-01')", "values (1);", "select 1 -- why"],
+)  # fmt: skip
+def test_looking_around_is_reading(tidemark: Tidemark, published: Path, query: str) -> None:
+    ran = tidemark("sql", query, "--format", "json")
+    assert ran.code == 0, ran.err
+    assert len(json.loads(ran.out)) >= 1
+
+
+def test_queries_need_no_right_to_write(
+    tidemark: Tidemark, published: Path, home: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "copy"
+    elsewhere.mkdir()
+    (elsewhere / "warehouse.duckdb").write_bytes(published.read_bytes())
+    assert tidemark("sql", QUERY, at=elsewhere).code == 0
+    assert [path.name for path in elsewhere.iterdir()] == ["warehouse.duckdb"]
+
+
+# As processes: what a shell sees.
+
+
+def test_streams_and_exit_codes_of_a_process(
+    process: Callable[..., Any], published: Path, tmp_path: Path
+) -> None:
+    good = process("sql", QUERY, "--format", "csv")
+    assert (good.code, good.err) == (0, "")
+    assert good.out.count("\n") == 3
+    wrong = process("sql", "from nowhere")
+    assert (wrong.code, wrong.raw) == (2, b"")
+    assert wrong.err.startswith("error: the warehouse refused the query: ")
+    failed = process("land", tmp_path / "missing.parquet")
+    assert failed.code == 1
+    assert failed.out == "0 of 1 files landed\n"
+    assert failed.err.startswith("failed: ")
+
+
+def test_a_reader_that_leaves_early_is_no_error_worth_a_word(
+    environment: dict[str, str], published: Path
+) -> None:
+    command = [TIDEMARK, "sql", "select i from range(1000000) t(i)", "--format", "csv"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout and process.stderr
+        assert process.stdout.readline() == b"i\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

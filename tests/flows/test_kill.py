@@ -1,0 +1,134 @@
+"""kill -9 at any moment of crawl, score and land: the same command again ends as if undisturbed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.server import Web
+from warehouse.publish import SNAPSHOT, check_snapshot
+
+TRIALS = 10
+ROOT = Path(__file__).resolve().parents[2]
+NURSERY = Path(__file__).with_name("nursery.py")
+
+pytestmark = pytest.mark.slow
+
+
+class Nursery:
+    """Runs commands quickly, and kills them on demand."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self._process, self._log = process, log
+        assert process.stdin and process.stdout
+        self._feed, self._says = process.stdin, process.stdout
+        assert self._says.readline() == "warm\n"
+
+    def run(
+        self, *arguments: str | Path, kill_after: float | None = None, **environment: str | Path
+    ) -> int:
+        """Return the exit code; -9 where the kill came before the end."""
+        job = {
+            "arguments": [str(argument) for argument in arguments],
+            "environment": {name: str(value) for name, value in environment.items()},
+            "log": str(self._log),
+        }
+        self._feed.write(json.dumps(job) + "\n")
+        self._feed.flush()
+        child = int(self._says.readline())
+        if kill_after is not None:
+            time.sleep(kill_after)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        return int(self._says.readline())
+
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8")[-3000:]
+
+
+@pytest.fixture
+def nursery(environment: dict[str, str], web: Web, tmp_path: Path) -> Iterator[Nursery]:
+    sites = {f"TIDEMARK_SITES__{key.upper()}": url for key, url in web.urls.items()}
+    usual = {"TIDEMARK_REQUEST_INTERVAL_S": "0", "TIDEMARK_DEVICE": "cpu", "PYTHONPATH": str(ROOT)}
+    scratch = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_LOGGING_LEVEL": "WARNING"}
+    with subprocess.Popen(
+        [sys.executable, NURSERY],
+        env={**environment, **sites, **usual, **scratch},
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield Nursery(process, tmp_path / "log")
+        assert process.stdin
+        process.stdin.close()
+
+
+@pytest.fixture
+def trials(nursery: Nursery, tmp_path: Path, dump: Any) -> Callable[..., None]:
+    """Run commands undisturbed, then ten times with a kill in the first of them."""
+
+    def trials(first: list[str | Path], *others: list[str | Path], start: Path | None) -> None:
+        def home(name: str) -> Path:
+            folder = tmp_path / name
+            shutil.copytree(start, folder) if start else folder.mkdir()
+            return folder
+
+        def finish(folder: Path) -> None:
+            for command in (first, *others):
+                assert nursery.run(*command, TIDEMARK_HOME=folder) == 0, nursery.log()
+
+        undisturbed = home("undisturbed")
+        began_at = time.monotonic()
+        assert nursery.run(*first, TIDEMARK_HOME=undisturbed) == 0, nursery.log()
+        duration = time.monotonic() - began_at  # the first is the slowest
+        finish(undisturbed)
+        expected = dump(undisturbed)
+        assert all(expected[table] for table in ("chunk_losses", "landed_cells", "cell_replicates"))
+        delays = random.Random(2)  # so that a trial that failed can be had again
+        killed = 0
+        for trial in range(TRIALS):
+            folder = home(f"trial-{trial}")
+            moment = delays.uniform(0, duration)
+            if nursery.run(*first, kill_after=moment, TIDEMARK_HOME=folder) == -9:
+                killed += 1
+            else:  # it ended before its time, so the next kills come earlier
+                duration = moment
+            if (folder / SNAPSHOT).exists():
+                check_snapshot(folder / SNAPSHOT)
+            finish(folder)
+            assert dump(folder) == expected, f"trial {trial}, killed after {moment:.3f} s"
+            assert not list(folder.glob(".tmp-*")), "a half-written snapshot stays for ever"
+            shutil.rmtree(folder)
+        assert killed >= TRIALS // 3, f"only {killed} kills came before the end"
+
+    return trials
+
+
+def test_crawl(trials: Callable[..., None]) -> None:
+    crawl = ["crawl", "--month", "2024-01", "--to", "2024-02"]
+    for source in ("wikipedia_new", "wikipedia_monitored", "arxiv"):  # git has kills of its own
+        crawl += ["--source", source]
+    trials(crawl, ["score", "--model", "control:zstd"], start=None)
+
+
+def test_score(trials: Callable[..., None], nursery: Nursery, tiny_model: Path, home: Path) -> None:
+    crawl = ["crawl", "--month", "2024-01", "--to", "2024-03", "-s", "wikipedia_new", "-s", "arxiv"]
+    assert nursery.run(*crawl, TIDEMARK_HOME=home) == 0, nursery.log()
+    trials(["score", "--model", tiny_model, "--model", "control:zstd"], start=home)
+
+
+def test_land(trials: Callable[..., None], losses_file: Callable[..., Path]) -> None:
+    trials(["land", losses_file("foreign", 200_000), losses_file("other", 1000)], start=None)

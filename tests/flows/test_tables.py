@@ -1,0 +1,170 @@
+"""Every format holds what the query gave, or says why it cannot."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.errors import StorageError, UsageError
+from flows.tables import MAX_SHOWN_ROWS, write_table
+
+FORMATS = ["table", "csv", "json", "parquet"]
+Write = Callable[[str, str], Path]
+
+
+def run(sql: str) -> pa.Table:
+    return duckdb.connect().sql(sql).to_arrow_table()
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(sql: str, format: str) -> Path:
+        path = tmp_path / "output"
+        write_table(run(sql), format, path)
+        return path
+
+    return write
+
+
+def as_json(write: Write, sql: str) -> list[dict[str, Any]]:
+    rows = json.loads(write(sql, "json").read_bytes())
+    assert isinstance(rows, list)
+    return rows
+
+
+def as_csv(write: Write, sql: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(write(sql, "csv").read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, 2**63 - 1, -(2**63), 2**64 - 1, 10**29 + 7])
+def test_large_whole_numbers_are_exact(write: Write, number: int) -> None:
+    sql = f"select {number} as n"
+    assert as_json(write, sql) == [{"n": number}]
+    assert as_csv(write, sql) == [["n"], [str(number)]]
+    assert pq.read_table(write(sql, "parquet"))["n"].to_pylist() == [number]
+
+
+def test_sums_are_whole_numbers_of_the_usual_size(write: Write) -> None:
+    sql = "select sum(i) as total from range(10) t(i)"  # 128 bits in DuckDB
+    assert as_json(write, sql) == [{"total": 45}]
+    assert as_csv(write, sql) == [["total"], ["45"]]
+    assert pq.read_schema(write(sql, "parquet")).field("total").type == pa.int64()
+
+
+def test_what_json_has_no_number_for_is_null(write: Write) -> None:
+    sql = "select 'nan'::double a, 'inf'::double b, ['-inf'::double, 1.5] c, 0.1::double d"
+    assert as_json(write, sql) == [{"a": None, "b": None, "c": [None, 1.5], "d": 0.1}]
+    assert as_csv(write, sql) == [["a", "b", "c", "d"], ["NaN", "inf", "[null, 1.5]", "0.1"]]
+
+
+def test_decimals(write: Write) -> None:
+    sql = "select 1.50::decimal(10, 2) as d"
+    assert as_json(write, sql) == [{"d": 1.5}]
+    assert as_csv(write, sql) == [["d"], ["1.50"]]
+    assert pq.read_table(write(sql, "parquet"))["d"].to_pylist() == [Decimal("1.50")]
+
+
+def test_times(write: Write) -> None:
+    sql = "select date '2024-02-29' d, timestamp '2024-01-01 10:00' t, time '09:30' c"
+    assert as_json(write, sql) == [{"d": "2024-02-29", "t": "2024-01-01T10:00:00", "c": "09:30:00"}]
+    [_, row] = as_csv(write, sql)
+    assert row[0] == "2024-02-29"
+    assert row[1].startswith("2024-01-01 10:00:00")
+
+
+def test_names_and_texts_that_need_quotes(write: Write) -> None:
+    sql = """select 'a,"b"' || chr(10) || 'ü 早' as "x,y", '' as empty, null as missing"""
+    text = 'a,"b"\nü 早'
+    assert as_json(write, sql) == [{"x,y": text, "empty": "", "missing": None}]
+    assert as_csv(write, sql) == [["x,y", "empty", "missing"], [text, "", ""]]
+    assert write(sql, "csv").read_text(encoding="utf-8").endswith(',"",\n')  # so NULL is told apart
+
+
+def test_nested_values_and_bytes(write: Write) -> None:
+    sql = "select [1, 2] l, {'a': date '2024-01-01', 'b': null} s, map {'k': 1} m, '\\xff'::blob b"
+    expected = {"l": [1, 2], "s": {"a": "2024-01-01", "b": None}, "m": [["k", 1]], "b": "ff"}
+    assert as_json(write, sql) == [expected]
+    [names, row] = as_csv(write, sql)
+    assert names == list(expected)
+    assert [json.loads(cell) for cell in row[:3]] == [expected[name] for name in "lsm"]
+
+
+def test_columns_of_one_name_are_told_apart(write: Write) -> None:
+    sql = "select 1 as a, 2 as A, 3 as a_1, 4 as a"
+    assert as_json(write, sql) == [{"a": 1, "A_2": 2, "a_1": 3, "a_3": 4}]
+    assert as_csv(write, sql) == [["a", "A_2", "a_1", "a_3"], ["1", "2", "3", "4"]]
+    assert pq.read_table(write(sql, "parquet")).num_columns == 4
+
+
+def test_no_rows(write: Write) -> None:
+    sql = "select 1 as a where false"
+    assert as_json(write, sql) == []
+    assert as_csv(write, sql) == [["a"]]
+    assert pq.read_table(write(sql, "parquet")).num_rows == 0
+
+
+def test_many_rows(write: Write) -> None:
+    sql = "select i from range(10000) t(i)"
+    assert as_json(write, sql) == [{"i": i} for i in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "format"),
+    [
+        ("select interval 3 months as i", "parquet"),
+        ("select union_value(n := 1) as u", "parquet"),
+        ("select 'infinity'::date as d", "json"),
+        ("select 'infinity'::date as d", "table"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused(tmp_path: Path, sql: str, format: str) -> None:
+    output = None if format == "table" else tmp_path / "output"
+    (tmp_path / "output").write_text("from before")
+    with pytest.raises(UsageError, match=rf"cannot be written as {format}.*::varchar"):
+        write_table(run(sql), format, output)
+    assert (tmp_path / "output").read_text() == "from before"
+
+
+def test_unusual_columns_are_shown_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "select interval 3 months as i, union_value(n := 7) as u, 1 as a, 2 as a, 0.1 + 0.2 as f"
+    write_table(run(sql), "table", None)
+    shown = capsys.readouterr().out
+    assert "months=3" in shown
+    assert "a_1" in shown
+
+
+def test_a_long_result_is_cut_on_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(run(f"select i from range({MAX_SHOWN_ROWS + 5}) t(i)"), "table", None)
+    shown = capsys.readouterr().out
+    assert "5 more rows; --format csv shows all" in shown
+    assert f" {MAX_SHOWN_ROWS - 1} " in shown
+    assert f" {MAX_SHOWN_ROWS} " not in shown
+
+
+def test_what_strangers_wrote_is_neither_markup_nor_control(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_table(run(r"select '[bold]x[/bold]' || chr(27) || '[31m' as t"), "table", None)
+    shown = capsys.readouterr().out
+    assert "[bold]x[/bold]" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_table_goes_into_a_file_as_csv(write: Write) -> None:
+    assert write("select 1 as a", "table").read_text() == "a\n1\n"
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere" / "x.csv", tmp_path):
+        with pytest.raises(StorageError, match=f"cannot write {path}"):
+            write_table(run("select 1 as a"), "csv", path)
