@@ -150,12 +150,14 @@ def seal_partition(
         partition: where to; every row's source and month must be its own.
         documents: tables of schema DOCUMENTS, in the order to keep; consumed once.
         describe: more keys for the manifest (window, counts of dropped items, …).
-        replace: seal in place of other content that is sealed there.
+        replace: seal in place of what is sealed there, even of the same content: its files may
+            be damaged.
         beside: small files for the partition's folder, by name. This and ``describe`` are read
             after ``documents`` is used up, so a crawl may fill them on the way.
 
     Returns:
-        The seal. Where the same content is sealed already, that seal; nothing is written.
+        The seal. Where the same content is sealed already and ``replace`` is not set, that seal;
+        nothing is written.
 
     Raises:
         PartitionSealed: other content is sealed there and ``replace`` is not set.
@@ -168,7 +170,7 @@ def seal_partition(
         writer.close()
         digest = writer.digest.hexdigest()
         if (old := read_seal(store, partition)) is not None:
-            if old.digest == digest:
+            if old.digest == digest and not replace:
                 writer.discard()
                 return old
             if not replace:

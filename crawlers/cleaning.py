@@ -118,10 +118,12 @@ class Gate:
     Args:
         min_chars: fewer code points are ``too_short``.
         max_bytes: more bytes of UTF-8 are ``too_long``.
+        keeps_duplicates: whether a text that came before is kept again.
     """
 
-    def __init__(self, min_chars: int, max_bytes: int) -> None:
+    def __init__(self, min_chars: int, max_bytes: int, keeps_duplicates: bool = False) -> None:
         self._min_chars, self._max_bytes = min_chars, max_bytes
+        self._keeps_duplicates = keeps_duplicates
         self._seen: dict[bytes, str] = {}  # digest of a text -> the item that had it first
 
     def refuse(self, native_id: str, text: str) -> tuple[DropReason, str] | None:
@@ -133,6 +135,8 @@ class Gate:
         encoded = text.encode()
         if len(encoded) > self._max_bytes:
             return "too_long", too_long(len(encoded), self._max_bytes)
+        if self._keeps_duplicates:
+            return None
         digest = hashlib.sha256(encoded).digest()
         if digest in self._seen:
             return "exact_dup", f"same text as {self._seen[digest]}"

@@ -93,7 +93,8 @@ class _Import:
         self._path, self._format = path, format_
         self._partition, self._options = partition, options
         self._ledger = manifest.Ledger(partition)
-        self._gate = Gate(options.min_chars, options.max_document_bytes)
+        # A published corpus is measured as it is; who wants it cleaned wants duplicates out, too.
+        self._gate = Gate(options.min_chars, options.max_document_bytes, not options.clean)
         self._ids: dict[str, str] = {}  # native_id -> the record that has it
         self.describe: dict[str, object] = {}
         self.beside: dict[str, bytes] = {}
@@ -128,7 +129,7 @@ class _Import:
             return Drop(record.native_id, reason, f"{record.where}: {detail}")
         if (first := self._ids.setdefault(record.native_id, record.where)) != record.where:
             raise MalformedInput(
-                f"{record.where} has the id {record.native_id!r} of {first}, but another text; "
+                f"{record.where} has the id {record.native_id!r} of {first}; "
                 "ids must be unique (without `id` fields, records are numbered)"
             )
         return row

@@ -70,12 +70,13 @@ def models_list(context: typer.Context) -> None:
 @models_app.command("show")
 def models_show(context: typer.Context, name: str) -> None:
     """Show all that the catalogue knows of a model."""
-    from dataclasses import asdict
+    from dataclasses import fields
 
     from models.catalogue import find_model
 
     entry = find_model(name, settings_of(context))
-    print_table(entry.name, ["field", "value"], asdict(entry).items())
+    rows = [(field.name, getattr(entry, field.name)) for field in fields(entry)]
+    print_table(entry.name, ["field", "value"], rows)
 
 
 @models_app.command("add")

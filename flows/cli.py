@@ -183,8 +183,9 @@ def import_texts_command(
     """Import texts of your own as one sealed partition.
 
     Formats: json-list (a JSON list of strings, as Uncheatable Eval publishes), jsonl (objects with
-    a `text`), parquet (a `text` column), folder (one text a file). Empty, too short and too long
-    records are dropped and counted; a malformed file is refused and nothing is written.
+    a `text`), parquet (a `text` column), folder (one text a file). Records that are empty, shorter
+    than 100 characters or longer than TIDEMARK_MAX_DOCUMENT_BYTES are dropped and counted, with
+    --clean duplicates, too; a malformed file is refused and nothing is written.
     """
     from crawlers.import_texts import ImportOptions, import_texts
 

@@ -71,10 +71,15 @@ def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell])
 
 
 def describe_models(warehouse: Warehouse, settings: Settings) -> None:
-    """Land what the catalogue knows of models whose losses came from elsewhere: their cutoffs."""
-    bare = set(warehouse.list_bare_models())
-    known = [entry for entry in list_models(settings) if entry.name in bare]
-    warehouse.upsert_models([_fields(entry) for entry in known])
+    """Land what the catalogue knows of the landed models: losses from elsewhere bring no cutoff."""
+    landed = warehouse.landed_models()
+    warehouse.upsert_models(
+        [
+            {**_fields(entry), "revision": landed[entry.name]}
+            for entry in list_models(settings)
+            if entry.name in landed
+        ]
+    )
 
 
 def _fields(record: DataclassInstance) -> dict[str, object]:

@@ -168,9 +168,9 @@ class Warehouse:
         """
         self._upsert("models", rows)
 
-    def list_bare_models(self) -> list[str]:
-        """Return the landed models of which nothing but the name is known."""
-        return [str(model) for (model,) in self._run("find_bare_models")]
+    def landed_models(self) -> dict[str, str]:
+        """Return the revision of every model of which something has landed."""
+        return {str(model): str(revision) for model, revision in self._run("find_landed_models")}
 
     def upsert_sources(self, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert or replace sources; keys as the columns of table ``sources``."""

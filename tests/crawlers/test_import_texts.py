@@ -173,7 +173,8 @@ def test_options_fill_what_records_lack(store: Store, tmp_path: Path) -> None:
 def test_drops_are_counted_and_named(store: Store, tmp_path: Path) -> None:
     texts = ["", " \n", "short", _long(1), _long(1), "x" * 5001, _long(2)]
     path = _json_list(tmp_path / "a", texts)
-    seal = import_texts(path, JUNE, store, ImportOptions(max_document_bytes=5000))
+    options = ImportOptions(max_document_bytes=5000, clean=True)
+    seal = import_texts(path, JUNE, store, options)
     assert seal.manifest["requested"] == 7
     assert seal.manifest["kept"] == seal.num_documents == 2
     assert seal.manifest["dropped"] == {"empty": 2, "too_short": 1, "exact_dup": 1, "too_long": 1}
@@ -277,13 +278,17 @@ def test_malformed_files_are_refused(name: str, store: Store, tmp_path: Path) ->
     assert not Path(store.root, "corpus").exists() or store.list(f"{JUNE.path}/*") == []
 
 
-def test_one_id_for_two_texts_is_refused(store: Store, tmp_path: Path) -> None:
-    lines = [{"id": "a", "text": _long(1)}, {"id": "a", "text": _long(1)}]
+def test_duplicates_are_kept_unless_cleaning_is_asked_for(store: Store, tmp_path: Path) -> None:
+    path = _json_list(tmp_path / "a", [_long(1), _long(1), _long(2)])
+    seal = import_texts(path, JUNE, store, ImportOptions())
+    assert (seal.num_documents, seal.manifest["dropped"]) == (3, {})
+
+
+@pytest.mark.parametrize("second", [1, 2])
+def test_one_id_for_two_records_is_refused(store: Store, tmp_path: Path, second: int) -> None:
+    lines = [{"id": "a", "text": _long(1)}, {"id": "a", "text": _long(second)}]
     path = _write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)))
-    assert import_texts(path, JUNE, store, ImportOptions()).manifest["dropped"] == {"exact_dup": 1}
-    lines.append({"id": "a", "text": _long(2)})
-    path = _write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)))
-    with pytest.raises(MalformedInput, match="line 3 has the id 'a' of .*line 1"):
+    with pytest.raises(MalformedInput, match="line 2 has the id 'a' of .*line 1"):
         import_texts(path, JUNE, store, ImportOptions())
 
 

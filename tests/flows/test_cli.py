@@ -46,6 +46,7 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("score -m control:zstd -s nope", "nothing is sealed of nope"),
         ("score -m control:zstd --month 2024-01", "for 2024-01 under"),
         ("score --month 2024-02 --to 2024-01", "before it begins"),
+        ("score --month 2024-01 --to 2999-01", "2999-01 is not over yet"),
         ("run --month 2999-01", "2999-01 is not over yet"),
         ("run --month 2024-01 -s nope", "unknown source 'nope'"),
         ("run --month 2024-01 -m nope", "unknown model 'nope'"),
@@ -55,7 +56,7 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("import-texts . --source x", "say either --month YYYY-MM or --undated"),
         ("import-texts . --source x --month 2024-01 --undated", "say either --month"),
         ("import-texts . --source x --month 2999-01", "2999-01 is not over yet"),
-        ("sql from_nowhere", "the warehouse"),
+        ("sql values(1)", "nothing is published at"),
         ("report", "nothing is published at"),
         ("models show nope", "unknown model 'nope'"),
         ("models add mine org/model --cutoff 2024", "'2024' is not a month"),
@@ -97,9 +98,7 @@ def test_a_wrong_request_exits_with_2_and_does_nothing(
         "--nope",
     ],
 )
-def test_a_command_line_that_cannot_be_parsed_exits_with_2(
-    tidemark: Tidemark, command: str
-) -> None:
+def test_what_cannot_be_parsed_exits_with_2(tidemark: Tidemark, command: str) -> None:
     assert tidemark(*command.split()).code == 2
 
 
@@ -123,8 +122,7 @@ def test_help_tells_more_than_the_name(tidemark: Tidemark, command: str) -> None
     ran = tidemark(*command.split(), "--help")
     assert ran.code == 0
     assert "Usage: " in ran.out
-    assert len(ran.out.split()) > 25
-    assert "Docs:" not in ran.out
+    assert len(ran.out.split()) > 20
 
 
 # Listings.

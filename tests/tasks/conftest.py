@@ -1,4 +1,4 @@
-"""Flows of this room run against one temporary Prefect API."""
+"""What this room's tests share: texts to score, and a Prefect API where a flow runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from prefect.testing.utilities import prefect_test_harness
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def prefect_api() -> Iterator[None]:
+    """A temporary API; it takes a while to start, so only who runs a flow asks for it."""
     with prefect_test_harness(server_startup_timeout=120):
         yield

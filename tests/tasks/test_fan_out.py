@@ -16,6 +16,9 @@ from core.errors import SourceUnavailable
 from tasks.fan_out import Hole, fan_out
 
 
+pytestmark = pytest.mark.usefixtures("prefect_api")
+
+
 class Gauge:
     """Counts how many are inside at once."""
 

@@ -294,7 +294,7 @@ def test_every_landed_name_can_be_joined(land: Any, ask: Any, settings: Settings
         )
     land({"model": "known"}, {"model": "foreign"})
     with open_warehouse(settings) as warehouse:
-        assert warehouse.list_bare_models() == ["foreign"]
+        assert warehouse.landed_models() == {"foreign": "r1", "known": "r1"}
     assert ask(
         "select model, cutoff from monthly_loss join models using (model) "
         "join sources using (source) join protocols using (protocol) order by model"

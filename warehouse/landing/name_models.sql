@@ -1,4 +1,4 @@
--- Give every landed model a row in `models`, so that a join loses no losses. Details may follow.
+-- Give every landed model a row in its dimension, so that joins lose no losses.
 insert or ignore into models (model)
 select distinct model
 from landed_cells;

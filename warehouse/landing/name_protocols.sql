@@ -1,4 +1,4 @@
--- Give every landed protocol a row in `protocols`, so that a join loses no losses. Details may follow.
+-- Give every landed protocol a row in its dimension, so that joins lose no losses.
 insert or ignore into protocols (protocol)
 select distinct protocol
 from landed_cells;

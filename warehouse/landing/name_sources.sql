@@ -1,4 +1,4 @@
--- Give every landed source a row in `sources`, so that a join loses no losses. Details may follow.
+-- Give every landed source a row in its dimension, so that joins lose no losses.
 insert or ignore into sources (source)
 select distinct source
 from landed_cells;

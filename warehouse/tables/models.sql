@@ -1,4 +1,4 @@
--- The models that have landed, for joining. Of one that no catalogue knows, only the name is there.
+-- The models that have landed, for joining. Of foreign ones, the name alone may be known.
 -- Grain: one row per model.
 create table if not exists models (
     model varchar primary key,

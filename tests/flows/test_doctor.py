@@ -1,0 +1,118 @@
+"""The doctor says what is wrong, how to mend it, and never falls ill itself."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.settings import Settings
+from flows import doctor
+from flows.doctor import Finding, examine
+
+
+def find(settings: Settings, what: str) -> Finding:
+    [finding] = [finding for finding in examine(settings) if finding.what == what]
+    return finding
+
+
+def test_every_finding_that_is_not_well_says_how_to_mend_it(settings: Settings) -> None:
+    findings = examine(settings)
+    assert [finding.what for finding in findings] == [
+        "Python", "torch", "Chromium", "git", "disk", "data root", "Prefect server",
+    ]  # fmt: skip
+    assert all(finding.is_well or finding.mend for finding in findings)
+    assert find(settings, "Python").is_well
+    assert find(settings, "git").detail.startswith("git version")
+
+
+def test_a_device_that_is_not_there(settings: Settings) -> None:
+    finding = find(settings.model_copy(update={"device": "cuda:99"}), "torch")
+    assert not finding.is_well
+    assert "cuda:99" in finding.detail
+    assert "TIDEMARK_DEVICE=auto" in finding.mend
+
+
+def test_a_browser_that_does_not_start(settings: Settings, tmp_path: Path) -> None:
+    finding = find(settings.model_copy(update={"chromium": tmp_path / "chromium"}), "Chromium")
+    assert not finding.is_well
+    assert "does not start" in finding.detail
+    assert "playwright install" in finding.mend
+
+
+def test_no_git(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    finding = find(settings, "git")
+    assert (finding.is_well, finding.detail) == (False, "not found")
+    assert "install git" in finding.mend
+
+
+def test_little_space(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "MIN_FREE_BYTES", 1)
+    assert find(settings, "disk").is_well
+    monkeypatch.setattr(doctor, "MIN_FREE_BYTES", 2**60)
+    finding = find(settings, "disk")
+    assert not finding.is_well
+    assert "TIDEMARK_WORK_DIR" in finding.mend
+
+
+def test_a_data_root_that_is_a_file(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    finding = find(settings.model_copy(update={"home": str(file)}), "data root")
+    assert not finding.is_well
+    assert str(file) in finding.detail
+    assert "TIDEMARK_HOME" in finding.mend
+
+
+def test_a_writable_data_root_is_left_clean(settings: Settings) -> None:
+    assert find(settings, "data root").is_well
+    assert [path for path in Path(settings.home).rglob("*") if path.is_file()] == []
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """Something that answers /api/health as Prefect does, and all else with 404."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/api/health" else 404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Stay silent."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as web:
+        threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{web.server_port}"
+        web.shutdown()
+
+
+def test_the_server(settings: Settings, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    assert find(settings, "Prefect server").is_well
+    monkeypatch.setenv("PREFECT_API_URL", f"{server}/api/")
+    assert find(settings, "Prefect server").is_well
+    for address in (f"{server}/elsewhere", "http://127.0.0.1:1/api", "nonsense"):
+        monkeypatch.setenv("PREFECT_API_URL", address)
+        finding = find(settings, "Prefect server")
+        assert not finding.is_well
+        assert "PREFECT_API_URL" in finding.mend
+
+
+def test_the_command_fails_where_something_is_not_well(
+    tidemark: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = Finding("moon", False, "not full", "wait for it")
+    monkeypatch.setattr(doctor, "examine", lambda _: [Finding("sun", True, "up"), bad])
+    ran = tidemark("doctor")
+    assert ran.code == 1
+    for part in ("sun", "ok", "moon", "PROBLEM", "not full", "wait for it"):
+        assert part in ran.out
+    monkeypatch.setattr(doctor, "examine", lambda _: [Finding("sun", True, "up")])
+    assert tidemark("doctor").code == 0
