@@ -30,10 +30,9 @@ def main() -> int:
     for seed in range(arguments.seeds):
         home = arguments.root / f"seed-{seed}"
         began = time.monotonic()
-        command = [Path(sys.executable).parent / "tidemark", "demo", "--seed", str(seed)]
-        done = subprocess.run(
-            [*command, "--home", home], capture_output=True, text=True, check=False
-        )
+        tidemark = str(Path(sys.executable).parent / "tidemark")
+        command = [tidemark, "demo", "--seed", str(seed), "--home", str(home)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         print(f"seed {seed} ({time.monotonic() - began:.0f} s)", flush=True)
         if done.returncode != 0:
             print(done.stderr[-2000:])

@@ -15,7 +15,6 @@ from core import progress
 from core.errors import SourceUnavailable
 from tasks.fan_out import Hole, fan_out
 
-
 pytestmark = pytest.mark.usefixtures("prefect_api")
 
 

@@ -1,0 +1,43 @@
+"""A run is checked as a whole before any of it begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.errors import FutureMonth, UnknownName
+from core.month import Month
+from core.settings import Settings
+from crawlers.contract import list_sources
+from tasks.planning import check_request
+
+MONTHS = [Month("2024-01"), Month("2024-02")]
+
+
+def test_defaults_are_filled_in(settings: Settings) -> None:
+    request = check_request(MONTHS, None, None, settings)
+    assert request.months == tuple(MONTHS)
+    assert request.sources == tuple(list_sources())
+    assert request.models == settings.models
+
+
+def test_what_is_asked_for_stays_in_its_order(settings: Settings) -> None:
+    request = check_request(MONTHS, ["wikipedia_new", "arxiv"], ["control:xz"], settings)
+    assert request.sources == ("wikipedia_new", "arxiv")
+    assert request.models == ("control:xz",)
+
+
+def test_the_present_month_is_not_over(settings: Settings) -> None:
+    last = Month.last_complete()
+    check_request([last], None, None, settings)
+    with pytest.raises(FutureMonth, match=f"{last + 1} is not over yet.* is {last}"):
+        check_request([last, last + 1], None, None, settings)
+
+
+def test_unknown_names_are_refused(settings: Settings) -> None:
+    with pytest.raises(UnknownName, match="unknown source 'nope'; known: arxiv"):
+        check_request(MONTHS, ["arxiv", "nope"], None, settings)
+    with pytest.raises(UnknownName, match="unknown model 'nope'"):
+        check_request(MONTHS, None, ["control:zstd", "nope"], settings)
+    misspelt = settings.model_copy(update={"models": ("nope",)})
+    with pytest.raises(UnknownName, match="unknown model 'nope'"):
+        check_request(MONTHS, None, None, misspelt)
