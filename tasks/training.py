@@ -20,7 +20,7 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
     A model that was trained so before is reused; a killed training goes on where it was.
 
     Raises:
-        UsageError: nothing dated is sealed up to the cutoff.
+        UsageError: nothing dated is sealed up to the cutoff, of one of the sources or at all.
     """
     store = Store(settings.home)
     seals = [
@@ -30,10 +30,10 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
         and seal.partition.month <= recipe.cutoff
         and (sources is None or seal.partition.source in sources)
     ]
-    if not seals:
-        what = ", ".join(sources) if sources else "any source"
+    missing = sorted(set(sources or []) - {seal.partition.source for seal in seals})
+    if missing or not seals:
         raise UsageError(
-            f"nothing is sealed of {what} up to {recipe.cutoff} under {store.root}; "
+            f"nothing is sealed of {', '.join(missing) or 'any source'} up to {recipe.cutoff} under {store.root}; "
             "crawl or import texts first"
         )
     return train_reference(

@@ -126,3 +126,7 @@ QUERIES = re.findall(r"```sql\n(.*?)```", (DOCS / "analysts.md").read_text("utf-
 def test_queries_of_the_analysts_guide_run(query_text: str, queried: Settings) -> None:
     table = query(queried, query_text.rstrip().rstrip(";"))
     assert table.num_columns >= 3
+
+
+def test_no_placeholder_is_left_in_the_readme() -> None:
+    assert re.findall(r"\b[A-Z]+_[A-Z]+\b", (ROOT / "README.md").read_text("utf-8")) == []

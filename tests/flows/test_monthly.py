@@ -1,0 +1,68 @@
+"""Runs of a month and of several: everything in one command, and holes are named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.testing.utilities import prefect_test_harness
+
+from simulator.server import Fault, Web
+
+Tidemark = Callable[..., Any]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def prefect_api() -> Iterator[None]:
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
+
+
+def cells(tidemark: Tidemark) -> list[str]:
+    sql = "select source || ' ' || strftime(month, '%Y-%m') as cell from landed_cells order by 1"
+    return [row["cell"] for row in json.loads(tidemark("sql", sql, "--format", "json").out)]
+
+
+def test_a_month_and_then_a_range(tidemark: Tidemark, home: Path, sites: Web) -> None:
+    which = ("-s", "wikipedia_new", "-s", "arxiv", "-m", "control:zstd")
+    ran = tidemark("run", "--month", "2024-02", *which)
+    report = home / "report" / "index.html"
+    assert ran.code == 0, ran.err
+    assert ran.out == f"complete: 2 partitions, 2 cells, report {report}\n"
+    assert report.exists()
+    assert cells(tidemark) == ["arxiv 2024-02", "wikipedia_new 2024-02"]
+
+    ran = tidemark("backfill", "--from", "2024-01", "--to", "2024-03", *which)
+    assert ran.code == 0, ran.err
+    assert ran.out == f"complete: 6 partitions, 4 cells, report {report}\n"
+    assert len(cells(tidemark)) == 6
+
+    asked = len(sites.requests)
+    assert tidemark("backfill", "--from", "2024-01", "--to", "2024-03", *which).code == 0
+    assert len(sites.requests) == asked
+
+
+def test_holes_are_named_and_filled_by_the_same_command(
+    tidemark: Tidemark, sites: Web, tmp_path: Path
+) -> None:
+    command = ("run", "--month", "2024-01", "-s", "wikipedia_new", "-s", "arxiv")
+    sites.faults.append(Fault("status", "wikipedia", times=1000, status=404))
+    try:
+        ran = tidemark(*command, "-m", tmp_path, "-m", "control:zstd")
+    finally:
+        sites.faults.clear()
+    assert ran.code == 1
+    assert ran.out.startswith("partial, ")
+    failures = [line for line in ran.err.splitlines() if line.startswith("failed: ")]
+    assert any("crawl wikipedia_new 2024-01: " in failure for failure in failures)
+    assert any("has no config.json" in failure for failure in failures)
+    assert "Traceback" not in ran.err
+    assert cells(tidemark) == ["arxiv 2024-01"]
+
+    ran = tidemark(*command, "-m", "control:zstd")
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("complete: 2 partitions, 1 cells, ")
+    assert cells(tidemark) == ["arxiv 2024-01", "wikipedia_new 2024-01"]
