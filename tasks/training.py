@@ -32,8 +32,9 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
     ]
     missing = sorted(set(sources or []) - {seal.partition.source for seal in seals})
     if missing or not seals:
+        what = ", ".join(missing) or "any source"
         raise UsageError(
-            f"nothing is sealed of {', '.join(missing) or 'any source'} up to {recipe.cutoff} under {store.root}; "
+            f"nothing is sealed of {what} up to {recipe.cutoff} under {store.root}; "
             "crawl or import texts first"
         )
     return train_reference(
