@@ -401,7 +401,9 @@ def test_broken_transfers_are_tried_again(make: Make, web: Web, kind: Any) -> No
     assert fetcher.stats["retries"] == 2
 
 
-@pytest.mark.parametrize("body", [gzip.compress(b"hello" * 99)[:-9], b"no gzip at all"])
+@pytest.mark.parametrize(
+    "body", [gzip.compress(b"hello" * 99)[:-9], b"no gzip at all"], ids=["cut off", "no gzip"]
+)
 def test_a_damaged_gzip_stream_is_tried_again(make: Make, web: Web, body: bytes) -> None:
     fault = Fault("status", "main", "/page", 1, 200, {"Content-Encoding": "gzip"}, body)
     web.faults.append(fault)
