@@ -55,8 +55,9 @@ def test_a_backfill_crawls_scores_lands_and_reports(simulated: Settings) -> None
 
 
 def test_a_failing_source_is_a_hole_that_the_next_run_fills(simulated: Settings, web: Web) -> None:
-    # Gone, not busy: nothing is retried, so the test need not wait.
-    web.faults.append(Fault("status", "arxiv", "/api/query", times=99, status=404))
+    # Changed, not busy: nothing is retried, so the test need not wait.
+    changed = Fault("status", "arxiv", "/api/query", times=99, status=200, body=b"<html/>")
+    web.faults.append(changed)
     try:
         summary = monthly(
             month="2024-01", sources=SOURCES, models=["control:zstd"], settings=simulated

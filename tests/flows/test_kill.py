@@ -112,7 +112,6 @@ def trials(nursery: Nursery, tmp_path: Path, dump: Any) -> Callable[..., None]:
             assert dump(folder) == expected, f"trial {trial}, killed after {moment:.3f} s"
             assert not list(folder.glob(".tmp-*")), "a half-written snapshot stays for ever"
             shutil.rmtree(folder)
-        print("KILLED", killed, "last duration", duration)
         assert killed >= TRIALS // 3, f"only {killed} kills came before the end"
 
     return trials
