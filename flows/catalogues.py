@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from core.corpus import list_sealed
+from core.errors import UsageError
 from core.month import Month
+from core.settings import Settings
 from core.storage import Store
 from flows.console import out, print_table, progress_bars
 from flows.options import Sources, settings_for_tasks, settings_of
@@ -97,9 +100,7 @@ def models_add(
     ] = False,
 ) -> None:
     """Add a model to your own catalogue (catalogue.yaml under the data root)."""
-    from flows.models import add_to_catalogue
-
-    entry = add_to_catalogue(
+    _add_to_catalogue(
         settings_of(context),
         replace,
         name=name,
@@ -109,7 +110,7 @@ def models_add(
         revision=revision,
         notes=notes,
     )
-    out.print(f"added {entry.name}")
+    out.print(f"added {name}")
 
 
 @models_app.command("train")
@@ -135,3 +136,24 @@ def models_train(
     with progress_bars():
         entry = train(recipe, source, settings)
     out.print(f"{entry.name}: cutoff {entry.cutoff}, saved at {entry.location}")
+
+
+def _add_to_catalogue(settings: Settings, replace: bool, **fields: object) -> None:
+    """Add a model; fields that are None are left out, a cutoff counts as stated to the month.
+
+    Raises:
+        UsageError: a field is not valid, or the name is taken.
+    """
+    from models.catalogue import ModelEntry, add_model
+
+    given = {name: value for name, value in fields.items() if value is not None}
+    if "cutoff" in given:
+        given |= {"cutoff_provenance": "stated", "cutoff_precision": "month"}
+    try:
+        entry = ModelEntry(**given)  # type: ignore[arg-type]
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
+        )
+        raise UsageError(f"not a valid model: {problems}") from error
+    add_model(entry, settings, replace)

@@ -229,7 +229,7 @@ def score(
     Without --source or --month: everything that is sealed. Cells that are done are skipped.
     """
     settings = settings_for_tasks(context)
-    from flows.scoring import score_and_land
+    from flows.direct import score_and_land
     from models.protocols import get_protocol
 
     chosen = get_protocol(protocol or settings.protocol, context_tokens, stride)
@@ -258,7 +258,7 @@ def land(
     passed over. (What tidemark itself has scored, `tidemark score` lands.)
     """
     settings = settings_for_tasks(context)
-    from flows.scoring import land_files
+    from flows.direct import land_files
 
     landed, failures = land_files(settings, files, replace)
     out.print(f"{landed} of {len(files)} files landed")

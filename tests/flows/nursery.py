@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 
-import flows.scoring
+import flows.direct
 import models.causal_lm
 import models.compressors
 import simulator.sites
 from crawlers.contract import list_sources, load_crawler
 from flows.cli import main
 
-WARM = (flows.scoring, models.causal_lm, models.compressors, simulator.sites)
+WARM = (flows.direct, models.causal_lm, models.compressors, simulator.sites)
 
 
 def run(job: dict[str, Any]) -> None:

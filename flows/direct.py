@@ -1,4 +1,4 @@
-"""`tidemark score` and `tidemark land`: the steps of the score flow, run here and now."""
+"""`tidemark score` and `tidemark land`: the same steps without Prefect (docs/adr/0007)."""
 
 from __future__ import annotations
 
