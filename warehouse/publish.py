@@ -67,7 +67,8 @@ def _run_check(connection: duckdb.DuckDBPyConnection, check: str) -> None:
         shown = ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True))
         raise CheckFailed(
             f"not published: check {check} found {shown}; the former snapshot stays. "
-            "Delete the writer's database and land again (`tidemark land`)"
+            "Delete the writer's database (work/writer.duckdb) and run `tidemark score` again "
+            "(what is scored only lands); land files from elsewhere again, too"
         )
 
 

@@ -14,7 +14,7 @@ from core.month import Month
 from core.schemas import LOSSES
 from core.settings import Settings
 from core.storage import Store
-from models.catalogue import find_model
+from models.catalogue import ModelEntry, find_model
 from tasks.scoring import (
     ScoringPlan,
     _LoadedModel,
@@ -151,7 +151,10 @@ def test_one_model_is_held_at_a_time(settings: Settings) -> None:
 
 
 @pytest.mark.usefixtures("corpus")
-def test_nothing_is_loaded_where_nothing_is_pending(settings: Settings) -> None:
-    unreadable = find_model("control:zstd", settings)
-    nothing = ScoringPlan(unreadable, "default", (), plan(settings).cells)
-    load_model(nothing, settings.model_copy(update={"device": "no such device"}))
+def test_nothing_is_loaded_where_nothing_is_pending(settings: Settings, tmp_path: Path) -> None:
+    broken = ModelEntry(name="broken", location=str(tmp_path / "no such folder"))
+    cells = plan(settings).cells
+    assert cells
+    load_model(ScoringPlan(broken, "default", pending=(), done=cells), settings)
+    with pytest.raises(ModelLoadError, match="no such folder"):
+        load_model(ScoringPlan(broken, "default", pending=cells, done=()), settings)
