@@ -48,5 +48,10 @@ class Cell:
         )
         return f"losses/model={path_part(self.model)}/{folder}/{name}.parquet"
 
+    @property
+    def record_path(self) -> str:
+        """Where the record of what scoring took is, beside the losses."""
+        return f"{self.path.removesuffix('.parquet')}.json"
+
     def __str__(self) -> str:
         return f"{self.model} on {self.partition} under {self.protocol}"

@@ -13,7 +13,9 @@
     ├── MalformedInput             a file of the user's is not what it says
     ├── ModelError
     │   ├── ModelLoadError         weights or tokenizer are missing, unsafe or broken
-    │   └── NotMeasurable          this model cannot be scored under this protocol
+    │   ├── NotMeasurable          this model cannot be scored under this protocol
+    │   ├── NotReproducible        what was compressed elsewhere cannot be restored here
+    │   └── BatchTooLarge          batches are smaller now: score the cell again
     ├── StorageError
     │   ├── DiskFull
     │   └── PartitionSealed        other content is already sealed there
@@ -97,6 +99,14 @@ class ModelLoadError(ModelError):
 
 class NotMeasurable(ModelError):
     """The model cannot be scored under this protocol (not a fault of the model's files)."""
+
+
+class BatchTooLarge(ModelError):
+    """A batch did not fit into the device's memory; the scorer has halved its budget."""
+
+
+class NotReproducible(ModelError):
+    """A coded file needs another model, device or library than there is here."""
 
 
 class StorageError(TidemarkError):

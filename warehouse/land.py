@@ -16,13 +16,20 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core.cell_record import CellRecord, read_cell_record
 from core.cells import Cell
 from core.corpus import Partition, Seal, read_documents
 from core.errors import CellConflict, MalformedInput, SchemaMismatch, StorageError
-from core.schemas import DOCUMENTS, LOSSES, validate
+from core.schemas import DOCUMENTS, LOSSES, MEDIA, validate
 from core.settings import Settings
 from core.storage import Store
-from warehouse.dimensions import DOCUMENT_COLUMNS, as_table
+from warehouse.dimensions import (
+    DOCUMENT_COLUMNS,
+    as_table,
+    canary_table,
+    naive_utc,
+    record_tables,
+)
 from warehouse.schema import read_sql
 from warehouse.writer import connected, explain_database_errors, locked, transaction
 
@@ -58,6 +65,8 @@ class Warehouse:
     def land_cell(self, cell: Cell, losses: pa.Table | None = None) -> Landed:
         """Land the losses of one of our own cells, in place of what was landed under its key.
 
+        The record beside them lands with them; cells of older versions have none.
+
         Args:
             cell: what was scored.
             losses: its rows, schema LOSSES; None reads ``cell.path`` from the data root.
@@ -65,7 +74,9 @@ class Warehouse:
         Raises:
             SchemaMismatch: a row is not of LOSSES, or not of this cell; nothing has changed.
             StorageError: the cell's file is missing or damaged.
+            MalformedInput: the cell's record is damaged.
         """
+        record = read_cell_record(self._store, cell)
         provenance = {"partition_digest": cell.partition_digest, "scoring": cell.scoring}
         key = {
             "model": cell.model,
@@ -73,7 +84,8 @@ class Warehouse:
             "protocol": cell.protocol,
             **_partition_key(cell.partition),
         }
-        if self._run("find_cell", {**key, **provenance}):
+        scored_at = {"scored_at": naive_utc(record.scored_at) if record else None}
+        if self._run("find_cell", {**key, **provenance, **scored_at}):
             return Landed(0, 0)
         where = f"losses of {cell}"
         if losses is None:
@@ -82,7 +94,12 @@ class Warehouse:
         if row := self._first("find_stranger", key):
             raise SchemaMismatch(f"{where}: a row is of another cell: {_show(row)}")
         self._run("stage_touched")
-        return Landed(self._insert(where, **provenance), losses.num_rows)
+        with transaction(self._connection, f"land {where}"):
+            self._empty_records()
+            num_cells = self._insert(**provenance)
+            if record is not None:
+                self._insert_record(key, record)
+        return Landed(num_cells, losses.num_rows)
 
     def _read_losses(self, cell: Cell) -> pa.Table:
         try:
@@ -127,10 +144,14 @@ class Warehouse:
         [(num_touched,)] = self._run("stage_touched")
         if num_touched:
             num_rows = self._merge(where, replace)
-        return Landed(self._insert(where, partition_digest=None, scoring=None), num_rows)
+        with transaction(self._connection, f"land {where}"):
+            if replace:
+                self._empty_records()
+            num_cells = self._insert(partition_digest=None, scoring=None)
+        return Landed(num_cells, num_rows)
 
     def land_documents(self, seal: Seal) -> bool:
-        """Land a sealed partition's documents (without text), in place of its former ones.
+        """Land a sealed partition's documents (without content), in place of its former ones.
 
         Returns:
             Whether anything changed.
@@ -141,9 +162,7 @@ class Warehouse:
         key = _partition_key(seal.partition)
         if self._run("find_partition", key) == [(seal.digest,)]:
             return False
-        batches = read_documents(self._store, seal, columns=DOCUMENT_COLUMNS)
-        columns = pa.schema([DOCUMENTS.field(name) for name in DOCUMENT_COLUMNS])
-        table = pa.Table.from_batches(list(batches), schema=columns)
+        table = self._read_documents(seal)
         self._run("create_incoming")
         self._run("stage_partition", key)
         self._run("stage_touched")
@@ -160,6 +179,18 @@ class Warehouse:
             self._run("empty_cell_replicates")
             self._run("insert_replicates")
         return True
+
+    def _read_documents(self, seal: Seal) -> pa.Table:
+        """Read what the warehouse keeps of documents; images and recordings have 0 characters."""
+        schema = DOCUMENTS if seal.is_text else MEDIA
+        columns = pa.schema(
+            [schema.field(name) for name in DOCUMENT_COLUMNS if name in schema.names]
+        )
+        batches = read_documents(self._store, seal, columns=columns.names)
+        table = pa.Table.from_batches(list(batches), schema=columns)
+        if seal.is_text:
+            return table
+        return table.append_column("num_chars", pa.repeat(pa.scalar(0), table.num_rows))
 
     def upsert_models(self, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert or replace models; keys as the columns of table ``models`` (``name`` = model).
@@ -179,6 +210,28 @@ class Warehouse:
     def upsert_protocols(self, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert or replace protocols; keys as the columns of table ``protocols``."""
         self._upsert("protocols", rows)
+
+    def add_canary_run(self, row: Mapping[str, object]) -> None:
+        """Record a run of the canary; nothing changes where it is recorded already.
+
+        Args:
+            row: the columns of table ``canary_runs``; ``run_at`` with its time zone, ``versions``
+                as a mapping or its JSON.
+
+        Raises:
+            SchemaMismatch: a column is missing or of another type.
+        """
+        table = canary_table(row)
+        with (
+            transaction(self._connection, "record a run of the canary"),
+            self._given("rows_to_land", table),
+        ):
+            self._run("insert_canary_runs")
+
+    def first_canary_nats(self, device: str, dtype: str) -> float | None:
+        """Return the canary's first loss on a device in a dtype; None where there is none."""
+        rows = self._run("find_canary", {"device": device, "dtype": dtype})
+        return float(rows[0][0]) if rows else None
 
     def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
         if not rows:
@@ -220,18 +273,28 @@ class Warehouse:
         self._run("merge_landed_rows")
         return num_rows
 
-    def _insert(self, where: str, partition_digest: str | None, scoring: str | None) -> int:
+    def _insert(self, partition_digest: str | None, scoring: str | None) -> int:
         """Put what is staged in place of its touched cells; return the number of cells."""
         provenance = {"partition_digest": partition_digest, "scoring": scoring}
-        with transaction(self._connection, f"land {where}"):
-            for table in ("chunk_losses", "landed_cells", "cell_replicates"):
-                self._run(f"empty_{table}")
-            self._run("insert_losses")
-            [(num_cells,)] = self._run("insert_cells", provenance)
-            self._run("insert_replicates")
-            for dimension in ("models", "sources", "protocols"):
-                self._run(f"name_{dimension}")
+        for table in ("chunk_losses", "landed_cells", "cell_replicates"):
+            self._run(f"empty_{table}")
+        self._run("insert_losses")
+        [(num_cells,)] = self._run("insert_cells", provenance)
+        self._run("insert_replicates")
+        self._run("drop_stray_tokenizers")
+        for dimension in ("models", "sources", "protocols"):
+            self._run(f"name_{dimension}")
         return int(num_cells)
+
+    def _empty_records(self) -> None:
+        """Forget what scoring the touched cells took: their losses are about to be others."""
+        self._run("empty_cell_costs")
+        self._run("empty_cell_milestones")
+
+    def _insert_record(self, key: Mapping[str, object], record: CellRecord) -> None:
+        for name, table in record_tables(key, record).items():
+            with self._given("record_to_land", table):
+                self._run(f"insert_{name}")
 
     def _count(self) -> int:
         [(count,)] = self._run("count_incoming")

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.cells import Cell
-from core.corpus import Partition, seal_partition
+from core.corpus import Partition, seal_partition, tables_of
 from core.errors import CellConflict, MalformedInput, SchemaMismatch, StorageError
 from core.month import Month
 from core.schemas import DOCUMENTS, LOSSES
@@ -285,6 +285,19 @@ def test_dimensions_are_inserted_or_replaced(settings: Settings, ask: Any) -> No
         {"model": "a", "cutoff": None, "parameters": 7, "is_chat": None},
         {"model": "b", "cutoff": None, "parameters": None, "is_chat": True},
     ]
+
+
+def test_images_land_without_characters(settings: Settings, store: Store, ask: Any) -> None:
+    row = {
+        "native_id": "photograph", "date_kind": "given", "licence": "CC0-1.0",
+        "media_kind": "image", "codec": "grey8", "width": 4, "height": 2, "media": b"pictures",
+    }  # fmt: skip
+    seal = seal_partition(store, JANUARY, tables_of([row], JANUARY))
+    with open_warehouse(settings) as warehouse:
+        assert warehouse.land_documents(seal)
+        assert not warehouse.land_documents(seal)
+    [document] = ask("select cluster_id, num_chars, num_bytes from documents")
+    assert document == {"cluster_id": "photograph", "num_chars": 0, "num_bytes": 8}
 
 
 def test_every_landed_name_can_be_joined(land: Any, ask: Any, settings: Settings) -> None:

@@ -39,12 +39,17 @@ def build(case: Path, settings: Settings) -> Path:
     with connected(settings) as connection:
         for file in sorted(case.glob("*.csv")):
             if file.stem in set(list_tables()) - {"chunk_losses"}:
-                connection.register("rows", pa_csv.read_csv(file))
+                connection.register("rows", read_table(file))
                 # Landing has named the models already; a case says more of them.
                 verb = "insert or replace" if file.stem in DIMENSIONS else "insert"
                 connection.execute(f"{verb} into {file.stem} by name select * from rows")
                 connection.unregister("rows")
     return Path(publish(settings))
+
+
+def read_table(file: Path) -> pa.Table:
+    options = pa_csv.ConvertOptions(strings_can_be_null=True, null_values=[""])
+    return pa_csv.read_csv(file, convert_options=options)
 
 
 def read_losses(file: Path) -> pa.Table:

@@ -1,5 +1,7 @@
 -- Bootstrap replicates of the staged cells' sums: 200 times, each cluster of documents is drawn
 -- Poisson(1) times. A cluster has the same weight in every cell, so differences are paired.
+-- A cell of a single cluster has none: its ratio would be the same in all of them, a false
+-- certainty.
 -- Source: Poisson bootstrap, Chamandy et al. 2012, "Estimating Uncertainty for Massive Data
 -- Streams"; the weight is the Poisson(1) quantile of u / (2^31 - 1), u as in replicate_constants.
 -- Sums are of whole numbers (nats in 1/65536), so that their order cannot change the result.
@@ -44,6 +46,7 @@ cells as materialized (
         cast(row_number() over () as integer) as cell
     from clusters
     group by model, source, month, protocol
+    having count(*) > 1
 ),
 
 seeds as materialized (

@@ -1,5 +1,6 @@
 -- Bootstrap replicates of a cell's sums over its measured chunks, for intervals.
 -- Grain: one row per model, source, month, protocol, replicate (1 to 200).
+--   Cells of a single cluster have none.
 -- Units: nats and UTF-8 bytes, each document weighted by its cluster's Poisson(1) weight.
 -- A pure function of chunk_losses and documents; see landing/insert_replicates.sql.
 create table if not exists cell_replicates (

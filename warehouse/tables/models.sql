@@ -2,7 +2,7 @@
 -- Grain: one row per model.
 create table if not exists models (
     model varchar primary key,
-    kind varchar, -- causal_lm, control or reference
+    kind varchar, -- causal_lm, rwkv, remote, control or reference
     location varchar, -- hub id, folder or compressor
     revision varchar,
     released date,

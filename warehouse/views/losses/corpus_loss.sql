@@ -9,18 +9,18 @@ with sums as (
         source,
         protocol,
         fsum(nll_nats) as nll_nats,
-        cast(sum(num_tokens) filter (where nll_nats is not null) as bigint) as num_tokens,
-        cast(sum(num_chars) filter (where nll_nats is not null) as bigint) as num_chars,
-        cast(sum(num_bytes) filter (where nll_nats is not null) as bigint) as num_bytes
+        cast(sum(num_tokens) as bigint) as num_tokens,
+        cast(sum(num_chars) as bigint) as num_chars,
+        cast(sum(num_bytes) as bigint) as num_bytes
     from chunk_losses
-    where month is null
+    where month is null and nll_nats is not null
     group by model, source, protocol
 )
 
 select
-    sums.model,
-    sums.source,
-    sums.protocol,
+    cells.model,
+    cells.source,
+    cells.protocol,
     cells.num_documents,
     cells.num_chunks,
     cells.num_unmeasured,
@@ -33,10 +33,10 @@ select
     sums.nll_nats / (ln(2) * nullif(sums.num_tokens, 0)) as bits_per_token,
     sums.nll_nats / nullif(sums.num_chars, 0) as nats_per_char,
     sums.nll_nats / (8 * ln(2) * nullif(sums.num_bytes, 0)) as compression_rate
-from sums
-inner join landed_cells as cells
+from landed_cells as cells
+left join sums
     on
-        sums.model = cells.model
-        and sums.source = cells.source
-        and sums.protocol = cells.protocol
+        cells.model = sums.model
+        and cells.source = sums.source
+        and cells.protocol = sums.protocol
 where cells.month is null;

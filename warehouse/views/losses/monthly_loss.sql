@@ -2,6 +2,7 @@
 -- Grain: one row per model, source, protocol, month. Undated text is left out.
 -- Units: as the names say; compression_rate is a fraction (compressed size / raw size).
 -- Unmeasured chunks are counted, but neither their losses nor their text enter the ratios.
+-- is_text: images and recordings have no characters; a mean over sources of both means nothing.
 -- Source: metrics.md, section 1 (ratio of sums over the month's documents). Reads chunk_losses for
 -- the sums (compensated, so that the order of rows does not show) and landed_cells for the counts.
 create or replace view monthly_loss as
@@ -12,19 +13,19 @@ with sums as (
         protocol,
         month,
         fsum(nll_nats) as nll_nats,
-        cast(sum(num_tokens) filter (where nll_nats is not null) as bigint) as num_tokens,
-        cast(sum(num_chars) filter (where nll_nats is not null) as bigint) as num_chars,
-        cast(sum(num_bytes) filter (where nll_nats is not null) as bigint) as num_bytes
+        cast(sum(num_tokens) as bigint) as num_tokens,
+        cast(sum(num_chars) as bigint) as num_chars,
+        cast(sum(num_bytes) as bigint) as num_bytes
     from chunk_losses
-    where month is not null
+    where month is not null and nll_nats is not null
     group by model, source, protocol, month
 )
 
 select
-    sums.model,
-    sums.source,
-    sums.protocol,
-    sums.month,
+    cells.model,
+    cells.source,
+    cells.protocol,
+    cells.month,
     cells.num_documents,
     cells.num_chunks,
     cells.num_unmeasured,
@@ -36,11 +37,13 @@ select
     sums.nll_nats / (ln(2) * nullif(sums.num_chars, 0)) as bits_per_char,
     sums.nll_nats / (ln(2) * nullif(sums.num_tokens, 0)) as bits_per_token,
     sums.nll_nats / nullif(sums.num_chars, 0) as nats_per_char,
-    sums.nll_nats / (8 * ln(2) * nullif(sums.num_bytes, 0)) as compression_rate
-from sums
-inner join landed_cells as cells
+    sums.nll_nats / (8 * ln(2) * nullif(sums.num_bytes, 0)) as compression_rate,
+    sums.num_chars > 0 as is_text
+from landed_cells as cells
+left join sums
     on
-        sums.model = cells.model
-        and sums.source = cells.source
-        and sums.protocol = cells.protocol
-        and sums.month = cells.month;
+        cells.model = sums.model
+        and cells.source = sums.source
+        and cells.protocol = sums.protocol
+        and cells.month = sums.month
+where cells.month is not null;

@@ -1,23 +1,45 @@
 -- Bits per byte of each month, as it is (replicate 0) and in 200 bootstrap replicates.
 -- Grain: one row per model, source, protocol, month, replicate. For other views to read.
+-- Months without a measured chunk are left out. Months of a single cluster have replicate 0 alone:
+--   resampling one cluster says nothing, so what averages over months has an interval only where
+--   every one of them has replicates.
 -- Units: bits per UTF-8 byte; NULL where a replicate drew no document of the month.
 -- Source: metrics.md, section 5. Reads monthly_loss and cell_replicates.
 create or replace view replicate_monthly_loss as
+with figures as (
+    select
+        model,
+        source,
+        protocol,
+        month,
+        is_text,
+        bits_per_byte
+    from monthly_loss
+    where bits_per_byte is not null
+)
+
 select
     model,
     source,
     protocol,
     month,
     cast(0 as smallint) as replicate,
+    is_text,
     bits_per_byte
-from monthly_loss
+from figures
 union all
 select
-    model,
-    source,
-    protocol,
-    month,
-    replicate,
-    nll_nats / (ln(2) * nullif(num_bytes, 0)) as bits_per_byte
-from cell_replicates
-where month is not null;
+    r.model,
+    r.source,
+    r.protocol,
+    r.month,
+    r.replicate,
+    f.is_text,
+    r.nll_nats / (ln(2) * nullif(r.num_bytes, 0)) as bits_per_byte
+from cell_replicates as r
+inner join figures as f
+    on
+        r.model = f.model
+        and r.source = f.source
+        and r.protocol = f.protocol
+        and r.month = f.month;

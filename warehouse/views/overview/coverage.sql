@@ -1,8 +1,10 @@
 -- Which cells are there, and how much of the partitions they cover.
 -- Grain: one row per model, source, protocol.
 -- Units: counts. num_missing_months are the months between the first and the last that were not
---   scored; num_documents_of_partitions is NULL where no partition of those months is landed.
--- Source: reads landed_cells, landed_partitions.
+--   scored; num_documents_of_partitions is NULL where no partition of those months is landed,
+--   num_lossy_documents where no cell has a record. The one row of protocol solid is of all
+--   documents of its partition.
+-- Source: reads landed_cells, landed_partitions, cell_costs, suspect_cells.
 create or replace view coverage as
 with cells as (
     select
@@ -13,13 +15,31 @@ with cells as (
         max(c.month) as last_month,
         count(c.month) as num_months,
         bool_or(c.month is null) as has_undated,
-        cast(sum(c.num_documents) as bigint) as num_documents,
+        cast(
+            sum(
+                coalesce(case when c.protocol = 'solid' then p.num_documents end, c.num_documents)
+            ) as bigint
+        ) as num_documents,
         cast(sum(p.num_documents) as bigint) as num_documents_of_partitions,
         cast(sum(c.num_chunks) as bigint) as num_chunks,
-        cast(sum(c.num_unmeasured) as bigint) as num_unmeasured
+        cast(sum(c.num_unmeasured) as bigint) as num_unmeasured,
+        cast(sum(costs.num_lossy_documents) as bigint) as num_lossy_documents,
+        count(suspect.model) as num_suspect_cells
     from landed_cells as c
     left join landed_partitions as p
         on c.source = p.source and c.month is not distinct from p.month
+    left join cell_costs as costs
+        on
+            c.model = costs.model
+            and c.source = costs.source
+            and c.month is not distinct from costs.month
+            and c.protocol = costs.protocol
+    left join suspect_cells as suspect
+        on
+            c.model = suspect.model
+            and c.source = suspect.source
+            and c.month is not distinct from suspect.month
+            and c.protocol = suspect.protocol
     group by c.model, c.source, c.protocol
 )
 
@@ -35,5 +55,7 @@ select
     num_documents,
     num_documents_of_partitions,
     num_chunks,
-    num_unmeasured
+    num_unmeasured,
+    num_lossy_documents,
+    num_suspect_cells
 from cells;

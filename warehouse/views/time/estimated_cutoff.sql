@@ -1,13 +1,14 @@
 -- Where a model's losses jump: the last month before the jump, as an estimate of its cutoff.
 -- Grain: one row per model, protocol.
 -- The curve: bits per byte minus that of control:zstd on the same source and month, each source
---   less its own mean, averaged over sources. Where the control lacks a month of the model's, the
---   curve is not adjusted at all and column control is NULL.
+--   less its own mean, averaged over sources of text. Where the control lacks a month of the
+--   model's, the curve is not adjusted at all and column control is NULL.
 -- The fit: two constants by least squares, at least three months each; only a rise counts.
 -- The test: F = (n - 2) * (variance explained by the jump) / (variance left), largest over all
 --   splits. NULL below 12.5: on normal noise without a jump the largest F of a rise exceeds that in
 --   1 % of 24 to 240 months' curves and in at most 2 % of shorter ones (simulated: tests).
--- Units: bits per byte; months. estimated_cutoff_low and _high: 95 % of 200 bootstrap replicates.
+-- Units: bits per byte; months. estimated_cutoff_low and _high: 95 % of 200 bootstrap replicates,
+--   NULL where a cell is of a single cluster.
 -- Source: metrics.md, section 5. Reads replicate_monthly_loss, models.
 create or replace view estimated_cutoff as
 with figures as (
@@ -27,16 +28,17 @@ with figures as (
             and r.source = c.source
             and r.month = c.month
             and r.replicate = c.replicate
-    where r.bits_per_byte is not null
+    where r.is_text
 ),
 
 adjustable as (
     select
         model,
         protocol,
-        bool_and(control_bits_per_byte is not null) as is_adjusted
+        bool_and(control_bits_per_byte is not null) filter (where replicate = 0) as is_adjusted,
+        count(*) filter (where replicate = 0) = count(*) filter (where replicate = 1)
+            as has_replicates
     from figures
-    where replicate = 0
     group by model, protocol
 ),
 
@@ -50,6 +52,7 @@ levels as (
         f.bits_per_byte - case when a.is_adjusted then f.control_bits_per_byte else 0 end as level
     from figures as f
     inner join adjustable as a on f.model = a.model and f.protocol = a.protocol
+    where f.bits_per_byte is not null and (a.has_replicates or f.replicate = 0)
 ),
 
 centred as (

@@ -3,7 +3,7 @@
 -- Units: bits per byte per month (or year); positive means that newer text costs more: the
 --   unweighted mean of the sources' slopes. Only sources with two months or more count, over the
 --   months that all of these have; num_sources and num_months say what is left, and the slope is
---   NULL where that is less than two months. bias_slope = -tbi.
+--   NULL where that is less than two months. Images and audio are left out. bias_slope = -tbi.
 -- Source: Zhu et al. (FreshBench), section 3.2; mean over sources as in Uncheatable Eval;
 --   metrics.md, sections 1 and 2. Reads monthly_loss.
 create or replace view tbi_likelihood_overall as
@@ -16,7 +16,7 @@ with points as (
         year(month) * 12 + month(month) as month_number,
         bits_per_byte
     from monthly_loss
-    where bits_per_byte is not null
+    where bits_per_byte is not null and is_text
 ),
 
 lasting as (

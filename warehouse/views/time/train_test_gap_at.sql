@@ -4,7 +4,8 @@
 --   cutoff month, and leaves out models without one.
 -- Units: bits per byte. *_before, *_after and *_all are unweighted means of the monthly figures,
 --   *_weighted ratios of the periods' sums; gap = after - before; NULL where a side is empty.
---   *_low and *_high bound a 95 % interval (percentiles of 200 cluster bootstrap replicates).
+--   *_low and *_high bound a 95 % interval (percentiles of 200 cluster bootstrap replicates), NULL
+--   where a month of theirs is of a single cluster.
 -- Source: Li et al. 2024, Table 3 and Rate24 (expected_next); metrics.md, sections 2 and 5.
 -- Reads monthly_loss, replicate_monthly_loss, models.
 create or replace macro train_test_gap_at(split_on) as table
@@ -26,6 +27,8 @@ create or replace macro train_test_gap_at(split_on) as table
             r.source,
             r.protocol,
             r.replicate,
+            count(*) filter (where r.month < s.first_day_after) as num_before,
+            count(*) filter (where r.month >= s.first_day_after) as num_after,
             avg(r.bits_per_byte) as mean_all,
             avg(r.bits_per_byte) filter (where r.month < s.first_day_after) as mean_before,
             avg(r.bits_per_byte) filter (where r.month >= s.first_day_after) as mean_after
@@ -35,19 +38,36 @@ create or replace macro train_test_gap_at(split_on) as table
         group by r.model, r.source, r.protocol, r.replicate
     ),
 
+    -- A side counts only where replicates have all the months that the figure (replicate 0) has.
+    complete_replicates as (
+        select
+            r.model,
+            r.source,
+            r.protocol,
+            case when r.num_before = f.num_before then r.mean_before end as before,
+            case when r.num_after = f.num_after then r.mean_after end as after
+        from replicate_periods as r
+        inner join replicate_periods as f
+            on
+                r.model = f.model
+                and r.source = f.source
+                and r.protocol = f.protocol
+                and f.replicate = 0
+        where r.replicate > 0
+    ),
+
     intervals as (
         select
             model,
             source,
             protocol,
-            quantile_cont(mean_before, 0.025) as before_low,
-            quantile_cont(mean_before, 0.975) as before_high,
-            quantile_cont(mean_after, 0.025) as after_low,
-            quantile_cont(mean_after, 0.975) as after_high,
-            quantile_cont(mean_after - mean_before, 0.025) as gap_low,
-            quantile_cont(mean_after - mean_before, 0.975) as gap_high
-        from replicate_periods
-        where replicate > 0
+            quantile_cont(before, 0.025) as before_low,
+            quantile_cont(before, 0.975) as before_high,
+            quantile_cont(after, 0.025) as after_low,
+            quantile_cont(after, 0.975) as after_high,
+            quantile_cont(after - before, 0.025) as gap_low,
+            quantile_cont(after - before, 0.975) as gap_high
+        from complete_replicates
         group by model, source, protocol
     ),
 
@@ -101,7 +121,7 @@ create or replace macro train_test_gap_at(split_on) as table
         2 * s.bits_after / s.num_bytes_after - s.bits_before / s.num_bytes_before
             as expected_next_weighted
     from sums as s
-    inner join replicate_periods as p
+    left join replicate_periods as p
         on
             s.model = p.model
             and s.source = p.source

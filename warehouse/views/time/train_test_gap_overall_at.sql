@@ -3,8 +3,9 @@
 -- Parameter: split_on, as in train_test_gap_at.
 -- Units: bits per byte: the unweighted mean over sources of the unweighted means over months. Only
 --   sources with months on both sides count, over the months that all of these have; num_sources
---   and num_months_* say what is left. *_low and *_high bound a 95 % interval (percentiles of 200
---   cluster bootstrap replicates).
+--   and num_months_* say what is left. Images and audio are left out. *_low and *_high bound a 95 %
+--   interval (percentiles of 200 cluster bootstrap replicates), NULL where a month of a source
+--   is of a single cluster.
 -- Source: mean over sources as in Uncheatable Eval; metrics.md, sections 1, 2 and 5.
 -- Reads replicate_monthly_loss, models.
 create or replace macro train_test_gap_overall_at(split_on) as table
@@ -23,6 +24,7 @@ create or replace macro train_test_gap_overall_at(split_on) as table
             case when split_on is null then m.cutoff_provenance else 'analyst' end as split_basis
         from replicate_monthly_loss as r
         left join models as m on r.model = m.model
+        where r.is_text
     ),
 
     two_sided as (
@@ -31,7 +33,7 @@ create or replace macro train_test_gap_overall_at(split_on) as table
             protocol,
             source
         from figures
-        where replicate = 0 and bits_per_byte is not null
+        where replicate = 0
         group by model, protocol, source
         having bool_or(month < split_date) and bool_or(month >= split_date)
     ),
@@ -54,7 +56,7 @@ create or replace macro train_test_gap_overall_at(split_on) as table
         semi join two_sided as t
             on f.model = t.model and f.protocol = t.protocol and f.source = t.source
         inner join num_two_sided as n on f.model = n.model and f.protocol = n.protocol
-        where f.replicate = 0 and f.bits_per_byte is not null
+        where f.replicate = 0
         group by f.model, f.protocol, f.month
         having count(*) = any_value(n.num_sources)
     ),
@@ -67,6 +69,7 @@ create or replace macro train_test_gap_overall_at(split_on) as table
             f.replicate,
             f.split_date,
             f.split_basis,
+            count(*) as num_cells,
             count(f.bits_per_byte) filter (where f.month < f.split_date) as num_months_before,
             count(f.bits_per_byte) filter (where f.month >= f.split_date) as num_months_after,
             avg(f.bits_per_byte) as mean_all,
@@ -88,6 +91,7 @@ create or replace macro train_test_gap_overall_at(split_on) as table
             split_date,
             split_basis,
             count(*) as num_sources,
+            sum(num_cells) as num_cells,
             max(num_months_before) as num_months_before,
             max(num_months_after) as num_months_after,
             avg(mean_all) as mean_all,
@@ -99,13 +103,19 @@ create or replace macro train_test_gap_overall_at(split_on) as table
 
     intervals as (
         select
-            model,
-            protocol,
-            quantile_cont(mean_after - mean_before, 0.025) as gap_low,
-            quantile_cont(mean_after - mean_before, 0.975) as gap_high
-        from periods
-        where replicate > 0
-        group by model, protocol
+            r.model,
+            r.protocol,
+            quantile_cont(r.mean_after - r.mean_before, 0.025) as gap_low,
+            quantile_cont(r.mean_after - r.mean_before, 0.975) as gap_high
+        from periods as r
+        inner join periods as f
+            on
+                r.model = f.model
+                and r.protocol = f.protocol
+                and r.num_cells = f.num_cells
+                and f.replicate = 0
+        where r.replicate > 0
+        group by r.model, r.protocol
     )
 
     select

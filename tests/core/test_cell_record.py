@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from core.cell_record import CellRecord, Milestone, TokenizerFacts, read_cell_record
+from core.cells import Cell
+from core.corpus import Partition
+from core.errors import MalformedInput
+from core.month import Month
+from core.storage import Store
+
+CELL = Cell("org/model", "r1", Partition("news", Month("2024-01")), "digest", "default", "scoring")
+FIELDS: dict[str, Any] = {
+    "scored_at": "2026-11-20T14:00:00Z",
+    "device": "cpu: AMD EPYC",
+    "dtype": "float32",
+    "batch_tokens": 2048,
+    "versions": {"tidemark": "0.1.0", "torch": "2.13.0"},
+    "seconds": 1.25,
+    "num_tokens_read": 123,
+    "peak_memory_bytes": 1,
+    "energy_joules": None,
+    "num_lossy_documents": 0,
+    "tokenizer": {"vocabulary_size": 8192, "start_token": "<s>", "has_byte_tokens": False},
+    "milestones": [
+        {"milestone": 10, "num_documents": 5, "nll_nats": 1.0, "num_chars": 1, "num_bytes": 1}
+    ],
+}
+
+
+def read(store: Store, fields: object) -> CellRecord | None:
+    store.write_bytes(CELL.record_path, json.dumps(fields).encode())
+    return read_cell_record(store, CELL)
+
+
+def test_a_record_comes_back_as_it_was(store: Store) -> None:
+    record = CellRecord(
+        scored_at=dt.datetime(2026, 11, 20, 15, tzinfo=dt.timezone(dt.timedelta(hours=1))),
+        device="cuda: NVIDIA H200",
+        dtype="bfloat16",
+        batch_tokens=None,
+        versions={"torch": "2.13.0"},
+        seconds=0.1 + 0.2,
+        num_tokens_read=10,
+        peak_memory_bytes=2**40,
+        energy_joules=1e-3,
+        num_lossy_documents=2,
+        tokenizer=None,
+        milestones=(
+            Milestone(milestone=10, num_documents=1, nll_nats=1 / 3, num_chars=4, num_bytes=5),
+        ),
+    )
+    store.write_bytes(CELL.record_path, record.to_json())
+    assert read_cell_record(store, CELL) == record
+    stored = json.loads(record.to_json())
+    assert stored["scored_at"] == "2026-11-20T14:00:00Z"
+    assert stored["milestones"][0]["nll_nats"] == 1 / 3
+
+
+def test_the_stored_form_is_read_with_its_types(store: Store) -> None:
+    record = read(store, {**FIELDS, "of a later version": [1]})
+    assert record is not None
+    assert record.scored_at == dt.datetime(2026, 11, 20, 14, tzinfo=dt.UTC)
+    assert record.tokenizer == TokenizerFacts(
+        vocabulary_size=8192, start_token="<s>", has_byte_tokens=False
+    )
+    assert json.loads(record.to_json()) == FIELDS
+
+
+def test_a_cell_of_an_older_version_has_no_record(store: Store) -> None:
+    assert read_cell_record(store, CELL) is None
+
+
+@pytest.mark.parametrize("name", list(FIELDS))
+def test_a_missing_field_is_named_with_the_file(store: Store, name: str) -> None:
+    fields = {key: value for key, value in FIELDS.items() if key != name}
+    with pytest.raises(MalformedInput, match=rf"scoring\.json is not .* {name}: Field required"):
+        read(store, fields)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"scored_at": "2026-11-20T14:00:00"}, "scored_at"),
+        ({"seconds": -1}, "seconds"),
+        ({"seconds": float("nan")}, "seconds"),
+        ({"energy_joules": float("inf")}, "energy_joules"),
+        ({"num_tokens_read": 2**60}, "num_tokens_read"),
+        ({"num_tokens_read": "many"}, "num_tokens_read"),
+        ({"batch_tokens": 0}, "batch_tokens"),
+        ({"versions": ["torch"]}, "versions"),
+        ({"tokenizer": {"vocabulary_size": 1}}, "tokenizer.start_token"),
+        ({"milestones": [{"milestone": 10}]}, "milestones.0.num_documents"),
+    ],
+)
+def test_a_wrong_value_is_named(store: Store, wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(MalformedInput, match=message):
+        read(store, {**FIELDS, **wrong})
+
+
+@pytest.mark.parametrize("content", [b"", b"torn {", b"[]", b"\xff", b"null"])
+def test_what_is_no_record_is_refused(store: Store, content: bytes) -> None:
+    store.write_bytes(CELL.record_path, content)
+    with pytest.raises(MalformedInput, match="score again"):
+        read_cell_record(store, CELL)
+
+
+def test_a_record_cannot_be_changed(store: Store) -> None:
+    record = read(store, FIELDS)
+    assert record is not None
+    with pytest.raises(ValidationError):
+        record.seconds = 2.0  # type: ignore[misc]
+
+
+def test_the_record_lies_beside_the_losses() -> None:
+    assert CELL.record_path.removesuffix(".json") == CELL.path.removesuffix(".parquet")
+    other = dataclasses.replace(CELL, scoring="other")
+    assert other.record_path != CELL.record_path

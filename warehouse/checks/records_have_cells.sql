@@ -1,0 +1,34 @@
+-- Records without the cell that they are of, and milestones without a record.
+with strays as (
+    select
+        costs.model,
+        costs.source,
+        costs.month,
+        costs.protocol,
+        'cell_costs' as found_in
+    from cell_costs as costs
+    anti join landed_cells as cells
+        on
+            costs.model = cells.model
+            and costs.revision = cells.revision
+            and costs.source = cells.source
+            and costs.month is not distinct from cells.month
+            and costs.protocol = cells.protocol
+    union all
+    select
+        m.model,
+        m.source,
+        m.month,
+        m.protocol,
+        'cell_milestones' as found_in
+    from cell_milestones as m
+    anti join cell_costs as costs
+        on
+            m.model = costs.model
+            and m.source = costs.source
+            and m.month is not distinct from costs.month
+            and m.protocol = costs.protocol
+)
+
+select *
+from strays;

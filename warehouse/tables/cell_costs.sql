@@ -1,0 +1,23 @@
+-- What scoring a cell took, where, and how many documents the tokenizer does not give back.
+-- Grain: one row per model, source, month, protocol (a cell); cells from elsewhere, or scored by a
+--   version that kept no records, have none.
+-- Units: as the names say; scored_at is UTC. num_tokens_read counts the context, too.
+-- Source: the .json beside a cell's losses. scored_at, seconds, peak_memory_bytes and energy_joules
+--   are of one run: a killed and resumed run ends with the same losses, and others of these.
+create table if not exists cell_costs (
+    model varchar not null,
+    revision varchar not null,
+    source varchar not null,
+    month date, -- first day; NULL = undated corpus
+    protocol varchar not null,
+    scored_at timestamp not null, -- when scoring ended
+    device varchar not null, -- kind and name
+    dtype varchar not null, -- of the weights
+    batch_tokens bigint, -- token budget of a batch; NULL = there are no batches
+    versions varchar not null, -- JSON: version by library
+    seconds double not null, -- wall clock
+    num_tokens_read bigint not null, -- inputs of the model
+    peak_memory_bytes bigint not null,
+    energy_joules double, -- NULL = the driver does not tell
+    num_lossy_documents bigint not null
+);

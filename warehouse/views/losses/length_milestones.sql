@@ -1,0 +1,19 @@
+-- How loss falls with length: the first 10, 30, 50 … 2000 scored tokens of every document.
+-- Grain: one row per model, source, month, protocol, milestone.
+-- Units: as the names say. Each is a ratio of sums over the documents that have at least so many
+--   tokens, so the documents grow fewer (and longer) from one milestone to the next.
+-- Tokens of different tokenizers cover different lengths of text: compare models by bits_per_byte.
+-- Source: Zhu et al. 2024, arXiv 2405.08460; metrics.md, section 1. Reads cell_milestones.
+create or replace view length_milestones as
+select
+    model,
+    source,
+    month,
+    protocol,
+    milestone,
+    num_documents,
+    nll_nats,
+    nll_nats / nullif(milestone * num_documents, 0) as nats_per_token,
+    nll_nats / (ln(2) * nullif(num_bytes, 0)) as bits_per_byte,
+    nll_nats / (ln(2) * nullif(num_chars, 0)) as bits_per_char
+from cell_milestones;

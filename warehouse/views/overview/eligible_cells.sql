@@ -1,0 +1,38 @@
+-- The cells that models may be compared by: text under the default protocol, soundly measured.
+-- Grain: one row per model, source, month. For other views to read.
+-- Left out: undated corpora, images and audio, cells without a measured chunk, suspect_cells, and
+--   models whose tokenizer is lossy.
+-- Units: bits per byte; num_unmeasured are chunks.
+-- Source: metrics.md, section 1.
+-- Reads monthly_loss, landed_cells, tokenizer_comparison, suspect_cells.
+create or replace view eligible_cells as
+with lossy_models as (
+    select
+        model,
+        revision
+    from tokenizer_comparison
+    where is_lossy
+)
+
+select
+    loss.model,
+    loss.source,
+    loss.month,
+    loss.num_unmeasured,
+    loss.bits_per_byte
+from monthly_loss as loss
+inner join landed_cells as landed
+    on
+        loss.model = landed.model
+        and loss.source = landed.source
+        and loss.month = landed.month
+        and loss.protocol = landed.protocol
+anti join lossy_models as lossy
+    on landed.model = lossy.model and landed.revision = lossy.revision
+anti join suspect_cells as suspect
+    on
+        loss.model = suspect.model
+        and loss.source = suspect.source
+        and loss.month = suspect.month
+        and loss.protocol = suspect.protocol
+where loss.protocol = 'default' and loss.is_text;

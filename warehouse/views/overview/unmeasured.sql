@@ -1,0 +1,16 @@
+-- What has no loss, and why: nothing is left out of a figure in silence.
+-- Grain: one row per model, source, month, protocol, reason.
+-- Units: counts; num_bytes is the UTF-8 length of the text (or the bytes) without a loss.
+-- Source: reads chunk_losses.
+create or replace view unmeasured as
+select
+    model,
+    source,
+    month,
+    protocol,
+    reason,
+    count(*) as num_chunks,
+    cast(sum(num_bytes) as bigint) as num_bytes
+from chunk_losses
+where nll_nats is null
+group by model, source, month, protocol, reason;

@@ -1,0 +1,58 @@
+-- What scoring took: time, speed, memory and energy.
+-- Grain: one row per model, protocol, device, dtype. Only cells with a record.
+-- Units: as the names say. num_tokens are the scored ones of measured chunks, num_tokens_read what
+--   the model was given, context included; speeds are sums over sums, of wall-clock seconds.
+--   energy_joules is NULL unless every cell has it: a part of the energy is not the energy.
+-- Source: reads cell_costs and chunk_losses.
+create or replace view run_costs as
+with tokens as (
+    select
+        model,
+        source,
+        month,
+        protocol,
+        sum(num_tokens) filter (where nll_nats is not null) as num_tokens
+    from chunk_losses
+    group by model, source, month, protocol
+),
+
+runs as (
+    select
+        c.model,
+        c.protocol,
+        c.device,
+        c.dtype,
+        count(*) as num_cells,
+        min(c.scored_at) as first_scored_at,
+        max(c.scored_at) as last_scored_at,
+        sum(c.seconds) as seconds,
+        cast(coalesce(sum(tokens.num_tokens), 0) as bigint) as num_tokens,
+        cast(sum(c.num_tokens_read) as bigint) as num_tokens_read,
+        max(c.peak_memory_bytes) as peak_memory_bytes,
+        case when count(c.energy_joules) = count(*) then sum(c.energy_joules) end as energy_joules
+    from cell_costs as c
+    inner join tokens
+        on
+            c.model = tokens.model
+            and c.source = tokens.source
+            and c.month is not distinct from tokens.month
+            and c.protocol = tokens.protocol
+    group by c.model, c.protocol, c.device, c.dtype
+)
+
+select
+    model,
+    protocol,
+    device,
+    dtype,
+    num_cells,
+    first_scored_at,
+    last_scored_at,
+    seconds,
+    num_tokens,
+    num_tokens_read,
+    num_tokens / nullif(seconds, 0) as tokens_per_second,
+    num_tokens_read / nullif(seconds, 0) as tokens_read_per_second,
+    peak_memory_bytes,
+    energy_joules
+from runs;

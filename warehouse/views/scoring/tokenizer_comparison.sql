@@ -1,0 +1,64 @@
+-- The tokenizers of the models: size, how much text a token takes, and whether text survives.
+-- Grain: one row per model, revision. Compressors have no tokenizer.
+-- Units: tokens_per_byte and bytes_per_token are of UTF-8 text, over the measured chunks of the
+--   default protocol (what is scored once, in order); images and audio, whose cells have no
+--   characters, are left out. NULL where the default protocol has scored none.
+-- A document is lossy where the tokenizer does not give it back as it was. is_lossy (flag
+--   lossy_tokenizer, left out of headline) holds where more than one in a thousand documents are:
+--   one exotic character in a large corpus throws no model out, a normaliser that changes ordinary
+--   text does. Only cells with a record count; NULL where there are none.
+-- Source: Li et al. 2024, arXiv 2402.00861.
+-- Reads tokenizers, chunk_losses, landed_cells, cell_costs.
+create or replace view tokenizer_comparison as
+with text_cells as (
+    select
+        model,
+        revision,
+        source,
+        month,
+        sum(num_tokens) filter (where nll_nats is not null) as num_tokens,
+        sum(num_bytes) filter (where nll_nats is not null) as num_bytes
+    from chunk_losses
+    where protocol = 'default'
+    group by model, revision, source, month
+    having sum(num_chars) > 0
+),
+
+sums as (
+    select
+        t.model,
+        t.revision,
+        cast(sum(t.num_tokens) as bigint) as num_tokens,
+        cast(sum(t.num_bytes) as bigint) as num_bytes,
+        cast(sum(cells.num_documents) filter (where c.model is not null) as bigint)
+            as num_documents,
+        cast(sum(c.num_lossy_documents) as bigint) as num_lossy_documents
+    from text_cells as t
+    inner join landed_cells as cells
+        on
+            t.model = cells.model
+            and t.source = cells.source
+            and t.month is not distinct from cells.month
+            and cells.protocol = 'default'
+    left join cell_costs as c
+        on
+            t.model = c.model
+            and t.source = c.source
+            and t.month is not distinct from c.month
+            and c.protocol = 'default'
+    group by t.model, t.revision
+)
+
+select
+    t.model,
+    t.revision,
+    t.vocabulary_size,
+    t.start_token,
+    t.has_byte_tokens,
+    sums.num_tokens / nullif(sums.num_bytes, 0) as tokens_per_byte,
+    sums.num_bytes / nullif(sums.num_tokens, 0) as bytes_per_token,
+    sums.num_documents,
+    sums.num_lossy_documents,
+    sums.num_lossy_documents * 1000 > sums.num_documents as is_lossy
+from tokenizers as t
+left join sums on t.model = sums.model and t.revision = sums.revision;
