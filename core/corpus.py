@@ -1,5 +1,8 @@
 """The corpus: sealed partitions of documents, one source and one month each.
 
+A document is a text (schema DOCUMENTS), or an image or a recording (schema MEDIA); a partition
+holds one of these kinds.
+
     corpus/source=<source>/month=<YYYY-MM | undated>/part-00000-<random>.parquet …
     corpus/source=<source>/month=<YYYY-MM | undated>/manifest.json
 
@@ -14,20 +17,23 @@ import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import PartitionSealed, SchemaMismatch, StorageError
 from core.month import Month
-from core.schemas import DOCUMENTS, validate
+from core.schemas import DOCUMENTS, MEDIA, validate
 from core.storage import Store, name_of_part, path_part
 
-PART_BYTES = 128 * 2**20  # text bytes after which a new part file begins
+PART_BYTES = 128 * 2**20  # bytes of content after which a new part file begins
 BATCH_ROWS = 256
-BATCH_BYTES = 32 * 2**20  # text bytes after which a batch ends early
+BATCH_BYTES = 32 * 2**20  # bytes of content after which a batch ends early
 _UNDATED = "undated"
+
+Content = Literal["text", "image", "audio"]
 
 
 @dataclass(frozen=True, order=True)
@@ -51,11 +57,17 @@ class Seal:
     """What a manifest says of a sealed partition."""
 
     partition: Partition
-    digest: str  # over document ids and text digests, in row order
+    digest: str  # over the ids and digests of the documents, in row order
     num_documents: int
-    num_bytes: int  # of text
+    num_bytes: int  # of text or media
     parts: tuple[str, ...]  # paths under the data root
     manifest: dict[str, object]
+    content: Content = "text"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its documents are of DOCUMENTS; else they are of MEDIA."""
+        return self.content == "text"
 
 
 def document_id(source: str, native_id: str, version_id: str | None) -> str:
@@ -64,36 +76,48 @@ def document_id(source: str, native_id: str, version_id: str | None) -> str:
 
 
 def tables_of(rows: Iterable[Mapping[str, Any]], partition: Partition) -> Iterator[pa.Table]:
-    """Gather rows into tables of DOCUMENTS: some hundred rows or some dozen megabytes each.
+    """Gather rows into tables: some hundred rows or some dozen megabytes each.
 
     Args:
-        rows: columns of DOCUMENTS by name. What follows from others is filled in: id, source,
-            month, digest and lengths of the text, ``cluster_id`` where the row has none.
+        rows: columns of DOCUMENTS by name, or of MEDIA where a row has ``media`` and no ``text``.
+            What follows from others is filled in: id, source, month, digest and length of the
+            content, ``cluster_id`` where the row has none.
         partition: whose the rows are.
     """
+    for is_text, group in groupby(rows, key=lambda row: "text" in row):
+        yield from _batches(group, partition, DOCUMENTS if is_text else MEDIA)
+
+
+def _batches(
+    rows: Iterable[Mapping[str, Any]], partition: Partition, schema: pa.Schema
+) -> Iterator[pa.Table]:
     batch: list[dict[str, Any]] = []
     size = 0
     for row in rows:
         batch.append(_completed(row, partition))
         size += batch[-1]["num_bytes"]
         if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
-            yield pa.Table.from_pylist(batch, schema=DOCUMENTS)
+            yield pa.Table.from_pylist(batch, schema=schema)
             batch, size = [], 0
     if batch:
-        yield pa.Table.from_pylist(batch, schema=DOCUMENTS)
+        yield pa.Table.from_pylist(batch, schema=schema)
 
 
 def _completed(row: Mapping[str, Any], partition: Partition) -> dict[str, Any]:
-    encoded = row["text"].encode()
+    raw = row["text"].encode() if "text" in row else row["media"]
+    digest = hashlib.sha256(raw).hexdigest()
+    if "text" in row:
+        derived = {"num_chars": len(row["text"]), "sha256_text": digest}
+    else:
+        derived = {"sha256_media": digest}
     return {
         **row,
+        **derived,
         "document_id": document_id(partition.source, row["native_id"], row.get("version_id")),
         "source": partition.source,
         "month": partition.month.first_day if partition.month else None,
         "cluster_id": row.get("cluster_id") or row["native_id"],
-        "num_chars": len(row["text"]),
-        "num_bytes": len(encoded),
-        "sha256_text": hashlib.sha256(encoded).hexdigest(),
+        "num_bytes": len(raw),
     }
 
 
@@ -104,6 +128,9 @@ def read_seal(store: Store, partition: Partition) -> Seal | None:
         return None
     try:
         manifest = json.loads(store.read_bytes(path))
+        content = manifest.get("content", "text")  # the first manifests did not say
+        if content not in get_args(Content):
+            raise ValueError(f"unknown content {content!r}")
         return Seal(
             partition=partition,
             digest=manifest["digest"],
@@ -111,8 +138,9 @@ def read_seal(store: Store, partition: Partition) -> Seal | None:
             num_bytes=manifest["num_bytes"],
             parts=tuple(f"{partition.path}/{file['name']}" for file in manifest["files"]),
             manifest=manifest,
+            content=content,
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
             f"{store.url(path)} is not a manifest of tidemark ({error!r}); "
             "delete the partition's folder and crawl or import it again"
@@ -148,7 +176,8 @@ def seal_partition(
     Args:
         store: the data root.
         partition: where to; every row's source and month must be its own.
-        documents: tables of schema DOCUMENTS, in the order to keep; consumed once.
+        documents: tables of schema DOCUMENTS, or of MEDIA of one kind, in the order to keep;
+            consumed once.
         describe: more keys for the manifest (window, counts of dropped items, …).
         replace: seal in place of what is sealed there, even of the same content: its files may
             be damaged.
@@ -161,12 +190,14 @@ def seal_partition(
 
     Raises:
         PartitionSealed: other content is sealed there and ``replace`` is not set.
-        SchemaMismatch: a row is not of DOCUMENTS, or not of this partition; nothing is sealed.
+        SchemaMismatch: a row is not of its schema, of another partition, or of another kind than
+            those before it; nothing is sealed.
     """
     writer = _PartWriter(store, partition)
     try:
         for table in documents:
-            writer.add(_own(validate(table, DOCUMENTS, where=str(partition)), partition))
+            schema = DOCUMENTS if _holds_text(table) else MEDIA
+            writer.add(_own(validate(table, schema, where=str(partition)), partition))
         writer.close()
         digest = writer.digest.hexdigest()
         if (old := read_seal(store, partition)) is not None:
@@ -185,6 +216,10 @@ def seal_partition(
     return writer.seal(digest, describe or {}, beside or {})
 
 
+def _holds_text(table: pa.Table) -> bool:
+    return "text" in table.column_names or "media" not in table.column_names
+
+
 def _own(table: pa.Table, partition: Partition) -> pa.Table:
     month = partition.month.first_day if partition.month else None
     for name, expected in (("source", partition.source), ("month", month)):
@@ -201,17 +236,20 @@ class _PartWriter:
         self.digest = hashlib.sha256()
         self.num_documents = 0
         self.num_bytes = 0
+        self._contents: set[str] = set()
         self._files: list[dict[str, object]] = []
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._run = secrets.token_hex(4)
 
     def add(self, table: pa.Table) -> None:
-        identities = zip(
-            table["document_id"].to_pylist(), table["sha256_text"].to_pylist(), strict=True
-        )
-        for document_id, sha256_text in identities:
-            self.digest.update(f"{document_id} {sha256_text}\n".encode())
+        if not table.num_rows:
+            return
+        is_text = _holds_text(table)
+        self._note_contents({"text"} if is_text else set(table["media_kind"].to_pylist()))
+        digests = table["sha256_text" if is_text else "sha256_media"].to_pylist()
+        for document_id, sha256 in zip(table["document_id"].to_pylist(), digests, strict=True):
+            self.digest.update(f"{document_id} {sha256}\n".encode())
         size = sum(table["num_bytes"].to_pylist())
         self.num_documents += table.num_rows
         self.num_bytes += size
@@ -219,6 +257,14 @@ class _PartWriter:
         self._pending_bytes += size
         if self._pending_bytes >= PART_BYTES:
             self._flush()
+
+    def _note_contents(self, contents: set[str]) -> None:
+        self._contents |= contents
+        if len(self._contents) > 1:
+            raise SchemaMismatch(
+                f"{self._partition}: {' and '.join(sorted(self._contents))} in one partition; "
+                "expected documents of one kind. Seal each kind as a source of its own"
+            )
 
     def _flush(self) -> None:
         table = pa.concat_tables(self._pending or [DOCUMENTS.empty_table()])
@@ -247,6 +293,7 @@ class _PartWriter:
             "source": self._partition.source,
             "month": str(self._partition.month) if self._partition.month else None,
             **describe,
+            "content": next(iter(self._contents), "text"),
             "digest": digest,
             "num_documents": self.num_documents,
             "num_bytes": self.num_bytes,
@@ -277,7 +324,7 @@ def read_documents(
     """Stream a partition's documents in their sealed order.
 
     Yields:
-        Record batches of DOCUMENTS (or of ``columns``), at most ``batch_rows`` rows each.
+        Record batches of DOCUMENTS or MEDIA (or of ``columns``), at most ``batch_rows`` rows each.
 
     Raises:
         StorageError: a part is missing or damaged.

@@ -155,6 +155,21 @@ def _not_measured(table: pa.Table) -> pa.ChunkedArray:
     return pc.is_null(table["nll_nats"], nan_is_null=True)
 
 
+def _odd_codec(table: pa.Table) -> pa.ChunkedArray:
+    formats = pc.binary_join_element_wise(table["media_kind"], table["codec"], " ")
+    return pc.invert(pc.is_in(formats, pa.array(["image grey8", "audio pcm_s16le"])))
+
+
+def _not_one_byte_a_pixel(table: pa.Table) -> pa.ChunkedArray:
+    width, height = (table[name].cast(pa.int64()) for name in ("width", "height"))
+    return pc.not_equal(table["num_bytes"], pc.multiply(width, height))
+
+
+def _half_a_sample(table: pa.Table) -> pa.ChunkedArray:
+    is_odd = pc.equal(pc.bit_wise_and(table["num_bytes"], 1), 1)
+    return pc.and_(pc.equal(table["media_kind"], "audio"), is_odd)
+
+
 _FIRST_OF_MONTH = Rule("month must be the first day of a month", _not_first_of_month)
 # Beyond these, sums over a table no longer fit the 64 bits that views and replicates count in:
 # one absurd row would break them for everybody. A chunk of 1 TiB costs less than 2^43 nats.
@@ -180,10 +195,15 @@ _RULES: dict[str, list[Rule]] = {
     ],
     "MEDIA": [
         _FIRST_OF_MONTH,
+        _NON_EMPTY["source"],
+        _NON_EMPTY["document_id"],
+        Rule("media_kind and codec must be image and grey8, or audio and pcm_s16le", _odd_codec),
         Rule(
             "num_bytes must be the length of media",
             lambda t: pc.not_equal(t["num_bytes"], pc.binary_length(t["media"])),
         ),
+        Rule("num_bytes must be width times height, of an image", _not_one_byte_a_pixel),
+        Rule("num_bytes must be even, of audio: a sample has two", _half_a_sample),
     ],
     "LOSSES": [
         *_NON_EMPTY.values(),

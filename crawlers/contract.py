@@ -20,7 +20,8 @@ DropReason = Literal[
     "too_large", "bad_archive", "unsafe_path", "no_tex", "pdf_only", "withdrawn", "redirect_page",
     "disambiguation", "deleted", "suppressed", "parse_error", "no_date", "outside_month",
     "not_yet_created", "empty", "too_short", "too_long", "wrong_language", "low_quality",
-    "generated_code", "binary", "licence", "exact_dup", "sample_cap",
+    "generated_code", "binary", "licence", "exact_dup", "sample_cap", "unknown_format", "damaged",
+    "too_small",
 ]  # fmt: skip
 DROP_REASONS: tuple[str, ...] = get_args(DropReason)
 

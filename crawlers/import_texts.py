@@ -22,14 +22,14 @@ from typing import Any
 import pyarrow as pa
 
 from core.corpus import Partition, Seal, seal_partition, tables_of
-from core.errors import MalformedInput, UsageError
-from core.month import require_complete
+from core.errors import MalformedInput
 from core.settings import MAX_DOCUMENT_BYTES
 from core.storage import Store
 from crawlers import manifest
 from crawlers.cleaning import MIN_CHARS, Gate, clean
 from crawlers.contract import Drop
 from crawlers.text_files import Record, find_format, read_records
+from crawlers.user_files import require_target
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,13 @@ def import_texts(path: Path, partition: Partition, store: Store, options: Import
         The seal; the old one where the same texts are sealed already.
 
     Raises:
-        UsageError: there is no such file or format, the month is not over, the name is empty.
+        UsageError: there is no such file or format, the month is not over, the name is empty or
+            that of a source of images or audio.
         MalformedInput: the file is not what it claims; names file and record.
         EmptyPartition: every record was dropped; the message counts the reasons.
         PartitionSealed: other content is sealed there and ``replace`` is not set.
     """
-    if not partition.source.strip():
-        raise UsageError("the source needs a name; say --source NAME")
-    if partition.month is not None:
-        require_complete(partition.month)
+    require_target(partition, "text", store)
     run = _Import(path, find_format(path, options.format), partition, options)
     return seal_partition(store, partition, run.tables(), run.describe, options.replace, run.beside)
 

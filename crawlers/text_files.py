@@ -10,7 +10,6 @@ import codecs
 import datetime as dt
 import itertools
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 from core.errors import MalformedInput, UnknownName, UsageError
 from crawlers.cleaning import too_long
 from crawlers.contract import Drop
+from crawlers.user_files import regular_files, require_unicode
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DETAILS = ("title", "url", "language", "licence", "category")
@@ -87,7 +87,7 @@ def find_format(path: Path, format_: str) -> str:
 
 
 def _guess_folder(path: Path) -> str:
-    suffixes = {Path(name).suffix.lower() for name in _regular_files(path)}
+    suffixes = {Path(name).suffix.lower() for name in regular_files(path)}
     if suffixes and suffixes <= _DATA_SUFFIXES:
         raise UsageError(
             f"{path} holds data files ({', '.join(sorted(suffixes))}), not texts; import each file "
@@ -120,7 +120,7 @@ def _json_list(path: Path, max_bytes: int) -> Iterator[Record]:
                 f"{where} is {_kind(entry)}; expected a list of strings. Records with more fields "
                 "go into JSON lines, one object a line"
             )
-        yield Record(where, f"{path.name}:{index}", _text(entry, where))
+        yield Record(where, f"{path.name}:{index}", require_unicode(entry, where))
 
 
 def _list_entries(text: str, name: str) -> Iterator[object]:
@@ -200,7 +200,7 @@ def _line_record(line: str, where: str, native_id: str) -> Record:
     if _skip_space(line, end) != len(line):
         raise MalformedInput(f"{where} holds more than one JSON value (character {end})")
     if isinstance(entry, str):
-        return Record(where, native_id, _text(entry, where))
+        return Record(where, native_id, require_unicode(entry, where))
     if not isinstance(entry, dict):
         raise MalformedInput(
             f"{where} is {_kind(entry)}; expected an object with a `text` field, or a string"
@@ -237,30 +237,14 @@ def _known_columns(schema: pa.Schema, path: Path) -> list[str]:
 
 
 def _folder(path: Path, max_bytes: int) -> Iterator[Record | Drop]:
-    for name in _regular_files(path):
+    for name in regular_files(path):
         size = (path / name).stat().st_size
         if size > max_bytes:
             yield Drop(name, "too_long", too_long(size, max_bytes))
             continue
         text = _decode((path / name).read_bytes(), str(path / name))
-        native_id = _text(name, f"the name {name!r}")
+        native_id = require_unicode(name, f"the name {name!r}")
         yield Record(str(path / name), native_id, text, {"title": name})
-
-
-def _regular_files(path: Path) -> list[str]:
-    """Return the relative paths of regular files, sorted; no links, nothing hidden."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    found = []
-    for folder, folders, files in os.walk(path, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in files:
-            file = Path(folder) / name
-            if not name.startswith(".") and file.is_file() and not file.is_symlink():
-                found.append(file.relative_to(path).as_posix())
-    return sorted(found)
 
 
 def _record(entry: Mapping[str, Any], where: str, native_id: str) -> Record:
@@ -275,11 +259,11 @@ def _record(entry: Mapping[str, Any], where: str, native_id: str) -> Record:
         if (value := entry.get(name)) is not None:
             if not isinstance(value, str):
                 raise MalformedInput(f"{where}: `{name}` is {_kind(value)}; expected a string")
-            details[name] = _text(value, where)
+            details[name] = require_unicode(value, where)
     if date := _scalar(entry, "date", where):
         details["date"] = date
     own_id = _scalar(entry, "id", where)
-    return Record(where, own_id or native_id, _text(entry["text"], where), details)
+    return Record(where, own_id or native_id, require_unicode(entry["text"], where), details)
 
 
 def _scalar(entry: Mapping[str, Any], name: str, where: str) -> str | None:
@@ -291,19 +275,7 @@ def _scalar(entry: Mapping[str, Any], name: str, where: str) -> str | None:
         return value.isoformat()
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise MalformedInput(f"{where}: `{name}` is {_kind(value)}; expected a string or a number")
-    return _text(str(value), where)
-
-
-def _text(text: str, where: str) -> str:
-    """Refuse lone surrogates: JSON can spell them, but they are no text and have no UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise MalformedInput(
-            f"{where}: character {error.start} is a lone surrogate "
-            f"(U+{ord(text[error.start]):04X}), half of a character; write the text out anew"
-        ) from error
-    return text
+    return require_unicode(str(value), where)
 
 
 def _decode(data: bytes, where: str, offset: int = 0, has_mark: bool = False) -> str:

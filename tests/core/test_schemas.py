@@ -90,6 +90,17 @@ BROKEN = [
     ("DOCUMENTS", {"source": ""}, "source must not be empty"),
     ("DOCUMENTS", {"document_id": ""}, "document_id must not be empty"),
     ("MEDIA", {"num_bytes": 3}, "length of media"),
+    ("MEDIA", {"source": ""}, "source must not be empty"),
+    ("MEDIA", {"document_id": ""}, "document_id must not be empty"),
+    ("MEDIA", {"month": dt.date(2024, 3, 2)}, "first day"),
+    ("MEDIA", {"media_kind": "video"}, "media_kind and codec must be"),
+    ("MEDIA", {"codec": "png"}, "media_kind and codec must be"),
+    ("MEDIA", {"media_kind": "audio"}, "media_kind and codec must be"),
+    (
+        "MEDIA",
+        {"media_kind": "audio", "codec": "pcm_s16le", "media": b"abc", "num_bytes": 3},
+        "a sample has two",
+    ),
     ("LOSSES", {"nll_nats": -0.1}, "nll_nats must be >= 0"),
     ("LOSSES", {"nll_nats": float("inf")}, "finite"),
     ("LOSSES", {"nll_nats": float("-inf")}, "nll_nats"),
@@ -118,6 +129,14 @@ def test_the_first_broken_row_is_named(name: str, change: dict[str, Any], says: 
     schema, _ = ROWS[name]
     with pytest.raises(SchemaMismatch, match=f"file.parquet: row 2: .*{says}"):
         validate(_table(name, {}, {}, change, change), schema, where="file.parquet")
+
+
+@pytest.mark.parametrize("side", [2, 65_536])  # the square of the second has 33 bits
+def test_an_image_has_one_byte_a_pixel(side: int) -> None:
+    fits, unsaid = {"width": 1, "height": 2}, {"width": None, "height": None}
+    assert validate(_table("MEDIA", fits, unsaid), MEDIA).num_rows == 2
+    with pytest.raises(SchemaMismatch, match="row 1: num_bytes must be width times height"):
+        validate(_table("MEDIA", fits, {"width": side, "height": side}), MEDIA)
 
 
 def test_a_missing_loss_with_its_reason_is_fine() -> None:
