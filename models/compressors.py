@@ -1,110 +1,265 @@
 """Compressors as models: they have no cutoff, so their curve over months is the text's own.
 
-A text is cut into pieces about as long as a model's window, each compressed by itself; the loss is
-the length of what comes out, headers and all, because that is what a decoder would need. Tokens of
-a compressor are bytes.
+A document is cut into pieces about as long as a model's window, each compressed by itself; the loss
+is the length of what comes out, headers and all, because that is what a decoder would need. Tokens
+of a compressor are bytes. What each compressor is set to is said in ``compression_methods.py``.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import lzma
 import math
-import platform
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
-import zstandard
 
-from core.errors import NotMeasurable, UnknownName
-from models.losses import Chunk, iterate_blocks, iterate_documents, losses_table, without_tokens
+from core.errors import NotMeasurable
+from models.compression_methods import ByteCounter, Encoder, Form, Method, load_method
+from models.losses import (
+    Chunk,
+    Row,
+    ScoredDocument,
+    iterate_blocks,
+    iterate_documents,
+    rows_table,
+    unmeasured,
+)
+from models.machine import describe_cpu, library_versions
 from models.protocols import ScoringProtocol
+from models.tally import ScorerFacts, Tally
 
 BYTES_PER_TOKEN = 4  # of English under today's vocabularies, to give pieces a window's length
+SOLID = "solid"  # the document_id of a whole partition's row
 _BLOCK_CHARS = 2**20
-_VERSION = "1"  # raised when a change here changes losses
-
-
-@dataclass(frozen=True)
-class _Method:
-    """One compressor; ``start`` gives a function of its own to each thread that scores."""
-
-    version: str
-    start: Callable[[], Callable[[bytes], bytes]]
-
-
-_METHODS = {
-    "control:gzip": _Method(
-        zlib.ZLIB_RUNTIME_VERSION, lambda: lambda piece: gzip.compress(piece, 9, mtime=0)
-    ),
-    "control:zstd": _Method(
-        ".".join(map(str, zstandard.ZSTD_VERSION)),
-        lambda: zstandard.ZstdCompressor(level=19).compress,
-    ),
-    # Python does not tell which liblzma it was built with.
-    "control:xz": _Method(
-        f"python-{platform.python_version()}", lambda: lambda piece: lzma.compress(piece, preset=6)
-    ),
-}
-
-COMPRESSORS = tuple(_METHODS)
+_VERSION = "1"  # raised when a change here or in the methods changes losses
 
 
 class Compressor:
     """A general-purpose compressor with the interface of ``models.scorer.Scorer``.
 
     Args:
-        name: one of COMPRESSORS.
+        name: one of ``compression_methods.COMPRESSORS``.
 
     Raises:
         UnknownName: no such compressor.
+        ModelLoadError: its library is missing, or was built without it.
     """
 
     def __init__(self, name: str) -> None:
-        if name not in _METHODS:
-            raise UnknownName("compressor", name, list(COMPRESSORS))
         self.name = name
-        self.revision = _METHODS[name].version
+        self._method = load_method(name)
+        self.revision = self._method.revision
+
+    @property
+    def facts(self) -> ScorerFacts:
+        """The processor, and the version of the library that does the work."""
+        versions = library_versions() | {self.name.removeprefix("control:"): self.revision}
+        return ScorerFacts(describe_cpu(), "", None, versions, None)
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
-        """Return a hash over the size of the pieces and the version of this code."""
-        definition = f"{_VERSION} {piece_bytes(protocol)}"
+        """Return a hash over the size of the pieces and the versions of code and library.
+
+        Raises:
+            NotMeasurable: the protocol is defined on tokens only.
+        """
+        # The revision is here, too: a cell's file name has its first characters only.
+        definition = f"{_VERSION} {self.revision} {piece_bytes(protocol) or protocol.layout}"
+        if protocol.max_chars is not None:
+            definition += f" {protocol.max_chars}"
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
     def score(
         self, documents: Iterable[pa.RecordBatch], protocol: ScoringProtocol
     ) -> Iterator[pa.Table]:
-        """Compress documents piece by piece; see ``Scorer.score``.
+        """Score documents under one protocol; as ``score_together``."""
+        for (table,) in self.score_together(documents, [protocol], [Tally()]):
+            yield table
+
+    def score_together(
+        self,
+        documents: Iterable[pa.RecordBatch],
+        protocols: Sequence[ScoringProtocol],
+        tallies: Sequence[Tally],
+    ) -> Iterator[tuple[pa.Table, ...]]:
+        """Compress documents piece by piece, or all as one; see ``Scorer.score_together``.
+
+        ``reason`` is ``no_tokens`` where there is nothing to compress, and ``compression_failed``
+        with the library's words where it gave up.
 
         Raises:
-            NotMeasurable: the protocol is defined on tokens only.
+            NotMeasurable: a protocol is defined on tokens only.
         """
-        limit = piece_bytes(protocol)
-        squeeze = _METHODS[self.name].start()
+        each = [
+            (self._start(protocol), partial(self._table, protocol, tally))
+            for protocol, tally in zip(protocols, tallies, strict=True)
+        ]
         for block in iterate_blocks(iterate_documents(documents), _BLOCK_CHARS):
-            chunks = [
-                [_measure(piece, squeeze) for piece in cut(document.text.encode(), limit)]
-                or [without_tokens(document.text)]
-                for document in block
-            ]
-            yield losses_table((self.name, self.revision), protocol.name, block, chunks)
+            yield tuple(table(partial(run.take, block)) for run, table in each)
+        yield tuple(table(run.finish) for run, table in each)
+
+    def _start(self, protocol: ScoringProtocol) -> _Run:
+        limit = piece_bytes(protocol)
+        if protocol.layout == "solid":
+            return _SolidRun(self._method)
+        return _PieceRun(self._method, limit, protocol.max_chars)
+
+    def _table(
+        self, protocol: ScoringProtocol, tally: Tally, work: Callable[[], list[Row]]
+    ) -> pa.Table:
+        began = time.perf_counter()
+        rows = work()
+        tally.seconds += time.perf_counter() - began
+        tally.num_tokens_read += sum(row.chunk.num_tokens for row in rows)
+        return rows_table((self.name, self.revision), protocol.name, rows)
 
 
-def piece_bytes(protocol: ScoringProtocol) -> int:
-    """Return how many bytes of text are compressed together, at most.
+class _Run(Protocol):
+    """The scoring of one cell."""
+
+    def take(self, block: list[ScoredDocument]) -> list[Row]:
+        """Compress more documents; return the rows that are ready."""
+
+    def finish(self) -> list[Row]:
+        """Return the rows that were waiting for the end."""
+
+
+class _PieceRun:
+    """Each document by itself, in pieces.
+
+    Args:
+        method: of compression.
+        limit: bytes of a piece, at most; None: the document is one.
+        max_chars: so many characters (bytes, of media) of each document; None: all.
+    """
+
+    def __init__(self, method: Method, limit: int | None, max_chars: int | None) -> None:
+        self._method = method
+        self._limit = limit
+        self._max_chars = max_chars
+
+    def take(self, block: list[ScoredDocument]) -> list[Row]:
+        return [
+            Row(document, index, chunk)
+            for document in block
+            for index, chunk in enumerate(self._chunks(document))
+        ]
+
+    def finish(self) -> list[Row]:
+        return []
+
+    def _chunks(self, document: ScoredDocument) -> list[Chunk]:
+        document = document._replace(content=document.content[: self._max_chars])
+        form = _form(document)
+        chunks = []
+        for piece in _pieces(document, form, self._limit or len(document.raw)):
+            archive = _Archive(self._method, len(piece))
+            archive.add(piece, form)
+            num_chars = len(piece.decode()) if isinstance(document.content, str) else 0
+            chunks.append(archive.close(num_chars))
+        return chunks or [unmeasured(document, "no_tokens")]
+
+
+class _SolidRun:
+    """All documents as one stream, nothing between them."""
+
+    def __init__(self, method: Method) -> None:
+        self._archive = _Archive(method)
+        self._num_chars = 0
+        self._partition: ScoredDocument | None = None
+
+    def take(self, block: list[ScoredDocument]) -> list[Row]:
+        for document in block:
+            self._archive.add(document.raw, _form(document))
+            self._num_chars += document.num_chars
+        self._partition = block[0]._replace(document_id=SOLID, content="")
+        return []
+
+    def finish(self) -> list[Row]:
+        if self._partition is None:
+            return []
+        return [Row(self._partition, 0, self._archive.close(self._num_chars))]
+
+
+class _Archive:
+    """A code in the making, and what it will have cost.
+
+    Args:
+        method: of compression.
+        num_bytes: how many will be added, where that is known.
+    """
+
+    def __init__(self, method: Method, num_bytes: int | None = None) -> None:
+        self._method = method
+        self._expected = num_bytes
+        self._form: Form | None = None
+        self._sink = ByteCounter()
+        self._encoder: Encoder | None = None
+        self._num_bytes = 0
+        self._num_coded = 0
+        self._failure: Exception | None = None
+
+    def add(self, raw: bytes, form: Form) -> None:
+        """Put bytes behind the others.
+
+        A new code begins where the form changes and the method sees it: where an image is of
+        another width, or a recording has half a sample.
+        """
+        self._num_bytes += len(raw)
+        if self._failure is not None or not raw:
+            return
+        try:
+            if self._encoder is None or (self._method.sees_form and form != self._form):
+                self._end()
+                self._encoder = self._method.start(self._sink, form, self._expected)
+                self._form = form
+            self._encoder.write(raw)
+        except self._method.errors as error:
+            self._failure = error
+
+    def close(self, num_chars: int) -> Chunk:
+        """Finish the code and return its figures as a chunk.
+
+        Args:
+            num_chars: of all that was added.
+        """
+        try:
+            self._end()
+        except self._method.errors as error:
+            self._failure = self._failure or error
+        if self._failure is not None:
+            reason = f"compression_failed: {self._failure}"
+            return Chunk(math.nan, self._num_bytes, num_chars, self._num_bytes, reason)
+        if not self._num_bytes:
+            return Chunk(math.nan, 0, num_chars, 0, "no_tokens")
+        nats = 8 * self._num_coded * math.log(2)
+        return Chunk(nats, self._num_bytes, num_chars, self._num_bytes)
+
+    def _end(self) -> None:
+        if self._encoder is not None:
+            self._encoder.close()
+            self._num_coded += self._sink.num_bytes
+            self._sink = ByteCounter()  # a FLAC file begins where its sink does
+            self._encoder = None
+
+
+def piece_bytes(protocol: ScoringProtocol) -> int | None:
+    """Return how many bytes of a document are compressed together, at most; None: all of them.
 
     Raises:
         NotMeasurable: the protocol is defined on tokens only.
     """
-    if protocol.context is None or not protocol.scores_first or protocol.layout == "rolling":
-        raise NotMeasurable(
-            f"protocol {protocol.name} is defined on a model's tokens and a compressor has none; "
-            "score controls with the default protocol"
-        )
-    return BYTES_PER_TOKEN * protocol.context
+    if protocol.layout in ("single", "solid"):
+        return None
+    is_plain = protocol.layout in ("disjoint", "sliding") and protocol.prefix == "start"
+    if is_plain and protocol.charges_every_token and protocol.context is not None:
+        return BYTES_PER_TOKEN * protocol.context
+    raise NotMeasurable(
+        f"protocol {protocol.name} is defined on a model's tokens or its context, and a compressor "
+        "has none; score controls with the default protocol"
+    )
 
 
 def cut(raw: bytes, limit: int) -> Iterator[bytes]:
@@ -118,10 +273,27 @@ def cut(raw: bytes, limit: int) -> Iterator[bytes]:
         begin = end
 
 
-def _measure(piece: bytes, squeeze: Callable[[bytes], bytes]) -> Chunk:
-    return Chunk(
-        nll_nats=8 * len(squeeze(piece)) * math.log(2),
-        num_tokens=len(piece),
-        num_chars=len(piece.decode()),
-        num_bytes=len(piece),
-    )
+def _pieces(document: ScoredDocument, form: Form, limit: int) -> Iterator[bytes]:
+    """Cut a document between its characters, rows of pixels or samples.
+
+    A row that is longer than ``limit`` is a piece all the same.
+    """
+    raw = document.raw
+    if isinstance(document.content, str):
+        yield from cut(raw, limit)
+        return
+    unit = form.width or form.sample_bytes
+    size = max(limit // unit, 1) * unit
+    for begin in range(0, len(raw), size):
+        yield raw[begin : begin + size]
+
+
+def _form(document: ScoredDocument) -> Form:
+    """How a document is laid out; one that is no whole number of rows or samples is mere bytes."""
+    if isinstance(document.content, str):
+        return Form()
+    size = len(document.content)
+    if document.width is None:
+        return Form(sample_bytes=1 if size % 2 else 2)
+    is_whole = document.width > 0 and size % document.width == 0
+    return Form(width=document.width if is_whole else None)
