@@ -1,0 +1,70 @@
+"""The canary on real weights, recorded in a real warehouse."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from core.errors import ModelLoadError
+from core.settings import Settings
+from models import canary
+from models.canary import score_canary
+from tasks.canary import check_canary
+from warehouse.publish import publish
+from warehouse.query import query
+
+RUNS = "select dtype, drift, expected_nats from canary_runs order by run_at"
+
+
+@pytest.fixture
+def settings(tmp_path) -> Settings:
+    return Settings(home=str(tmp_path), device="cpu", dtype="float32")
+
+
+def test_the_known_loss_comes_out_in_float32_and_float64(settings):
+    for dtype in ("float32", "float64"):
+        loss = score_canary(settings.model_copy(update={"dtype": dtype}))
+        assert loss.dtype == dtype
+        assert loss.device.startswith("cpu: ")
+        assert loss.nll_nats == pytest.approx(loss.expected_nats, rel=1e-7)
+        assert loss.num_tokens == 10_494
+
+
+def test_a_run_is_recorded_and_can_be_queried(settings):
+    run = check_canary(settings)
+    assert run.is_well
+    publish(settings)
+    [row] = query(settings, RUNS).to_pylist()
+    assert (row["dtype"], row["drift"]) == ("float32", run.drift)
+
+
+def test_bfloat16_is_judged_by_its_first_run(settings):
+    rounded = settings.model_copy(update={"dtype": "bfloat16"})
+    assert score_canary(rounded).expected_nats is None
+    assert [check_canary(rounded).drift for _ in range(2)] == [0.0, 0.0]
+
+
+def test_other_arithmetic_is_a_drift(settings, monkeypatch):
+    monkeypatch.setattr(canary, "_EXPECTED_NATS", canary._EXPECTED_NATS * (1 + 2e-6))
+    run = check_canary(settings)
+    assert not run.is_well
+    assert "is off by -2.0e-06" in str(run)
+    assert "torch 2" in str(run)
+
+
+def test_a_loss_that_is_no_number_is_not_well(settings):
+    run = check_canary(settings)
+    assert not dataclasses.replace(run, drift=float("nan")).is_well
+
+
+def test_changed_files_are_another_canary(settings, tmp_path, monkeypatch):
+    folder = tmp_path / "canary_model"
+    folder.mkdir()
+    for path in canary._FOLDER.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\0")
+    monkeypatch.setattr(canary, "_FOLDER", folder)
+    with pytest.raises(ModelLoadError, match="the files have digest"):
+        score_canary(settings)
