@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import platformdirs
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from core.errors import UsageError
@@ -44,7 +44,8 @@ class Settings(BaseSettings):
     )
     sites: dict[str, str] = Field(
         default_factory=dict,
-        description="Base URLs that replace a source's own, by site key (see `sources list`).",
+        description="Base URLs that replace a source's own, by site key (see `sources list`); "
+        "`hub` is the Hugging Face hub.",
     )
     request_interval_s: float | None = Field(
         default=None,
@@ -70,6 +71,16 @@ class Settings(BaseSettings):
     )
     allow_pickle_weights: bool = Field(
         default=False, description="Load weights that are not safetensors. They may run code."
+    )
+    remote_api_key: SecretStr | None = Field(
+        default=None,
+        description="Bearer token for the servers of remote models (vLLM's --api-key).",
+    )
+    model_cache_bytes: int | None = Field(
+        default=None,
+        ge=0,
+        description="Most bytes that models of the hub may take in the local cache; a fetch that "
+        "would exceed it is refused. Default: what the disk has.",
     )
     max_document_bytes: int = Field(
         default=MAX_DOCUMENT_BYTES,
@@ -146,6 +157,22 @@ def set_library_defaults(settings: Settings) -> None:
     }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)  # noqa: TID251
+
+
+def set_rwkv_environment(with_v7: bool) -> None:
+    """Set what the rwkv package reads from the environment, whatever it was: it decides figures.
+
+    Args:
+        with_v7: whether the next import of ``rwkv.model`` is to bring the class of version 7, or
+            that of versions 4 to 6; it has one of them at a time.
+    """
+    strays = ["RWKV_RESCALE_LAYER", "RWKV_DE_VERSION", "RWKV_DML_ON"]
+    # The package leaves it to torch whether a pickle may run code.
+    for name in (*strays, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"):
+        os.environ.pop(name, None)  # noqa: TID251
+    # Without TorchScript, which torch is giving up, and without kernels compiled on the spot.
+    fixed = {"RWKV_V7_ON": str(int(with_v7)), "RWKV_JIT_ON": "0", "RWKV_CUDA_ON": "0"}
+    os.environ.update(fixed)  # noqa: TID251
 
 
 def prefect_server() -> str | None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import ValidationError
 
 from core.corpus import list_sealed
-from core.errors import UsageError
+from core.errors import TidemarkError, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage import Store
-from flows.console import out, print_table, progress_bars
+from flows.console import fail_with, out, print_table, progress_bars, visible
 from flows.options import Sources, settings_for_tasks, settings_of
+
+if TYPE_CHECKING:
+    from models.catalogue import ModelEntry
+
+HubModels = Annotated[
+    list[str], typer.Argument(help="Catalogue names or hub ids.", metavar="NAME")
+]
 
 models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 sources_app = typer.Typer(no_args_is_help=True, help="The sources of text.")
@@ -47,13 +54,13 @@ def _span(months: list[str]) -> str | None:
 
 @protocols_app.command("list")
 def protocols_list() -> None:
-    """List the scoring protocols and their quirks."""
+    """List the scoring protocols, the hash of each one's definition, and their quirks."""
     from models.protocols import list_protocols
 
     print_table(
         "protocols",
-        ["protocol", "description"],
-        [(p.name, p.description) for p in list_protocols()],
+        ["protocol", "hash", "description"],
+        [(p.name, p.digest, p.description) for p in list_protocols()],
     )
 
 
@@ -76,17 +83,128 @@ def models_show(context: typer.Context, name: str) -> None:
     from dataclasses import fields
 
     from models.catalogue import find_model
+    from models.hub import is_on_hub
 
     entry = find_model(name, settings_of(context))
     rows = [(field.name, getattr(entry, field.name)) for field in fields(entry)]
+    if is_on_hub(entry):
+        rows.append(("cached", _cached(entry, settings_of(context))))
     print_table(entry.name, ["field", "value"], rows)
+
+
+def _cached(entry: ModelEntry, settings: Settings) -> str:
+    from models.hub import find_cached
+    from models.model_cache import list_cached, readable_size
+
+    folder = find_cached(entry.location, entry.revision, settings.allow_pickle_weights)
+    sizes = [model.num_bytes for model in list_cached() if model.location == entry.location]
+    taken = f"{readable_size(sum(sizes))} in the cache"
+    if folder is not None:
+        return f"yes, commit {folder.name}; {taken}"
+    return f"not whole, or not at this revision; {taken}" if sizes else "no"
+
+
+@models_app.command("fetch")
+def models_fetch(context: typer.Context, names: HubModels) -> None:
+    """Fetch models from the hub into the local cache: what is needed of them, and checked.
+
+    Without a pinned revision, the hub's newest; runs use what is cached and do not ask. An adapter
+    comes with the model that it was made for. What an interrupted fetch left is continued.
+    """
+    from models.model_cache import fetch_with_base, readable_size
+
+    settings = settings_of(context)
+    failures = []
+    for entry in _hub_entries(names, settings):
+        try:
+            for location, got in fetch_with_base(entry.location, entry.revision, settings):
+                new = f"{readable_size(got.num_new_bytes)} fetched" if got.num_new_bytes else "here"
+                size = readable_size(got.num_bytes)
+                out.print(visible(f"{location}: {size}, {new}, commit {got.commit}"))
+        except TidemarkError as error:
+            failures.append(str(error))
+    fail_with(failures)
+
+
+@models_app.command("evict")
+def models_evict(
+    context: typer.Context,
+    names: HubModels,
+    old: Annotated[
+        bool, typer.Option("--old", help="Keep the revision that runs use, remove the others.")
+    ] = False,
+) -> None:
+    """Remove models of the hub from the local cache."""
+    from models.hub import find_cached
+    from models.model_cache import evict, list_cached, readable_size
+
+    settings = settings_of(context)
+    entries = _hub_entries(names, settings)
+    cached = {model.location for model in list_cached()}
+    for entry in entries:
+        used = find_cached(entry.location, entry.revision, settings.allow_pickle_weights)
+        if entry.location not in cached:
+            out.print(f"{entry.name}: not cached")
+        elif old and used is None:
+            out.print(f"{entry.name}: the revision that runs use is not cached; nothing removed")
+        else:
+            freed = evict(entry.location, keep=used.name if old and used else None)
+            out.print(f"{entry.name}: {readable_size(freed)} freed")
+
+
+@models_app.command("cache")
+def models_cache(context: typer.Context) -> None:
+    """Show what the local cache holds of the hub, not used for longest first."""
+    import datetime as dt
+
+    from models.catalogue import list_models
+    from models.model_cache import list_cached, readable_size
+
+    settings = settings_of(context)
+    names = {entry.location: entry.name for entry in list_models(settings)}
+    models = list_cached()
+    rows = [
+        (
+            names.get(model.location, model.location),
+            " ".join(commit[:12] for commit in model.commits),
+            readable_size(model.num_bytes),
+            dt.datetime.fromtimestamp(model.used_at, dt.UTC).date(),
+        )
+        for model in models
+    ]
+    print_table("model cache", ["model", "commits", "size", "last used"], rows)
+    limit = settings.model_cache_bytes
+    total = readable_size(sum(model.num_bytes for model in models))
+    out.print(f"{total} of {'what the disk has' if limit is None else readable_size(limit)}")
+
+
+def _hub_entries(names: list[str], settings: Settings) -> list[ModelEntry]:
+    """Find models by name.
+
+    Raises:
+        UnknownName: there is none of a name.
+        UsageError: one is not of the hub.
+    """
+    from models.catalogue import find_model
+    from models.hub import is_on_hub
+
+    entries = [find_model(name, settings) for name in names]
+    for entry in entries:
+        if not is_on_hub(entry):
+            raise UsageError(
+                f"{entry.name} ({entry.location}) is not a model of the hub, so it is not in the "
+                "cache: folders are yours to fill and to remove, controls need no files"
+            )
+    return entries
 
 
 @models_app.command("add")
 def models_add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name in the catalogue.")],
-    location: Annotated[str, typer.Argument(help="Hub id or folder of the model.")],
+    location: Annotated[
+        str, typer.Argument(help="Hub id, folder or .pth file; http://host:port of a server.")
+    ],
     cutoff: Annotated[
         str | None, typer.Option(help="Last month the model has seen.", metavar="YYYY-MM")
     ] = None,
@@ -94,6 +212,12 @@ def models_add(
         str | None, typer.Option(help="Day of the release.", metavar="YYYY-MM-DD")
     ] = None,
     revision: Annotated[str | None, typer.Option(help="Commit of the hub to pin.")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Hub id or folder of a served model's tokenizer.")
+    ] = None,
+    served_name: Annotated[
+        str | None, typer.Option(help="What its server calls a model; default: its only one.")
+    ] = None,
     notes: Annotated[str, typer.Option(help="Anything worth knowing.")] = "",
     replace: Annotated[
         bool, typer.Option("--replace", help="Put it in place of an entry of that name.")
@@ -108,6 +232,8 @@ def models_add(
         cutoff=cutoff,
         released=released,
         revision=revision,
+        tokenizer=tokenizer,
+        served_name=served_name,
         notes=notes,
     )
     out.print(f"added {name}")
@@ -138,22 +264,24 @@ def models_train(
     out.print(f"{entry.name}: cutoff {entry.cutoff}, saved at {entry.location}")
 
 
-def _add_to_catalogue(settings: Settings, replace: bool, **fields: object) -> None:
+def _add_to_catalogue(settings: Settings, replace: bool, location: str, **fields: object) -> None:
     """Add a model; fields that are None are left out, a cutoff counts as stated to the month.
 
     Raises:
         UsageError: a field is not valid, or the name is taken.
     """
-    from models.catalogue import ModelEntry, add_model
+    from models.catalogue import ModelEntry, add_model, kind_of
 
     given = {name: value for name, value in fields.items() if value is not None}
+    given |= {"location": location, "kind": kind_of(location)}
     if "cutoff" in given:
         given |= {"cutoff_provenance": "stated", "cutoff_precision": "month"}
     try:
         entry = ModelEntry(**given)  # type: ignore[arg-type]
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
+            f"{'.'.join(map(str, problem['loc'])) or 'entry'}: {problem['msg']}"
+            for problem in error.errors()
         )
         raise UsageError(f"not a valid model: {problems}") from error
     add_model(entry, settings, replace)

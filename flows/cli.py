@@ -15,13 +15,14 @@ from typing import Annotated
 import typer
 
 from core import progress
-from core.corpus import Partition
 from core.errors import TidemarkError, UsageError
 from core.month import Month, month_range, require_complete
 from core.settings import Settings, load_settings
 from core.storage import Store
 from flows.catalogues import models_app, protocols_app, sources_app
-from flows.console import err, out, print_table, progress_bars, visible
+from flows.codec_commands import compress_command, decompress_command, verify_losses_command
+from flows.console import err, fail_with, out, print_table, progress_bars, visible
+from flows.import_commands import import_media_command, import_texts_command
 from flows.options import (
     FirstMonth,
     LastMonth,
@@ -41,16 +42,6 @@ app = typer.Typer(
 app.add_typer(models_app, name="models")
 app.add_typer(sources_app, name="sources")
 app.add_typer(protocols_app, name="protocols")
-
-
-class TextFormat(StrEnum):
-    """Formats that `import-texts` reads."""
-
-    AUTO = "auto"
-    JSON_LIST = "json-list"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    FOLDER = "folder"
 
 
 class TableFormat(StrEnum):
@@ -102,7 +93,7 @@ def demo(
     if summary.report:
         print_gaps(settings)
         _print_paths(settings, summary.report)
-    _fail_with([str(hole) for hole in summary.holes])
+    fail_with([str(hole) for hole in summary.holes])
 
 
 def _print_paths(settings: Settings, report: str) -> None:
@@ -152,59 +143,14 @@ def crawl(
             except TidemarkError as error:
                 failures.append(f"{name} {each}: {error}")
             progress.report("crawl", number, len(partitions))
-    _fail_with(failures)
+    fail_with(failures)
 
 
-def _fail_with(failures: list[str]) -> None:
-    for failure in failures:
-        err.print(visible(f"failed: {failure}"), soft_wrap=True)
-    if failures:
-        raise typer.Exit(1)
-
-
-@app.command("import-texts")
-def import_texts_command(
-    context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A file or a folder of texts.")],
-    source: Annotated[str, typer.Option(help="Name of the source to import as.", metavar="NAME")],
-    month: Annotated[
-        str | None, typer.Option(help="The month the texts are from.", metavar="YYYY-MM")
-    ] = None,
-    undated: Annotated[bool, typer.Option("--undated", help="The texts have no month.")] = False,
-    format: Annotated[TextFormat, typer.Option(help="How the texts are stored.")] = TextFormat.AUTO,
-    clean: Annotated[
-        bool,
-        typer.Option("--clean", help="Clean like crawled text; default: keep every character."),
-    ] = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Seal in place of what is sealed there.")
-    ] = False,
-) -> None:
-    """Import texts of your own as one sealed partition.
-
-    Formats: json-list (a JSON list of strings, as Uncheatable Eval publishes), jsonl (objects with
-    a `text`), parquet (a `text` column), folder (one text a file). Records that are empty, shorter
-    than 100 characters or longer than TIDEMARK_MAX_DOCUMENT_BYTES are dropped and counted, with
-    --clean duplicates, too; a malformed file is refused and nothing is written.
-    """
-    from crawlers.import_texts import ImportOptions, import_texts
-
-    if (month is None) == (not undated):
-        raise UsageError("say either --month YYYY-MM or --undated")
-    settings = settings_of(context)
-    chosen = ImportOptions(
-        format=format.value,
-        clean=clean,
-        max_document_bytes=settings.max_document_bytes,
-        replace=replace,
-    )
-    partition = Partition(source, Month(month) if month else None)
-    seal = import_texts(path, partition, Store(settings.home), chosen)
-    out.print(f"{partition}: {seal.num_documents} documents")
-    dropped = seal.manifest.get("dropped")
-    if isinstance(dropped, dict) and dropped:
-        counts = ", ".join(f"{count} {reason}" for reason, count in sorted(dropped.items()))
-        out.print(f"dropped: {counts}")
+app.command("import-texts")(import_texts_command)
+app.command("import-media")(import_media_command)
+app.command("compress")(compress_command)
+app.command("decompress")(decompress_command)
+app.command("verify-losses")(verify_losses_command)
 
 
 @app.command()
@@ -215,7 +161,12 @@ def score(
     month: FirstMonth = None,
     to: LastMonth = None,
     protocol: Annotated[
-        str | None, typer.Option(help="See `tidemark protocols list`.", metavar="NAME")
+        list[str] | None,
+        typer.Option(
+            help="See `tidemark protocols list`; repeat for several, which share passes of the "
+            "model where their windows are the same.",
+            metavar="NAME",
+        ),
     ] = None,
     context_tokens: Annotated[
         int | None, typer.Option("--context", min=2, help="Another window, in tokens.")
@@ -232,16 +183,26 @@ def score(
     from flows.direct import score_and_land
     from models.protocols import get_protocol
 
-    chosen = get_protocol(protocol or settings.protocol, context_tokens, stride)
+    names = protocol or [settings.protocol]
+    chosen = dict.fromkeys(get_protocol(name, context_tokens, stride).name for name in names)
     months = window(month, to)
     if months:
         require_complete(months[-1])
+    _warn_of_inaccessible(model, settings)
     with progress_bars():
         landed, failures = score_and_land(
-            settings, model or list(settings.models), source, months, chosen.name
+            settings, model or list(settings.models), source, months, list(chosen)
         )
     out.print(f"{landed} cells landed")
-    _fail_with(failures)
+    fail_with(failures)
+
+
+def _warn_of_inaccessible(models: list[str] | None, settings: Settings) -> None:
+    """Name at once what will fail later; the rest of the run goes on."""
+    from tasks.planning import find_inaccessible
+
+    for problem in find_inaccessible(models, settings):
+        err.print(visible(f"warning: {problem}"), soft_wrap=True)
 
 
 @app.command()
@@ -262,7 +223,7 @@ def land(
 
     landed, failures = land_files(settings, files, replace)
     out.print(f"{landed} of {len(files)} files landed")
-    _fail_with(failures)
+    fail_with(failures)
 
 
 @app.command()
@@ -280,13 +241,14 @@ def run(
     # Before Prefect starts, which takes seconds and would show a wrong request with a traceback.
     months = window(month, None) or [Month.last_complete()]
     check_request(months, source, model, settings_of(context))
+    _warn_of_inaccessible(model, settings_of(context))
     settings = settings_for_tasks(context)
     from flows.monthly import monthly
 
     with progress_bars():
         summary = monthly(month=month, sources=source, models=model, settings=settings)
     out.print(str(summary), soft_wrap=True)
-    _fail_with([str(hole) for hole in summary.holes])
+    fail_with([str(hole) for hole in summary.holes])
 
 
 @app.command()
@@ -302,6 +264,7 @@ def backfill(
 
     months = list(month_range(Month(first), Month(last)))
     check_request(months, source, model, settings_of(context))
+    _warn_of_inaccessible(model, settings_of(context))
     settings = settings_for_tasks(context)
     from flows.backfill import backfill as backfill_flow
 
@@ -310,7 +273,7 @@ def backfill(
             first=first, last=last, sources=source, models=model, settings=settings
         )
     out.print(str(summary), soft_wrap=True)
-    _fail_with([str(hole) for hole in summary.holes])
+    fail_with([str(hole) for hole in summary.holes])
 
 
 @app.command()
@@ -351,6 +314,26 @@ def doctor(context: typer.Context) -> None:
     print_table("doctor", ["what", "state", "found", "to mend it"], rows)
     if not all(f.is_well for f in findings):
         raise typer.Exit(1)
+
+
+@app.command()
+def canary(context: typer.Context) -> None:
+    """Rescore a frozen model on frozen texts, and record whether the loss is what it has to be.
+
+    Run it after upgrades; the monthly run does. A drift above 1e-6 makes the cells suspect that
+    were scored since the last good run on this device (view suspect_cells), and exits with 1.
+    """
+    settings = settings_for_tasks(context)
+    from tasks.canary import check_canary
+    from warehouse.publish import publish
+
+    run = check_canary(settings)
+    publish(settings)
+    loss = run.loss
+    out.print(
+        f"canary on {loss.device}, {loss.dtype}: {loss.nll_nats!r} nats, drift {run.drift:.1e}"
+    )
+    fail_with([] if run.is_well else [str(run)])
 
 
 @app.command("version")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -42,6 +43,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     for row in rows:
         table.add_row(*("–" if cell is None else visible(str(cell)) for cell in row))
     out.print(table)
+
+
+def fail_with(failures: Sequence[str]) -> None:
+    """Print what failed; if anything did, end the command with exit code 1."""
+    for failure in failures:
+        err.print(visible(f"failed: {failure}"), soft_wrap=True)
+    if failures:
+        raise typer.Exit(1)
 
 
 @contextmanager

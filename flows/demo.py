@@ -11,7 +11,6 @@ from core.month import Month
 from core.settings import Settings
 from core.storage import Store
 from flows.run import RunSummary, crawl_months, report_on, score_models
-from models.catalogue import CONTROLS
 from models.reference import Recipe
 from reports.page import PAGE
 from simulator.server import serve
@@ -24,6 +23,7 @@ from warehouse.publish import SNAPSHOT
 FIRST, LAST = Month("2023-01"), Month("2024-06")
 SOURCES = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
 CUTOFFS = {"reference-2023-08": Month("2023-08"), "reference-2024-01": Month("2024-01")}
+CONTROLS = ("control:gzip", "control:zstd", "control:xz")
 _MARK = "demo.json"  # says of which seed the folder is, and whether it is complete
 # Whatever the user's environment says: the demo needs no configuration.
 _EMBEDDED = {"request_interval_s": 0.0, "device": "cpu", "dtype": "auto", "protocol": "default"}

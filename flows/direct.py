@@ -21,7 +21,7 @@ def score_and_land(
     models: list[str],
     sources: list[str] | None,
     months: list[Month] | None,
-    protocol: str,
+    protocols: list[str],
 ) -> tuple[int, list[str]]:
     """Score what is not scored, land it and publish.
 
@@ -37,19 +37,20 @@ def score_and_land(
     landed, failures = 0, []
     for model in models:
         try:
-            plan = plan_scoring(model, protocol, sources, months, settings)
+            plan = plan_scoring(model, protocols, sources, months, settings)
             load_model(plan, settings)
         except UsageError:
             raise
         except TidemarkError as error:
             failures.append(f"{model}: {error}")
             continue
-        for number, cell in enumerate(plan.pending):
+        failures += [f"{model}: {why}" for why in plan.refused]
+        for number, cells in enumerate(plan.groups, start=1):
             try:
-                write_losses(cell, plan.entry, settings)
+                write_losses(cells, plan.entry, settings)
             except TidemarkError as error:
-                failures.append(f"{cell}: {error}")
-            progress.report(f"score {plan.entry.name}", number + 1, len(plan.pending))
+                failures.append(f"{cells[0]}: {error}")
+            progress.report(f"score {plan.entry.name}", number, len(plan.groups))
         landed += land_finished(plan.entry, plan.cells, settings)
     publish(settings)
     return landed, failures

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from core.settings import Settings
 from flows.score import score
+from models.catalogue import find_model
+from tasks.canary import run_canary
 from tasks.crawling import crawl_month
 from tasks.fan_out import Hole, fan_out
 from tasks.planning import Request
@@ -22,7 +25,7 @@ class RunSummary:
     report: str = ""
     holes: list[Hole] = field(default_factory=list)
 
-    def keep_holes(self, results: Iterable[object]) -> list[object]:
+    def keep_holes(self, results: Iterable[Any]) -> list[Any]:
         """Take the holes out of a fan-out's results and return the others."""
         results = list(results)
         self.holes += [result for result in results if isinstance(result, Hole)]
@@ -54,6 +57,7 @@ def crawl_months(summary: RunSummary, request: Request, settings: Settings) -> N
 
 def score_models(summary: RunSummary, request: Request, settings: Settings) -> None:
     """One flow run a model, so that its weights are loaded once."""
+    check_canary(summary, request, settings)
     for model in request.models:
         outcome = score(
             model=model,
@@ -64,6 +68,16 @@ def score_models(summary: RunSummary, request: Request, settings: Settings) -> N
         )
         summary.cells += outcome.landed
         summary.holes += outcome.holes
+
+
+def check_canary(summary: RunSummary, request: Request, settings: Settings) -> None:
+    """See that models are computed as ever; a drift is a hole. Compressors have no such doubts."""
+    if all(find_model(model, settings).kind == "control" for model in request.models):
+        return
+    calls = [("canary", {"settings": settings})]
+    for run in summary.keep_holes(fan_out(run_canary, calls, step="canary")):
+        if not run.is_well:
+            summary.holes.append(Hole("canary", str(run)))
 
 
 def report_on(summary: RunSummary, settings: Settings) -> None:

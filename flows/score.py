@@ -11,7 +11,7 @@ from core.month import Month, month_range
 from core.settings import Settings, load_settings
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
-from tasks.scoring import load_model, plan_scoring, score_cell
+from tasks.scoring import load_model, plan_scoring, score_cells
 
 
 @dataclass
@@ -43,16 +43,17 @@ def score(
     months = list(month_range(Month(first), Month(last or first))) if first else None
     outcome = ScoreOutcome()
     try:
-        plan = plan_scoring(model, settings.protocol, sources, months, settings)
+        plan = plan_scoring(model, [settings.protocol], sources, months, settings)
         load_model(plan, settings)
     except TidemarkError as error:
         outcome.holes.append(Hole(f"score {model}", str(error)))
         return outcome
+    outcome.holes += [Hole(f"score {model}", why) for why in plan.refused]
     calls = [
-        (f"score {cell}", {"cell": cell, "entry": plan.entry, "settings": settings})
-        for cell in plan.pending
+        (f"score {cells[0]}", {"cells": cells, "entry": plan.entry, "settings": settings})
+        for cells in plan.groups
     ]
-    results = list(fan_out(score_cell, calls, step=f"score {plan.entry.name}", in_flight=2))
+    results = list(fan_out(score_cells, calls, step=f"score {plan.entry.name}", in_flight=2))
     outcome.holes += [result for result in results if isinstance(result, Hole)]
     outcome.landed = land_cells(entry=plan.entry, cells=plan.cells, settings=settings)
     publish_warehouse(settings=settings)

@@ -34,12 +34,14 @@ class TokenizedText(NamedTuple):
     """A text's tokens, and what the first i of them cover: ``chars[i]``, ``bytes[i]``.
 
     ``ids`` is int64 (n,); ``chars`` and ``bytes`` are int64 (n + 1,), begin with 0, never fall,
-    and end with the text's totals where n > 0.
+    and end with the text's totals where n > 0. ``is_lossless`` says whether the tokens give the
+    text back.
     """
 
     ids: Counts
     chars: Counts
     bytes: Counts
+    is_lossless: bool = True
 
 
 class Accountant:
@@ -93,7 +95,7 @@ class Accountant:
             return None
         in_front = len(spelled) - len(raw)  # 1 where the tokenizer put a space there
         covered = np.maximum(_cumulated(lengths) - in_front, 0)
-        return TokenizedText(ids, _whole_characters(text, raw, covered), covered)
+        return TokenizedText(ids, whole_characters(text, raw, covered), covered)
 
     def _by_offsets(self, text: str, special_tokens: bool) -> TokenizedText:
         encoding = self._tokenizer.encode(text, add_special_tokens=special_tokens)
@@ -104,7 +106,16 @@ class Accountant:
             chars[-1] = len(text)
         points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
         sizes = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
-        return TokenizedText(ids, chars, _cumulated(sizes)[chars])
+        return TokenizedText(
+            ids, chars, _cumulated(sizes)[chars], self._gives_back(text, encoding, special_tokens)
+        )
+
+    def _gives_back(self, text: str, encoding: Encoding, special_tokens: bool) -> bool:
+        own = encoding.ids
+        if special_tokens:
+            mask = encoding.special_tokens_mask
+            own = [token for token, added in zip(own, mask, strict=True) if not added]
+        return self._tokenizer.decode(own, skip_special_tokens=False) in (text, f" {text}")
 
 
 def token_bytes(tokenizer: Tokenizer) -> list[bytes] | None:
@@ -173,7 +184,7 @@ def _cumulated(sizes: Counts) -> Counts:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
 
 
-def _whole_characters(text: str, raw: bytes, positions: Counts) -> Counts:
+def whole_characters(text: str, raw: bytes, positions: Counts) -> Counts:
     """Count the characters that end at or before each byte position of ``raw``."""
     if len(raw) == len(text):
         return positions

@@ -27,10 +27,21 @@ from core.month import Month
 from core.settings import Settings
 from core.storage import Store
 
-CONTROLS = ("control:gzip", "control:zstd", "control:xz")
+CONTROLS = (
+    "control:gzip",
+    "control:zlib",
+    "control:zstd",
+    "control:xz",
+    "control:brotli",
+    "control:ppmd",
+    "control:png",
+    "control:flac",
+)
 REFERENCE_FILE = "tidemark.json"  # in a reference model's folder, beside the weights
 _USER_FILE = "catalogue.yaml"
 _SHIPPED_FILE = Path(__file__).with_name("catalogue.yaml")
+_LISTED_KINDS = ("causal_lm", "rwkv", "remote")
+_SERVER = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _NUM_SUGGESTIONS = 5
 
@@ -58,9 +69,11 @@ class ModelEntry:
 
     Attributes:
         name: the ``model`` column of its losses.
-        kind: causal_lm, reference (trained by tidemark) or control (a compressor).
-        location: hub id, folder, or the compressor's name.
-        revision: commit, tag or branch of the hub; None is the hub's default.
+        kind: causal_lm, rwkv (a ``.pth`` checkpoint), remote (a server that gives likelihoods),
+            reference (trained by tidemark) or control (a compressor).
+        location: hub id, folder, ``.pth`` file, the server's address, or the compressor's name.
+        revision: commit, tag or branch of the hub; None is the hub's default. Of a remote model,
+            its tokenizer's.
         released: day of the release; the month's first day where only the month is known.
         cutoff: last month whose text it may have seen; None = not known, ``notes`` says why.
         cutoff_provenance: stated by its makers, inferred from the dates of its training data, or
@@ -70,10 +83,12 @@ class ModelEntry:
         parameters: number of weights, as its makers round it.
         context: longest sequence it was made for, in tokens.
         is_chat: whether it was tuned to follow instructions.
+        tokenizer: of a remote model: hub id or folder; other kinds bring theirs.
+        served_name: what its server calls a remote model; None: the only one that it serves.
     """
 
     name: Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
-    kind: Literal["causal_lm", "control", "reference"] = "causal_lm"
+    kind: Literal["causal_lm", "rwkv", "remote", "control", "reference"] = "causal_lm"
     location: Annotated[str, Field(min_length=1)] = ""
     revision: str | None = None
     released: Annotated[dt.date | None, BeforeValidator(_released)] = None
@@ -84,6 +99,8 @@ class ModelEntry:
     parameters: Annotated[int | None, Field(gt=0)] = None
     context: Annotated[int | None, Field(gt=0)] = None
     is_chat: bool = False
+    tokenizer: Annotated[str | None, Field(min_length=1)] = None
+    served_name: Annotated[str | None, Field(min_length=1)] = None
     notes: str = ""
 
     def __post_init__(self) -> None:
@@ -97,6 +114,19 @@ class ModelEntry:
             raise ValueError("with cutoff_precision year, cutoff must be the year's December")
         if self.cutoff_precision == "quarter" and self.cutoff and self.cutoff.first_day.month % 3:
             raise ValueError("with cutoff_precision quarter, cutoff must be its last month")
+        self._check_remote()
+
+    def _check_remote(self) -> None:
+        is_remote = self.kind == "remote"
+        if not is_remote and (self.tokenizer or self.served_name):
+            raise ValueError("tokenizer and served_name are for models of kind remote")
+        if is_remote and not self.tokenizer:
+            raise ValueError("a remote model needs its tokenizer: a folder or a hub id")
+        if is_remote and not _SERVER.fullmatch(self.location):
+            raise ValueError(
+                "the location of a remote model is its server's address, http://host:port, "
+                "without user, password or query"
+            )
 
 
 _ENTRY = TypeAdapter(ModelEntry)
@@ -121,7 +151,7 @@ def list_models(settings: Settings) -> list[ModelEntry]:
 
 
 def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
-    """Return the model of a name, a hub id or a folder.
+    """Return the model of a name, a hub id, a folder or a ``.pth`` file.
 
     A name of the catalogue wins over a folder of the same name (write ``./name`` for the folder).
     A hub id that is in the catalogue gives its entry; any other gives an entry without a cutoff.
@@ -139,6 +169,9 @@ def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
     folder = Path(name_or_folder).expanduser() if is_below_home else Path(name_or_folder)
     if name_or_folder and folder.is_dir():
         return entry_of_folder(folder)
+    if folder.suffix == ".pth" and folder.is_file():
+        file = folder.resolve()
+        return ModelEntry(name=file.stem.strip(), kind="rwkv", location=str(file))
     if _HUB_ID.fullmatch(name_or_folder):
         return ModelEntry(
             name=name_or_folder, location=name_or_folder, notes="not in the catalogue"
@@ -153,7 +186,7 @@ def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> N
         UsageError: the name is taken and ``replace`` is not set, or is a control's.
         MalformedInput: the user's catalogue is not valid; it is left as it is.
     """
-    if entry.kind != "causal_lm" or entry.name in CONTROLS:
+    if entry.kind not in _LISTED_KINDS or entry.name in CONTROLS:
         raise UsageError(
             f"{entry.name!r} is a {entry.kind}: controls and reference models are found by "
             "themselves; only causal language models are added"
@@ -182,7 +215,8 @@ def entry_of_folder(folder: Path) -> ModelEntry:
     if not folder.name.strip():
         raise UsageError(f"{folder} has no name that a model could take; give a model's own folder")
     if not path.is_file():
-        return ModelEntry(name=folder.name.strip(), location=str(folder))
+        kind = kind_of(str(folder))
+        return ModelEntry(name=folder.name.strip(), kind=kind, location=str(folder))
     try:
         record = json.loads(path.read_bytes())
         return ModelEntry(
@@ -201,6 +235,20 @@ def entry_of_folder(folder: Path) -> ModelEntry:
             f"{path} is not what tidemark writes beside a reference model ({error!r}); "
             "delete the folder and train the model again"
         ) from error
+
+
+def kind_of(location: str) -> Literal["causal_lm", "rwkv", "remote"]:
+    """Return the kind of model that is at a location, as far as its name and its files tell.
+
+    A folder with a ``.pth`` file is an RWKV checkpoint, unless it has a config.json.
+    """
+    if location.startswith(("http://", "https://")):
+        return "remote"
+    path = Path(location).expanduser()
+    has_checkpoint = path.is_dir() and any(path.glob("*.pth"))
+    if path.suffix == ".pth" or (has_checkpoint and not (path / "config.json").exists()):
+        return "rwkv"
+    return "causal_lm"
 
 
 def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:
@@ -235,10 +283,13 @@ def _parse_entry(record: object, where: str) -> ModelEntry:
     if not isinstance(record, dict):
         raise MalformedInput(f"{where}: expected keys and values, got {record!r}")
     where = f"{where} ({record.get('name', 'without a name')})"
-    if record.get("kind", "causal_lm") != "causal_lm" or record.get("name") in CONTROLS:
-        raise MalformedInput(f"{where}: only causal language models are listed in a catalogue")
+    if record.get("kind", "causal_lm") not in _LISTED_KINDS or record.get("name") in CONTROLS:
+        raise MalformedInput(
+            f"{where}: only causal language models are listed in a catalogue, of the kinds "
+            f"{', '.join(_LISTED_KINDS)}"
+        )
     if not record.get("location"):
-        raise MalformedInput(f"{where}: location (a hub id or a folder) is missing")
+        raise MalformedInput(f"{where}: location (a hub id, folder, file or address) is missing")
     try:
         return _ENTRY.validate_python(record)
     except ValidationError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -14,9 +14,10 @@ from models.losses import (
     ScoredDocument,
     iterate_documents,
     losses_table,
-    without_tokens,
+    unmeasured,
 )
 from models.protocols import ScoringProtocol
+from models.tally import ScorerFacts, Tally
 from models.windows import plan_windows
 
 
@@ -50,27 +51,47 @@ class FakeScorer:
         definition = f"{protocol.digest} {protocol.effective_context(self._context)}"
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
+    @property
+    def facts(self) -> ScorerFacts:
+        """Nothing much: no device, no tokenizer."""
+        return ScorerFacts("fake", "", None, {}, None)
+
     def score(
         self, documents: Iterable[pa.RecordBatch], protocol: ScoringProtocol
     ) -> Iterator[pa.Table]:
-        """Score documents, one table each; see ``Scorer.score``."""
-        context = protocol.effective_context(self._context)
+        """Score documents under one protocol; as ``score_together``."""
+        for (table,) in self.score_together(documents, [protocol], [Tally()]):
+            yield table
+
+    def score_together(
+        self,
+        documents: Iterable[pa.RecordBatch],
+        protocols: Sequence[ScoringProtocol],
+        tallies: Sequence[Tally],
+    ) -> Iterator[tuple[pa.Table, ...]]:
+        """Score documents, one table each; see ``Scorer.score_together``."""
         for document in iterate_documents(documents):
-            chunks = self._chunks(document, protocol, context)
-            yield losses_table((self.name, self.revision), protocol.name, [document], [chunks])
+            yield tuple(self._table(document, protocol) for protocol in protocols)
+
+    def _table(self, document: ScoredDocument, protocol: ScoringProtocol) -> pa.Table:
+        context = protocol.effective_context(self._context)
+        chunks = self._chunks(document, protocol, context)
+        return losses_table((self.name, self.revision), protocol.name, [document], [chunks])
 
     def _chunks(
         self, document: ScoredDocument, protocol: ScoringProtocol, context: int
     ) -> list[Chunk]:
-        raw = document.text.encode()
+        raw = document.raw
         nats = self._bits_per_byte(document.month) * math.log(2)
         chunks = []
         covered = 0
-        for window in plan_windows(len(raw), protocol, context, has_start=True):
+        for window in plan_windows(
+            len(raw), protocol, context, num_prefix=int(protocol.prefix != "none")
+        ):
             piece = raw[covered : window.end]
             # A character counts where its last byte is: where the next byte begins another.
             following = raw[covered + 1 : window.end + 1] + b" " * (window.end == len(raw))
             chars = sum(byte & 0xC0 != 0x80 for byte in following)
             chunks.append(Chunk(nats * window.num_scored, window.num_scored, chars, len(piece)))
             covered = window.end
-        return chunks or [without_tokens(document.text)]
+        return chunks or [unmeasured(document, "no_tokens")]

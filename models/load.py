@@ -16,6 +16,14 @@ def identify(entry: ModelEntry, settings: Settings) -> Identity:
         from models.compressors import Compressor
 
         return Compressor(entry.name)
+    if entry.kind == "rwkv":
+        from models.rwkv import identify_rwkv
+
+        return identify_rwkv(entry, settings)
+    if entry.kind == "remote":
+        from models.remote import identify_remote
+
+        return identify_remote(entry, settings)
     from models.causal_lm import CausalLM
 
     return CausalLM.identify(
@@ -28,7 +36,9 @@ def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
 
     Raises:
         ModelLoadError: weights or tokenizer are missing, unsafe or broken.
-        NotMeasurable: not a causal language model, or without a fast tokenizer.
+        NotMeasurable: not a causal language model, or without a fast tokenizer; a server that does
+            not give every token's likelihood.
+        ModelError: a remote model's server cannot be reached, or fails.
         UnknownName: no such compressor.
         UsageError: the device or dtype of the settings cannot be had.
     """
@@ -37,6 +47,14 @@ def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
 
         return Compressor(entry.name)
     # torch takes seconds to import; nobody who lists models or scores compressors needs it.
+    if entry.kind == "rwkv":
+        from models.rwkv import load_rwkv
+
+        return load_rwkv(entry, settings)
+    if entry.kind == "remote":
+        from models.remote import load_remote
+
+        return load_remote(entry, settings)
     from models.causal_lm import CausalLM
 
     return CausalLM.load(

@@ -2,89 +2,21 @@
 
 A figure means something only together with its protocol, so each has a name (a column of every
 loss) and a hash of its definition (part of every cell's file name). What windows exactly follow
-from a protocol is said, and done, in ``windows.py``. The variants of an entry have names that
+from a protocol is said, and done, in ``windows.py``. The variants of a family have names that
 :func:`get_protocol` reads back: ``disjoint-512``, ``sliding-1024-256``, ``uncheatable-512``,
-``lm-eval-1024``.
+``opencompass-swce-256-64``.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
-from core.errors import NotMeasurable, UnknownName, UsageError
+from core.errors import UnknownName, UsageError
+from models.scoring_protocol import ScoringProtocol
 
-# What lm-eval takes for the maximum of a model that does not state one.
-UNSTATED_CONTEXT = 2048
-
-Layout = Literal["disjoint", "sliding", "rolling"]
-
-
-@dataclass(frozen=True)
-class ScoringProtocol:
-    """One way to charge a text; ``docs/metrics.md`` has the formulas.
-
-    Attributes:
-        name: the ``protocol`` column of losses.
-        description: what it does and where it is odd, for people.
-        layout: disjoint windows, sliding windows, or lm-eval's rolling ones.
-        context: tokens of a window, start token included (rolling: tokens of the input); None is
-            the model's maximum.
-        stride: tokens scored by each later sliding window; None for the other layouts.
-        start_token: whether BOS (else EOS) precedes the text as context.
-        special_tokens: whether the text's tokens include what the tokenizer adds by itself.
-        scores_first: whether a window's first token is scored where nothing precedes it (it is
-            then charged ln of the vocabulary's size); if not, its bytes count all the same.
-        shortens: whether a model with a shorter context is scored with that; if not, such a model
-            is not measurable.
-    """
-
-    name: str
-    description: str
-    layout: Layout
-    context: int | None
-    stride: int | None = None
-    start_token: bool = True
-    special_tokens: bool = False
-    scores_first: bool = True
-    shortens: bool = False
-
-    @property
-    def digest(self) -> str:
-        """Eight hex digits over the definition; name and description do not count.
-
-        Fields at their default are left out, so that a field added later (with the default that
-        means "as before") changes no hash.
-        """
-        fields = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in ("name", "description")
-            and getattr(self, field.name) != field.default
-        }
-        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:8]
-
-    def effective_context(self, model_context: int | None) -> int:
-        """Return the context in tokens for a model whose maximum is given (None: it has none).
-
-        Raises:
-            NotMeasurable: the model cannot take windows as long as this protocol's.
-        """
-        if self.context is None:
-            return model_context or UNSTATED_CONTEXT
-        if model_context is None or self.context <= model_context:
-            return self.context
-        if self.shortens:
-            return model_context
-        raise NotMeasurable(
-            f"protocol {self.name} has windows of {self.context} tokens and the model takes at "
-            f"most {model_context}; ask for --context {model_context}, or use the default protocol"
-        )
+__all__ = ["ScoringProtocol", "get_protocol", "list_protocols"]
 
 
 def _disjoint(context: int) -> ScoringProtocol:
@@ -110,8 +42,20 @@ def _sliding(context: int, stride: int) -> ScoringProtocol:
     )
 
 
-def _uncheatable(context: int | None) -> ScoringProtocol:
-    context = context or 1024
+def _stream(context: int, stride: int) -> ScoringProtocol:
+    return ScoringProtocol(
+        name="stream" if (context, stride) == (1900, 512) else f"stream-{context}-{stride}",
+        description=f"All documents of the partition one after another as one stream; windows of "
+        f"{context} tokens moving on by {stride}, one start token at the very beginning; every "
+        "token is scored once and belongs to its document. Documents are context to the next.",
+        layout="sliding",
+        context=context,
+        stride=stride,
+        joined_by="",
+    )
+
+
+def _uncheatable(context: int) -> ScoringProtocol:
     return ScoringProtocol(
         name="uncheatable" if context == 1024 else f"uncheatable-{context}",
         description=f"Uncheatable Eval's: disjoint chunks of {context} tokens, the tokenizer's own "
@@ -119,7 +63,22 @@ def _uncheatable(context: int | None) -> ScoringProtocol:
         "bytes count, so figures come out low, and lower for shorter chunks.",
         layout="disjoint",
         context=context,
-        start_token=False,
+        prefix="none",
+        special_tokens=True,
+        scores_first=False,
+    )
+
+
+def _uncheatable_bos(context: int) -> ScoringProtocol:
+    name = "uncheatable-bos"
+    return ScoringProtocol(
+        name=name if context == 1024 else f"{name}-{context}",
+        description="Uncheatable Eval's with add_bos: as uncheatable, with BOS before each chunk, "
+        "which is shorter by as much. Odd: BOS is what the tokenizer makes of its text, so two "
+        "tokens where it adds BOS by itself; and the first token after it is still not scored.",
+        layout="disjoint",
+        context=context,
+        prefix="encoded-bos",
         special_tokens=True,
         scores_first=False,
     )
@@ -143,6 +102,67 @@ def _lm_eval(context: int | None, special_tokens: bool = True) -> ScoringProtoco
     )
 
 
+def _swce(context: int, stride: int) -> ScoringProtocol:
+    name = "opencompass-swce"
+    return ScoringProtocol(
+        name=name if (context, stride) == (1900, 512) else f"{name}-{context}-{stride}",
+        description="OpenCompass' sliding window cross entropy (and llm-compression's): documents "
+        "with the special tokens that the tokenizer adds, in one stream; windows read "
+        f"{context} tokens and move on by {stride}, the last {stride} are scored. Odd: those "
+        "special tokens are scored, the very first token is not, the tail that fills no window is "
+        "not scored while its characters count, a stream shorter than a window gives nothing.",
+        layout="swce",
+        context=context,
+        stride=stride,
+        prefix="none",
+        special_tokens=True,
+        scores_first=False,
+        joined_by="",
+    )
+
+
+def _pieces(context: int) -> ScoringProtocol:
+    name = "llm-compressive"
+    return ScoringProtocol(
+        name=name if context == 2048 else f"{name}-{context}",
+        description="llm-compressive's: documents joined by spaces (which count as text) into a "
+        f"stream of at most 8 MiB, cut into pieces of {context} tokens. Odd: BOS takes the place "
+        "of each piece's last token, which is not scored while its bytes count (without BOS, the "
+        "first is not scored); the last piece is dropped, and its bytes with it, those of the text "
+        "of its BOS included.",
+        layout="pieces",
+        context=context,
+        prefix="bos",
+        scores_first=False,
+        joined_by=" ",
+        max_stream_bytes=2**23,
+    )
+
+
+def _sliding_pieces(context: int, stride: int, full_windows: int = 1) -> ScoringProtocol:
+    name = "llm-compressive-sw"
+    if stride == 1:
+        raise UsageError(f"protocol {name} scores a stride less one; give a stride of 2 or more")
+    sizes = f"-{context}-{stride}" if (context, stride) != (2048, 512) or full_windows > 1 else ""
+    sizes += f"-{full_windows}" if full_windows > 1 else ""
+    return ScoringProtocol(
+        name=name + sizes,
+        description="llm-compressive's with a stride: the same stream, windows of "
+        f"{context} tokens moving on by {stride}, no BOS. Odd: {stride - 1} tokens of each are "
+        "scored, so one in every stride never is; all windows of the first batch (of "
+        f"{full_windows}, the last number of the name) are scored in full, which counts tokens "
+        "several times; what fills no window is dropped.",
+        layout="sliding-pieces",
+        context=context,
+        stride=stride,
+        prefix="none",
+        scores_first=False,
+        joined_by=" ",
+        max_stream_bytes=2**23,
+        full_windows=full_windows,
+    )
+
+
 _DEFAULT = dataclasses.replace(
     _disjoint(2048),
     name="default",
@@ -152,28 +172,91 @@ _DEFAULT = dataclasses.replace(
     shortens=True,
 )
 
+_OWN_CONTEXT = dataclasses.replace(
+    _DEFAULT,
+    name="own-context",
+    description="As default, with windows as long as the model takes (2,048 tokens where it has "
+    "no maximum).",
+    context=None,
+    shortens=False,
+)
+
+_FIRST_CHARS = dataclasses.replace(
+    _DEFAULT,
+    name="first-5000-chars",
+    description="FreshBench's: the first 5,000 characters of each document under the default's "
+    "windows; only what is scored is divided by.",
+    max_chars=5000,
+)
+
+_WHOLE_DOCUMENT = ScoringProtocol(
+    name="whole-document",
+    description="One window a document, as long as the model takes (32,768 tokens where it has no "
+    "maximum); what does not fit is neither scored nor counted.",
+    layout="single",
+    context=None,
+)
+
+_CHAT = dataclasses.replace(
+    _DEFAULT,
+    name="chat",
+    description="As default, each window after the model's chat template with an empty question, "
+    "as if the text were the model's answer. For chat models, which all other protocols score as "
+    "plain text.",
+    prefix="chat",
+)
+
+_SOLID = ScoringProtocol(
+    name="solid",
+    description="For controls: the whole partition as one stream through one compressor, a single "
+    "row. What a compressor can learn across documents; models have no window as long.",
+    layout="solid",
+    context=None,
+)
+
 _TABLE = {
     protocol.name: protocol
     for protocol in (
         _DEFAULT,
+        _OWN_CONTEXT,
+        _disjoint(2048),
         _disjoint(4096),
         _disjoint(8192),
         _sliding(2048, 512),
+        _stream(1900, 512),
+        _FIRST_CHARS,
+        _WHOLE_DOCUMENT,
+        _CHAT,
+        _SOLID,
         _uncheatable(1024),
+        _uncheatable_bos(1024),
         _lm_eval(None),
         _lm_eval(None, special_tokens=False),
+        _swce(1900, 512),
+        _pieces(2048),
+        _sliding_pieces(2048, 512),
     )
 }
 
-_VARIANT = re.compile(
-    r"(disjoint|sliding|uncheatable|lm-eval|lm-eval-no-bos)-([1-9]\d{0,8})(?:-([1-9]\d{0,8}))?"
-)
-
-_STRIDELESS: dict[str, Callable[[int | None], ScoringProtocol]] = {
+# Families by name: what makes a variant of sizes that are not the table's.
+_WITHOUT_STRIDE: dict[str, Callable[[int], ScoringProtocol]] = {
+    "disjoint": _disjoint,
     "uncheatable": _uncheatable,
+    "uncheatable-bos": _uncheatable_bos,
     "lm-eval": _lm_eval,
     "lm-eval-no-bos": lambda context: _lm_eval(context, special_tokens=False),
+    "llm-compressive": _pieces,
 }
+_WITH_STRIDE: dict[str, Callable[..., ScoringProtocol]] = {
+    "sliding": _sliding,
+    "stream": _stream,
+    "opencompass-swce": _swce,
+    "llm-compressive-sw": _sliding_pieces,
+}
+_FAMILY_OF = {
+    name: "disjoint" for name in _TABLE if name in ("default", "own-context") or "disjoint" in name
+}
+_VARIANT = re.compile(r"([a-z][a-z-]*[a-z])((?:-[1-9][0-9]{0,8}){0,3})")
 
 
 def list_protocols() -> list[ScoringProtocol]:
@@ -189,53 +272,57 @@ def get_protocol(
     Args:
         name: of the table, or of a variant (``sliding-1024-256``).
         context: tokens of a window, in place of the named protocol's own.
-        stride: makes a disjoint or sliding protocol slide by so many tokens. Where only the
+        stride: how far windows move on; it makes a disjoint protocol a sliding one. Where only the
             context of a sliding protocol is given, the stride is a quarter of it.
 
     Raises:
         UnknownName: no protocol has that name.
         UsageError: the protocol has no such variant.
     """
-    if name == "disjoint" and context is not None:
-        return _variant("disjoint", context, stride)
-    known = _TABLE.get(name) or _parse(name)
-    if known is None:
-        variants = ["disjoint-<context>", "sliding-<context>-<stride>"]
-        raise UnknownName("protocol", name, [*_TABLE, *variants])
-    if context in (None, known.context) and stride in (None, known.stride):
-        return known
-    return _variant(_family(known), context or known.context, stride)
-
-
-def _parse(name: str) -> ScoringProtocol | None:
+    if name in _TABLE:
+        known = _TABLE[name]
+        if context in (None, known.context) and stride in (None, known.stride):
+            return known
+        context = known.context if context is None else context
+        return _variant(_FAMILY_OF.get(name, name), context, stride)
     match = _VARIANT.fullmatch(name)
-    if match is None:
-        return None
-    family, context, stride = match.groups()
-    return _variant(family, int(context), int(stride) if stride else None)
+    if match is None or match[1] not in (*_WITHOUT_STRIDE, *_WITH_STRIDE):
+        variants = [f"{family}-<context>" for family in _WITHOUT_STRIDE]
+        variants += [f"{family}-<context>-<stride>" for family in _WITH_STRIDE]
+        raise UnknownName("protocol", name, [*_TABLE, *variants])
+    sizes = [int(size) for size in match[2].split("-")[1:]]
+    named: list[int | None] = [*sizes, *[None] * (3 - len(sizes))]
+    context = named[0] if context is None else context
+    stride = named[1] if stride is None else stride
+    return _variant(match[1], context, stride, named[2])
 
 
-def _family(protocol: ScoringProtocol) -> str:
-    if protocol.layout == "rolling":
-        return "lm-eval" if protocol.special_tokens else "lm-eval-no-bos"
-    return protocol.layout if protocol.scores_first else "uncheatable"
-
-
-def _variant(family: str, context: int | None, stride: int | None) -> ScoringProtocol:
-    if context is not None and context < 2:
-        raise UsageError(f"a context of {context} tokens leaves nothing to predict; give 2 or more")
-    if family in _STRIDELESS:
-        if stride is not None:
-            raise UsageError(f"protocol {family} has no stride; leave --stride out")
-        return _STRIDELESS[family](context)
+def _variant(
+    family: str,
+    context: int | None = None,
+    stride: int | None = None,
+    full_windows: int | None = None,
+) -> ScoringProtocol:
+    if family == "disjoint" and stride is not None:
+        family = "sliding"
+    if family in _TABLE and family not in (*_WITHOUT_STRIDE, *_WITH_STRIDE):
+        raise UsageError(f"protocol {family} has no variants; leave --context and --stride out")
     if context is None:
         raise UsageError(f"protocol {family} needs a context")
-    if family == "disjoint" and stride is None:
-        return _disjoint(context)
+    if context < 2:
+        raise UsageError(f"a context of {context} tokens leaves nothing to predict; give 2 or more")
+    if family in _WITHOUT_STRIDE:
+        if stride is not None:
+            raise UsageError(f"protocol {family} has no stride; leave --stride out")
+        return _WITHOUT_STRIDE[family](context)
     stride = max(1, context // 4) if stride is None else stride
     if not 1 <= stride < context:
         raise UsageError(
             f"a stride of {stride} with a context of {context} tokens would leave tokens out or "
             f"score them without context; give 1 to {context - 1}"
         )
-    return _sliding(context, stride)
+    if full_windows is None:
+        return _WITH_STRIDE[family](context, stride)
+    if family != "llm-compressive-sw":
+        raise UsageError(f"protocol {family} has two sizes, context and stride")
+    return _sliding_pieces(context, stride, full_windows)

@@ -122,7 +122,7 @@ def train_reference(
     """Train a reference model, or return the one that was trained so before.
 
     Args:
-        seals: the partitions to learn; all dated, none after the recipe's cutoff.
+        seals: the partitions to learn; all of text and dated, none after the recipe's cutoff.
         store: where they are.
         folder: becomes a Hugging Face folder with ``tidemark.json`` beside the weights, whole or
             not at all; its last part must be the recipe's name.
@@ -134,8 +134,8 @@ def train_reference(
         The model's entry, provenance ``planted``.
 
     Raises:
-        UsageError: a partition is undated or after the cutoff, there is no text at all, or the
-            folder has another name or holds something else.
+        UsageError: a partition is no text, undated or after the cutoff, there is no text at all,
+            or the folder has another name or holds something else.
         StorageError: a partition is damaged, or the folder cannot be written.
     """
     plan = _plan(seals, recipe)
@@ -158,6 +158,11 @@ def train_reference(
 def _plan(seals: Sequence[Seal], recipe: Recipe) -> dict[str, object]:
     """What decides the weights, as it is written into tidemark.json."""
     for seal in seals:
+        if not seal.is_text:
+            raise UsageError(
+                f"reference model {recipe.name} learns text, and the partition {seal.partition} "
+                f"holds {seal.content}; leave it out"
+            )
         month = seal.partition.month
         if month is None or month > recipe.cutoff:
             raise UsageError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
 from models.protocols import ScoringProtocol
+from models.tally import ScorerFacts, Tally
 
 
 class Identity(Protocol):
@@ -35,20 +36,29 @@ class Identity(Protocol):
 class Scorer(Identity, Protocol):
     """A loaded model."""
 
-    def score(
-        self, documents: Iterable[pa.RecordBatch], protocol: ScoringProtocol
-    ) -> Iterator[pa.Table]:
-        """Score documents as they stream in.
+    @property
+    def facts(self) -> ScorerFacts:
+        """Where and how it computes."""
+
+    def score_together(
+        self,
+        documents: Iterable[pa.RecordBatch],
+        protocols: Sequence[ScoringProtocol],
+        tallies: Sequence[Tally],
+    ) -> Iterator[tuple[pa.Table, ...]]:
+        """Score documents as they stream in, under several protocols in one go.
 
         Args:
-            documents: batches with at least document_id, source, month and text.
-            protocol: windows, start token and scored span.
+            documents: batches with document_id, source, month, and text or (of media) media and
+                width.
+            protocols: windows, start token and scored span.
+            tallies: one a protocol, to be filled in.
 
         Yields:
-            Tables of schema LOSSES, chunks of a document together and in order, documents in the
-            order they came. ``nll_nats`` is NaN with a ``reason`` where a chunk could not be
-            measured.
+            One table a protocol, of schema LOSSES, perhaps without rows; the chunks of a document
+            are in order. ``nll_nats`` is NaN with a ``reason`` where a chunk could not be measured.
 
         Raises:
-            NotMeasurable: this model cannot be scored under this protocol.
+            NotMeasurable: this model cannot be scored under one of the protocols.
+            BatchTooLarge: the device's memory was full; it will not be if scored again.
         """

@@ -32,7 +32,7 @@ class Request:
     """An HTTP request as a site sees it.
 
     Attributes:
-        method: GET or POST.
+        method: GET, HEAD or POST; the server leaves the body out of the answer to HEAD.
         path: as sent, percent-encoded.
         query: decoded; keeps repeated keys.
         headers: lower-case names.
@@ -201,6 +201,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
+    def do_HEAD(self) -> None:
+        self._answer()
+
     def do_POST(self) -> None:
         self._answer()
 
@@ -256,7 +259,8 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"Content-Length": str(len(response.body)), **response.headers}
         if "Transfer-Encoding" in headers:
             del headers["Content-Length"]
-        pieces = [response.body] if not pause_s else [bytes([byte]) for byte in response.body]
+        body = b"" if self.command == "HEAD" else response.body
+        pieces = [body] if not pause_s else [bytes([byte]) for byte in body]
         try:
             self.send_response(response.status)
             for name, value in headers.items():

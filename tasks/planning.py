@@ -42,3 +42,24 @@ def check_request(
     for model in chosen_models:
         find_model(model, settings)
     return Request(tuple(months), chosen_sources, chosen_models)
+
+
+def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]:
+    """Say which models of a run the hub will not give, before hours are spent on the others.
+
+    Takes seconds. Such a model fails when its turn comes; the others are scored all the same.
+
+    Args:
+        models: None means the ``models`` setting.
+        settings: for the default, the user's catalogue and the hub.
+
+    Raises:
+        UnknownName: no such model.
+    """
+    entries = [find_model(model, settings) for model in models or settings.models]
+    if all(entry.kind == "control" for entry in entries):
+        return []
+    from models.hub import check_access  # compressors need nothing of the hub's library
+
+    problems = check_access(entries, settings)
+    return [why if why.startswith(name) else f"{name}: {why}" for name, why in problems.items()]

@@ -2,48 +2,62 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 
 import pyarrow.parquet as pq
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from core.cell_record import CellRecord
 from core.cells import Cell
 from core.corpus import Seal, list_sealed, read_documents, read_seal
-from core.errors import StorageError, UsageError
+from core.errors import BatchTooLarge, ModelLoadError, NotMeasurable, StorageError, UsageError
 from core.month import Month
 from core.schemas import LOSSES
 from core.settings import Settings
 from core.storage import Store
 from models.catalogue import ModelEntry, find_model
 from models.load import identify, load_scorer
+from models.meter import Cost, metered
 from models.protocols import get_protocol
 from models.scorer import Scorer
+from models.tally import Tally
 
-_TEXT_COLUMNS = ["document_id", "source", "month", "text"]
+_KEYS = ["document_id", "source", "month"]
 
 
 @dataclass(frozen=True)
 class ScoringPlan:
-    """What one model has to do: its cells, those that have losses already apart."""
+    """What one model has to do: its cells, those that have losses already apart.
+
+    ``refused`` says why the model cannot be scored under some of the protocols.
+    """
 
     entry: ModelEntry
-    protocol: str
     pending: tuple[Cell, ...]
     done: tuple[Cell, ...]
+    refused: tuple[str, ...] = ()
 
     @property
     def cells(self) -> tuple[Cell, ...]:
         """All of them."""
         return self.done + self.pending
 
+    @property
+    def groups(self) -> list[tuple[Cell, ...]]:
+        """The pending cells, those of a partition together: one pass may serve several."""
+        by_partition = groupby(self.pending, key=lambda cell: cell.partition)
+        return [tuple(cells) for _, cells in by_partition]
+
 
 def plan_scoring(
     model: str,
-    protocol: str,
+    protocols: Sequence[str],
     sources: list[str] | None,
     months: list[Month] | None,
     settings: Settings,
@@ -52,7 +66,7 @@ def plan_scoring(
 
     Args:
         model: catalogue name, folder, or control.
-        protocol: name of the protocol.
+        protocols: their names.
         sources: None takes every source.
         months: None takes every month, and undated corpora.
         settings: the data root and the device.
@@ -60,25 +74,31 @@ def plan_scoring(
     Raises:
         UnknownName: no such model or protocol.
         ModelLoadError: the model's files are missing or broken.
-        NotMeasurable: the model cannot be scored under this protocol.
+        NotMeasurable: no causal language model.
     """
     store = Store(settings.home)
     entry = find_model(model, settings)
     identity = identify(entry, settings)
-    scoring = identity.scoring_id(get_protocol(protocol))
+    scoring, refused = {}, []
+    for protocol in map(get_protocol, protocols):  # a variant has several names, and one of them
+        try:
+            scoring[protocol.name] = identity.scoring_id(protocol)
+        except NotMeasurable as error:
+            refused.append(str(error))
     pending: list[Cell] = []
     done: list[Cell] = []
     for seal in select_sealed(store, sources, months):
-        cell = Cell(
-            model=identity.name,
-            revision=identity.revision,
-            partition=seal.partition,
-            partition_digest=seal.digest,
-            protocol=protocol,
-            scoring=scoring,
-        )
-        (done if store.exists(cell.path) else pending).append(cell)
-    return ScoringPlan(entry, protocol, tuple(pending), tuple(done))
+        for name, scoring_id in scoring.items():
+            cell = Cell(
+                model=identity.name,
+                revision=identity.revision,
+                partition=seal.partition,
+                partition_digest=seal.digest,
+                protocol=name,
+                scoring=scoring_id,
+            )
+            (done if store.exists(cell.path) else pending).append(cell)
+    return ScoringPlan(entry, tuple(pending), tuple(done), tuple(refused))
 
 
 def select_sealed(
@@ -115,17 +135,27 @@ class _LoadedModel:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._key: tuple[ModelEntry, str, str] | None = None
+        self._key: tuple[object, ...] | None = None
         self._scorer: Scorer | None = None
 
     @contextmanager
-    def hold(self, entry: ModelEntry, settings: Settings) -> Iterator[Scorer]:
-        """Lend the scorer of ``entry``; one cell at a time uses the device."""
+    def hold(self, entry: ModelEntry, revision: str, settings: Settings) -> Iterator[Scorer]:
+        """Lend the scorer of ``entry``; one cell at a time uses the device.
+
+        Raises:
+            ModelLoadError: it cannot be loaded, or its files are of another revision by now.
+        """
         with self._lock:
-            key = (entry, settings.device, settings.dtype)
+            key = (entry, revision, settings.device, settings.dtype, settings.batch_tokens)
             if self._scorer is None or self._key != key:
                 self._scorer = None  # let go of the old weights before the new ones come
                 self._scorer, self._key = load_scorer(entry, settings), key
+            if self._scorer.revision != revision:
+                found, self._scorer = self._scorer.revision, None
+                raise ModelLoadError(
+                    f"{entry.name}: its files have revision {found}, expected {revision}; they "
+                    "changed since the cells were planned, so score again"
+                )
             yield self._scorer
 
 
@@ -141,38 +171,105 @@ def load_model(plan: ScoringPlan, settings: Settings) -> None:
         ModelLoadError: the weights are missing, unsafe or broken.
     """
     if plan.pending:
-        with _model.hold(plan.entry, settings):
+        with _model.hold(plan.entry, plan.pending[0].revision, settings):
             pass
 
 
-def write_losses(cell: Cell, entry: ModelEntry, settings: Settings) -> Cell:
-    """Score one cell and write its losses, whole or not at all.
+def write_losses(cells: Sequence[Cell], entry: ModelEntry, settings: Settings) -> None:
+    """Score some cells of one partition and write their losses, each whole or not at all.
+
+    Args:
+        cells: of one model and one partition, each of another protocol.
+        entry: the model.
+        settings: the data root and the device.
 
     Raises:
         StorageError: the partition is gone or was sealed anew since the plan was made.
         ModelLoadError: the model cannot be loaded.
-        NotMeasurable: the model cannot be scored under this protocol.
+        NotMeasurable: the model cannot be scored under one of the protocols; the cells of the
+            others are written.
     """
     store = Store(settings.home)
-    seal = read_seal(store, cell.partition)
-    if seal is None or seal.digest != cell.partition_digest:
-        raise StorageError(f"{cell.partition} was sealed anew meanwhile; score it again")
-    documents = read_documents(store, seal, columns=_TEXT_COLUMNS)
-    with (
-        _model.hold(entry, settings) as scorer,
-        store.writing(cell.path) as staged,
-        pq.ParquetWriter(staged.path, LOSSES, compression="zstd") as writer,
-    ):
-        for losses in scorer.score(documents, get_protocol(cell.protocol)):
-            writer.write_table(losses)
-    return cell
+    seal = read_seal(store, cells[0].partition)
+    if seal is None or seal.digest != cells[0].partition_digest:
+        raise StorageError(f"{cells[0].partition} was sealed anew meanwhile; score it again")
+    with _model.hold(entry, cells[0].revision, settings) as scorer:
+        try:
+            _write_together(cells, seal, scorer, store)
+        except NotMeasurable:
+            if len(cells) == 1:
+                raise
+            _write_one_by_one(cells, seal, scorer, store)
+
+
+def _write_one_by_one(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> None:
+    failures = []
+    for cell in cells:
+        try:
+            _write_together([cell], seal, scorer, store)
+        except NotMeasurable as error:
+            failures.append(str(error))
+    if failures:
+        raise NotMeasurable("; ".join(dict.fromkeys(failures)))
+
+
+def _write_together(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> None:
+    while True:
+        try:
+            return _write(cells, seal, scorer, store)
+        except BatchTooLarge:
+            # From the beginning, so that all of a cell's batches are of one budget: the next one
+            # is half of it, and where one window is too large the scorer says so.
+            continue
+
+
+def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> None:
+    protocols = [get_protocol(cell.protocol) for cell in cells]
+    tallies = [Tally() for _ in cells]
+    columns = [*_KEYS, "text"] if seal.is_text else [*_KEYS, "media", "width"]
+    documents = read_documents(store, seal, columns=columns)
+    with ExitStack() as stack:
+        writers = []
+        for cell in cells:
+            staged = stack.enter_context(store.writing(cell.path))
+            writer = pq.ParquetWriter(staged.path, LOSSES, compression="zstd")
+            writers.append(stack.enter_context(writer))
+        with metered(on_cuda=scorer.facts.device.startswith("cuda")) as cost:
+            for tables in scorer.score_together(documents, protocols, tallies):
+                for writer, table in zip(writers, tables, strict=True):
+                    if table.num_rows:
+                        writer.write_table(table)
+        for cell, tally in zip(cells, tallies, strict=True):
+            record = _record(scorer, tally, cost, tallies)
+            store.write_bytes(cell.record_path, record.to_json())
+
+
+def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally]) -> CellRecord:
+    """What a cell cost; of several that were scored together, what it would have by itself."""
+    facts = scorer.facts
+    total = sum(each.seconds for each in together)
+    share = tally.seconds / total if total else 1 / len(together)
+    return CellRecord(
+        scored_at=dt.datetime.now(dt.UTC),
+        device=facts.device,
+        dtype=facts.dtype,
+        batch_tokens=facts.batch_tokens,
+        versions=dict(facts.versions),
+        seconds=cost.seconds if len(together) == 1 else tally.seconds,
+        num_tokens_read=tally.num_tokens_read,
+        peak_memory_bytes=cost.peak_memory_bytes,
+        energy_joules=None if cost.energy_joules is None else share * cost.energy_joules,
+        num_lossy_documents=tally.num_lossy_documents,
+        tokenizer=facts.tokenizer,
+        milestones=tally.milestones(),
+    )
 
 
 @task(
-    task_run_name="score {cell}",
+    task_run_name="score {cells[0]}",
     cache_policy=NO_CACHE,
     persist_result=False,
 )
-def score_cell(cell: Cell, entry: ModelEntry, settings: Settings) -> Cell:
-    """Score one cell; see ``write_losses``. Not retried: the same weights fail the same way."""
-    return write_losses(cell, entry, settings)
+def score_cells(cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings) -> None:
+    """Score cells of a partition; see ``write_losses``. The same weights fail the same way."""
+    write_losses(cells, entry, settings)

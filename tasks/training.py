@@ -17,16 +17,18 @@ from models.reference import Recipe, train_reference
 def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> ModelEntry:
     """Train a reference model on the sealed months of some sources (None: all) up to its cutoff.
 
-    A model that was trained so before is reused; a killed training goes on where it was.
+    Images and audio are passed over. A model that was trained so before is reused; a killed
+    training goes on where it was.
 
     Raises:
-        UsageError: nothing dated is sealed up to the cutoff, of one of the sources or at all.
+        UsageError: no dated text is sealed up to the cutoff, of one of the sources or at all.
     """
     store = Store(settings.home)
     seals = [
         seal
         for seal in list_sealed(store)
-        if seal.partition.month is not None
+        if seal.is_text
+        and seal.partition.month is not None
         and seal.partition.month <= recipe.cutoff
         and (sources is None or seal.partition.source in sources)
     ]
@@ -34,7 +36,7 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
     if missing or not seals:
         what = ", ".join(missing) or "any source"
         raise UsageError(
-            f"nothing is sealed of {what} up to {recipe.cutoff} under {store.root}; "
+            f"nothing is sealed of {what} up to {recipe.cutoff} under {store.root} that is text; "
             "crawl or import texts first"
         )
     return train_reference(

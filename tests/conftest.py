@@ -6,6 +6,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 
 from core.settings import Settings
 from core.storage import Store
+from simulator.server import Web, serve_sites
+from simulator.sites.hub import Site
 
 # Before torch is imported: tests run two at a time on two cores, and spinning threads starve both.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # noqa: TID251
@@ -67,6 +70,39 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def store(settings: Settings) -> Store:
     return Store(settings.home)
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A simulated hub, without models yet, and an empty cache."""
+
+    site: Site
+    web: Web
+    cache: Path
+
+    @property
+    def sites(self) -> dict[str, str]:
+        """For the setting of that name."""
+        return {"hub": self.web.urls["hub"]}
+
+    @property
+    def paths(self) -> list[str]:
+        """What was asked for so far, without the questions about files (HEAD)."""
+        return [path for _, method, path in self.web.requests if method == "GET"]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub on loopback, a cache of this test's own, and no token."""
+    cache = tmp_path / "hub-cache"
+    cache.mkdir()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "token"))
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    site = Site()
+    with serve_sites([site]) as web:
+        yield Hub(site, web, cache)
 
 
 @pytest.fixture(scope="session")

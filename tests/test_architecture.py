@@ -14,7 +14,7 @@ from crawlers.contract import list_sources
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("core", "crawlers", "flows", "models", "reports", "simulator", "tasks", "warehouse")
 MODULES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
-SCORERS = {"causal_lm", "compressors", "fake"}
+SCORERS = {"causal_lm", "compressors", "fake", "remote", "rwkv"}
 
 
 def imports_of(path: Path) -> set[str]:

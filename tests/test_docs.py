@@ -13,6 +13,7 @@ from core.month import Month, month_range
 from core.settings import Settings
 from crawlers.contract import list_sources
 from flows.cli import app
+from models.catalogue import CONTROLS
 from models.protocols import list_protocols
 from warehouse.land import open_warehouse
 from warehouse.publish import publish
@@ -65,6 +66,11 @@ def test_every_table_and_view_is_in_the_docs(view: str) -> None:
 @pytest.mark.parametrize("protocol", [protocol.name for protocol in list_protocols()])
 def test_every_protocol_is_in_the_docs(protocol: str) -> None:
     assert f"`{protocol}`" in text_of("metrics.md")
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_every_control_is_in_the_docs(control: str) -> None:
+    assert f"`{control}`" in text_of("metrics.md")
 
 
 def test_every_make_target_is_in_the_docs() -> None:

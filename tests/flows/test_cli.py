@@ -54,6 +54,7 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("backfill --from 2024-01 --to 2999-01", "2999-01 is not over yet"),
         ("import-texts nothing.json --source x --month 2024-01", "there is no file or folder"),
         ("import-texts . --source x", "say either --month YYYY-MM or --undated"),
+        ("import-media nothing.png --source x --undated", "there is no file or folder"),
         ("import-texts . --source x --month 2024-01 --undated", "say either --month"),
         ("import-texts . --source x --month 2999-01", "2999-01 is not over yet"),
         ("sql values(1)", "nothing is published at"),
@@ -93,6 +94,7 @@ def test_a_wrong_request_exits_with_2_and_does_nothing(
         "backfill --from 2024-01",
         "import-texts x --month 2024-01",
         "import-texts x --source s --undated --format xml",
+        "import-media x --undated",
         "models",
         "models train x",
         "--nope",
@@ -114,7 +116,8 @@ def test_a_bad_setting_exits_with_2_and_is_named(tidemark: Tidemark, name: str, 
 
 @pytest.mark.parametrize(
     "command",
-    ["", "demo", "crawl", "import-texts", "score", "land", "run", "backfill", "sql", "report",
+    ["", "demo", "crawl", "import-texts", "import-media", "score", "land", "run", "backfill", "sql",
+     "report",
      "doctor", "version", "models", "models list", "models show", "models add", "models train",
      "sources list", "protocols list"],
 )  # fmt: skip

@@ -8,11 +8,20 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from transformers import AutoModelForCausalLM as Auto
 from transformers import (
     GPT2Config,
     LlamaConfig,
+    MambaConfig,
     OPTConfig,
     PreTrainedConfig,
     PreTrainedTokenizerFast,
@@ -123,6 +132,61 @@ def opt_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 def startless_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("models") / "no-start"
     return save_model(folder, llama_config(), byte_level_bpe())
+
+
+@pytest.fixture(scope="session")
+def mamba_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model without a maximum context, whose state runs on."""
+    config = MambaConfig(vocab_size=400, hidden_size=16, num_hidden_layers=2, state_size=4)
+    folder = tmp_path_factory.mktemp("models") / "tiny-mamba"
+    return save_model(folder, config, byte_level_bpe(), bos_token="<s>", eos_token="</s>")
+
+
+def byte_fallback_bpe() -> Tokenizer:
+    """As Llama 2: marks for spaces, one more in front, and a token for every byte."""
+    tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    letters = sorted({mark for text in SENTENCES[:2] for mark in text.replace(" ", "\u2581")})
+    vocabulary = {token: number for number, token in enumerate([*tokens, *letters])}
+    tokenizer = Tokenizer(
+        models.BPE(vocabulary, [], unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    )
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.Replace("\u2581", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    return tokenizer
+
+
+@pytest.fixture(scope="session")
+def bytes_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model with a token for every byte."""
+    folder = tmp_path_factory.mktemp("models") / "has-bytes"
+    return save_model(folder, llama_config(), byte_fallback_bpe(), bos_token="<s>")
+
+
+@pytest.fixture(scope="session")
+def media_of() -> Callable[..., pa.RecordBatch]:
+    """Make images d0, d1, … without a month, two pixels wide, of their bytes."""
+
+    def batch(*contents: bytes) -> pa.RecordBatch:
+        return pa.record_batch(
+            {
+                "document_id": [f"d{index}" for index in range(len(contents))],
+                "source": ["test"] * len(contents),
+                "month": pa.nulls(len(contents), pa.date32()),
+                "media": pa.array(contents, pa.large_binary()),
+                "width": pa.array([2] * len(contents), pa.int32()),
+            }
+        )
+
+    return batch
 
 
 @pytest.fixture

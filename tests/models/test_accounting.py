@@ -247,4 +247,59 @@ def test_texts_of_a_batch_do_not_meet():
     together = ACCOUNTANTS["byte_level"].tokenize(CORPUS[:3])
     for text, tokens in zip(CORPUS[:3], together, strict=True):
         (alone,) = ACCOUNTANTS["byte_level"].tokenize([text])
-        assert [a.tolist() for a in tokens] == [a.tolist() for a in alone]
+        assert [a.tolist() for a in tokens[:3]] == [a.tolist() for a in alone[:3]]
+        assert tokens.is_lossless == alone.is_lossless
+
+
+LOSSY = {
+    "byte_level_nfc": "e\u0301",
+    "nfkc_unigram": "\ufb01ne",
+    "wordpiece": "The TIDE",  # in lower case
+    "words": "The, tide",  # ? for what it does not know
+    "metaspace_bpe": "a\u2581b",  # its mark for spaces
+    "metaspace_unigram": "a\u2581b",
+}
+
+
+@pytest.mark.parametrize("family", sorted(LOSSY))
+def test_a_text_that_the_tokens_do_not_give_back_is_flagged(family):
+    (tokens,) = ACCOUNTANTS[family].tokenize([LOSSY[family]])
+    assert not tokens.is_lossless
+
+
+@given(st.sampled_from(EXACT), texts.filter(lambda text: "\u2581" not in text))
+def test_a_text_that_tokens_spell_is_not_flagged(family, text):
+    (tokens,) = ACCOUNTANTS[family].tokenize([text])
+    assert tokens.is_lossless
+
+
+@cases
+@example("nfkc_unigram", "The tide")
+@example("words", "tide")
+@example("wordpiece", "\x00")
+def test_a_text_that_is_not_flagged_is_what_the_tokenizer_gives_back(family, text):
+    """But for a space in front, which some put there and take away again."""
+    (tokens,) = ACCOUNTANTS[family].tokenize([text])
+    given_back = FAMILIES[family].decode(tokens.ids.tolist(), skip_special_tokens=False)
+    if tokens.is_lossless:
+        assert given_back.lstrip(" ") == text.lstrip(" ")
+    else:
+        assert given_back != text
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_tokens_that_the_tokenizer_adds_make_no_text_lossy(family):
+    tokenizer = Tokenizer.from_str(FAMILIES[family].to_str())
+    tokenizer.add_special_tokens(["<begin>", "<end>"])
+    ends = [(name, tokenizer.token_to_id(name)) for name in ("<begin>", "<end>")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<begin> $A <end>", special_tokens=ends
+    )
+    accountant = Accountant(tokenizer)
+    (plain,) = accountant.tokenize(["tide"])
+    (tokens,) = accountant.tokenize(["tide"], special_tokens=True)
+    assert tokens.ids.tolist() == [ends[0][1], *plain.ids.tolist(), ends[1][1]]
+    assert tokens.is_lossless == plain.is_lossless
+    assert tokens.bytes.tolist() == [0, *plain.bytes.tolist(), plain.bytes[-1]]
+    (nothing,) = accountant.tokenize([""], special_tokens=True)
+    assert (nothing.ids.tolist(), nothing.bytes.tolist()) == ([ends[0][1], ends[1][1]], [0, 0, 0])

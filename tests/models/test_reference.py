@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from core.corpus import Partition, Seal, seal_partition
+from core.corpus import Partition, Seal, seal_partition, tables_of
 from core.errors import StorageError, UsageError
 from core.month import Month
 from core.schemas import DOCUMENTS
@@ -283,6 +283,17 @@ def test_text_from_after_the_cutoff_is_refused(corpus: Corpus, tmp_path: Path) -
         train_reference(corpus.seals, corpus.store, tmp_path / "small", recipe(), corpus.settings)
 
     assert not (tmp_path / "small").exists()
+
+
+def test_images_are_refused(corpus: Corpus, tmp_path: Path) -> None:
+    partition = Partition("photos", FIRST)
+    row = {"native_id": "a", "date_kind": "given", "licence": "MIT", "media_kind": "image"}
+    rows = [{**row, "codec": "grey8", "media": b"pixels"}]
+    photos = seal_partition(corpus.store, partition, tables_of(rows, partition))
+    with pytest.raises(UsageError, match=f"the partition photos {FIRST} holds image; leave it out"):
+        train_reference(
+            [*corpus.seals[:1], photos], corpus.store, tmp_path / "small", recipe(), corpus.settings
+        )
 
 
 def test_undated_text_is_refused(corpus: Corpus, tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ Sealer = Callable[..., Seal]
 
 def score(settings: Settings, protocol: str = "default") -> ScoringPlan:
     """Write the losses of every cell that has none."""
-    plan = plan_scoring("control:zstd", protocol, None, None, settings)
+    plan = plan_scoring("control:zstd", [protocol], None, None, settings)
     for cell in plan.pending:
-        write_losses(cell, plan.entry, settings)
+        write_losses([cell], plan.entry, settings)
     return plan
 
 
@@ -53,8 +53,8 @@ def test_cells_land_once(settings: Settings, seal: Sealer) -> None:
 def test_cells_without_losses_are_passed_over(settings: Settings, seal: Sealer) -> None:
     seal("notes", "2024-01")
     seal("notes", "2024-02")
-    plan = plan_scoring("control:zstd", "default", None, None, settings)
-    write_losses(plan.pending[1], plan.entry, settings)
+    plan = plan_scoring("control:zstd", ["default"], None, None, settings)
+    write_losses([plan.pending[1]], plan.entry, settings)
     assert land_finished(plan.entry, plan.cells, settings) == 1
     assert land_finished(plan.entry, (), settings) == 0
     [row] = ask(settings, "select strftime(month, '%Y-%m') as month from landed_cells")

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.corpus import Seal
-from core.errors import ModelLoadError, NotMeasurable, StorageError, UnknownName, UsageError
+from core.errors import ModelLoadError, StorageError, UnknownName, UsageError
 from core.month import Month
 from core.schemas import LOSSES
 from core.settings import Settings
@@ -36,7 +36,7 @@ def corpus(seal: Sealer) -> None:
 
 
 def plan(settings: Settings, model: str = "control:zstd", protocol: str = "default") -> ScoringPlan:
-    return plan_scoring(model, protocol, None, None, settings)
+    return plan_scoring(model, [protocol], None, None, settings)
 
 
 def names(seals: list[Seal]) -> list[str]:
@@ -72,7 +72,7 @@ def test_an_empty_data_root_is_refused(store: Store) -> None:
 def test_what_has_losses_is_done(settings: Settings) -> None:
     first = plan(settings)
     assert (len(first.pending), first.done) == (4, ())
-    assert write_losses(first.pending[1], first.entry, settings) == first.pending[1]
+    write_losses([first.pending[1]], first.entry, settings)
     second = plan(settings)
     assert second.done == (first.pending[1],)
     assert set(second.cells) == set(first.pending)
@@ -94,8 +94,8 @@ def test_names_that_are_unknown_and_models_that_cannot(settings: Settings, tmp_p
         plan(settings, model="nope")
     with pytest.raises(UnknownName, match="unknown protocol"):
         plan(settings, protocol="nope")
-    with pytest.raises(NotMeasurable, match="defined on a model's tokens"):
-        plan(settings, protocol="uncheatable")
+    [refused] = plan(settings, protocol="uncheatable").refused
+    assert "defined on a model's tokens" in refused
     with pytest.raises(ModelLoadError, match=r"has no config\.json"):
         plan(settings, model=str(tmp_path))
 
@@ -104,7 +104,7 @@ def test_names_that_are_unknown_and_models_that_cannot(settings: Settings, tmp_p
 def test_losses_are_of_the_schema_and_of_every_document(settings: Settings, store: Store) -> None:
     the_plan = plan(settings)
     cell = the_plan.pending[0]
-    write_losses(cell, the_plan.entry, settings)
+    write_losses([cell], the_plan.entry, settings)
     table = pq.read_table(store.open(cell.path))
     assert table.schema.equals(LOSSES)
     assert set(table["model"].to_pylist()) == {"control:zstd"}
@@ -121,7 +121,7 @@ def test_a_partition_sealed_anew_is_not_scored_under_its_old_name(
     [old] = [cell for cell in the_plan.pending if cell.partition.source == "b"]
     seal("b", "2024-02", words="other words, ")
     with pytest.raises(StorageError, match="b 2024-02 was sealed anew meanwhile; score it again"):
-        write_losses(old, the_plan.entry, settings)
+        write_losses([old], the_plan.entry, settings)
     assert store.list("losses/**/*.parquet") == []
 
 
@@ -132,7 +132,7 @@ def test_a_damaged_partition_leaves_no_losses(settings: Settings, store: Store) 
     store.write_bytes(part, store.read_bytes(part)[:-100])
     [cell] = [cell for cell in the_plan.pending if cell.partition.source == "b"]
     with pytest.raises(StorageError, match="is damaged"):
-        write_losses(cell, the_plan.entry, settings)
+        write_losses([cell], the_plan.entry, settings)
     assert store.list("losses/**") == [] or not store.exists(cell.path)
     assert [path for path in Path(settings.home).rglob(".tmp-*")] == []
 

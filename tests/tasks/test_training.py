@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from core import progress
-from core.corpus import Seal
+from core.corpus import Partition, Seal
 from core.errors import UsageError
 from core.month import Month
 from core.settings import Settings
+from core.storage import Store
+from crawlers.import_media import import_media
 from models.catalogue import REFERENCE_FILE, find_model
 from models.reference import Recipe
 from tasks.training import train
@@ -57,6 +60,16 @@ def test_only_what_is_sealed_up_to_the_cutoff_is_learnt(settings: Settings) -> N
 @pytest.mark.usefixtures("corpus")
 def test_only_the_sources_asked_for_are_learnt(settings: Settings) -> None:
     assert learnt(train(recipe(), ["b"], settings).location) == ["b 2024-01"]
+
+
+@pytest.mark.usefixtures("corpus")
+def test_media_teach_nothing(settings: Settings, store: Store, tmp_path: Path) -> None:
+    Image.new("L", (128, 64)).save(tmp_path / "a.png")
+    import_media(tmp_path / "a.png", Partition("photos", Month("2024-01")), store)
+    entry = train(recipe(), None, settings)
+    assert learnt(entry.location) == ["a 2024-01", "a 2024-02", "b 2024-01"]
+    with pytest.raises(UsageError, match="nothing is sealed of photos up to .* that is text"):
+        train(recipe(), ["a", "photos"], settings)
 
 
 @pytest.mark.usefixtures("corpus")

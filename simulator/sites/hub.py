@@ -1,0 +1,225 @@
+"""A small Hugging Face hub: model repositories, fed with folders of files.
+
+It speaks what ``huggingface_hub`` asks for a download: a model's record (``/api/models/<id>``), its
+tree, and its files (``/<id>/resolve/<revision>/<file>``), large ones behind a redirect to a store
+that answers ranges. As on the real hub, everybody may read a gated model's record, but only who has
+access its files; and who has no token gets the same answer for a private model and for none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from simulator.server import Request, Response
+from simulator.world import World
+
+TOKEN = "hf_simulated"  # noqa: S105  (has access to every gated model)
+_LARGE_FILES = (".safetensors", ".bin", ".model")  # kept in the store, by SHA-256
+_API = re.compile(
+    r"/api/models/(?P<name>[^/]+(?:/[^/]+)?)(?:/(?P<kind>revision|tree)/(?P<at>[^/]+))?"
+)
+_FILE = re.compile(r"/(?P<name>[^/]+(?:/[^/]+)?)/resolve/(?P<at>[^/]+)/(?P<path>.+)")
+_STORED = re.compile(r"/store/(?P<sha256>[0-9a-f]{64})")
+
+
+@dataclass(frozen=True)
+class _File:
+    """One file of a commit; read anew at each request."""
+
+    where: Path
+    size: int
+    sha256: str
+    blob_id: str  # what git calls it
+
+    @property
+    def is_large(self) -> bool:
+        return self.where.suffix in _LARGE_FILES
+
+    @property
+    def etag(self) -> str:
+        return self.sha256 if self.is_large else self.blob_id
+
+
+@dataclass
+class _Repository:
+    """A model's commits, and the names (branches and tags) of some."""
+
+    is_gated: bool = False
+    commits: dict[str, dict[str, _File]] = field(default_factory=dict)
+    refs: dict[str, str] = field(default_factory=dict)
+
+    def find(self, revision: str) -> str | None:
+        commit = self.refs.get(revision, revision)
+        return commit if commit in self.commits else None
+
+
+class Site:
+    """See the module's text; it has no models until ``add`` brings some.
+
+    Attributes:
+        cuts: the next answers from the store that are asked for by GET end after so many bytes.
+    """
+
+    keys = ("hub",)
+    robots = None
+
+    def __init__(self, world: World | None = None) -> None:
+        self._repositories: dict[str, _Repository] = {}
+        self.cuts: list[int] = []
+
+    def add(self, name: str, folder: Path, revision: str = "main", gated: bool = False) -> str:
+        """Commit a folder's files to a model.
+
+        Args:
+            name: such as ``someone/tiny``.
+            folder: its files are read whenever they are asked for, so they can be changed later.
+            revision: the branch or tag that names the commit from now on.
+            gated: whether the files need ``TOKEN``.
+
+        Returns:
+            The commit.
+        """
+        paths = sorted(path for path in folder.rglob("*") if path.is_file())
+        files = {path.relative_to(folder).as_posix(): _describe(path) for path in paths}
+        tree = "".join(f"{path} {file.sha256}\n" for path, file in files.items())
+        commit = hashlib.sha1(tree.encode(), usedforsecurity=False).hexdigest()
+        repository = self._repositories.setdefault(name, _Repository())
+        repository.is_gated = gated
+        repository.commits[commit] = files
+        repository.refs[revision] = commit
+        return commit
+
+    def respond(self, request: Request) -> Response:
+        """Answer for records, trees, files, and what is in the store."""
+        path = unquote(request.path)
+        if asked := _STORED.fullmatch(path):
+            return self._stored(asked["sha256"], request)
+        if asked := _API.fullmatch(path):
+            return self._record(asked["name"], asked["kind"], asked["at"] or "main", request)
+        if asked := _FILE.fullmatch(path):
+            return self._file(asked["name"], asked["at"], asked["path"], request)
+        return Response(404)
+
+    def _record(self, name: str, kind: str | None, revision: str, request: Request) -> Response:
+        repository = self._repositories.get(name)
+        if repository is None:
+            return _absent(request)
+        commit = repository.find(revision)
+        if commit is None:
+            return _error(404, "RevisionNotFound", f"Invalid rev id: {revision}")
+        files = repository.commits[commit]
+        if kind == "tree":
+            return _json([_tree_row(path, file) for path, file in files.items()])
+        has_sizes = request.arg("blobs").lower() in {"true", "1"}
+        return _json(
+            {
+                "id": name,
+                "modelId": name,
+                "sha": commit,
+                "private": False,
+                "disabled": False,
+                "gated": "manual" if repository.is_gated else False,
+                "siblings": [_sibling(path, file, has_sizes) for path, file in files.items()],
+            }
+        )
+
+    def _file(self, name: str, revision: str, path: str, request: Request) -> Response:
+        repository = self._repositories.get(name)
+        if repository is None:
+            return _absent(request)
+        if repository.is_gated and _token(request) != TOKEN:
+            status = 403 if _token(request) else 401
+            return _error(status, "GatedRepo", f"Access to model {name} is restricted.")
+        commit = repository.find(revision)
+        if commit is None:
+            return _error(404, "RevisionNotFound", f"Invalid rev id: {revision}")
+        file = repository.commits[commit].get(path)
+        if file is None:
+            return _error(404, "EntryNotFound", "Entry not found", {"X-Repo-Commit": commit})
+        headers = {"X-Repo-Commit": commit, "ETag": f'"{file.etag}"'}
+        if not file.is_large:
+            return _ranged(file.where.read_bytes(), headers, request)
+        headers |= {"X-Linked-Etag": f'"{file.sha256}"', "X-Linked-Size": str(file.size)}
+        headers["Location"] = f"http://{request.headers['host']}/store/{file.sha256}?of={commit}"
+        return Response(302, headers)
+
+    def _stored(self, sha256: str, request: Request) -> Response:
+        for repository in self._repositories.values():
+            for files in repository.commits.values():
+                for file in files.values():
+                    if file.sha256 == sha256:
+                        headers = {"ETag": f'"{sha256}"', "X-Repo-Commit": request.arg("of")}
+                        return self._cut(
+                            _ranged(file.where.read_bytes(), headers, request), request.method
+                        )
+        return Response(404)
+
+    def _cut(self, whole: Response, method: str) -> Response:
+        if not self.cuts or method == "HEAD":
+            return whole
+        headers = {"Content-Length": str(len(whole.body)), "Connection": "close", **whole.headers}
+        return Response(whole.status, headers, whole.body[: self.cuts.pop(0)])
+
+
+def _describe(path: Path) -> _File:
+    content = path.read_bytes()
+    blob = b"blob %d\0" % len(content) + content
+    return _File(
+        where=path,
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        blob_id=hashlib.sha1(blob, usedforsecurity=False).hexdigest(),
+    )
+
+
+def _tree_row(path: str, file: _File) -> dict[str, object]:
+    row: dict[str, object] = {"type": "file", "path": path, "size": file.size, "oid": file.blob_id}
+    if file.is_large:
+        row["lfs"] = {"oid": file.sha256, "size": file.size, "pointerSize": 130}
+    return row
+
+
+def _sibling(path: str, file: _File, has_sizes: bool) -> dict[str, object]:
+    row: dict[str, object] = {"rfilename": path}
+    if has_sizes:
+        row |= {"size": file.size, "blobId": file.blob_id}
+    if has_sizes and file.is_large:
+        row["lfs"] = {"sha256": file.sha256, "size": file.size, "pointerSize": 130}
+    return row
+
+
+def _token(request: Request) -> str:
+    return request.headers.get("authorization", "").removeprefix("Bearer ")
+
+
+def _absent(request: Request) -> Response:
+    if not _token(request):
+        return _error(401, "RepoNotFound", "Invalid username or password.")
+    return _error(404, "RepoNotFound", "Repository not found")
+
+
+def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:
+    named = {"X-Error-Code": code, "X-Error-Message": message, **(headers or {})}
+    return Response(status, named, json.dumps({"error": message}).encode())
+
+
+def _json(answer: object) -> Response:
+    return Response(200, {"Content-Type": "application/json"}, json.dumps(answer).encode())
+
+
+def _ranged(content: bytes, headers: dict[str, str], request: Request) -> Response:
+    """The content from where it is asked for to its end (RFC 9110, 14.2)."""
+    headers = {"Accept-Ranges": "bytes", "Content-Type": "application/octet-stream", **headers}
+    asked = re.fullmatch(r"bytes=(\d+)-", request.headers.get("range", ""))
+    if asked is None:
+        return Response(200, headers, content)
+    begin = int(asked[1])
+    if begin >= len(content):
+        return Response(416, {**headers, "Content-Range": f"bytes */{len(content)}"})
+    headers["Content-Range"] = f"bytes {begin}-{len(content) - 1}/{len(content)}"
+    return Response(206, headers, content[begin:])

@@ -1,0 +1,355 @@
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import torch
+from accelerate import dispatch_model
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    Mamba2Config,
+    MambaConfig,
+    RwkvConfig,
+    T5Config,
+)
+
+from core.errors import ModelLoadError, NotMeasurable
+from core.settings import Settings
+from models.causal_lm import CausalLM
+from models.checkpoint import load_weights, open_checkpoint
+from models.forward import Forward
+from models.model_cache import fetch
+from models.protocols import get_protocol
+
+from .conftest import byte_level_bpe, llama_config, save_model
+
+TEXTS = ("The tide leaves a mark on the sand. " * 4, "早い者勝ち 🙂", "x")
+
+
+def nats(model: CausalLM, batch: pa.RecordBatch) -> list[float]:
+    table = pa.concat_tables(model.score([batch], get_protocol("disjoint-32")))
+    return table["nll_nats"].to_pylist()
+
+
+def edit_json(path: Path, **changes: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def load(folder: Path) -> Forward:
+    return Forward(load_weights(open_checkpoint(str(folder), None, Settings(device="cpu"))))
+
+
+@pytest.fixture
+def sharded(llama_folder, tmp_path) -> Path:
+    """A model whose weights are in several files."""
+    folder = tmp_path / "sharded"
+    model = AutoModelForCausalLM.from_pretrained(llama_folder, dtype=torch.float32)
+    model.save_pretrained(folder, max_shard_size="60KB")
+    AutoTokenizer.from_pretrained(llama_folder).save_pretrained(folder)
+    assert len(list(folder.glob("model-*.safetensors"))) >= 3
+    return folder
+
+
+def first_shard(folder: Path) -> Path:
+    return min(folder.glob("model-*.safetensors"))
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def point_index_at(name: object):
+    def spoil(folder: Path) -> None:
+        index = folder / "model.safetensors.index.json"
+        weights = json.loads(index.read_text())["weight_map"]
+        edit_json(index, weight_map=weights | {next(iter(weights)): name})
+
+    return spoil
+
+
+def index_of(text: str):
+    return lambda folder: (folder / "model.safetensors.index.json").write_text(text)
+
+
+SHARD_BREAKAGES = {
+    "cut off": (lambda f: cut_off(first_shard(f)), "model-00001-of-.* is cut off or damaged"),
+    "not safetensors": (lambda f: first_shard(f).write_bytes(b"oops" * 99), "model-00001.*damaged"),
+    "empty": (lambda f: first_shard(f).write_bytes(b""), "model-00001.*damaged"),
+    "missing": (lambda f: first_shard(f).unlink(), "model-00001-of-.* is missing, one of"),
+    "of another model": (
+        lambda f: save_file({"other": torch.zeros(3)}, first_shard(f), {"format": "pt"}),
+        "tensors are missing",
+    ),
+    "outside": (point_index_at("../elsewhere.safetensors"), r"names '\.\./elsewhere"),
+    "absolute": (point_index_at("/etc/passwd"), "no file of the model's folder"),
+    "a folder": (point_index_at(".."), "no file of the model's folder"),
+    "no name": (point_index_at(""), "no file of the model's folder"),
+    "a number": (point_index_at(5), "no index of weights|no file of the model's folder"),
+    "index cut off": (index_of('{"weight_map": {'), "is no index of weights"),
+    "index of another form": (index_of("[]"), "is no index of weights"),
+    "index too deep": (index_of("[" * 100_000), "is no index of weights"),
+    "index of nothing": (index_of('{"weight_map": {}}'), "names no files"),
+}
+
+
+@pytest.mark.parametrize("breakage", SHARD_BREAKAGES)
+def test_broken_shards_are_refused_by_what_is_wrong(breakage, sharded):
+    assert load(sharded)
+    spoil, says = SHARD_BREAKAGES[breakage]
+    spoil(sharded)
+    with pytest.raises(ModelLoadError, match=says) as caught:
+        load(sharded)
+    assert str(sharded) in str(caught.value)
+
+
+def test_shards_give_what_one_file_gives(sharded, llama_folder, settings, batch_of):
+    whole = nats(CausalLM.load(llama_folder, None, settings), batch_of(*TEXTS))
+    assert nats(CausalLM.load(str(sharded), None, settings), batch_of(*TEXTS)) == whole
+
+
+LIES = {
+    "a vocabulary of billions": {"vocab_size": 10**12},
+    "layers by the million": {"num_hidden_layers": 10**6},
+    "wide layers": {"intermediate_size": 10**10},
+    "everything": {"hidden_size": 2**30, "vocab_size": 2**30},
+    "more than fits a number": {"hidden_size": 2**62, "vocab_size": 2**62},
+    "less than nothing": {"vocab_size": -1},
+    "no heads": {"num_attention_heads": 0},
+    "a word": {"hidden_size": "huge"},
+    "a config that is none": {"text_config": 5},
+    "an unknown activation": {"hidden_act": "zzz"},
+    "code": {"auto_map": {"AutoConfig": "evil.Config"}, "model_type": "evil"},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_config_that_lies_is_refused_before_it_takes_memory(lie, llama_folder, copy_of):
+    folder = copy_of(llama_folder)
+    edit_json(folder / "config.json", **LIES[lie])
+    with pytest.raises(ModelLoadError) as caught:
+        load(folder)
+    assert str(folder) in str(caught.value)
+
+
+def test_experts_by_the_million_are_refused(tmp_path):
+    from transformers import MixtralConfig
+
+    config = MixtralConfig(
+        vocab_size=400,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        num_local_experts=2,
+        output_router_logits=True,  # of no use here, and put before the logits
+    )
+    folder = Path(save_model(tmp_path / "moe", config, byte_level_bpe(), bos_token="<s>"))
+    assert load(folder)
+    edit_json(folder / "config.json", num_local_experts=10**7)
+    with pytest.raises(ModelLoadError, match="num_local_experts = 10,000,000"):
+        load(folder)
+
+
+def test_a_tokenizer_that_would_end_the_process_is_refused(llama_folder, copy_of):
+    folder = copy_of(llama_folder)
+    record = json.loads((folder / "tokenizer.json").read_text())
+    record["model"]["continuing_subword_prefix"] = "##"
+    (folder / "tokenizer.json").write_text(json.dumps(record))
+    with pytest.raises(ModelLoadError, match="continuing_subword_prefix '##'"):
+        load(folder)
+
+
+def test_an_encoder_decoder_of_the_hub_is_refused(hub, llama_folder, copy_of):
+    folder = copy_of(llama_folder)
+    T5Config(vocab_size=400, d_model=32, num_heads=2).save_pretrained(folder)
+    hub.site.add("someone/t5", folder)
+    with pytest.raises(NotMeasurable, match="someone/t5: t5 is an encoder-decoder"):
+        open_checkpoint("someone/t5", None, Settings(device="cpu", sites=hub.sites))
+
+
+def test_a_hub_model_is_scored_as_its_folder(hub, sharded, batch_of):
+    settings = Settings(device="cpu", sites=hub.sites)
+    commit = hub.site.add("someone/sharded", sharded)
+    model = CausalLM.load("someone/sharded", None, settings)
+    assert model.revision == commit
+    local = CausalLM.load(str(sharded), None, settings)
+    assert nats(model, batch_of(*TEXTS)) == nats(local, batch_of(*TEXTS))
+
+
+def test_a_shard_damaged_in_the_cache_is_named(hub, sharded):
+    settings = Settings(device="cpu", sites=hub.sites)
+    hub.site.add("someone/sharded", sharded)
+    folder = fetch("someone/sharded", None, settings).folder
+    cut_off(first_shard(folder).resolve())
+    with pytest.raises(ModelLoadError, match=r"someone/sharded.*model-00001.*damaged"):
+        load_weights(open_checkpoint("someone/sharded", None, settings))
+
+
+STATE_SPACE = {
+    "mamba": MambaConfig(vocab_size=400, hidden_size=32, num_hidden_layers=2, state_size=4),
+    "mamba2": Mamba2Config(
+        vocab_size=400,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_heads=4,
+        head_dim=16,
+        state_size=8,
+        n_groups=2,
+        chunk_size=16,
+    ),
+    "rwkv": RwkvConfig(
+        vocab_size=400,
+        hidden_size=32,
+        attention_hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        context_length=64,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", STATE_SPACE)
+def test_models_without_attention_are_scored_as_by_a_plain_loop(kind, tmp_path, settings, batch_of):
+    config = copy.deepcopy(STATE_SPACE[kind])
+    folder = save_model(tmp_path / kind, config, byte_level_bpe(), bos_token="<s>")
+    model = CausalLM.load(folder, None, settings)
+    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    expected = []
+    for text in TEXTS:
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        for begin in range(0, len(ids), 31):
+            window = torch.tensor([[tokenizer.bos_token_id, *ids[begin : begin + 31]]])
+            with torch.no_grad():
+                logits = plain(input_ids=window, use_cache=False).logits[0, :-1].double()
+            chosen = logits.log_softmax(-1).gather(-1, window[0, 1:, None])
+            expected.append(-float(chosen.sum()))
+    assert nats(model, batch_of(*TEXTS)) == pytest.approx(expected, rel=1e-5)
+
+
+def quantised_copy(folder: Path) -> None:
+    """Turn the linear layers of a folder's model into 8-bit integers, as compressed-tensors does.
+
+    The dequantised weights are put beside them, as ``dequantised.safetensors``.
+    """
+    packed: dict[str, torch.Tensor] = {}
+    plain: dict[str, torch.Tensor] = {}
+    for name, weight in load_file(folder / "model.safetensors").items():
+        packed[name] = plain[name] = weight
+        if name.endswith("proj.weight"):
+            scale = weight.abs().amax(1, keepdim=True) / 127
+            levels = (weight / scale).round()
+            del packed[name]
+            # Four numbers an int32, each from 0 to 255.
+            packed[f"{name}_packed"] = (levels + 128).to(torch.uint8).view(torch.int32)
+            packed[f"{name}_shape"] = torch.tensor(weight.shape)
+            packed[f"{name}_scale"] = scale
+            plain[name] = levels * scale
+    save_file(packed, folder / "model.safetensors", {"format": "pt"})
+    save_file(plain, folder / "dequantised.safetensors", {"format": "pt"})
+    weights = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel"}
+    edit_json(
+        folder / "config.json",
+        quantization_config={
+            "quant_method": "compressed-tensors",
+            "format": "pack-quantized",
+            "quantization_status": "compressed",
+            "ignore": ["lm_head"],
+            "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}},
+        },
+    )
+
+
+@pytest.fixture
+def quantised(llama_folder, copy_of) -> Path:
+    folder = copy_of(llama_folder)
+    quantised_copy(folder)
+    return folder
+
+
+def test_quantised_weights_are_scored_as_what_they_stand_for(
+    quantised, llama_folder, settings, batch_of, tmp_path
+):
+    files = open_checkpoint(str(quantised), None, settings)
+    assert files.quantisation == "compressed-tensors"
+    plain_files = open_checkpoint(llama_folder, None, settings)
+    assert plain_files.numerics == "torch.float32 sdpa"
+    assert files.numerics == "torch.float32 sdpa compressed-tensors"
+    found = nats(CausalLM.load(str(quantised), None, settings), batch_of(*TEXTS))
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    for path in Path(llama_folder).iterdir():
+        (plain / path.name).write_bytes(path.read_bytes())
+    (quantised / "dequantised.safetensors").rename(plain / "model.safetensors")
+    expected = nats(CausalLM.load(str(plain), None, settings), batch_of(*TEXTS))
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert found != nats(CausalLM.load(llama_folder, None, settings), batch_of(*TEXTS))
+
+
+@pytest.mark.parametrize(
+    ("method", "package"), [("gptq", "gptqmodel|optimum"), ("hqq", "hqq"), ("aqlm", "aqlm")]
+)
+def test_a_missing_library_of_quantised_weights_is_named(method, package, quantised, settings):
+    edit_json(
+        quantised / "config.json",
+        quantization_config={"quant_method": method, "bits": 4, "group_size": 8},
+    )
+    with pytest.raises(ModelLoadError, match=rf"{method} weights.*({package})"):
+        load_weights(open_checkpoint(str(quantised), None, settings))
+
+
+def test_an_unknown_way_of_quantising_is_refused(quantised, settings):
+    edit_json(quantised / "config.json", quantization_config={"quant_method": "zzz"})
+    with pytest.raises(ModelLoadError, match="zzz"):
+        load_weights(open_checkpoint(str(quantised), None, settings))
+
+
+def test_an_adapter_of_quantised_weights_is_refused(quantised, tmp_path, settings):
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    config = {"base_model_name_or_path": str(quantised), "peft_type": "LORA"}
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    save_file({"x": torch.zeros(1)}, adapter / "adapter_model.safetensors")
+    with pytest.raises(ModelLoadError, match=r"are quantised \(compressed-tensors\)"):
+        open_checkpoint(str(adapter), None, settings)
+
+
+def leaf_modules(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
+    return [(n, m) for n, m in model.named_modules() if n and not list(m.children())]
+
+
+@pytest.mark.parametrize("kind", ["llama_folder", "gpt2_folder", "opt_folder"])
+def test_a_model_spread_over_devices_is_scored_as_on_one(kind, request, settings, tmp_path):
+    """The hooks that move activations between devices, with the CPU and a disk as the devices."""
+    files = open_checkpoint(request.getfixturevalue(kind), None, settings)
+    ids = [torch.arange(length).numpy() % 400 for length in (5, 30, 17)]
+    targets = [row[1:] for row in ids]
+    expected = Forward(load_weights(files)).losses(ids, targets)
+    model = load_weights(files)
+    places = dict.fromkeys([name for name, _ in leaf_modules(model)], "cpu")
+    layers = [name for name in places if re.search(r"\.[01]\.", name)]
+    places |= dict.fromkeys([*layers, "lm_head"], "disk")
+    spread = dispatch_model(
+        model, places, main_device="cpu", offload_dir=tmp_path, force_hooks=True
+    )
+    assert any(parameter.is_meta for parameter in spread.parameters())
+    forward = Forward(spread)
+    alone = Forward(load_weights(files)).max_batch_tokens
+    assert forward.max_batch_tokens == alone, "the head is run at other positions, too"
+    for found, wanted in zip(forward.losses(ids, targets), expected, strict=True):
+        assert found == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_large_vocabulary_of_a_config_must_be_that_of_the_weights(llama_folder, copy_of):
+    folder = copy_of(llama_folder)
+    edit_json(folder / "config.json", vocab_size=500)
+    with pytest.raises(ModelLoadError, match="weights cannot be loaded"):
+        load(folder)
+    assert llama_config().vocab_size == 400
