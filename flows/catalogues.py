@@ -18,9 +18,7 @@ from flows.options import Sources, settings_for_tasks, settings_of
 if TYPE_CHECKING:
     from models.catalogue import ModelEntry
 
-HubModels = Annotated[
-    list[str], typer.Argument(help="Catalogue names or hub ids.", metavar="NAME")
-]
+HubModels = Annotated[list[str], typer.Argument(help="Catalogue names or hub ids.", metavar="NAME")]
 
 models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 sources_app = typer.Typer(no_args_is_help=True, help="The sources of text.")

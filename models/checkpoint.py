@@ -270,14 +270,13 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
         raise ModelLoadError(
             f"{files.location}: the weights cannot be loaded{stored}: {first_line(error)}"
         ) from error
-    model, report = loaded
-    if missing := sorted(report["missing_keys"]):
+    model: PreTrainedModel = loaded[0]
+    if missing := sorted(loaded[1]["missing_keys"]):
         raise ModelLoadError(
             f"{files.location}: {len(missing)} tensors are missing from the weights, the first is "
             f"{missing[0]}; the model would be scored with random numbers in their place"
         )
-    ready: PreTrainedModel = model
-    return ready
+    return model
 
 
 def _attention(config: PreTrainedConfig) -> str:
@@ -331,9 +330,8 @@ def _load_config(folder: Path, location: str) -> PreTrainedConfig:
             folder, trust_remote_code=False, local_files_only=True
         )
         text_config = config.get_text_config()
-        for extra in ("output_router_logits", "output_hidden_states", "output_attentions"):
-            if hasattr(text_config, extra):  # what scoring has no use for, some put before logits
-                setattr(text_config, extra, False)
+        if hasattr(text_config, "output_router_logits"):
+            text_config.output_router_logits = False  # would be put before the logits
         text_config.to_dict()  # a config within the config is one, too
     except MODEL_FAILURES as error:
         raise ModelLoadError(

@@ -217,11 +217,12 @@ def _difference(blob: _Blob) -> str | None:
     return None
 
 
-class _NoBar(tqdm):  # type: ignore[misc, valid-type]
+class _NoBar(tqdm):
     """A progress bar that is not shown: linking takes no time."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **{**options, "disable": True})
+        options["disable"] = True
+        super().__init__(*arguments, **options)  # type: ignore[no-untyped-call]
 
 
 def _link(listing: Listing, revision: str | None, settings: Settings) -> Path:

@@ -6,6 +6,7 @@ otherwise fill the memory before the mismatch is found.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import re
@@ -70,7 +71,7 @@ def _count_elements(config: PreTrainedConfig, location: str) -> int:
         with torch.device("meta"):
             # Another attention than the config may ask for, whose library need not be here.
             model = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
-                config, attn_implementation="eager"
+                copy.deepcopy(config), attn_implementation="eager"
             )
     except MODEL_FAILURES as error:
         raise ModelLoadError(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from core.errors import FutureMonth, UnknownName
 from core.month import Month
 from core.settings import Settings
 from crawlers.contract import list_sources
-from tasks.planning import check_request
+from tasks.planning import check_request, find_inaccessible
 
 MONTHS = [Month("2024-01"), Month("2024-02")]
 
@@ -41,3 +43,14 @@ def test_unknown_names_are_refused(settings: Settings) -> None:
     misspelt = settings.model_copy(update={"models": ("nope",)})
     with pytest.raises(UnknownName, match="unknown model 'nope'"):
         check_request(MONTHS, None, None, misspelt)
+
+
+def test_models_that_the_hub_will_not_give_are_named(hub: Any) -> None:
+    settings = Settings(sites=hub.sites, models=("control:zstd", "someone/absent"))
+    (problem,) = find_inaccessible(None, settings)
+    assert problem.startswith("someone/absent: not a folder here, and the hub has no such model")
+    hub.web.requests.clear()
+    assert find_inaccessible(["control:zstd"], settings) == []
+    assert hub.web.requests == []
+    with pytest.raises(UnknownName):
+        find_inaccessible(["nope"], settings)
