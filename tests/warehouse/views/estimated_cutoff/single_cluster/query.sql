@@ -1,0 +1,7 @@
+-- One month of a single document, and there is no interval.
+select
+    model,
+    estimated_cutoff,
+    estimated_cutoff_low is not null as has_low,
+    estimated_cutoff_high is not null as has_high
+from estimated_cutoff;
