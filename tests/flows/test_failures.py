@@ -106,7 +106,7 @@ def _emptied(folder: Path) -> None:
         (_of_unknown_kind, "config.json is not one that transformers knows"),
         (_that_brings_code, "models that bring their own code are not run"),
         (_with_truncated_weights, "the weights cannot be loaded"),
-        (_with_empty_weights, "expected model.safetensors"),
+        (_with_empty_weights, "the weights cannot be loaded"),
         (_without_weights, "expected model.safetensors"),
         (_with_a_pickle_only, "pickles may run code"),
         (_without_tokenizer, "the tokenizer "),
