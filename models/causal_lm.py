@@ -16,6 +16,7 @@ from models.protocols import ScoringProtocol
 from models.tally import ScorerFacts
 from models.text_model import TextModel, text_model_of
 from models.token_scorer import TokenIdentity, TokenScorer
+from models.windows import check_prefix
 
 _CPU_TOKENS, _GPU_TOKENS = 2048, 16_384  # in one forward pass, unless the settings say otherwise
 _LIBRARIES: Sequence[str] = ("torch", "transformers", "tokenizers")
@@ -34,7 +35,8 @@ class CausalLMIdentity(TokenIdentity):
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
         """As ``TokenIdentity.scoring_id``; refuses what the tokenizer has no tokens for, too."""
-        self.text_model.prefix(protocol)
+        context = protocol.effective_context(self.context)
+        check_prefix(protocol, context, len(self.text_model.prefix(protocol)))
         return super().scoring_id(protocol)
 
 

@@ -24,6 +24,7 @@ from models.cross_entropy import cross_entropy, linear_cross_entropy, places_in,
 
 _FAILURES = (AttributeError, TypeError, ValueError, LookupError, RuntimeError)
 _UNSPLIT_BYTES = 2**30  # of all logits of a batch, for models whose head cannot be run by itself
+_HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # a plain RuntimeError
 _LARGE = 1e3  # factor that brings out caps on logits, which are near linear while these are small
 
 
@@ -64,7 +65,9 @@ class Forward:
         """
         try:
             return self._losses(inputs, targets, alphabet)
-        except torch.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not isinstance(error, torch.OutOfMemoryError) and _HOST_FULL not in str(error):
+                raise
             full = DeviceFull(str(error))
         # Only here are the failed pass's arrays released.
         torch.cuda.empty_cache()

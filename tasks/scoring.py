@@ -80,7 +80,7 @@ def plan_scoring(
     entry = find_model(model, settings)
     identity = identify(entry, settings)
     scoring, refused = {}, []
-    for protocol in map(get_protocol, protocols):  # a variant has several names, and one of them
+    for protocol in dict.fromkeys(map(get_protocol, protocols)):  # one may have several names
         try:
             scoring[protocol.name] = identity.scoring_id(protocol)
         except NotMeasurable as error:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 
-from benchmarks import crawling, landing, scoring
+from benchmarks import crawling, gpu, landing, scoring
 from benchmarks.__main__ import SIZES, main
 from benchmarks.measure import Contender, Report, Timing, as_markdown, measure, peak_rss, ratios
+from benchmarks.shapes import SHAPES, make_model, make_texts, make_tokenizer
 from core.errors import ModelError
 from core.schemas import LOSSES, validate
 from crawlers.contract import list_sources
-from models.protocols import get_protocol
 
 
 def timing(name: str, *seconds: float, baseline: str | None = None) -> Timing:
@@ -79,24 +82,85 @@ def test_html_of_the_cleaning_benchmark_is_cleaned_away() -> None:
     assert cleaned == "“One thing & another.\xa0It ended.”"
 
 
-def test_scoring_compares_equal_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"n_layer": 1, "n_embd": 32, "n_head": 2, "n_positions": 1024, "vocab_size": 2048}
-    monkeypatch.setitem(scoring.SHAPES, "toy", ("gpt2", sizes))
-    report = scoring.run(rounds=1, texts=2, shape="toy")
-    tokens = {t.contender.name: t.contender.amounts["tokens"] for t in report.timings}
-    assert list(tokens) == [
-        f"{who}, {protocol}" for protocol in scoring.PROTOCOLS for who in ("ours", "plain loop")
+def test_memory_that_was_measured_one_by_one_is_compared() -> None:
+    ours, plain = timing("ours", 1, baseline="plain"), timing("plain", 2)
+    own = {"ours": 3 * 2**20, "plain": 4 * 2**20}
+    text = as_markdown(Report("scoring", "Conditions.", (ours, plain), "its own", own))
+    assert "(range) | its own |" in text
+    assert "× plain | 3 MiB (0.75 ×) |" in text
+    assert "| – | 4 MiB |" in text
+
+
+needs_lm_eval = pytest.mark.skipif(find_spec("lm_eval") is None, reason="lm-eval is not installed")
+
+
+@pytest.mark.slow
+@needs_lm_eval
+def test_scoring_compares_equal_work() -> None:
+    report = scoring.run(rounds=1, texts=2, shapes=["llama-toy"])
+    jobs = [t.contender.name.removeprefix("llama-toy: ") for t in report.timings]
+    assert re.fullmatch("lm-eval, batch [1248]", jobs[0])
+    assert jobs[1:] == [
+        "ours, disjoint-1024",
+        "ours, lm-eval-1024",
+        "chunk by chunk, as Uncheatable Eval",
+        "ours, uncheatable-1024",
+        "plain loop, sliding-1024-256",
+        "ours, sliding-1024-256",
     ]
-    assert len(set(tokens.values())) == 1  # both protocols score every token once
-    assert 1000 < tokens["ours, disjoint-1024"] < 3000
+    tokens = {t.contender.amounts["tokens"] for t in report.timings}
+    assert len(tokens) == 1
+    assert 1000 < tokens.pop() < 3000
+    assert all(size > 2**27 for size in (report.own_memory or {}).values())
+    assert "× llama-toy: plain loop, sliding-1024-256 |" in as_markdown(report)
+
+
+@needs_lm_eval
+def test_the_gpu_benchmark_runs_on_a_processor(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "_BUDGETS", (4096, 8192))
+    monkeypatch.setattr(gpu, "_BATCHES", (1, 2))
+    monkeypatch.setitem(gpu._MATRIX, "cpu", 128)
+    arguments = ["--device", "cpu", "--shapes", "llama-toy", "--texts", "3", "--rounds", "1"]
+    assert gpu.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "### llama-toy" in printed
+    assert re.search(r"\| ours, uncheatable-2048 \|.* × chunk by chunk", printed)
+    assert re.search(r"- ours, disjoint-2048, \S+ tokens a batch: .* TFLOP/s, \d+%", printed)
+
+
+def test_operations_are_counted_by_hand() -> None:
+    """24 tokens: one window of 24 inputs; 2 layers of 32 numbers."""
+    tokenizer = make_tokenizer()
+    text = tokenizer.decode(tokenizer(make_texts(1)[0])["input_ids"][:24])
+    model = make_model(SHAPES["llama-toy"], "cpu", torch.float32)
+    work = gpu.count_work(gpu.Setup(model, tokenizer, torch.device("cpu"), [text]))
+    weights = 2 * (4 * 32 * 32 + 3 * 32 * 64 + 2 * 32) + 32 + 32 * 2048
+    assert work.num_tokens == 24
+    assert work.operations == 2 * weights * 24 + 4 * 32 * 2 * (24 * 25 / 2)
+
+
+def test_the_search_for_the_fastest_batch_stops_at_what_does_not_fit() -> None:
+    def score(texts: object, size: int) -> list[float]:
+        if size == 4:
+            raise torch.OutOfMemoryError("full")
+        if size > 4:
+            raise AssertionError("goes on after what does not fit")
+        time.sleep(0.02 / size)
+        return []
+
+    choices = {size: functools.partial(score, size=size) for size in (1, 2, 4, 8)}
+    assert scoring.fastest(choices, ["text"])[0] == 2
+    with pytest.raises(ModelError, match="no batch of 4"):
+        scoring.fastest({4: choices[4]}, ["text"])
 
 
 def test_scoring_refuses_to_compare_unequal_work() -> None:
-    protocol = get_protocol("disjoint-1024")
-    scoring._check_same([10.0, 20.0], [10.00001, 20.0], protocol)
-    for other in ([10.0, 20.1], [10.0], [10.0, float("nan")]):
-        with pytest.raises(ModelError, match="disjoint-1024"):
-            scoring._check_same([10.0, 20.0], other, protocol)
+    scoring.check_same("sliding", [10.0, 20.0], [10.00001, 20.0], 1e-5)
+    for other in ([10.0, 20.1], [10.0, float("nan")]):
+        with pytest.raises(ModelError, match="sliding"):
+            scoring.check_same("sliding", [10.0, 20.0], other, 1e-5)
 
 
 def test_landing_and_the_bare_insert_take_the_same_rows(tmp_path: Path) -> None:

@@ -129,6 +129,23 @@ def test_a_batch_that_was_run_is_not_run_again_until_it_is_forgotten():
     assert len(backend.passes) == 5
 
 
+def test_batches_that_differ_in_anything_are_not_taken_for_each_other():
+    batches = Batches("m", Sums(), 100, 20)
+    ids = np.full(20, START, dtype=np.int64)
+    alike = [  # the same tokens in a row, but for where rows end, what is scored, and among what
+        ([(0, 10), (0, 8)], None),
+        ([(0, 9), (0, 9)], None),
+        ([(1, 10), (0, 8)], None),
+        ([(0, 9), (0, 9)], ids),
+    ]
+    for scored, alphabet in alike:
+        jobs = [Job(ids, Window(0, first, end, 1), (START,)) for first, end in scored]
+        found = batches.run(jobs, alphabet, Tally())
+        scale = 1 if alphabet is None else 0.5
+        for job, nats in zip(jobs, found, strict=True):
+            assert nats.tolist() == [scale * each for each in expected(job)]
+
+
 def test_another_text_where_one_was_in_memory_is_not_taken_for_it():
     batches = Batches("m", Sums(), 100, 8)
     for first in range(50):

@@ -4,17 +4,13 @@ import json
 import math
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig, T5Config, XLNetConfig
 
-from core.errors import ModelLoadError, NotMeasurable, UsageError
+from core.errors import BatchTooLarge, ModelLoadError, NotMeasurable, UsageError
 from core.schemas import LOSSES, validate
 from core.settings import Settings
 from models.causal_lm import CausalLM
@@ -51,7 +47,7 @@ def plain_loop(folder: str, text: str, context: int) -> list[float]:
     return sums
 
 
-@pytest.mark.parametrize("kind", ["llama_folder", "gpt2_folder", "opt_folder"])
+@pytest.mark.parametrize("kind", ["llama_folder", "gpt2_folder", "opt_folder", "mamba_folder"])
 def test_losses_are_those_of_a_plain_loop_in_float64(kind, request, settings, batch_of):
     folder = request.getfixturevalue(kind)
     model = CausalLM.load(folder, None, settings)
@@ -91,56 +87,11 @@ def slides(n: int, context: int, stride: int) -> list[tuple[int, int, int, list[
     return [(min(f + stride, n) - context, f, min(f + stride, n), []) for f in firsts]
 
 
-@hypothesis_settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    texts=st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=6),
-    budget=st.sampled_from([1, 40, 100, 1000, 16_384]),
-    name=st.sampled_from(["default", "sliding-24-8", "uncheatable-16", "lm-eval-24"]),
-)
-def test_losses_do_not_depend_on_what_shares_a_batch(texts, budget, name, llama_folder, batch_of):
-    model = CausalLM.load(llama_folder, None, Settings(device="cpu", batch_tokens=budget))
-    together = nats(model, batch_of(*texts), name)
-    assert nats(model, batch_of(*texts), name) == together  # bit for bit
-    alone = [value for text in texts for value in nats(model, batch_of(text), name)]
-    np.testing.assert_allclose(together, alone, rtol=1e-6)
-
-
-def test_chunks_add_up_and_come_in_order_however_documents_are_batched(
-    llama_folder, settings, batch_of
-):
-    model = CausalLM.load(llama_folder, None, settings)
-    assert (model.name, model.context, model.start_token) == ("tiny-llama", 64, 0)
-    for name in ("default", "sliding-24-8", "uncheatable-16", "lm-eval"):
-        whole = batch_of(*TEXTS)
-        table = pa.concat_tables(model.score([whole], get_protocol(name)))
-        parts = [whole.slice(row, 1) for row in range(whole.num_rows)]
-        assert pa.concat_tables(model.score(parts, get_protocol(name))).equals(table)
-        rows = validate(table, LOSSES).to_pylist()
-        assert [row["document_id"] for row in rows] == sorted(row["document_id"] for row in rows)
-        for index, text in enumerate(TEXTS):
-            own = [row for row in rows if row["document_id"] == f"d{index}"]
-            assert [row["chunk_index"] for row in own] == list(range(len(own)))
-            assert sum(row["num_bytes"] for row in own) == len(text.encode())
-            assert sum(row["num_chars"] for row in own) == len(text)
-            assert all(row["reason"] is None and row["protocol"] == name for row in own)
-
-
-def test_many_blocks_give_what_one_gives(llama_folder, settings, batch_of, monkeypatch):
-    model = CausalLM.load(llama_folder, None, settings)
-    whole = nats(model, batch_of(*TEXTS), "default")
-    monkeypatch.setattr("models.causal_lm._BLOCK_CHARS", 50)
-    tables = list(model.score([batch_of(*TEXTS)], get_protocol("default")))
-    assert len(tables) == 4  # the two shortest together
-    np.testing.assert_allclose(pa.concat_tables(tables)["nll_nats"], whole, rtol=1e-6)
-
-
 def test_the_default_protocol_takes_the_model_s_context_and_others_refuse(
     gpt2_folder, settings, batch_of
 ):
     model = CausalLM.load(gpt2_folder, None, settings)
-    assert (model.context, model.start_token) == (48, 1)  # EOS, for want of BOS
+    assert (model.context, model.text_model.start_token) == (48, 1)  # EOS, for want of BOS
     table = pa.concat_tables(model.score([batch_of(TEXTS[0])], get_protocol("default")))
     assert table["num_tokens"].to_pylist()[0] == 47
     with pytest.raises(NotMeasurable, match="--context 48"):
@@ -153,11 +104,11 @@ def test_without_a_start_token_a_window_s_first_token_costs_the_vocabulary(
     startless_folder, settings, batch_of
 ):
     model = CausalLM.load(startless_folder, None, settings)
-    assert model.start_token is None
+    assert model.text_model.start_token is None
     assert nats(model, batch_of("x"), "default") == [pytest.approx(math.log(400))]
     table = pa.concat_tables(model.score([batch_of(TEXTS[0])], get_protocol("disjoint-16")))
     assert table["num_tokens"].to_pylist()[0] == 16
-    with pytest.raises(NotMeasurable, match="neither BOS nor EOS"):
+    with pytest.raises(NotMeasurable, match="needs a start token and the tokenizer has none"):
         nats(model, batch_of("x"), "lm-eval")
 
 
@@ -181,7 +132,6 @@ def test_texts_without_tokens_keep_their_bytes_and_say_so(llama_folder, settings
     rows = validate(table, LOSSES).to_pylist()
     assert [row["reason"] for row in rows] == ["no_tokens", None, "no_tokens"]
     assert math.isnan(rows[0]["nll_nats"])
-    assert list(model.score([], get_protocol("default"))) == []
 
 
 def test_non_finite_losses_are_nan_with_a_reason(llama_folder, settings, copy_of, batch_of):
@@ -190,29 +140,44 @@ def test_non_finite_losses_are_nan_with_a_reason(llama_folder, settings, copy_of
     weights["model.norm.weight"].fill_(math.nan)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     model = CausalLM.load(str(folder), None, settings)
-    (table,) = model.score([batch_of("abc")], get_protocol("default"))
+    table = pa.concat_tables(model.score([batch_of("abc")], get_protocol("default")))
     (row,) = validate(table, LOSSES).to_pylist()
     assert math.isnan(row["nll_nats"])
     assert (row["reason"], row["num_bytes"]) == ("non_finite", 3)
 
 
-def test_full_memory_halves_the_batch_and_loses_nothing(llama_folder, settings, batch_of):
+def gpu_is_full() -> None:
+    raise torch.OutOfMemoryError("full")
+
+
+def host_is_full() -> None:
+    torch.empty(2**50)
+
+
+@pytest.mark.parametrize("fill", [gpu_is_full, host_is_full])
+def test_full_memory_halves_the_budget_for_another_go(fill, llama_folder, settings, batch_of):
     model = CausalLM.load(llama_folder, None, settings)
     expected = nats(model, batch_of(*TEXTS), "disjoint-32")
     passes: list[int] = []
+    room = 70
 
     def refuse(_module: object, _args: object, options: dict[str, torch.Tensor]) -> None:
         passes.append(options["input_ids"].numel())
-        if passes[-1] > 70:
-            raise torch.OutOfMemoryError("full")
+        if passes[-1] > room:
+            fill()
 
-    hook = model._forward._model.base_model.register_forward_pre_hook(refuse, with_kwargs=True)
+    body = model._batches.backend._model.base_model
+    body.register_forward_pre_hook(refuse, with_kwargs=True)
+    assert model.facts.batch_tokens == 2048
+    budgets = []
+    while not budgets or budgets[-1] > room:
+        with pytest.raises(BatchTooLarge, match="score again"):
+            nats(model, batch_of(*TEXTS), "disjoint-32")
+        budgets.append(model.facts.batch_tokens)
+        assert 1 <= budgets[-1] <= passes[-1] // 2
     assert nats(model, batch_of(*TEXTS), "disjoint-32") == pytest.approx(expected, rel=1e-6)
-    assert max(passes) > 70 >= passes[-1]
-    hook.remove()
-    model._forward._model.base_model.register_forward_pre_hook(
-        lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("full"))
-    )
+    assert max(passes) > room >= passes[-1]
+    room = 2
     with pytest.raises(NotMeasurable, match="does not fit"):
         nats(model, batch_of("abc"), "default")
 
@@ -225,6 +190,15 @@ def test_half_precision_weights_are_summed_in_float32(llama_folder, batch_of):
     assert nats(rough, batch_of(*TEXTS), "default") == pytest.approx(
         nats(exact, batch_of(*TEXTS), "default"), rel=2e-2
     )
+
+
+def test_quantised_weights_are_other_cells(llama_folder, settings, copy_of):
+    folder = copy_of(llama_folder)
+    plain = CausalLM.identify(str(folder), None, settings)
+    edit_json(folder / "config.json", quantization_config={"quant_method": "gptq", "bits": 4})
+    quantised = CausalLM.identify(str(folder), None, settings)
+    protocol = get_protocol("default")
+    assert plain.scoring_id(protocol) != quantised.scoring_id(protocol)
 
 
 def test_the_revision_of_a_folder_follows_its_files(llama_folder, settings, copy_of):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from core.settings import Settings
 from core.storage import Store
 from crawlers.import_media import import_media
 from models import canary as canary_module
+from models import meter
 from models.backend import DeviceFull, Losses, Tokens
 from models.catalogue import ModelEntry, find_model
 from models.forward import Forward
@@ -292,6 +294,22 @@ def test_a_record_says_what_its_cell_took(settings: Settings, store: Store, cana
             nats = [each.nll_nats for each in found.milestones]
             assert nats[0] > 0
             assert found.milestones[0].num_chars == found.milestones[0].num_bytes > 3 * 10 - 3
+
+
+@pytest.mark.usefixtures("corpus")
+def test_cells_that_are_scored_together_share_the_energy(
+    settings: Settings, store: Store, canary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter = itertools.count(step=10)
+    monkeypatch.setattr(meter, "_processor_joules", lambda: float(next(counter)))
+    the_plan = plan_scoring(canary, ["disjoint-64", "sliding-64-16"], ["a"], [JANUARY], settings)
+    write_losses(the_plan.pending, the_plan.entry, settings)
+    disjoint, sliding = (record(store, cell) for cell in the_plan.pending)
+    assert disjoint.energy_joules is not None
+    assert sliding.energy_joules is not None
+    assert disjoint.energy_joules + sliding.energy_joules == pytest.approx(10)
+    ratio = disjoint.seconds / sliding.seconds
+    assert disjoint.energy_joules / sliding.energy_joules == pytest.approx(ratio)
 
 
 @pytest.mark.usefixtures("corpus")
