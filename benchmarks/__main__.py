@@ -28,7 +28,7 @@ from core.settings import load_settings, set_library_defaults
 # Benchmark -> what sets its size, the default, and what that counts.
 SIZES = {
     "crawling": ("stories", 100, "stories a source and month of the simulated web"),
-    "scoring": ("texts", 4, "texts to score"),
+    "scoring": ("texts", 2, "texts to score"),
     "landing": ("rows", 2_000_000, "rows of losses to land"),
 }
 _VERSIONS = ("duckdb", "pyarrow", "tokenizers", "torch", "transformers")

@@ -73,22 +73,30 @@ class Report:
         title: its name.
         conditions: sizes, shapes and dtypes, in a sentence.
         timings: of its contenders, in order.
+        memory: what the last column is.
+        own_memory: bytes of each contender by name, where they were measured one by one; they are
+            then reported in place of the process's, and compared.
     """
 
     title: str
     conditions: str
     timings: tuple[Timing, ...]
+    memory: str = "peak RSS"
+    own_memory: Mapping[str, int] | None = None
 
 
-def measure(contenders: Sequence[Contender], rounds: int) -> tuple[Timing, ...]:
-    """Run the contenders in turn, after a round that is not counted.
+def measure(
+    contenders: Sequence[Contender], rounds: int, warm_up: bool = True
+) -> tuple[Timing, ...]:
+    """Run the contenders in turn.
 
     Args:
         contenders: in the order of the report.
         rounds: counted ones, at least 1.
+        warm_up: whether a round that is not counted comes first.
     """
     runs: dict[str, list[_Run]] = {contender.name: [] for contender in contenders}
-    for number in range(rounds + 1):
+    for number in range(0 if warm_up else 1, rounds + 1):
         first = number % len(contenders)
         for contender in (*contenders[first:], *contenders[:first]):
             once = _run_once(contender)
@@ -162,14 +170,27 @@ def as_markdown(report: Report) -> str:
         "",
         report.conditions,
         "",
-        "| job | median s | CPU s | rate | times the baseline's speed (range) | peak RSS |",
+        f"| job | median s | CPU s | rate | times the baseline's speed (range) | {report.memory} |",
         "|---|--:|--:|--:|--:|--:|",
     ]
-    lines += [_row(timing, by_name) for timing in report.timings]
+    lines += [_row(timing, by_name, _memory(timing, report)) for timing in report.timings]
     return "\n".join(lines)
 
 
-def _row(timing: Timing, by_name: Mapping[str, Timing]) -> str:
+def _memory(timing: Timing, report: Report) -> str:
+    if report.own_memory is None:
+        return _mebibytes(timing.peak_rss_bytes)
+    own = report.own_memory[timing.contender.name]
+    if timing.contender.baseline is None:
+        return _mebibytes(own)
+    return f"{_mebibytes(own)} ({own / report.own_memory[timing.contender.baseline]:.2f} ×)"
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / _MIB:,.0f} MiB"
+
+
+def _row(timing: Timing, by_name: Mapping[str, Timing], memory: str) -> str:
     contender = timing.contender
     rate = ", ".join(
         f"{_digits(amount / timing.median_s)} {unit}/s"
@@ -188,7 +209,7 @@ def _row(timing: Timing, by_name: Mapping[str, Timing]) -> str:
         f"{statistics.median(timing.cpu_seconds):.3f}",
         rate,
         compared,
-        f"{timing.peak_rss_bytes / _MIB:,.0f} MiB",
+        memory,
     )
     return f"| {' | '.join(cells)} |"
 

@@ -1,176 +1,166 @@
-"""Scoring by our causal language model, against the plain loop over the same windows.
+"""Scoring on a processor: our causal language models against lm-eval and the plain loop.
 
-The plain loop is what most scripts do: tokenize a text, run one window at a time, take logits at
-every position in float32, log-softmax them, gather the targets and sum. Both sides get texts and
-give one figure a window, and their sums are compared before anything is timed.
+Everybody gets the same texts and files, and gives nats of each text. Under protocols that are a
+peer's own, the sums are compared before anything is timed.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import pyarrow as pa
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
-from transformers.utils import logging as transformers_logging
 
-from benchmarks.measure import Contender, Report, measure
+from benchmarks.footprint import footprint
+from benchmarks.measure import Contender, Report, Timing, measure, say
+from benchmarks.scorers import LmEval, Ours, PlainLoop, load_plain
+from benchmarks.shapes import SHAPES, make_texts, save_model
 from core.errors import ModelError
-from core.month import Month
-from core.settings import Settings
-from models.causal_lm import CausalLM
-from models.protocols import ScoringProtocol, get_protocol
-from models.windows import plan_windows
-from simulator.world import World
 
-PROTOCOLS = ("disjoint-1024", "sliding-1024-256")
-# Model type and configuration. The head's share of the work, about a fifth, is GPT-2 small's.
-SHAPES: dict[str, tuple[str, Mapping[str, int]]] = {
-    "gpt2-tiny": (
-        "gpt2",
-        {"n_layer": 4, "n_embd": 256, "n_head": 4, "n_positions": 1024, "vocab_size": 8192},
-    ),
-}
-_END = "<|endoftext|>"
-_TOKENIZER_TOKENS = 2048  # the embedding may be larger, never smaller
-_MAX_STORIES = 12  # of a text; a story has about 160 tokens
-_MONTH = Month("2024-02")
+Score = Callable[[Sequence[str]], list[float]]
+
+_SHAPES = ("gpt2-small", "llama-128k")
+_CONTEXT, _STRIDE = 1024, 256
+_BATCHES = (1, 2, 4, 8)  # of lm-eval, of which the fastest is timed
+_DISJOINT, _SLIDING = f"disjoint-{_CONTEXT}", f"sliding-{_CONTEXT}-{_STRIDE}"
+_LM_EVAL, _UNCHEATABLE = f"lm-eval-{_CONTEXT}", f"uncheatable-{_CONTEXT}"
+_FOOTPRINT_CHARS = 8000  # of a text, which make windows of full length: more of them take no more
+_TOLERANCE = 1e-5  # relative; float32 sums in another order
 
 
-def run(rounds: int, texts: int, shape: str = "gpt2-tiny") -> Report:
-    """Score ``texts`` texts of about 160 to 2,000 tokens under each protocol."""
+@dataclass
+class Jobs:
+    """The contenders of one shape, and what each is in a process of its own.
+
+    Attributes:
+        shape: a key of ``SHAPES``.
+        folder: its checkpoint.
+        texts: to score.
+        num_tokens: that they have.
+        contenders: in the order of the report.
+        alone: kind and job of ``footprint``, by the contender's name.
+    """
+
+    shape: str
+    folder: Path
+    texts: Sequence[str]
+    num_tokens: int
+    contenders: list[Contender] = field(default_factory=list)
+    alone: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def add(
+        self, what: str, score: Score, alone: tuple[str, str], baseline: str | None = None
+    ) -> str:
+        """Add a contender; returns its name, for others to be compared with."""
+        name = f"{self.shape}: {what}"
+        amounts = {"tokens": float(self.num_tokens)}
+        self.contenders.append(Contender(name, lambda _: score(self.texts), amounts, baseline))
+        self.alone[name] = alone
+        return name
+
+    def memory(self) -> dict[str, int]:
+        """Return each contender's largest resident size in bytes."""
+        texts = self.folder / "texts.json"
+        longest = max(self.texts, key=len)[:_FOOTPRINT_CHARS]
+        texts.write_text(json.dumps([longest]), encoding="utf-8")
+        found = {}
+        for name, (kind, job) in self.alone.items():
+            found[name] = footprint(kind, self.folder, texts, job)
+            say(f"{name}: {found[name] / 2**20:.0f} MiB")
+        return found
+
+
+def run(rounds: int, texts: int, shapes: Sequence[str] = _SHAPES) -> Report:
+    """Score ``texts`` texts of about 400 to 4,300 tokens with a model of each shape.
+
+    Under lm-eval's own rules with the first only.
+    """
+    timings: tuple[Timing, ...] = ()
+    memory: dict[str, int] = {}
     documents = make_texts(texts)
-    with TemporaryDirectory(prefix="tidemark-bench-") as folder:
-        save_model(Path(folder) / shape, shape, documents)
-        settings = Settings(home=folder, device="cpu", dtype="float32")
-        ours = CausalLM.load(str(Path(folder) / shape), None, settings)
-        plain = PlainLoop.load(Path(folder) / shape)
-    contenders = [
-        each
-        for name in PROTOCOLS
-        for each in _contenders(ours, plain, get_protocol(name), documents)
-    ]
-    timings = measure(contenders, rounds)
-    model_type, sizes = SHAPES[shape]
+    for shape in shapes:
+        with TemporaryDirectory(prefix="tidemark-bench-") as folder:
+            jobs = _prepare(shape, Path(folder), documents, with_lm_eval_rules=shape == shapes[0])
+            memory |= jobs.memory()
+            timings += measure(jobs.contenders, rounds, warm_up=False)  # checks did that
+    told = "; ".join(f"{shape}: {SHAPES[shape]}" for shape in shapes)
     conditions = (
-        f"{shape}: {model_type} with {', '.join(f'{k} {v:,}' for k, v in sizes.items())}, random "
-        f"weights, float32 on cpu, {torch.get_num_threads()} threads, default "
-        f"batches; {texts} texts of {sum(map(len, documents)) / 1e3:.0f} kB together. "
-        "Tokens are those scored; a sliding window reads 1,024 to score 256."
+        f"{told}. Random weights, float32 on cpu, {torch.get_num_threads()} threads, our default "
+        f"batches, lm-eval's fastest of {', '.join(map(str, _BATCHES))}; {texts} texts of "
+        f"{sum(map(len, documents)) / 1e3:.0f} kB together. A token is counted once, however "
+        "often it is read as context. Peak RSS is that of a process which loads the files and "
+        "does the one job."
     )
-    return Report("scoring", conditions, timings)
+    return Report("scoring", conditions, timings, "peak RSS of its own", memory)
 
 
-def make_texts(num_texts: int) -> list[str]:
-    """Return texts of 1 to _MAX_STORIES stories each, lengths mixed."""
-    lengths = [1 + number * 7 % _MAX_STORIES for number in range(num_texts)]
-    world = World(0, _MONTH, _MONTH, stories_per_month=sum(lengths))
-    stories = ["\n\n".join(story.paragraphs) for story in world.stories(_MONTH, "texts")]
-    ends = [sum(lengths[: number + 1]) for number in range(num_texts)]
-    return [
-        "\n\n".join(stories[end - length : end]) for end, length in zip(ends, lengths, strict=True)
-    ]
-
-
-def save_model(folder: Path, shape: str, texts: Sequence[str]) -> None:
-    """Write a model of random weights, with a byte-level BPE tokenizer made of the texts."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=_TOKENIZER_TOKENS,
-        special_tokens=[_END],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
+def _prepare(shape: str, folder: Path, texts: Sequence[str], with_lm_eval_rules: bool) -> Jobs:
+    """Make the checkpoint, load it for everybody, and see that the results agree."""
+    save_model(folder, SHAPES[shape])
+    scorer = Ours.load(folder, _DISJOINT).scorer
+    model, tokenizer = load_plain(folder)
+    batch, lm_eval = fastest(
+        {batch: LmEval.of(model, tokenizer, _CONTEXT, batch).score for batch in _BATCHES}, texts
     )
-    tokenizer.train_from_iterator(texts, trainer)
-    model_type, sizes = SHAPES[shape]
-    torch.manual_seed(0)
-    config = AutoConfig.for_model(model_type, bos_token_id=0, eos_token_id=0, **sizes)
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
-    model.save_pretrained(folder)
-    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer, eos_token=_END
-    )
-    fast.save_pretrained(folder)
+    chunks, sliding = (PlainLoop(model, tokenizer, name).score for name in (_UNCHEATABLE, _SLIDING))
+    peers = {_LM_EVAL: lm_eval, _UNCHEATABLE: chunks, _SLIDING: sliding}
+    ours = {name: Ours(scorer, name).score for name in (_DISJOINT, *peers)}
+    shortest = [min(texts, key=len)]
+    for name, score in peers.items():
+        check_same(name, ours[name](shortest), score(shortest), _TOLERANCE)
+
+    num_tokens = Ours(scorer, _DISJOINT).score_and_count(texts)[1]
+    jobs = Jobs(shape, folder, texts, num_tokens)
+    theirs = jobs.add(f"lm-eval, batch {batch}", lm_eval, ("lm-eval", f"{_CONTEXT}:{batch}"))
+    jobs.add(f"ours, {_DISJOINT}", ours[_DISJOINT], ("ours", _DISJOINT), theirs)
+    if with_lm_eval_rules:
+        jobs.add(f"ours, {_LM_EVAL}", ours[_LM_EVAL], ("ours", _LM_EVAL), theirs)
+    plain = jobs.add(f"plain loop, {_SLIDING}", sliding, ("plain", _SLIDING))
+    jobs.add(f"ours, {_SLIDING}", ours[_SLIDING], ("ours", _SLIDING), plain)
+    return jobs
 
 
-@dataclass(frozen=True)
-class PlainLoop:
-    """One window at a time, full logits."""
+def fastest(choices: Mapping[int, Score], texts: Sequence[str]) -> tuple[int, Score]:
+    """Return the batch size, and its scorer, that took the least time in one run after another.
 
-    model: Any
-    tokenizer: Any
-
-    @classmethod
-    def load(cls, folder: Path) -> PlainLoop:
-        """Load the same files as ours."""
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-        return cls(model, PreTrainedTokenizerFast.from_pretrained(folder))
-
-    @torch.inference_mode()
-    def score(self, texts: Sequence[str], protocol: ScoringProtocol) -> list[float]:
-        """Return nats of every window, (num_windows,), texts in order."""
-        start = self.tokenizer.eos_token_id
-        context = protocol.effective_context(self.model.config.max_position_embeddings)
-        nats = []
-        for text in texts:
-            ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-            for window in plan_windows(len(ids), protocol, context, has_start=True):
-                read = [start] * window.has_start + ids[window.begin : window.end]
-                tokens = torch.tensor([read])  # (1, T + 1)
-                logits = self.model(input_ids=tokens[:, :-1]).logits.float()  # (1, T, V)
-                logprobs = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None])  # (1, T, 1)
-                nats.append(-float(logprobs[0, -window.num_scored :].double().sum()))
-        return nats
+    A size that takes a fifth longer than the best so far, or does not fit, ends the search.
+    """
+    best, least = 0, math.inf
+    for size, score in choices.items():
+        try:
+            score(texts[:1])  # warms up
+            began = time.perf_counter()
+            score(texts)
+        except torch.OutOfMemoryError:
+            say(f"batch {size}: does not fit")
+            break
+        took = time.perf_counter() - began
+        say(f"batch {size}: {took:.2f} s")
+        if took > 1.2 * least:
+            break
+        if took < least:
+            best, least = size, took
+    if not best:
+        raise ModelError(f"no batch of {', '.join(map(str, choices))} fits into the memory")
+    return best, choices[best]
 
 
-def _contenders(
-    ours: CausalLM, plain: PlainLoop, protocol: ScoringProtocol, texts: Sequence[str]
-) -> list[Contender]:
-    """Ours and the plain loop under one protocol, once their results agree."""
-    batch = pa.record_batch(
-        {
-            "document_id": [f"d{number}" for number in range(len(texts))],
-            "source": ["simulated"] * len(texts),
-            "month": pa.array([_MONTH.first_day] * len(texts)),
-            "text": pa.array(texts, pa.large_string()),
-        }
-    )
-    table = pa.concat_tables(ours.score([batch], protocol))
-    _check_same(table["nll_nats"].to_pylist(), plain.score(texts, protocol), protocol)
-    amounts = {"tokens": sum(table["num_tokens"].to_pylist())}
-    baseline = Contender(
-        f"plain loop, {protocol.name}", lambda _: plain.score(texts, protocol), amounts
-    )
-    return [
-        Contender(
-            f"ours, {protocol.name}",
-            lambda _: list(ours.score([batch], protocol)),
-            amounts,
-            baseline.name,
-        ),
-        baseline,
-    ]
-
-
-def _check_same(
-    found: Sequence[float], expected: Sequence[float], protocol: ScoringProtocol
+def check_same(
+    job: str, found: Sequence[float], expected: Sequence[float], tolerance: float
 ) -> None:
-    """Refuse to time two sides that do not do the same work."""
-    if len(found) != len(expected) or not all(map(_close, found, expected)):
+    """Refuse to time two sides that do not do the same work.
+
+    Raises:
+        ModelError: a text's nats differ by more than ``tolerance``, relative.
+    """
+    pairs = list(zip(found, expected, strict=True))
+    if not all(math.isclose(ours, theirs, rel_tol=tolerance) for ours, theirs in pairs):
         raise ModelError(
-            f"{protocol.name}: our losses of {len(found)} windows are not those of the plain "
-            f"loop's {len(expected)}, so their speeds cannot be compared"
+            f"{job}: our nats of a text are not the peer's ({pairs}), so the speeds cannot be "
+            "compared"
         )
-
-
-def _close(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=1e-5)

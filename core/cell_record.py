@@ -71,6 +71,7 @@ class CellRecord(_Facts):
         device: kind and name, such as ``cuda: NVIDIA H200``.
         dtype: of the weights.
         batch_tokens: token budget of a batch; None where there are no batches.
+        context: tokens of a window, no more than the model takes; None for compressors.
         versions: of tidemark and of the libraries that computed, by name.
         seconds: wall-clock time.
         num_tokens_read: inputs that the model read, context that was not scored included.
@@ -85,6 +86,7 @@ class CellRecord(_Facts):
     device: str
     dtype: str
     batch_tokens: Annotated[Count, Field(ge=1)] | None
+    context: Annotated[Count, Field(ge=1)] | None
     versions: dict[str, str]
     seconds: Amount
     num_tokens_read: Count

@@ -40,11 +40,11 @@ class UsageError(TidemarkError):
 class UnknownName(UsageError):
     """No source, model, protocol or view of that name."""
 
-    def __init__(self, kind: str, name: str, known: list[str]) -> None:
+    def __init__(self, kind: str, name: str, known: list[str], hint: str = "") -> None:
         # The arguments as they came, so that the error survives pickling between workers.
-        super().__init__(kind, name, known)
-        choices = ", ".join(known) if known else "none yet"
-        self._message = f"unknown {kind} {name!r}; known: {choices}"
+        super().__init__(kind, name, known, hint)
+        choices = f"known: {', '.join(known)}" if known else ""
+        self._message = "; ".join(filter(None, [f"unknown {kind} {name!r}", choices, hint]))
 
     def __str__(self) -> str:
         return self._message

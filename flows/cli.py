@@ -329,10 +329,7 @@ def canary(context: typer.Context) -> None:
 
     run = check_canary(settings)
     publish(settings)
-    loss = run.loss
-    out.print(
-        f"canary on {loss.device}, {loss.dtype}: {loss.nll_nats!r} nats, drift {run.drift:.1e}"
-    )
+    out.print(f"canary on {run.device}, {run.dtype}: {run.nll_nats!r} nats, drift {run.drift:.1e}")
     fail_with([] if run.is_well else [str(run)])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,9 @@ from flows.options import (
     settings_of,
     window,
 )
+
+if TYPE_CHECKING:  # torch takes seconds to import
+    from models.codec import Compressed
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="File to read.", show_default=False)]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="File to write.", show_default=False)]
@@ -54,9 +57,8 @@ def compress_command(
     entry = find_model(model, settings)
     with progress_bars():
         coded = compress(text, entry, settings)
-    _write(target, coded)
-    share = f" ({len(coded) / len(raw):.1%})" if raw else ""
-    out.print(visible(f"{target}: {len(coded)} bytes of {len(raw)}{share}"), soft_wrap=True)
+    _write(target, coded.data)
+    out.print(visible(f"{target}: {_sizes(coded, len(raw))}"), soft_wrap=True)
 
 
 def decompress_command(
@@ -79,7 +81,7 @@ def decompress_command(
     with progress_bars():
         raw = decompress(coded, settings_of(context), model, str(source))
     _write(target, raw)
-    out.print(visible(f"{target}: {len(raw)} bytes"), soft_wrap=True)
+    out.print(visible(f"{target}: {len(raw):,} bytes"), soft_wrap=True)
 
 
 def verify_losses_command(
@@ -130,7 +132,7 @@ def _verify(
     if not cells:
         raise UsageError(
             f"nothing is scored with {entry.name} under protocol {PROTOCOL} of what was asked "
-            f"for; run `tidemark score --model {entry.name}` first"
+            f"for; run `tidemark score --model {name}` first"
         )
     verdicts = check_losses(cells, entry, settings, num_chunks)
     if not verdicts:
@@ -148,6 +150,16 @@ def _verify(
         for row, v in zip(rows, verdicts, strict=True)
         if v.problem
     ]
+
+
+def _sizes(coded: Compressed, num_bytes: int) -> str:
+    """Say what a compressed text's size is made of."""
+    size = len(coded.data)
+    chunks = "1 chunk" if coded.num_chunks == 1 else f"{coded.num_chunks:,} chunks"
+    return (
+        f"{size:,} bytes of {num_bytes:,} ({chunks}: {coded.predicted_bytes:,.1f} predicted, "
+        f"{coded.coded_bytes:,} coded; {size - coded.coded_bytes:,} of header)"
+    )
 
 
 def _read(source: Path, target: Path) -> bytes:

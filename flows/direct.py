@@ -10,6 +10,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage import Store
 from models.catalogue import find_model
+from tasks.canary import check_canary, is_canary_due
 from tasks.landing import describe_models, land_finished
 from tasks.scoring import load_model, plan_scoring, require_sealed, write_losses
 from warehouse.land import open_warehouse
@@ -45,6 +46,8 @@ def score_and_land(
             failures.append(f"{model}: {error}")
             continue
         failures += [f"{model}: {why}" for why in plan.refused]
+        if plan.pending and plan.entry.kind not in ("control", "remote"):
+            failures += _drift(settings)
         for number, cells in enumerate(plan.groups, start=1):
             try:
                 write_losses(cells, plan.entry, settings)
@@ -54,6 +57,14 @@ def score_and_land(
         landed += land_finished(plan.entry, plan.cells, settings)
     publish(settings)
     return landed, failures
+
+
+def _drift(settings: Settings) -> list[str]:
+    """See after an upgrade whether models are computed as before; what is wrong, if anything."""
+    if not is_canary_due(settings):
+        return []
+    run = check_canary(settings)
+    return [] if run.is_well else [str(run)]
 
 
 def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[int, list[str]]:

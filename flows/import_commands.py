@@ -44,13 +44,16 @@ def import_texts_command(
         bool,
         typer.Option("--clean", help="Clean like crawled text; default: keep every character."),
     ] = False,
+    min_chars: Annotated[
+        int, typer.Option(min=1, help="Drop and count texts of fewer characters.")
+    ] = 100,
     replace: Replace = False,
 ) -> None:
     """Import texts of your own as one sealed partition.
 
     Formats: json-list (a JSON list of strings, as Uncheatable Eval publishes), jsonl (objects with
     a `text`), parquet (a `text` column), folder (one text a file). Records that are empty, shorter
-    than 100 characters or longer than TIDEMARK_MAX_DOCUMENT_BYTES are dropped and counted, with
+    than --min-chars or longer than TIDEMARK_MAX_DOCUMENT_BYTES are dropped and counted, with
     --clean duplicates, too; a malformed file is refused and nothing is written.
     """
     from crawlers.import_texts import ImportOptions, import_texts
@@ -60,6 +63,7 @@ def import_texts_command(
     chosen = ImportOptions(
         format=format.value,
         clean=clean,
+        min_chars=min_chars,
         max_document_bytes=settings.max_document_bytes,
         replace=replace,
     )

@@ -57,7 +57,7 @@ def crawl_months(summary: RunSummary, request: Request, settings: Settings) -> N
 
 def score_models(summary: RunSummary, request: Request, settings: Settings) -> None:
     """One flow run a model, so that its weights are loaded once."""
-    check_canary(summary, request, settings)
+    check_numerics(summary, request, settings)
     for model in request.models:
         outcome = score(
             model=model,
@@ -70,7 +70,7 @@ def score_models(summary: RunSummary, request: Request, settings: Settings) -> N
         summary.holes += outcome.holes
 
 
-def check_canary(summary: RunSummary, request: Request, settings: Settings) -> None:
+def check_numerics(summary: RunSummary, request: Request, settings: Settings) -> None:
     """See that models are computed as ever; a drift is a hole. Compressors have no such doubts."""
     if all(find_model(model, settings).kind == "control" for model in request.models):
         return

@@ -16,7 +16,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from core.settings import Settings
-from models.causal_lm import CausalLM
+from models.causal_lm import LIBRARIES, CausalLM
+from models.checkpoint import choose_device
+from models.machine import describe_device, library_versions, name_of_dtype
 from models.protocols import get_protocol
 
 _FOLDER = Path(__file__).with_name("canary_model")
@@ -65,6 +67,12 @@ def score_canary(settings: Settings) -> CanaryLoss:
         num_tokens=sum(losses["num_tokens"].to_pylist()),
         expected_nats=_EXPECTED_NATS if facts.dtype in _EXACT else None,
     )
+
+
+def current_conditions(settings: Settings) -> tuple[str, str, dict[str, str]]:
+    """Return device, dtype and library versions as a loss of the canary would have them now."""
+    device, dtype = choose_device(settings)
+    return describe_device(device), name_of_dtype(dtype), library_versions(*LIBRARIES)
 
 
 def _texts() -> pa.RecordBatch:

@@ -176,7 +176,8 @@ def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
         return ModelEntry(
             name=name_or_folder, location=name_or_folder, notes="not in the catalogue"
         )
-    raise UnknownName("model", name_or_folder, _suggest(name_or_folder, entries))
+    hint = f"`tidemark models list` shows all {len(entries)}; a folder must exist"
+    raise UnknownName("model", name_or_folder, _suggest(name_or_folder, entries), hint)
 
 
 def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> None:
@@ -337,10 +338,9 @@ def _record(entry: ModelEntry) -> dict[str, Any]:
 
 
 def _suggest(name: str, entries: list[ModelEntry]) -> list[str]:
-    """The names that look like ``name``, and how to see all."""
+    """The names that look like ``name``."""
     names = {entry.name.lower(): entry.name for entry in entries}
     names |= {entry.location.rsplit("/", 1)[-1].lower(): entry.name for entry in entries}
     last = name.rstrip("/").rsplit("/", 1)[-1].lower()
     close = difflib.get_close_matches(last, names, n=2 * _NUM_SUGGESTIONS, cutoff=0.5)
-    found = list(dict.fromkeys(names[match] for match in close))[:_NUM_SUGGESTIONS]
-    return [*found, f"… ('tidemark models list' shows all {len(entries)}; a folder must exist)"]
+    return list(dict.fromkeys(names[match] for match in close))[:_NUM_SUGGESTIONS]

@@ -11,7 +11,7 @@ from core.errors import ModelError
 from core.settings import Settings
 from models.checkpoint import CheckpointFiles, load_weights, open_checkpoint
 from models.forward import Forward
-from models.machine import describe_device, library_versions
+from models.machine import describe_device, library_versions, name_of_dtype
 from models.protocols import ScoringProtocol
 from models.tally import ScorerFacts
 from models.text_model import TextModel, text_model_of
@@ -19,7 +19,7 @@ from models.token_scorer import TokenIdentity, TokenScorer
 from models.windows import check_prefix
 
 _CPU_TOKENS, _GPU_TOKENS = 2048, 16_384  # in one forward pass, unless the settings say otherwise
-_LIBRARIES: Sequence[str] = ("torch", "transformers", "tokenizers")
+LIBRARIES: Sequence[str] = ("torch", "transformers", "tokenizers")
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class CausalLM(TokenScorer):
         usual = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS
         facts = ScorerFacts(
             device=describe_device(files.device),
-            dtype=str(files.dtype).removeprefix("torch."),
+            dtype=name_of_dtype(files.dtype),
             batch_tokens=settings.batch_tokens or usual,
-            versions=library_versions(*_LIBRARIES),
+            versions=library_versions(*LIBRARIES),
             tokenizer=identity.text_model.facts,
         )
         return cls(identity, identity.text_model, forward, facts)

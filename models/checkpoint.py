@@ -44,7 +44,10 @@ from models.model_files import (
     refuse_fatal_tokenizer,
 )
 from models.placement import place, plan_placement
-from models.plausibility import require_plausible
+from models.plausibility import require_complete, require_plausible
+
+# Its remarks are not for our users: what matters is in our own errors.
+transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 
 # The names by which configurations state the longest sequence.
 _CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_seq_length")
@@ -263,6 +266,7 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
             trust_remote_code=False,
             local_files_only=True,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are refused below, by name
             **({"device_map": placement} if placement else {}),
         )
     except MODEL_FAILURES as error:
@@ -271,11 +275,7 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
             f"{files.location}: the weights cannot be loaded{stored}: {first_line(error)}"
         ) from error
     model: PreTrainedModel = loaded[0]
-    if missing := sorted(loaded[1]["missing_keys"]):
-        raise ModelLoadError(
-            f"{files.location}: {len(missing)} tensors are missing from the weights, the first is "
-            f"{missing[0]}; the model would be scored with random numbers in their place"
-        )
+    require_complete(loaded[1], files.location)
     return model
 
 

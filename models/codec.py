@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,7 +29,7 @@ from core.settings import Settings
 from models.backend import Tokens
 from models.catalogue import ModelEntry, find_model, list_models
 from models.checkpoint import CheckpointFiles, load_weights, open_checkpoint
-from models.codec_file import CodedFile, Header, pack, unpack
+from models.codec_file import CodedFile, Header, chunk_prefix, pack, unpack
 from models.codec_refusal import (
     check_device,
     check_files,
@@ -40,6 +42,7 @@ from models.codec_refusal import (
     torch_threads,
 )
 from models.codec_text import PROTOCOL, Cutter
+from models.placement import is_memory_full
 from models.protocols import get_protocol
 from models.stepwise import (
     Advance,
@@ -56,6 +59,19 @@ CODED_DEVICES = ("cpu", "cuda")
 
 _MAX_ROWS = 64
 _STATE_BYTES = {"cpu": 2**31, "cuda": 2**34}  # of the keys and values of a group
+
+
+class Compressed(NamedTuple):
+    """A compressed text, and what its size is made of.
+
+    ``data`` is what ``decompress`` reads; the rest of it than ``coded_bytes``, those of the chunks,
+    is the header. ``predicted_bytes`` is the sum of -log2 P / 8 as the pass that coded had it.
+    """
+
+    data: bytes
+    num_chunks: int
+    predicted_bytes: float
+    coded_bytes: int
 
 
 def open_files(entry: ModelEntry, settings: Settings) -> CheckpointFiles:
@@ -108,7 +124,7 @@ def rows_of_group(files: CheckpointFiles, model: StepwiseModel, context: int) ->
     return max(1, min(_MAX_ROWS, fitting, model.max_rows or _MAX_ROWS))
 
 
-def compress(text: str, entry: ModelEntry, settings: Settings) -> bytes:
+def compress(text: str, entry: ModelEntry, settings: Settings) -> Compressed:
     """Code a text with a model's probabilities.
 
     Args:
@@ -118,7 +134,7 @@ def compress(text: str, entry: ModelEntry, settings: Settings) -> bytes:
 
     Returns:
         A file that ``decompress`` reads: at most 1.001 * sum of -log2 P / 8 + 16 bytes a chunk,
-        and a header of some 300 bytes.
+        and a header of some 200 bytes.
 
     Raises:
         ModelLoadError: the model's files are missing, unsafe or broken.
@@ -157,7 +173,12 @@ def compress(text: str, entry: ModelEntry, settings: Settings) -> bytes:
         environment=environment(files),
     )
     codes = [(chunk.code, len(ids)) for chunk, ids in zip(coded, chunks, strict=True)]
-    return pack(CodedFile(header, codes))
+    return Compressed(
+        data=pack(CodedFile(header, codes)),
+        num_chunks=len(codes),
+        predicted_bytes=sum(chunk.nats for chunk in coded) / math.log(2) / 8,
+        coded_bytes=sum(len(chunk_prefix(*code)) + len(code[0]) for code in codes),
+    )
 
 
 def _printable(name: str) -> str:
@@ -171,7 +192,7 @@ def decompress(
     """Restore a text, or refuse.
 
     Args:
-        data: what ``compress`` returned.
+        data: of what ``compress`` returned.
         settings: the catalogue, allow_pickle_weights; device and dtype are the file's.
         model: name, folder or hub id of the model, where it is not found as it was; its files must
             be those that the text was coded with all the same.
@@ -219,7 +240,9 @@ def _encode(
                 for begin in range(0, len(chunks), batch)
                 for coded in encode_chunks(model, chunks[begin : begin + batch], first, advance)
             ], batch
-        except torch.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not is_memory_full(error):
+                raise
             if batch == 1:
                 raise NotMeasurable("one chunk does not fit into the device's memory") from error
         batch //= 2
@@ -235,7 +258,9 @@ def _decode(
         for begin in range(0, len(codes), header.batch):
             group = codes[begin : begin + header.batch]
             ids += decode_chunks(model, group, cutter.first, advance)
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:
+        if not is_memory_full(error):
+            raise
         raise NotReproducible(
             f"groups of {header.batch} chunks do not fit into the device's memory as they did when "
             "the file was written; free some of it"

@@ -31,13 +31,14 @@ _MAX_HEADER_BYTES = 2**16
 
 # What most headers have in common, so that it costs next to nothing. Part of version 1 for ever.
 _DICTIONARY = (
-    b'NVIDIA H100 80GB HBM3Intel(R) Xeon(R) CPU @ AMD EPYC -Core Processor AVX512AVX2"bfloat16"'
-    b'{"model":"reference-20","location":"/home/models/","revision":"","digest":"",'
-    b'"protocol":"default","protocol_digest":"","context":2048,"num_bytes":1,"sha256":"",'
+    b"Intel(R) Xeon(R) CPU @ -Core Processor AVX2cuda: NVIDIA H100 80GB HBM3cuda: NVIDIA H200"
+    b'"cuda","dtype":"bfloat16","threads":+cu130"}}'
+    b'{"model":"reference-20","location":"/home/models/reference-20","revision":"","digest":"",'
+    b'"protocol":"default","protocol_digest":"051fed7d","context":2048,"num_bytes":1,"sha256":"",'
     b'"num_chunks":1,"has_space_in_front":false,"by_decoder":false,"batch":64,"keeps_state":true,"probe":"",'
     b'"device":"cpu","dtype":"float32","threads":8,"environment":{"attention":"sdpa",'
-    b'"hardware":"","numpy":"2.4.0","tidemark":"0.1.0","tokenizers":"0.23.1","torch":"2.13.0+cu130'
-    b'","transformers":"5.23.0"}}'
+    b'"hardware":"cpu: AMD EPYC AVX512","tidemark":"0.1.0","numpy":"2.4.6","tokenizers":"0.23.3",'
+    b'"transformers":"5.23.0","torch":"2.13.0+cpu"}}'
 )
 
 Dtype = Literal["float64", "float32", "bfloat16", "float16"]

@@ -21,10 +21,10 @@ from core.errors import ModelLoadError, NotMeasurable
 from models.backend import DeviceFull, Losses, Tokens
 from models.checkpoint import embedding_rows
 from models.cross_entropy import cross_entropy, linear_cross_entropy, places_in, row_slice
+from models.placement import is_memory_full
 
 _FAILURES = (AttributeError, TypeError, ValueError, LookupError, RuntimeError)
 _UNSPLIT_BYTES = 2**30  # of all logits of a batch, for models whose head cannot be run by itself
-_HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # a plain RuntimeError
 _LARGE = 1e3  # factor that brings out caps on logits, which are near linear while these are small
 
 
@@ -66,7 +66,7 @@ class Forward:
         try:
             return self._losses(inputs, targets, alphabet)
         except RuntimeError as error:
-            if not isinstance(error, torch.OutOfMemoryError) and _HOST_FULL not in str(error):
+            if not is_memory_full(error):
                 raise
             full = DeviceFull(str(error))
         # Only here are the failed pass's arrays released.

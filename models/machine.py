@@ -23,6 +23,11 @@ def describe_device(device: torch.device) -> str:
     return describe_cpu() if device.type == "cpu" else str(device)
 
 
+def name_of_dtype(dtype: torch.dtype) -> str:
+    """Return ``float32`` and the like."""
+    return str(dtype).removeprefix("torch.")
+
+
 @cache
 def describe_cpu() -> str:
     """Return ``cpu:`` and the processor's name."""

@@ -10,6 +10,12 @@ from models.model_files import Weights
 
 # What activations and the allocator take beside the weights, at least.
 _ROOM_FACTOR = 1.1
+_HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # a plain RuntimeError
+
+
+def is_memory_full(error: RuntimeError) -> bool:
+    """Whether torch says that a device has no room left, the host's memory included."""
+    return isinstance(error, torch.OutOfMemoryError) or _HOST_FULL in str(error)
 
 
 def plan_placement(

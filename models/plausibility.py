@@ -1,4 +1,4 @@
-"""Whether a configuration can be true of its weights, before anything of its size is made.
+"""Whether a configuration is true of its weights: before anything of its size is made, and after.
 
 A config.json is untrusted: one that states a vocabulary of a billion, or a million layers, would
 otherwise fill the memory before the mismatch is found.
@@ -10,6 +10,8 @@ import copy
 import itertools
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig
@@ -43,6 +45,29 @@ def require_plausible(
         raise ModelLoadError(
             f"{location}: config.json describes a model of {stated:,} numbers and the weights have "
             f"{weights.num_elements:,}; they are not of the same model"
+        )
+
+
+def require_complete(loading: Mapping[str, Any], location: str) -> None:
+    """Refuse weights that lack tensors of the model, or have some of another shape.
+
+    Args:
+        loading: what transformers tells of loading them.
+        location: for messages.
+
+    Raises:
+        ModelLoadError: there are such tensors; names the first.
+    """
+    if mismatched := sorted(loading["mismatched_keys"]):
+        name, found, expected = mismatched[0]
+        raise ModelLoadError(
+            f"{location}: the weights do not fit config.json: tensor {name} has shape "
+            f"{tuple(found)}, expected {tuple(expected)} ({len(mismatched)} tensors are like that)"
+        )
+    if missing := sorted(loading["missing_keys"]):
+        raise ModelLoadError(
+            f"{location}: {len(missing)} tensors are missing from the weights, the first is "
+            f"{missing[0]}; the model would be scored with random numbers in their place"
         )
 
 

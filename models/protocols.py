@@ -307,13 +307,13 @@ def _variant(
         family = "sliding"
     if family in _TABLE and family not in (*_WITHOUT_STRIDE, *_WITH_STRIDE):
         raise UsageError(f"protocol {family} has no variants; leave --context and --stride out")
+    if family in _WITHOUT_STRIDE and stride is not None:
+        raise UsageError(f"protocol {family} has no stride; leave --stride out")
     if context is None:
         raise UsageError(f"protocol {family} needs a context")
     if context < 2:
         raise UsageError(f"a context of {context} tokens leaves nothing to predict; give 2 or more")
     if family in _WITHOUT_STRIDE:
-        if stride is not None:
-            raise UsageError(f"protocol {family} has no stride; leave --stride out")
         return _WITHOUT_STRIDE[family](context)
     stride = max(1, context // 4) if stride is None else stride
     if not 1 <= stride < context:

@@ -34,6 +34,7 @@ from models.catalogue import ModelEntry
 from models.checkpoint import choose_device
 from models.cross_entropy import cross_entropy
 from models.machine import describe_device, library_versions
+from models.placement import is_memory_full
 from models.rwkv_tokenizer import RwkvTokenizer, open_tokenizer, package_folder
 from models.tally import ScorerFacts
 from models.token_scorer import TokenIdentity, TokenScorer
@@ -175,11 +176,11 @@ class RwkvBackend:
                 module = _import_package(files.is_v7)
                 self._model: Any = module.RWKV(name, strategy)  # reads the environment, too
             self._losses(np.arange(3), np.arange(2))
-        except torch.OutOfMemoryError as error:
-            raise ModelLoadError(
-                f"{files.path}: the weights do not fit into the memory of {files.device}"
-            ) from error
         except _DEFECTS as error:
+            if isinstance(error, RuntimeError) and is_memory_full(error):
+                raise ModelLoadError(
+                    f"{files.path}: the weights do not fit into the memory of {files.device}"
+                ) from error
             raise ModelLoadError(
                 f"{files.path}: the rwkv package cannot run these weights "
                 f"({type(error).__name__}: {str(error)[:300]}); expected a released checkpoint of "
@@ -200,7 +201,9 @@ class RwkvBackend:
         """As ``Backend.losses``, with the softmax in float32."""
         try:
             return [self._losses(*row, alphabet) for row in zip(inputs, targets, strict=True)]
-        except torch.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not is_memory_full(error):
+                raise
             full = DeviceFull(str(error))
         # Only here are the failed pass's arrays released.
         torch.cuda.empty_cache()

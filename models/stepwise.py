@@ -232,7 +232,7 @@ def _frequencies(
 
 
 def probe_digest(model: StepwiseModel, rows: int) -> str:
-    """Return 32 hex digits over all floats of a short pass, and over the frequencies from them.
+    """Return 16 hex digits over all floats of a short pass, and over the frequencies from them.
 
     Where they differ, a code of such groups cannot be read.
 
@@ -248,7 +248,7 @@ def probe_digest(model: StepwiseModel, rows: int) -> str:
         digest.update(logits.float().cpu().numpy().tobytes())
         for _, frequencies in _frequencies(logits, range(rows)):
             digest.update(frequencies.total.cpu().numpy().tobytes())
-    return digest.hexdigest()[:32]
+    return digest.hexdigest()[:16]
 
 
 class _Encoder:

@@ -26,11 +26,13 @@ class Tally:
             already would have taken is counted, too: what the cell costs by itself.
         num_tokens_read: inputs of the model, prefix and context included, padding not.
         num_lossy_documents: documents that the tokenizer does not give back.
+        context: tokens of a window; None for a compressor.
     """
 
     seconds: float = 0.0
     num_tokens_read: int = 0
     num_lossy_documents: int = 0
+    context: int | None = None
     _sums: dict[int, list[float]] = field(default_factory=dict)
 
     def add_beginnings(self, tokens: TokenizedText, losses: Sequence[Losses]) -> None:

@@ -130,6 +130,7 @@ class TokenScorer:
         context = protocol.effective_context(self.context)
         prefix = self.text_model.prefix(protocol)
         check_prefix(protocol, context, len(prefix))
+        tally.context = context
         kind = StreamRun if protocol.is_stream else DocumentRun
         return kind(
             model=(self.name, self.revision),

@@ -17,6 +17,7 @@ from core.storage import Store
 from crawlers.contract import list_sources, load_crawler
 from models.catalogue import ModelEntry, list_models
 from models.protocols import get_protocol
+from tasks.canary import land_canary_runs
 from warehouse.land import Warehouse, open_warehouse
 from warehouse.publish import publish
 
@@ -42,6 +43,7 @@ def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings
     landed = 0
     with open_warehouse(settings) as warehouse:
         _land_dimensions(warehouse, entry, finished)
+        land_canary_runs(warehouse, store)
         for number, cell in enumerate(finished):
             seal = read_seal(store, cell.partition)
             if seal is not None and seal.digest == cell.partition_digest:

@@ -16,7 +16,14 @@ from prefect.cache_policies import NO_CACHE
 from core.cell_record import CellRecord
 from core.cells import Cell
 from core.corpus import Seal, list_sealed, read_documents, read_seal
-from core.errors import BatchTooLarge, ModelLoadError, NotMeasurable, StorageError, UsageError
+from core.errors import (
+    BatchTooLarge,
+    ModelError,
+    ModelLoadError,
+    NotMeasurable,
+    StorageError,
+    UsageError,
+)
 from core.month import Month
 from core.schemas import LOSSES
 from core.settings import Settings
@@ -188,6 +195,7 @@ def write_losses(cells: Sequence[Cell], entry: ModelEntry, settings: Settings) -
         ModelLoadError: the model cannot be loaded.
         NotMeasurable: the model cannot be scored under one of the protocols; the cells of the
             others are written.
+        ModelError: chunks have no finite loss; the cells are written all the same, without these.
     """
     store = Store(settings.home)
     seal = read_seal(store, cells[0].partition)
@@ -195,25 +203,32 @@ def write_losses(cells: Sequence[Cell], entry: ModelEntry, settings: Settings) -
         raise StorageError(f"{cells[0].partition} was sealed anew meanwhile; score it again")
     with _model.hold(entry, cells[0].revision, settings) as scorer:
         try:
-            _write_together(cells, seal, scorer, store)
+            num_lost = _write_together(cells, seal, scorer, store)
         except NotMeasurable:
             if len(cells) == 1:
                 raise
-            _write_one_by_one(cells, seal, scorer, store)
+            num_lost = _write_one_by_one(cells, seal, scorer, store)
+    if num_lost:
+        raise ModelError(
+            f"{num_lost} chunks have no finite loss, so their cells have no figure (see view "
+            "unmeasured); another TIDEMARK_DTYPE may help"
+        )
 
 
-def _write_one_by_one(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> None:
-    failures = []
+def _write_one_by_one(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> int:
+    num_lost, failures = 0, []
     for cell in cells:
         try:
-            _write_together([cell], seal, scorer, store)
+            num_lost += _write_together([cell], seal, scorer, store)
         except NotMeasurable as error:
             failures.append(str(error))
     if failures:
         raise NotMeasurable("; ".join(dict.fromkeys(failures)))
+    return num_lost
 
 
-def _write_together(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> None:
+def _write_together(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> int:
+    """Write the cells' losses; return how many chunks have none because they are not finite."""
     while True:
         try:
             return _write(cells, seal, scorer, store)
@@ -223,7 +238,8 @@ def _write_together(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: St
             continue
 
 
-def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> None:
+def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> int:
+    num_lost = 0
     protocols = [get_protocol(cell.protocol) for cell in cells]
     tallies = [Tally() for _ in cells]
     columns = [*_KEYS, "text"] if seal.is_text else [*_KEYS, "media", "width"]
@@ -239,9 +255,11 @@ def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> N
                 for writer, table in zip(writers, tables, strict=True):
                     if table.num_rows:
                         writer.write_table(table)
+                    num_lost += table["reason"].to_pylist().count("non_finite")
         for cell, tally in zip(cells, tallies, strict=True):
             record = _record(scorer, tally, cost, tallies)
             store.write_bytes(cell.record_path, record.to_json())
+    return num_lost
 
 
 def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally]) -> CellRecord:
@@ -254,6 +272,7 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
         device=facts.device,
         dtype=facts.dtype,
         batch_tokens=facts.batch_tokens,
+        context=tally.context,
         versions=dict(facts.versions),
         seconds=cost.seconds if len(together) == 1 else tally.seconds,
         num_tokens_read=tally.num_tokens_read,

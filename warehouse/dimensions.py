@@ -60,6 +60,7 @@ RECORD_TABLES = {
             ("scored_at", pa.timestamp("us")),
             *_RUN,
             ("batch_tokens", pa.int64()),
+            ("context", pa.int64()),
             ("seconds", pa.float64()),
             ("num_tokens_read", pa.int64()),
             ("peak_memory_bytes", pa.int64()),

@@ -228,11 +228,6 @@ class Warehouse:
         ):
             self._run("insert_canary_runs")
 
-    def first_canary_nats(self, device: str, dtype: str) -> float | None:
-        """Return the canary's first loss on a device in a dtype; None where there is none."""
-        rows = self._run("find_canary", {"device": device, "dtype": dtype})
-        return float(rows[0][0]) if rows else None
-
     def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
         if not rows:
             return

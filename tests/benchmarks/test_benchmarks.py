@@ -103,8 +103,6 @@ def test_scoring_compares_equal_work() -> None:
     assert jobs[1:] == [
         "ours, disjoint-1024",
         "ours, lm-eval-1024",
-        "chunk by chunk, as Uncheatable Eval",
-        "ours, uncheatable-1024",
         "plain loop, sliding-1024-256",
         "ours, sliding-1024-256",
     ]

@@ -30,7 +30,7 @@ def test_the_tree_is_drawn_as_it_is() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        errors.UnknownName("source", "x", ["a", "b"]),
+        errors.UnknownName("source", "x", ["a", "b"], "look"),
         errors.ItemUnavailable("http_404", "gone"),
         errors.DiskFull("no space"),
     ],
@@ -44,4 +44,5 @@ def test_errors_travel_between_processes(error: errors.TidemarkError) -> None:
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     assert str(errors.UnknownName("source", "x", ["a", "b"])) == "unknown source 'x'; known: a, b"
-    assert "none yet" in str(errors.UnknownName("model", "x", []))
+    assert str(errors.UnknownName("model", "x", [])) == "unknown model 'x'"
+    assert str(errors.UnknownName("model", "x", [], "look")) == "unknown model 'x'; look"

@@ -36,7 +36,7 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("crawl --month 2024-01 --to 2999-01", "2999-01 is not over yet"),
         ("crawl --month 2024-02 --to 2024-01", "ends (2024-01) before it begins (2024-02)"),
         ("crawl --to 2024-01", "--to needs --month"),
-        ("score -m nope", "unknown model 'nope'; known: "),
+        ("score -m nope", "unknown model 'nope'; `tidemark models list` shows"),
         ("score -m control:nope", "unknown model 'control:nope'; known: control:"),
         ("score -m control:zstd -m nope", "unknown model 'nope'"),
         ("score -m ./no/folder", "unknown model './no/folder'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -38,9 +39,17 @@ def files_in(folder: Path) -> list[str]:
 def test_a_text_comes_back(tidemark: Tidemark, text, tiny_model, tmp_path) -> None:
     ran = tidemark("compress", text, tmp_path / "coded", "--model", tiny_model)
     size = (tmp_path / "coded").stat().st_size
-    assert ran.code == 0 and f"coded: {size} bytes of {len(TEXT.encode())} (" in ran.out
+    said = re.search(
+        rf"coded: {size:,} bytes of {len(TEXT.encode()):,} "
+        r"\((\d+) chunks: ([\d.,]+) predicted, ([\d,]+) coded; (\d+) of header\)",
+        ran.out,
+    )
+    assert ran.code == 0 and said
+    chunks, predicted, coded, header = (float(figure.replace(",", "")) for figure in said.groups())
+    assert coded + header == size
+    assert chunks > 1 and predicted - 1 <= coded <= 1.001 * predicted + 16 * chunks
     ran = tidemark("decompress", tmp_path / "coded", tmp_path / "back")
-    assert ran.code == 0 and f"back: {len(TEXT.encode())} bytes" in ran.out
+    assert ran.code == 0 and f"back: {len(TEXT.encode()):,} bytes" in ran.out
     assert (tmp_path / "back").read_bytes() == TEXT.encode()
     assert files_in(tmp_path) == ["back", "coded", "text.txt"]
 
@@ -48,7 +57,7 @@ def test_a_text_comes_back(tidemark: Tidemark, text, tiny_model, tmp_path) -> No
 def test_an_empty_text_comes_back(tidemark: Tidemark, tiny_model, tmp_path) -> None:
     (tmp_path / "empty").touch()
     ran = tidemark("compress", tmp_path / "empty", tmp_path / "coded", "-m", tiny_model)
-    assert ran.code == 0 and ran.out.rstrip().endswith("bytes of 0")
+    assert ran.code == 0 and "bytes of 0 (0 chunks: 0.0 predicted, 0 coded; " in ran.out
     assert tidemark("decompress", tmp_path / "coded", tmp_path / "back").code == 0
     assert (tmp_path / "back").read_bytes() == b""
 
@@ -98,7 +107,7 @@ def test_a_model_of_other_weights_is_refused(
         ("compress IN OUT -m control:zstd", "of kind control"),
         ("decompress none OUT", "none cannot be read"),
         ("verify-losses -m nobody", "unknown model 'nobody'"),
-        ("verify-losses -m MODEL", "nothing is scored with tiny"),
+        ("verify-losses -m MODEL", "run `tidemark score --model /"),
         ("verify-losses -m MODEL --month 2024-13", "is not a month"),
     ],
 )

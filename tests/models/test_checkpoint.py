@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import re
 from pathlib import Path
 
@@ -347,9 +348,29 @@ def test_a_model_spread_over_devices_is_scored_as_on_one(kind, request, settings
         assert found == pytest.approx(wanted, rel=1e-6)
 
 
+def test_nothing_of_transformers_own_is_said(llama_folder, copy_of, caplog):
+    folder = copy_of(llama_folder)
+    weights = load_file(folder / "model.safetensors")
+    save_file(
+        weights | {"extra.weight": torch.zeros(2)},
+        folder / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    logger = logging.getLogger("transformers")  # does not propagate
+    logger.addHandler(caplog.handler)
+    try:
+        load(folder)
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert not caplog.records
+
+
 def test_a_large_vocabulary_of_a_config_must_be_that_of_the_weights(llama_folder, copy_of):
     folder = copy_of(llama_folder)
     edit_json(folder / "config.json", vocab_size=500)
-    with pytest.raises(ModelLoadError, match="weights cannot be loaded"):
+    with pytest.raises(
+        ModelLoadError,
+        match=r"lm_head.weight has shape \(400, 32\), expected \(500, 32\) \(2 ",
+    ):
         load(folder)
     assert llama_config().vocab_size == 400

@@ -149,7 +149,7 @@ def test_any_name_is_a_protocol_or_refused(name):
         (("default", -5, None), "2 or more"),
         (("disjoint-512", 0, None), "2 or more"),
         (("lm-eval", 0, None), "2 or more"),
-        (("lm-eval-1-2-3", None, None), "2 or more"),
+        (("lm-eval-1-2-3", None, None), "no stride"),
         (("default", 512, 512), "1 to 511"),
         (("default", 512, 0), "1 to 511"),
         (("sliding", 512, 0), "1 to 511"),

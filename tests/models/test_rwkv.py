@@ -20,7 +20,7 @@ from transformers import RwkvConfig, RwkvForCausalLM
 
 from core.errors import ModelLoadError, UsageError
 from core.settings import Settings
-from models.backend import Losses
+from models.backend import DeviceFull, Losses
 from models.catalogue import ModelEntry, find_model
 from models.load import identify, load_scorer
 from models.protocols import get_protocol
@@ -199,6 +199,12 @@ def test_rows_do_not_depend_on_their_batch(backend: RwkvBackend) -> None:
     for row, losses in zip(rows, together, strict=True):
         (alone,) = backend.losses([row[:-1]], [row[1:]])
         assert losses.tolist() == alone.tolist()
+
+
+def test_full_host_memory_is_told(backend: RwkvBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend._model, "forward", lambda *_, **__: torch.empty(2**50))
+    with pytest.raises(DeviceFull, match="allocate memory"):
+        backend.losses([np.arange(3)], [np.arange(3)])
 
 
 def test_the_softmax_can_be_over_an_alphabet(backend: RwkvBackend) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
+import shutil
 
 import pytest
 
-from core.errors import ModelLoadError
+from core.errors import MalformedInput, ModelLoadError
 from core.settings import Settings
+from core.storage import Store
 from models import canary
 from models.canary import score_canary
-from tasks.canary import check_canary
+from tasks.canary import check_canary, is_canary_due, land_canary_runs
+from warehouse.land import open_warehouse
 from warehouse.publish import publish
 from warehouse.query import query
 
@@ -55,7 +57,29 @@ def test_other_arithmetic_is_a_drift(settings, monkeypatch):
 
 def test_a_loss_that_is_no_number_is_not_well(settings):
     run = check_canary(settings)
-    assert not dataclasses.replace(run, drift=float("nan")).is_well
+    assert not run.model_copy(update={"drift": float("nan")}).is_well
+
+
+def test_runs_outlive_the_writer_s_database(settings):
+    run = check_canary(settings)
+    shutil.rmtree(settings.scratch)
+    with open_warehouse(settings) as warehouse:
+        land_canary_runs(warehouse, Store(settings.home))
+    publish(settings)
+    assert [row["drift"] for row in query(settings, RUNS).to_pylist()] == [run.drift]
+
+
+def test_it_is_due_until_it_has_run_with_these_libraries_in_this_dtype(settings):
+    assert is_canary_due(settings)
+    check_canary(settings)
+    assert not is_canary_due(settings)
+    assert is_canary_due(settings.model_copy(update={"dtype": "bfloat16"}))
+
+
+def test_a_file_that_is_no_run_is_named(settings):
+    Store(settings.home).write_bytes("canary/x.json", b"{}")
+    with pytest.raises(MalformedInput, match=r"canary/x\.json is not a run of the canary"):
+        is_canary_due(settings)
 
 
 def test_changed_files_are_another_canary(settings, tmp_path, monkeypatch):

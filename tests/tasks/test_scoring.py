@@ -276,6 +276,7 @@ def test_a_record_says_what_its_cell_took(settings: Settings, store: Store, cana
         assert began <= found.scored_at <= dt.datetime.now(dt.UTC)
         assert found.device.startswith("cpu: ")
         assert (found.dtype, found.batch_tokens) == ("float32", 2048)
+        assert found.context == (64 if "64" in cell.protocol else 512)
         assert found.versions.keys() == {"tidemark", "torch", "transformers", "tokenizers"}
         assert 0 < found.seconds < 60
         assert found.peak_memory_bytes > 2**20
@@ -446,4 +447,6 @@ def test_a_partition_of_images_is_scored_or_says_why_not(
         assert len(set(rows["document_id"].to_pylist())) == seal.num_documents == 2
         expected = None if model.startswith("control:") else "not_measurable"
         assert set(rows["reason"].to_pylist()) == {expected}
-        assert record(store, the_plan.pending[0]).num_lossy_documents == 0
+        found = record(store, the_plan.pending[0])
+        assert found.num_lossy_documents == 0
+        assert found.context == (None if model.startswith("control:") else 512)

@@ -27,7 +27,7 @@ from warehouse.schema import list_views
 from warehouse.writer import connected
 
 ROOT = Path(__file__).resolve().parents[2]
-COSTS = "timestamp '2024-01-01', 'cpu', 'float32', 1, '{}', 1, 1, 1, 1, 0"
+COSTS = "timestamp '2024-01-01', 'cpu', 'float32', 1, 1, '{}', 1, 1, 1, 1, 0"
 # Lands every file of a folder and publishes after each, over and over the same.
 WORKER = """
 import sys

@@ -14,6 +14,7 @@ create table if not exists cell_costs (
     device varchar not null, -- kind and name
     dtype varchar not null, -- of the weights
     batch_tokens bigint, -- token budget of a batch; NULL = there are no batches
+    context bigint, -- tokens of a window; NULL = a compressor, which has none
     versions varchar not null, -- JSON: version by library
     seconds double not null, -- wall clock
     num_tokens_read bigint not null, -- inputs of the model

@@ -1,6 +1,7 @@
 -- What a model's losses on an undated corpus come to.
 -- Grain: one row per model, source, protocol.
--- Units: as the names say; compression_rate is a fraction (compressed size / raw size).
+-- Units: as the names say; compression_rate is a fraction (compressed size / raw size). Sums and
+--   ratios are NULL where a loss is not finite, as in monthly_loss.
 -- Source: metrics.md, section 1. Reads chunk_losses and landed_cells, where month is NULL.
 create or replace view corpus_loss as
 with sums as (
@@ -13,8 +14,9 @@ with sums as (
         cast(sum(num_chars) as bigint) as num_chars,
         cast(sum(num_bytes) as bigint) as num_bytes
     from chunk_losses
-    where month is null and nll_nats is not null
+    where month is null and (nll_nats is not null or reason = 'non_finite')
     group by model, source, protocol
+    having count(nll_nats) = count(*)
 )
 
 select

@@ -2,8 +2,10 @@
 -- Grain: one row per model, source, month, protocol, milestone.
 -- Units: as the names say. Each is a ratio of sums over the documents that have at least so many
 --   tokens, so the documents grow fewer (and longer) from one milestone to the next.
+-- Cells with a loss that is not finite are left out, as in monthly_loss.
 -- Tokens of different tokenizers cover different lengths of text: compare models by bits_per_byte.
--- Source: Zhu et al. 2024, arXiv 2405.08460; metrics.md, section 1. Reads cell_milestones.
+-- Source: Zhu et al. 2024, arXiv 2405.08460; metrics.md, section 1.
+-- Reads cell_milestones, unmeasured.
 create or replace view length_milestones as
 select
     model,
@@ -16,4 +18,11 @@ select
     nll_nats / nullif(milestone * num_documents, 0) as nats_per_token,
     nll_nats / (ln(2) * nullif(num_bytes, 0)) as bits_per_byte,
     nll_nats / (ln(2) * nullif(num_chars, 0)) as bits_per_char
-from cell_milestones;
+from cell_milestones as m
+anti join unmeasured as u
+    on
+        m.model = u.model
+        and m.source = u.source
+        and m.month is not distinct from u.month
+        and m.protocol = u.protocol
+        and u.reason = 'non_finite';

@@ -2,6 +2,8 @@
 -- Grain: one row per model, source, protocol, month. Undated text is left out.
 -- Units: as the names say; compression_rate is a fraction (compressed size / raw size).
 -- Unmeasured chunks are counted, but neither their losses nor their text enter the ratios.
+-- Where one is non_finite, sums and ratios are NULL: the model broke on text that it should have
+--   measured, and what is left is not a figure of the month.
 -- is_text: images and recordings have no characters; a mean over sources of both means nothing.
 -- Source: metrics.md, section 1 (ratio of sums over the month's documents). Reads chunk_losses for
 -- the sums (compensated, so that the order of rows does not show) and landed_cells for the counts.
@@ -17,8 +19,9 @@ with sums as (
         cast(sum(num_chars) as bigint) as num_chars,
         cast(sum(num_bytes) as bigint) as num_bytes
     from chunk_losses
-    where month is not null and nll_nats is not null
+    where month is not null and (nll_nats is not null or reason = 'non_finite')
     group by model, source, protocol, month
+    having count(nll_nats) = count(*)
 )
 
 select

@@ -1,8 +1,8 @@
 -- Bits per byte of each month, as it is (replicate 0) and in 200 bootstrap replicates.
 -- Grain: one row per model, source, protocol, month, replicate. For other views to read.
--- Months without a measured chunk are left out. Months of a single cluster have replicate 0 alone:
---   resampling one cluster says nothing, so what averages over months has an interval only where
---   every one of them has replicates.
+-- Months without a figure in monthly_loss are left out. Months of a single cluster have replicate 0
+--   alone: resampling one cluster says nothing, so what averages over months has an interval only
+--   where every one of them has replicates.
 -- Units: bits per UTF-8 byte; NULL where a replicate drew no document of the month.
 -- Source: metrics.md, section 5. Reads monthly_loss and cell_replicates.
 create or replace view replicate_monthly_loss as

@@ -1,7 +1,8 @@
 -- The cells that models may be compared by: text under the default protocol, soundly measured.
 -- Grain: one row per model, source, month. For other views to read.
--- Left out: undated corpora, images and audio, cells without a measured chunk, suspect_cells, and
---   models whose tokenizer is lossy.
+-- Left out: undated corpora, images and audio, cells without a measured chunk or with a loss that
+--   is not finite (neither has a figure in monthly_loss), suspect_cells, and models whose tokenizer
+--   is lossy.
 -- Units: bits per byte; num_unmeasured are chunks.
 -- Source: metrics.md, section 1.
 -- Reads monthly_loss, landed_cells, tokenizer_comparison, suspect_cells.

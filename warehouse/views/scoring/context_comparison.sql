@@ -3,10 +3,11 @@
 --   of the model's protocols have measured on this source, so that its rows compare.
 -- Units: as the names say. bits_per_byte is the unweighted mean of the cells' figures; seconds are
 --   wall clock; speeds and seconds_per_megabyte (10^6 bytes) are sums over sums. What scoring took
---   is NULL unless every cell has a record, device and dtype also where cells differ in them.
---   context is the protocol's, or the model's where that is shorter.
+--   is NULL unless every cell has a record; context, device and dtype also where cells differ.
+--   context is what the cells' records say: the protocol's, or the model's where that is shorter.
+-- A cell with a loss that is not finite is not measured, as in monthly_loss.
 -- Source: Li et al. 2024, arXiv 2402.00861, Table 5.
--- Reads chunk_losses, cell_costs, protocols, models.
+-- Reads chunk_losses, cell_costs, protocols.
 create or replace view context_comparison as
 with cells as materialized (
     select
@@ -18,9 +19,9 @@ with cells as materialized (
         sum(num_tokens) as num_tokens,
         sum(num_bytes) as num_bytes
     from chunk_losses
-    where nll_nats is not null
+    where nll_nats is not null or reason = 'non_finite'
     group by model, source, month, protocol
-    having sum(num_bytes) > 0
+    having sum(num_bytes) > 0 and count(nll_nats) = count(*)
 ),
 
 num_protocols as (
@@ -57,6 +58,7 @@ sums as (
         sum(c.seconds) as seconds,
         max(c.peak_memory_bytes) as peak_memory_bytes,
         case when count(c.energy_joules) = count(*) then sum(c.energy_joules) end as energy_joules,
+        case when min(c.context) = max(c.context) then min(c.context) end as context,
         case when min(c.device) = max(c.device) then min(c.device) end as device,
         case when min(c.dtype) = max(c.dtype) then min(c.dtype) end as dtype
     from cells
@@ -78,7 +80,7 @@ select
     s.model,
     s.source,
     s.protocol,
-    least(cast(p.definition ->> '$.context' as bigint), m.context) as context,
+    case when s.has_records then s.context end as context,
     cast(p.definition ->> '$.stride' as bigint) as stride,
     s.num_cells,
     s.num_tokens,
@@ -95,5 +97,4 @@ select
     case when s.has_records then s.device end as device,
     case when s.has_records then s.dtype end as dtype
 from sums as s
-left join protocols as p on s.protocol = p.protocol
-left join models as m on s.model = m.model;
+left join protocols as p on s.protocol = p.protocol;
