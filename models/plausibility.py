@@ -61,8 +61,8 @@ def require_complete(loading: Mapping[str, Any], location: str) -> None:
     if mismatched := sorted(loading["mismatched_keys"]):
         name, found, expected = mismatched[0]
         raise ModelLoadError(
-            f"{location}: the weights do not fit config.json: tensor {name} has shape "
-            f"{tuple(found)}, expected {tuple(expected)} ({len(mismatched)} tensors are like that)"
+            f"{location}: the weights do not fit config.json in {len(mismatched)} tensors, the "
+            f"first is {name}: it has shape {tuple(found)}, expected {tuple(expected)}"
         )
     if missing := sorted(loading["missing_keys"]):
         raise ModelLoadError(

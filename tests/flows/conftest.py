@@ -192,6 +192,7 @@ def dump(home: Path) -> Callable[..., dict[str, list[tuple[Any, ...]]]]:
                 "select * exclude (scored_at, seconds, peak_memory_bytes, energy_joules) "
                 "from cell_costs"
             )
+            tables["canary_runs"] = "select * exclude (run_at) from canary_runs"
             return {
                 table: sorted(connection.sql(rows).fetchall(), key=repr)
                 for table, rows in tables.items()
