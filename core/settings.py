@@ -67,7 +67,7 @@ class Settings(BaseSettings):
         default=None,
         gt=0,
         description="Tokens (padding included) in one forward pass; default: 16,384 on a GPU, "
-        "2,048 on a CPU, whose caches a larger batch leaves.",
+        "1,024 on a CPU, whose caches a larger batch leaves.",
     )
     allow_pickle_weights: bool = Field(
         default=False, description="Load weights that are not safetensors. They may run code."

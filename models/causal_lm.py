@@ -18,7 +18,7 @@ from models.text_model import TextModel, text_model_of
 from models.token_scorer import TokenIdentity, TokenScorer
 from models.windows import check_prefix
 
-_CPU_TOKENS, _GPU_TOKENS = 2048, 16_384  # in one forward pass, unless the settings say otherwise
+_CPU_TOKENS, _GPU_TOKENS = 1024, 16_384  # in one forward pass, unless the settings say otherwise
 LIBRARIES: Sequence[str] = ("torch", "transformers", "tokenizers")
 
 

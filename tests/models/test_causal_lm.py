@@ -168,7 +168,7 @@ def test_full_memory_halves_the_budget_for_another_go(fill, llama_folder, settin
 
     body = model._batches.backend._model.base_model
     body.register_forward_pre_hook(refuse, with_kwargs=True)
-    assert model.facts.batch_tokens == 2048
+    assert model.facts.batch_tokens == 1024
     budgets = []
     while not budgets or budgets[-1] > room:
         with pytest.raises(BatchTooLarge, match="score again"):

@@ -275,7 +275,7 @@ def test_a_record_says_what_its_cell_took(settings: Settings, store: Store, cana
         found, rows = record(store, cell), losses(store, cell)
         assert began <= found.scored_at <= dt.datetime.now(dt.UTC)
         assert found.device.startswith("cpu: ")
-        assert (found.dtype, found.batch_tokens) == ("float32", 2048)
+        assert (found.dtype, found.batch_tokens) == ("float32", 1024)
         assert found.context == (64 if "64" in cell.protocol else 512)
         assert found.versions.keys() == {"tidemark", "torch", "transformers", "tokenizers"}
         assert 0 < found.seconds < 60
