@@ -10,7 +10,6 @@ from prefect.cache_policies import NO_CACHE
 from core.canary_record import CanaryRecord, read_canary_records, write_canary_record
 from core.settings import Settings
 from core.storage import Store
-from models.canary import current_conditions, score_canary
 from warehouse.land import Warehouse, open_warehouse
 
 
@@ -21,6 +20,9 @@ def check_canary(settings: Settings) -> CanaryRecord:
         ModelLoadError: the canary's files were changed.
         UsageError: the device or dtype of the settings cannot be had.
     """
+    # torch takes seconds to import; who scores compressors alone does without.
+    from models.canary import score_canary
+
     store = Store(settings.home)
     run_at = dt.datetime.now(dt.UTC)
     loss = score_canary(settings)
@@ -50,6 +52,8 @@ def check_canary(settings: Settings) -> CanaryRecord:
 
 def is_canary_due(settings: Settings) -> bool:
     """Whether the canary has not run yet on this device with the libraries installed now."""
+    from models.canary import current_conditions
+
     here = current_conditions(settings)
     return all(
         here != (record.device, record.dtype, record.versions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from itertools import product
 
 import pyarrow as pa
 import pytest
@@ -25,7 +26,7 @@ def published(settings: Settings) -> Settings:
     rows = []
     for model, before, after in ((MODEL, 1.0, 1.5), ("control:zstd", 3.0, 3.0)):
         for source in ("news", "wikipedia_monitored"):
-            for number in range(6):
+            for number, part in product(range(6), range(12)):  # one cluster has no interval
                 bits_per_byte = before if number < 3 else after
                 rows.append(
                     {
@@ -33,7 +34,7 @@ def published(settings: Settings) -> Settings:
                         "revision": "r1",
                         "source": source,
                         "month": (Month("2024-01") + number).first_day,
-                        "document_id": f"d{number}",
+                        "document_id": f"d{number}-{part}",
                         "chunk_index": 0,
                         "protocol": "default",
                         "nll_nats": bits_per_byte * math.log(2) * 1000,
