@@ -190,7 +190,7 @@ def _world_model(vocabulary: Mapping[bytes, int]) -> TextModel:
 def _pile_model(data: bytes, path: Path) -> TextModel:
     try:
         tokenizer = Tokenizer.from_buffer(data)
-    except Exception as error:
+    except Exception as error:  # the tokenizers library raises nothing narrower
         raise ModelLoadError(f"{path}: not a file of the tokenizers library ({error})") from error
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     if not vocabulary:
