@@ -120,7 +120,7 @@ def queried(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         ]
     )
     with open_warehouse(settings) as warehouse:
-        warehouse.land_losses([losses], "figures")
+        warehouse.land_losses(losses, "figures")
     publish(settings)
     return settings
 

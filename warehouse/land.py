@@ -7,10 +7,9 @@ nothing, so a killed run is simply run again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -19,8 +18,8 @@ import pyarrow.parquet as pq
 from core.cell_record import CellRecord, read_cell_record
 from core.cells import Cell
 from core.corpus import Partition, Seal, read_documents
-from core.errors import CellConflict, MalformedInput, SchemaMismatch, StorageError
-from core.schemas import DOCUMENTS, LOSSES, MEDIA, validate
+from core.errors import MalformedInput, SchemaMismatch, StorageError, WarehouseError
+from core.schemas import DOCUMENTS, MEDIA
 from core.settings import Settings
 from core.storage import Store
 from warehouse.dimensions import (
@@ -30,10 +29,9 @@ from warehouse.dimensions import (
     naive_utc,
     record_tables,
 )
-from warehouse.schema import read_sql
+from warehouse.incoming import Incoming
+from warehouse.statements import Statements, show
 from warehouse.writer import connected, explain_database_errors, locked, transaction
-
-_BATCH_ROWS = 245_760  # two of DuckDB's row groups: partial ones are compressed twice
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,8 @@ class Warehouse:
     def __init__(self, connection: duckdb.DuckDBPyConnection, store: Store) -> None:
         self._connection = connection
         self._store = store
+        self._statements = Statements(connection)
+        self._incoming = Incoming(self._statements)
 
     def land_cell(self, cell: Cell, losses: pa.Table | None = None) -> Landed:
         """Land the losses of one of our own cells, in place of what was landed under its key.
@@ -85,21 +85,20 @@ class Warehouse:
             **_partition_key(cell.partition),
         }
         scored_at = {"scored_at": naive_utc(record.scored_at) if record else None}
-        if self._run("find_cell", {**key, **provenance, **scored_at}):
+        run = self._statements.run
+        if run("find_cell", {**key, **provenance, **scored_at}):
             return Landed(0, 0)
         where = f"losses of {cell}"
-        if losses is None:
-            losses = self._read_losses(cell)
-        self._stage([losses], where)
-        if row := self._first("find_stranger", key):
-            raise SchemaMismatch(f"{where}: a row is of another cell: {_show(row)}")
-        self._run("stage_touched")
+        self._incoming.stage([self._read_losses(cell) if losses is None else losses], where)
+        if row := self._statements.first("find_stranger", key):
+            raise SchemaMismatch(f"{where}: a row is of another cell: {show(row)}")
+        run("find_touched")
         with transaction(self._connection, f"land {where}"):
             self._empty_records()
-            num_cells = self._insert(**provenance)
+            landed = self._insert(**provenance)
             if record is not None:
                 self._insert_record(key, record)
-        return Landed(num_cells, losses.num_rows)
+        return landed
 
     def _read_losses(self, cell: Cell) -> pa.Table:
         try:
@@ -114,10 +113,10 @@ class Warehouse:
         """Land foreign losses: a Parquet file of schema LOSSES, of any number of cells.
 
         Rows are added to cells that are landed already; rows that are landed just so are passed
-        over.
+        over. All land in one transaction.
 
         Args:
-            path: read in batches, so it may be larger than memory.
+            path: read where it is, in passes, so it may be larger than memory.
             replace: where a chunk is landed with other losses, the file's take their place; where
                 a cell is landed for another revision of the model, the file's rows replace it.
 
@@ -127,28 +126,28 @@ class Warehouse:
             CellConflict: names the first row that disagrees with what is landed.
         """
         try:
-            with path.open("rb") as stream, pq.ParquetFile(stream) as file:
-                batches = (
-                    pa.Table.from_batches([batch])
-                    for batch in file.iter_batches(batch_size=_BATCH_ROWS)
-                )
-                return self.land_losses(batches, str(path), replace)
+            with self._incoming.read_file(path):
+                return self._land_foreign(str(path), replace)
         except (pa.ArrowInvalid, OSError) as error:
             raise MalformedInput(
                 f"{path} cannot be read as Parquet ({error}); nothing of it was landed"
             ) from error
 
-    def land_losses(self, tables: Iterable[pa.Table], where: str, replace: bool = False) -> Landed:
-        """Land foreign losses from tables, all in one transaction; as ``land_file``."""
-        num_rows = self._stage(tables, where)
-        [(num_touched,)] = self._run("stage_touched")
-        if num_touched:
-            num_rows = self._merge(where, replace)
+    def land_losses(self, table: pa.Table, where: str, replace: bool = False) -> Landed:
+        """Land foreign losses from a table; as ``land_file``."""
+        self._incoming.stage([table], where)
+        return self._land_foreign(where, replace)
+
+    def _land_foreign(self, where: str, replace: bool) -> Landed:
+        num_rows = self._incoming.merge(where, replace)
         with transaction(self._connection, f"land {where}"):
             if replace:
                 self._empty_records()
-            num_cells = self._insert(partition_digest=None, scoring=None)
-        return Landed(num_cells, num_rows)
+            landed = self._insert(partition_digest=None, scoring=None)
+        with explain_database_errors(f"write {where} into the file"):
+            # Else what the next transaction writes leaves holes in the file.
+            self._connection.execute("checkpoint")
+        return Landed(landed.num_cells, num_rows)
 
     def land_documents(self, seal: Seal) -> bool:
         """Land a sealed partition's documents (without content), in place of its former ones.
@@ -160,24 +159,22 @@ class Warehouse:
             StorageError: a part is missing or damaged.
         """
         key = _partition_key(seal.partition)
-        if self._run("find_partition", key) == [(seal.digest,)]:
+        run = self._statements.run
+        if run("find_partition", key) == [(seal.digest,)]:
             return False
         table = self._read_documents(seal)
-        self._run("create_incoming")
-        self._run("stage_partition", key)
-        self._run("stage_touched")
+        self._incoming.read_partition(key)
         with (
             transaction(self._connection, f"land the documents of {seal.partition}"),
-            self._given("documents_to_land", table),
+            self._statements.given("documents_to_land", table),
         ):
-            self._run("delete_documents", key)
-            self._run("insert_documents")
-            self._run("delete_partition", key)
+            run("delete_documents", key)
+            run("insert_documents")
+            run("delete_partition", key)
             size = {"num_documents": seal.num_documents, "num_bytes": seal.num_bytes}
-            self._run("insert_partition", {**key, "partition_digest": seal.digest, **size})
-            # Clusters may be others now, and replicates follow them.
-            self._run("empty_cell_replicates")
-            self._run("insert_replicates")
+            run("insert_partition", {**key, "partition_digest": seal.digest, **size})
+            # Clusters may be others now, and standard errors and replicates follow them.
+            self._insert_sums(partition_digest=None, scoring=None)
         return True
 
     def _read_documents(self, seal: Seal) -> pa.Table:
@@ -201,7 +198,10 @@ class Warehouse:
 
     def landed_models(self) -> dict[str, str]:
         """Return the revision of every model of which something has landed."""
-        return {str(model): str(revision) for model, revision in self._run("find_landed_models")}
+        return {
+            str(model): str(revision)
+            for model, revision in self._statements.run("find_landed_models")
+        }
 
     def upsert_sources(self, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert or replace sources; keys as the columns of table ``sources``."""
@@ -224,9 +224,9 @@ class Warehouse:
         table = canary_table(row)
         with (
             transaction(self._connection, "record a run of the canary"),
-            self._given("rows_to_land", table),
+            self._statements.given("rows_to_land", table),
         ):
-            self._run("insert_canary_runs")
+            self._statements.run("insert_canary_runs")
 
     def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
         if not rows:
@@ -234,97 +234,47 @@ class Warehouse:
         table = as_table(rows, dimension)
         with (
             transaction(self._connection, f"land {dimension}"),
-            self._given("rows_to_land", table),
+            self._statements.given("rows_to_land", table),
         ):
-            self._run(f"upsert_{dimension}")
+            self._statements.run(f"upsert_{dimension}")
 
-    def _stage(self, tables: Iterable[pa.Table], where: str) -> int:
-        """Fill ``incoming``, check what can be checked by itself, and return the number of rows."""
-        self._run("create_incoming")
-        num_rows = 0
-        for table in tables:
-            name = f"{where} (rows from {num_rows})" if num_rows else where
-            with self._given("losses_to_land", validate(table, LOSSES, name)):
-                self._run("stage_losses")
-            num_rows += table.num_rows
-        if not num_rows:
-            raise SchemaMismatch(f"{where}: has no rows, so there is nothing to land")
-        if row := self._first("find_duplicate"):
-            raise SchemaMismatch(f"{where}: a chunk comes more than once: {_show(row)}")
-        if row := self._first("find_mixed_revisions"):
-            raise SchemaMismatch(f"{where}: a cell has two revisions of its model: {_show(row)}")
-        return num_rows
-
-    def _merge(self, where: str, replace: bool) -> int:
-        """Stage what the touched cells shall hold; return how many rows of that are new."""
-        self._run("drop_landed_rows")
-        if not replace and (row := self._first("find_conflict")):
-            raise CellConflict(
-                f"{where}: disagrees with what is landed: {_show(row)}; nothing of it was landed. "
-                "Use --replace to put the file's losses in their place"
+    def _insert(self, partition_digest: str | None, scoring: str | None) -> Landed:
+        """Put what is incoming in place of the touched cells."""
+        run = self._statements.run
+        num_rows, num_cells = self._incoming.count()
+        run("empty_chunk_losses")
+        [(num_inserted,)] = run("insert_losses")
+        if num_inserted != num_rows:
+            raise WarehouseError(
+                f"{num_inserted} rows were read where {num_rows} had been counted: another process "
+                "is writing the file; nothing was landed. Land it again when that has ended"
             )
-        num_rows = self._count()
-        self._run("stage_touched")
-        self._run("merge_landed_rows")
-        return num_rows
-
-    def _insert(self, partition_digest: str | None, scoring: str | None) -> int:
-        """Put what is staged in place of its touched cells; return the number of cells."""
-        provenance = {"partition_digest": partition_digest, "scoring": scoring}
-        for table in ("chunk_losses", "landed_cells", "cell_replicates"):
-            self._run(f"empty_{table}")
-        self._run("insert_losses")
-        [(num_cells,)] = self._run("insert_cells", provenance)
-        self._run("insert_replicates")
-        self._run("drop_stray_tokenizers")
+        self._insert_sums(partition_digest, scoring)
+        run("drop_stray_tokenizers")
         for dimension in ("models", "sources", "protocols"):
-            self._run(f"name_{dimension}")
-        return int(num_cells)
+            run(f"name_{dimension}")
+        return Landed(num_cells, num_rows)
+
+    def _insert_sums(self, partition_digest: str | None, scoring: str | None) -> None:
+        """Record the touched cells anew, with sums and replicates of what is incoming."""
+        run = self._statements.run
+        run("group_clusters")
+        run("empty_landed_cells")
+        run("insert_cells", {"partition_digest": partition_digest, "scoring": scoring})
+        run("empty_cell_replicates")
+        run("insert_replicates")
 
     def _empty_records(self) -> None:
         """Forget what scoring the touched cells took: their losses are about to be others."""
-        self._run("empty_cell_costs")
-        self._run("empty_cell_milestones")
+        self._statements.run("empty_cell_costs")
+        self._statements.run("empty_cell_milestones")
 
     def _insert_record(self, key: Mapping[str, object], record: CellRecord) -> None:
         for name, table in record_tables(key, record).items():
-            with self._given("record_to_land", table):
-                self._run(f"insert_{name}")
-
-    def _count(self) -> int:
-        [(count,)] = self._run("count_incoming")
-        return int(count)
-
-    def _run(
-        self, statement: str, parameters: Mapping[str, object] | None = None
-    ) -> list[tuple[Any, ...]]:
-        """Run ``landing/<statement>.sql`` with bound parameters and return its rows."""
-        with explain_database_errors(f"run {statement}"):
-            text = read_sql("landing", statement)
-            return self._connection.execute(text, parameters or None).fetchall()
-
-    def _first(
-        self, statement: str, parameters: Mapping[str, object] | None = None
-    ) -> dict[str, object] | None:
-        """Return the only row of a statement by column name, or None."""
-        rows = self._run(statement, parameters)
-        names = [column[0] for column in self._connection.description or []]
-        return dict(zip(names, rows[0], strict=True)) if rows else None
-
-    @contextlib.contextmanager
-    def _given(self, name: str, table: pa.Table) -> Iterator[None]:
-        """Let SQL read an Arrow table under a name."""
-        self._connection.register(name, table)
-        try:
-            yield
-        finally:
-            self._connection.unregister(name)
+            with self._statements.given("record_to_land", table):
+                self._statements.run(f"insert_{name}")
 
 
 def _partition_key(partition: Partition) -> dict[str, object]:
     month = partition.month
     return {"source": partition.source, "month": month.first_day if month else None}
-
-
-def _show(row: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in row.items())

@@ -1,23 +1,22 @@
 """The objects of the warehouse, made from the ``.sql`` files of this room.
 
-``tables/<table>.sql`` and ``views/<mart>/<view>.sql`` (or a table macro) create one object each;
-``landing/<statement>.sql`` and ``checks/<check>.sql`` hold what Python runs with bound parameters.
+``tables/<table>.sql``, ``macros/<macro>.sql`` and ``views/<mart>/<view>.sql`` (or a table macro)
+create one object each; ``landing/<statement>.sql`` and ``checks/<check>.sql`` hold what Python runs
+with bound parameters; ``migrations/<version>.sql`` changes tables of the version before.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import yaml
 
-from core.errors import WarehouseError
-
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _ROOM = Path(__file__).parent
 
 
@@ -30,12 +29,14 @@ class ViewDescription:
         grain: the columns that tell its rows apart.
         reads: tables, views and macros that it reads.
         columns: by name, in order: description, unit and tests (not_null, min, max).
+        is_internal: for other views to read, not for analysts.
     """
 
     description: str
     grain: tuple[str, ...]
     reads: tuple[str, ...]
     columns: dict[str, dict[str, Any]]
+    is_internal: bool
 
 
 def describe_view(file: Path) -> ViewDescription:
@@ -46,6 +47,7 @@ def describe_view(file: Path) -> ViewDescription:
         grain=tuple(fields["grain"]),
         reads=tuple(fields["reads"]),
         columns=fields["columns"],
+        is_internal=fields.get("internal", False),
     )
 
 
@@ -62,6 +64,19 @@ def list_tables() -> tuple[str, ...]:
 
 
 @functools.cache
+def list_macros() -> tuple[str, ...]:
+    """Return the names of the scalar macros that views use; what one uses comes before it."""
+    texts = {
+        file.stem: file.read_text(encoding="utf-8") for file in (_ROOM / "macros").glob("*.sql")
+    }
+    uses = {
+        name: {other for other in texts if other != name and f"{other}(" in text}
+        for name, text in sorted(texts.items())
+    }
+    return tuple(TopologicalSorter(uses).static_order())
+
+
+@functools.cache
 def list_views() -> dict[str, Path]:
     """Return the file of every view and table macro by name; what one reads comes before it."""
     files = {file.stem: file for file in sorted((_ROOM / "views").glob("*/*.sql"))}
@@ -75,19 +90,17 @@ def list_checks() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in (_ROOM / "checks").glob("*.sql")))
 
 
-def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the tables that are missing, and every view as its file says.
-
-    Raises:
-        WarehouseError: the file was written by a later version of tidemark.
-    """
-    for table in list_tables():
-        connection.execute(read_sql("tables", table))
-    [(version,)] = connection.execute("select max(version) from schema_version").fetchall()
-    if version > SCHEMA_VERSION:
-        raise WarehouseError(
-            f"the warehouse has schema version {version}, this tidemark knows {SCHEMA_VERSION}; "
-            "use the newer tidemark, or another TIDEMARK_HOME"
-        )
-    for view, file in list_views().items():
-        connection.execute(read_sql(file.parent.relative_to(_ROOM).as_posix(), view))
+@functools.cache
+def digest_definitions() -> str:
+    """Return a digest of the files that tables, macros and views are made from."""
+    files = sorted(
+        file
+        for folder in ("tables", "macros", "views")
+        for file in (_ROOM / folder).rglob("*")
+        if file.suffix in {".sql", ".yml"}
+    )
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.relative_to(_ROOM).as_posix().encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from core.errors import DiskFull, WarehouseError
 from core.settings import Settings
 from core.storage import explain_disk_errors, replace_durably
-from warehouse.schema import create_objects
+from warehouse.objects import create_objects
 
 # Files of this storage version open in every DuckDB from 1.5 on.
 STORAGE_VERSION = "v1.5.0"

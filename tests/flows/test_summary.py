@@ -44,7 +44,7 @@ def published(settings: Settings) -> Settings:
                     }
                 )
     with open_warehouse(settings) as warehouse:
-        warehouse.land_losses([pa.Table.from_pylist(rows, schema=LOSSES)], "rows")
+        warehouse.land_losses(pa.Table.from_pylist(rows, schema=LOSSES), "rows")
         warehouse.upsert_models(
             [{"name": MODEL, "cutoff": Month("2024-03"), "cutoff_provenance": "planted"}]
         )

@@ -97,7 +97,7 @@ def publish_figures(settings: Settings) -> Callable[..., Settings]:
             for name, cutoff in (cutoffs or {}).items()
         ]  # fmt: skip
         with open_warehouse(settings) as warehouse:
-            warehouse.land_losses([losses(figures)], "figures")
+            warehouse.land_losses(losses(figures), "figures")
             warehouse.upsert_models(models)
         publish(settings)
         return settings

@@ -135,7 +135,7 @@ def test_foreign_losses_of_a_catalogued_model_are_split_at_its_cutoff(tmp_path: 
         for month in (1, 2)
     ]  # fmt: skip
     with open_warehouse(settings) as warehouse:
-        warehouse.land_losses([pa.Table.from_pylist(rows)], "rows")
+        warehouse.land_losses(pa.Table.from_pylist(rows), "rows")
         describe_models(warehouse, settings)
     publish(settings)
     found = query(settings, "select model, split_date from train_test_gap").to_pylist()

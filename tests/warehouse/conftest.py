@@ -63,7 +63,7 @@ def land(settings: Settings, losses: Callable[..., pa.Table]) -> Callable[..., A
 
     def land(*rows: dict[str, Any], replace: bool = False) -> Any:
         with open_warehouse(settings) as warehouse:
-            return warehouse.land_losses([losses(*rows)], "rows", replace)
+            return warehouse.land_losses(losses(*rows), "rows", replace)
 
     return land
 

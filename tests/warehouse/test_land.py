@@ -232,7 +232,7 @@ def test_replicates_do_not_depend_on_the_order_of_landing(
         with open_warehouse(settings) as warehouse:
             if order:
                 warehouse.land_documents(seal)
-            warehouse.land_losses([rows.slice(0, 5), rows.slice(5)], "rows")
+            warehouse.land_losses(rows, "rows")
             warehouse.land_documents(seal)
         found.append(dump(settings)["cell_replicates"])
     assert found[0] == found[1]
@@ -245,7 +245,7 @@ def test_weights_are_poisson_and_independent(settings: Settings, losses: Any, du
     rows = [{"document_id": f"d{i}", "source": f"s{i}", "num_bytes": 1} for i in range(n)]
     rows += [{"document_id": "other", "source": f"s{i}", "num_bytes": 0} for i in range(n)]
     with open_warehouse(settings) as warehouse:
-        warehouse.land_losses([losses(*rows)], "rows")
+        warehouse.land_losses(losses(*rows), "rows")
     cells = dump(settings)["cell_replicates"]
     weights = np.zeros((200, n))
     for _model, source, _month, _protocol, replicate, _nats, num_bytes in cells:
@@ -322,7 +322,7 @@ def land_many(home: str, model: str, table: pa.Table) -> None:
     for index in range(5):
         with open_warehouse(Settings(home=home)) as warehouse:
             part = table.set_column(0, "model", pa.repeat(f"{model}-{index}", table.num_rows))
-            warehouse.land_losses([part], model)
+            warehouse.land_losses(part, model)
 
 
 def test_two_processes_land_in_turn(

@@ -53,7 +53,7 @@ def printed_like(figures: dict[str, float], row: dict[str, str]) -> list[str]:
 def test_table_3_of_paper_000(settings: Settings, shared: Path, ask: Any) -> None:
     with open_warehouse(settings) as warehouse:
         rates = as_losses(shared / "data/published/wikitext_monthly_rates.csv")
-        warehouse.land_losses([rates], "published rates")
+        warehouse.land_losses(rates, "published rates")
     gaps = {row["model"]: row for row in ask("from train_test_gap_at(date '2023-01-01')")}
     averages = ask("from monthly_loss select model, avg(compression_rate) as mean group by all")
     means = {row["model"]: 100 * row["mean"] for row in averages}

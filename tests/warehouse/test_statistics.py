@@ -68,7 +68,7 @@ def test_intervals_and_cutoffs_find_what_was_planted(
     rows = [row for name in fresh for row in simulated(name, 0.0, rng)]
     rows += [row for name in stale for row in simulated(name, 0.15, rng)]
     with open_warehouse(settings) as warehouse:
-        warehouse.land_losses([losses(*rows)], "simulated")
+        warehouse.land_losses(losses(*rows), "simulated")
         warehouse.upsert_models([{"name": n, "cutoff": Month("2024-06")} for n in fresh + stale])
     gaps = ask("from train_test_gap")
     covered = [

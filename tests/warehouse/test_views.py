@@ -35,7 +35,7 @@ CASES = sorted(folder for folder in VIEWS.glob("*/*") if folder.is_dir())
 def build(case: Path, settings: Settings) -> Path:
     """Land a case's tables and publish them; return the snapshot."""
     with open_warehouse(settings) as warehouse:
-        warehouse.land_losses([read_losses(case / "chunk_losses.csv")], case.name)
+        warehouse.land_losses(read_losses(case / "chunk_losses.csv"), case.name)
     with connected(settings) as connection:
         for file in sorted(case.glob("*.csv")):
             if file.stem in set(list_tables()) - {"chunk_losses"}:

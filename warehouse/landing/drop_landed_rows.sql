@@ -1,5 +1,5 @@
 -- Forget staged rows that are landed already, exactly as they are.
-delete from incoming as i
+delete from staged as i
 using chunk_losses as landed
 where
     i.model = landed.model

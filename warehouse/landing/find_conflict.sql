@@ -12,7 +12,7 @@ with clashes as (
         t.revision as landed_revision,
         i.nll_nats,
         landed.nll_nats as landed_nll_nats
-    from incoming as i
+    from staged as i
     inner join touched as t
         on
             i.model = t.model

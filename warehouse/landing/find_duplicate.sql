@@ -1,28 +1,8 @@
--- The first chunk that is staged more than once.
--- Chunks are looked at 62 at a time: a sum of powers of two differs from their bitwise or exactly
--- where a power comes twice. That is a third of the cost of grouping by chunk.
-with marks as (
-    select
-        model,
-        source,
-        month,
-        protocol,
-        document_id,
-        chunk_index,
-        cast(1 as bigint) << (chunk_index % 62) as mark
-    from incoming
-),
-
-suspects as (
-    select
-        model,
-        source,
-        month,
-        protocol,
-        document_id
-    from marks
-    group by model, source, month, protocol, document_id, chunk_index // 62
-    having sum(mark) <> bit_or(mark)
+-- The first chunk that comes more than once, of the documents where one does.
+with suspects as (
+    select *
+    from incoming_documents
+    where has_twins
 )
 
 select
@@ -34,13 +14,13 @@ select
     i.chunk_index,
     count(*) as num_rows
 from incoming as i
-semi join suspects as s
+semi join suspects as d
     on
-        i.model = s.model
-        and i.source = s.source
-        and i.month is not distinct from s.month
-        and i.protocol = s.protocol
-        and i.document_id = s.document_id
+        i.model = d.model
+        and i.source = d.source
+        and i.month is not distinct from d.month
+        and i.protocol = d.protocol
+        and i.document_id = d.document_id
 group by i.model, i.source, i.month, i.protocol, i.document_id, i.chunk_index
 having count(*) > 1
 order by i.model, i.source, i.month, i.protocol, i.document_id, i.chunk_index

@@ -1,4 +1,4 @@
--- The first cell that is staged with losses of more than one revision of its model.
+-- The first cell that comes with losses of more than one revision of its model.
 select
     model,
     source,
@@ -6,7 +6,7 @@ select
     protocol,
     min(revision) as revision,
     max(revision) as other_revision
-from incoming
+from incoming_documents
 group by model, source, month, protocol
 having min(revision) <> max(revision)
 order by model, source, month, protocol

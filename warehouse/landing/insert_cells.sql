@@ -1,16 +1,60 @@
--- Record the staged cells. A cell that rows were only added to keeps the provenance it had.
+-- Record the incoming cells. A cell that rows were only added to keeps the provenance it had.
+-- The standard error is the jackknife's over clusters, of a ratio of sums: each cluster's residual
+-- is divided by 1 - its share of the bytes, which is what leaving it out would move. Where lengths
+-- are log-normal, few clusters carry most of it; Satterthwaite's degrees of freedom say how few.
+-- Sums of doubles are ordered, so that the number of threads cannot show in the last digit.
 insert into landed_cells
-with cells as (
+with cells as materialized (
     select
         model,
         any_value(revision) as revision,
         source,
         month,
         protocol,
-        count(distinct document_id) as num_documents,
-        count(*) as num_chunks,
-        count(*) - count(nll_nats) as num_unmeasured
-    from incoming
+        count(*) as num_documents,
+        cast(sum(num_chunks) as bigint) as num_chunks,
+        cast(sum(num_chunks - num_measured) as bigint) as num_unmeasured,
+        cast(sum(num_not_finite) as bigint) as num_not_finite,
+        sum_exactly(nll_nats) as nll_nats,
+        cast(sum(num_tokens) as bigint) as num_tokens,
+        cast(sum(num_chars) as bigint) as num_chars,
+        cast(sum(num_bytes) as bigint) as num_bytes,
+        coalesce(
+            bit_xor(cast('0x' || substr(md5(document_id || ' ' || num_bytes), 1, 15) as bigint)), 0
+        ) as fingerprint
+    from incoming_documents
+    group by model, source, month, protocol
+),
+
+-- In bits; NULL where a cluster has all the bytes.
+residuals as (
+    select
+        k.model,
+        k.source,
+        k.month,
+        k.protocol,
+        (k.nll_nats - k.num_bytes * cells.nll_nats / nullif(cells.num_bytes, 0)) / ln(2)
+        / nullif(1 - k.num_bytes / nullif(cells.num_bytes, 0), 0) as residual
+    from incoming_clusters as k
+    inner join cells
+        on
+            k.model = cells.model
+            and k.source = cells.source
+            and k.month is not distinct from cells.month
+            and k.protocol = cells.protocol
+),
+
+squares as (
+    select
+        model,
+        source,
+        month,
+        protocol,
+        count(*) as num_clusters,
+        count(residual) = count(*) as has_error,
+        sum(power(residual, 2) order by residual) as sum_2,
+        sum(power(residual, 4) order by residual) as sum_4
+    from residuals
     group by model, source, month, protocol
 )
 
@@ -24,8 +68,29 @@ select
     coalesce($scoring, t.scoring) as scoring,
     c.num_documents,
     c.num_chunks,
-    c.num_unmeasured
+    c.num_unmeasured,
+    c.num_not_finite,
+    c.nll_nats,
+    c.num_tokens,
+    c.num_chars,
+    c.num_bytes,
+    coalesce(s.num_clusters, 0) as num_clusters,
+    case
+        when s.has_error
+            then sqrt(s.sum_2 * (s.num_clusters - 1) / s.num_clusters) / c.num_bytes
+    end as standard_error,
+    case
+        when s.has_error
+            then least(s.num_clusters - 1, coalesce(s.sum_2 * s.sum_2 / nullif(s.sum_4, 0), 'inf'))
+    end as degrees_of_freedom,
+    c.fingerprint
 from cells as c
+left join squares as s
+    on
+        c.model = s.model
+        and c.source = s.source
+        and c.month is not distinct from s.month
+        and c.protocol = s.protocol
 left join touched as t
     on
         c.model = t.model

@@ -1,4 +1,4 @@
--- Bootstrap replicates of the staged cells' sums: 200 times, each cluster of documents is drawn
+-- Bootstrap replicates of the incoming cells' sums: 200 times, each cluster of documents is drawn
 -- Poisson(1) times. A cluster has the same weight in every cell, so differences are paired.
 -- A cell of a single cluster has none: its ratio would be the same in all of them, a false
 -- certainty.
@@ -6,35 +6,16 @@
 -- Streams"; the weight is the Poisson(1) quantile of u / (2^31 - 1), u as in replicate_constants.
 -- Sums are of whole numbers (nats in 1/65536), so that their order cannot change the result.
 insert into cell_replicates
-with measured as (
-    select
-        i.model,
-        i.source,
-        i.month,
-        i.protocol,
-        coalesce(d.cluster_id, i.document_id) as cluster_id,
-        cast(i.nll_nats * 65536 as bigint) as nll,
-        i.num_bytes
-    from incoming as i
-    left join documents as d
-        on
-            i.source = d.source
-            and i.month is not distinct from d.month
-            and i.document_id = d.document_id
-    where i.nll_nats is not null
-),
-
-clusters as materialized (
+with clusters as materialized (
     select
         model,
         source,
         month,
         protocol,
         cluster_id,
-        cast(sum(nll) as double) as nll,
-        cast(sum(num_bytes) as double) as num_bytes
-    from measured
-    group by model, source, month, protocol, cluster_id
+        cast(nll_nats * 65536 as bigint) as nll,
+        num_bytes
+    from incoming_clusters
 ),
 
 cells as materialized (

@@ -1,26 +1,26 @@
 -- Stage the rows of touched cells that stay: of the same revision, and not superseded.
-insert into incoming
-with staged as (
+insert into staged
+with staged_cells as (
     select
         model,
         source,
         month,
         protocol,
         any_value(revision) as revision
-    from incoming
+    from staged
     group by model, source, month, protocol
 )
 
 select landed.*
 from chunk_losses as landed
-semi join staged
+semi join staged_cells as cells
     on
-        landed.model = staged.model
-        and landed.source = staged.source
-        and landed.month is not distinct from staged.month
-        and landed.protocol = staged.protocol
-        and landed.revision = staged.revision
-anti join incoming as i
+        landed.model = cells.model
+        and landed.source = cells.source
+        and landed.month is not distinct from cells.month
+        and landed.protocol = cells.protocol
+        and landed.revision = cells.revision
+anti join staged as i
     on
         landed.model = i.model
         and landed.source = i.source

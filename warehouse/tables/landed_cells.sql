@@ -1,5 +1,9 @@
--- What has landed in chunk_losses; written in the transaction that lands the rows.
+-- What has landed in chunk_losses, and the sums over it; written in the transaction that lands it.
 -- Grain: one row per model, source, month, protocol (a cell).
+-- Units: sums are over the measured chunks; NULL where there are none. standard_error is of
+--   nll_nats / (ln 2 * num_bytes), in bits per byte: the jackknife's over clusters of documents
+--   (documents.cluster_id, else the document alone), with Satterthwaite's degrees of freedom; both
+--   are NULL where the measured chunks are of one cluster. ADR 0015.
 -- No clock is read: a killed and resumed run ends with the same rows as an undisturbed one.
 create table if not exists landed_cells (
     model varchar not null,
@@ -11,5 +15,14 @@ create table if not exists landed_cells (
     scoring varchar, -- hash over protocol, dtype and the scorer's version; NULL likewise
     num_documents bigint not null,
     num_chunks bigint not null,
-    num_unmeasured bigint not null -- chunks whose nll_nats is NULL
+    num_unmeasured bigint not null, -- chunks whose nll_nats is NULL
+    num_not_finite bigint not null, -- of these, where the model broke on what it should measure
+    nll_nats double,
+    num_tokens bigint,
+    num_chars bigint,
+    num_bytes bigint,
+    num_clusters bigint not null, -- with a measured chunk
+    standard_error double,
+    degrees_of_freedom double,
+    fingerprint bigint not null -- of what was measured: documents, and bytes of each
 );

@@ -1,44 +1,72 @@
 -- What a model's losses on an undated corpus come to.
 -- Grain: one row per model, source, protocol.
--- Units: as the names say; compression_rate is a fraction (compressed size / raw size). Sums and
---   ratios are NULL where a loss is not finite, as in monthly_loss.
--- Source: metrics.md, section 1. Reads chunk_losses and landed_cells, where month is NULL.
+-- Units: as the names say; compression_rate is a fraction (compressed size / raw size). Sums,
+--   ratios and intervals as in monthly_loss.
+-- average_bits_per_char: the model's unweighted mean over the num_corpora_averaged corpora that every
+--   model of the protocol has measured, the same in all its rows; NULL where there is none.
+-- Source: metrics.md, section 1; Huang et al. 2024, arXiv 2404.09937 (the average column).
+-- Reads sound_cells.
 create or replace view corpus_loss as
-with sums as (
+with corpora as (
+    select *
+    from sound_cells
+    where month is null
+),
+
+num_models as (
     select
-        model,
-        source,
         protocol,
-        fsum(nll_nats) as nll_nats,
-        cast(sum(num_tokens) as bigint) as num_tokens,
-        cast(sum(num_chars) as bigint) as num_chars,
-        cast(sum(num_bytes) as bigint) as num_bytes
-    from chunk_losses
-    where month is null and (nll_nats is not null or reason = 'non_finite')
-    group by model, source, protocol
-    having count(nll_nats) = count(*)
+        count(distinct model) as num_models
+    from corpora
+    group by protocol
+),
+
+common as (
+    select
+        c.protocol,
+        c.source
+    from corpora as c
+    inner join num_models as n on c.protocol = n.protocol
+    where c.num_chars > 0
+    group by c.protocol, c.source
+    having count(*) = any_value(n.num_models)
+),
+
+averages as (
+    select
+        c.model,
+        c.protocol,
+        avg(c.nll_nats / (ln(2) * c.num_chars)) as bits_per_char,
+        count(*) as num_corpora
+    from corpora as c
+    semi join common on c.protocol = common.protocol and c.source = common.source
+    group by c.model, c.protocol
 )
 
 select
-    cells.model,
-    cells.source,
-    cells.protocol,
-    cells.num_documents,
-    cells.num_chunks,
-    cells.num_unmeasured,
-    sums.nll_nats,
-    sums.num_tokens,
-    sums.num_chars,
-    sums.num_bytes,
-    sums.nll_nats / (ln(2) * nullif(sums.num_bytes, 0)) as bits_per_byte,
-    sums.nll_nats / (ln(2) * nullif(sums.num_chars, 0)) as bits_per_char,
-    sums.nll_nats / (ln(2) * nullif(sums.num_tokens, 0)) as bits_per_token,
-    sums.nll_nats / nullif(sums.num_chars, 0) as nats_per_char,
-    sums.nll_nats / (8 * ln(2) * nullif(sums.num_bytes, 0)) as compression_rate
-from landed_cells as cells
-left join sums
-    on
-        cells.model = sums.model
-        and cells.source = sums.source
-        and cells.protocol = sums.protocol
-where cells.month is null;
+    c.model,
+    c.source,
+    c.protocol,
+    c.num_documents,
+    c.num_chunks,
+    c.num_unmeasured,
+    c.nll_nats,
+    c.num_tokens,
+    c.num_chars,
+    c.num_bytes,
+    c.nll_nats / (ln(2) * nullif(c.num_bytes, 0)) as bits_per_byte,
+    c.nll_nats / (ln(2) * nullif(c.num_chars, 0)) as bits_per_char,
+    c.nll_nats / (ln(2) * nullif(c.num_tokens, 0)) as bits_per_token,
+    c.nll_nats / nullif(c.num_chars, 0) as nats_per_char,
+    c.nll_nats / (8 * ln(2) * nullif(c.num_bytes, 0)) as compression_rate,
+    c.nll_nats / (ln(2) * nullif(c.num_bytes, 0)) - t_975(c.degrees_of_freedom) * c.standard_error
+        as bits_per_byte_low,
+    c.nll_nats / (ln(2) * nullif(c.num_bytes, 0)) + t_975(c.degrees_of_freedom) * c.standard_error
+        as bits_per_byte_high,
+    c.standard_error,
+    c.degrees_of_freedom,
+    c.num_clusters,
+    a.bits_per_char as average_bits_per_char,
+    coalesce(a.num_corpora, 0) as num_corpora_averaged
+from corpora as c
+left join averages as a on c.model = a.model and c.protocol = a.protocol;

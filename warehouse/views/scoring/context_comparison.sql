@@ -7,7 +7,7 @@
 --   context is what the cells' records say: the protocol's, or the model's where that is shorter.
 -- A cell with a loss that is not finite is not measured, as in monthly_loss.
 -- Source: Li et al. 2024, arXiv 2402.00861, Table 5.
--- Reads chunk_losses, cell_costs, protocols.
+-- Reads sound_cells, cell_costs, protocols.
 create or replace view context_comparison as
 with cells as materialized (
     select
@@ -15,13 +15,11 @@ with cells as materialized (
         source,
         month,
         protocol,
-        fsum(nll_nats) / (ln(2) * sum(num_bytes)) as bits_per_byte,
-        sum(num_tokens) as num_tokens,
-        sum(num_bytes) as num_bytes
-    from chunk_losses
-    where nll_nats is not null or reason = 'non_finite'
-    group by model, source, month, protocol
-    having sum(num_bytes) > 0 and count(nll_nats) = count(*)
+        nll_nats / (ln(2) * num_bytes) as bits_per_byte,
+        num_tokens,
+        num_bytes
+    from sound_cells
+    where num_bytes > 0
 ),
 
 num_protocols as (

@@ -3,20 +3,9 @@
 -- Units: as the names say. num_tokens are the scored ones of measured chunks, num_tokens_read what
 --   the model was given, context included; speeds are sums over sums, of wall-clock seconds.
 --   energy_joules is NULL unless every cell has it: a part of the energy is not the energy.
--- Source: reads cell_costs and chunk_losses.
+-- Source: reads cell_costs and landed_cells.
 create or replace view run_costs as
-with tokens as (
-    select
-        model,
-        source,
-        month,
-        protocol,
-        sum(num_tokens) filter (where nll_nats is not null) as num_tokens
-    from chunk_losses
-    group by model, source, month, protocol
-),
-
-runs as (
+with runs as (
     select
         c.model,
         c.protocol,
@@ -26,17 +15,17 @@ runs as (
         min(c.scored_at) as first_scored_at,
         max(c.scored_at) as last_scored_at,
         sum(c.seconds) as seconds,
-        cast(coalesce(sum(tokens.num_tokens), 0) as bigint) as num_tokens,
+        cast(coalesce(sum(cells.num_tokens), 0) as bigint) as num_tokens,
         cast(sum(c.num_tokens_read) as bigint) as num_tokens_read,
         max(c.peak_memory_bytes) as peak_memory_bytes,
         case when count(c.energy_joules) = count(*) then sum(c.energy_joules) end as energy_joules
     from cell_costs as c
-    inner join tokens
+    inner join landed_cells as cells
         on
-            c.model = tokens.model
-            and c.source = tokens.source
-            and c.month is not distinct from tokens.month
-            and c.protocol = tokens.protocol
+            c.model = cells.model
+            and c.source = cells.source
+            and c.month is not distinct from cells.month
+            and c.protocol = cells.protocol
     group by c.model, c.protocol, c.device, c.dtype
 )
 

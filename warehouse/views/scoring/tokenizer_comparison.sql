@@ -8,45 +8,26 @@
 --   one exotic character in a large corpus throws no model out, a normaliser that changes ordinary
 --   text does. Only cells with a record count; NULL where there are none.
 -- Source: Li et al. 2024, arXiv 2402.00861.
--- Reads tokenizers, chunk_losses, landed_cells, cell_costs.
+-- Reads tokenizers, landed_cells, cell_costs.
 create or replace view tokenizer_comparison as
-with text_cells as (
+with sums as (
     select
-        model,
-        revision,
-        source,
-        month,
-        sum(num_tokens) filter (where nll_nats is not null) as num_tokens,
-        sum(num_bytes) filter (where nll_nats is not null) as num_bytes
-    from chunk_losses
-    where protocol = 'default'
-    group by model, revision, source, month
-    having sum(num_chars) > 0
-),
-
-sums as (
-    select
-        t.model,
-        t.revision,
-        cast(sum(t.num_tokens) as bigint) as num_tokens,
-        cast(sum(t.num_bytes) as bigint) as num_bytes,
+        cells.model,
+        cells.revision,
+        cast(sum(cells.num_tokens) as bigint) as num_tokens,
+        cast(sum(cells.num_bytes) as bigint) as num_bytes,
         cast(sum(cells.num_documents) filter (where c.model is not null) as bigint)
             as num_documents,
         cast(sum(c.num_lossy_documents) as bigint) as num_lossy_documents
-    from text_cells as t
-    inner join landed_cells as cells
-        on
-            t.model = cells.model
-            and t.source = cells.source
-            and t.month is not distinct from cells.month
-            and cells.protocol = 'default'
+    from landed_cells as cells
     left join cell_costs as c
         on
-            t.model = c.model
-            and t.source = c.source
-            and t.month is not distinct from c.month
-            and c.protocol = 'default'
-    group by t.model, t.revision
+            cells.model = c.model
+            and cells.source = c.source
+            and cells.month is not distinct from c.month
+            and cells.protocol = c.protocol
+    where cells.protocol = 'default' and cells.num_chars > 0
+    group by cells.model, cells.revision
 )
 
 select

@@ -1,7 +1,7 @@
--- Where losses wait while they are checked; columns as chunk_losses.
+-- Where losses wait that cannot be read from where they are; columns as chunk_losses.
 -- Spelt out, and run outside any transaction: in DuckDB 2.0.0 a table that was created as an empty
 -- result still looks empty after the same transaction has filled it (seen 2026-11-20).
-create or replace temp table incoming (
+create or replace temp table staged (
     model varchar,
     revision varchar,
     source varchar,

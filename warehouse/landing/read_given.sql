@@ -1,6 +1,6 @@
--- Stage a batch of losses. NaN becomes NULL: both say that a chunk was not measured.
--- Input: losses_to_land, Arrow data of schema LOSSES.
-insert into incoming
+-- Incoming losses are those given, read in place. NaN becomes NULL: both say "not measured".
+-- Input: losses_to_land, data of schema LOSSES.
+create or replace temp view incoming as
 select
     model,
     revision,

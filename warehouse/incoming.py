@@ -1,0 +1,153 @@
+"""Losses on their way into the warehouse: read, summed by document, checked, merged.
+
+They are read where they are, in passes, and copied only where they are no plain file of LOSSES or
+where they meet what is landed: a copy costs as much as landing them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.errors import CellConflict, SchemaMismatch, WarehouseError
+from core.schemas import LOSSES, validate
+from warehouse.statements import Statements, show
+
+_BATCH_ROWS = 245_760  # two of DuckDB's row groups: partial ones are compressed twice
+
+
+class Incoming:
+    """The losses that are about to land: view ``incoming``, and sums over its documents."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+        self._is_staged = False
+
+    def stage(self, tables: Iterable[pa.Table], where: str) -> None:
+        """Copy tables; their losses are incoming from then on.
+
+        Raises:
+            SchemaMismatch: names the first row that is not of LOSSES, or comes twice.
+        """
+        self._statements.run("create_staged")
+        self._is_staged = True
+        num_rows = 0
+        for table in tables:
+            name = f"{where} (rows from {num_rows})" if num_rows else where
+            with self._statements.given("losses_to_land", validate(table, LOSSES, name)):
+                self._statements.run("read_given")
+                self._statements.run("stage_incoming")
+            num_rows += table.num_rows
+        self._statements.run("read_staged")
+        self._statements.run("group_documents")
+        self._check(where)
+
+    @contextlib.contextmanager
+    def read_file(self, path: Path) -> Iterator[None]:
+        """Read a Parquet file in place, where that is possible, or else copy it.
+
+        Raises:
+            OSError, pa.ArrowInvalid: it cannot be read.
+            SchemaMismatch: names the first row that is not of LOSSES, or comes twice.
+        """
+        with contextlib.ExitStack() as stack:
+            if not self._read_in_place(path, stack):
+                with path.open("rb") as stream, pq.ParquetFile(stream) as file:
+                    batches = file.iter_batches(batch_size=_BATCH_ROWS)
+                    self.stage((pa.Table.from_batches([batch]) for batch in batches), str(path))
+            yield
+
+    def _read_in_place(self, path: Path, stack: contextlib.ExitStack) -> bool:
+        """Return False where a row breaks a rule, or DuckDB cannot read it: a copy tells why."""
+        if not _is_plain(path):
+            return False
+        # Under a name of ours: DuckDB takes brackets, stars and question marks for patterns.
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tidemark-landing-")))
+        link = folder / "losses.parquet"
+        link.symlink_to(path.resolve())
+        connection = self._statements.connection
+        try:
+            relation = connection.read_parquet(str(link))
+            stack.enter_context(self._statements.given("losses_to_land", relation))
+            if self._statements.run("count_broken")[0][0]:
+                return False
+            self._statements.run("read_given")
+            self._statements.run("group_documents")
+            self._is_staged = False
+        except (duckdb.Error, WarehouseError):
+            return False
+        self._check(str(path))
+        return True
+
+    def read_partition(self, key: Mapping[str, object]) -> None:
+        """Read the landed losses of one partition anew.
+
+        Args:
+            key: source, and month (a date or None) of the partition.
+        """
+        schema = pa.schema([("source", pa.string()), ("month", pa.date32())])
+        wanted = pa.Table.from_pylist([dict(key)], schema=schema)
+        with self._statements.given("partition_to_read", wanted):
+            self._statements.run("read_partition")
+            self._statements.run("group_documents")
+        self._statements.run("find_touched")
+
+    def _check(self, where: str) -> None:
+        num_rows, _, num_twins = self._statements.run("count_incoming")[0]
+        if not num_rows:
+            raise SchemaMismatch(f"{where}: has no rows, so there is nothing to land")
+        if num_twins and (row := self._statements.first("find_duplicate")):
+            raise SchemaMismatch(f"{where}: a chunk comes more than once: {show(row)}")
+        if row := self._statements.first("find_mixed_revisions"):
+            raise SchemaMismatch(f"{where}: a cell has two revisions of its model: {show(row)}")
+
+    def count(self) -> tuple[int, int]:
+        """Return how many rows, and how many cells, are incoming."""
+        num_rows, num_cells, _ = self._statements.run("count_incoming")[0]
+        return int(num_rows), int(num_cells)
+
+    def merge(self, where: str, replace: bool) -> int:
+        """Make what is incoming what the landed cells that it touches shall hold.
+
+        Returns:
+            How many of the rows are new.
+
+        Raises:
+            CellConflict: names the first row that disagrees with what is landed.
+        """
+        run = self._statements.run
+        run("find_touched")
+        if not run("count_touched")[0][0]:
+            return self.count()[0]
+        if not self._is_staged:
+            run("create_staged")
+            run("stage_incoming")
+            run("read_staged")
+        run("drop_landed_rows")
+        if not replace and (row := self._statements.first("find_conflict")):
+            raise CellConflict(
+                f"{where}: disagrees with what is landed: {show(row)}; nothing of it was landed. "
+                "Use --replace to put the file's losses in their place"
+            )
+        run("group_documents")
+        num_rows = self.count()[0]
+        run("find_touched")  # anew: not the cells of which every row was landed already
+        run("merge_landed_rows")
+        run("group_documents")
+        return num_rows
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a Parquet file has the columns of LOSSES, each once and of its type."""
+    schema = pq.read_schema(path)
+    return all(
+        len(schema.get_all_field_indices(field.name)) == 1
+        and schema.field(field.name).type.equals(field.type)
+        for field in LOSSES
+    )

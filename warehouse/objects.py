@@ -1,0 +1,92 @@
+"""The objects of a database: made as their files say, and brought forward from former versions."""
+
+from __future__ import annotations
+
+import duckdb
+
+from core.errors import WarehouseError
+from warehouse.schema import (
+    SCHEMA_VERSION,
+    digest_definitions,
+    list_macros,
+    list_tables,
+    list_views,
+    read_sql,
+)
+
+_VERSION = "select version, definitions from schema_version"
+
+
+def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the tables that are missing, and every macro and view as its file says.
+
+    Tables of a former version are migrated; objects that no file makes any more are dropped.
+    Nothing is done where the objects are those of our files already. Call it in a transaction.
+
+    Raises:
+        WarehouseError: the file was written by a later version of tidemark.
+    """
+    version = _read_version(connection)
+    if version > SCHEMA_VERSION:
+        raise WarehouseError(
+            f"the warehouse has schema version {version}, this tidemark knows {SCHEMA_VERSION}; "
+            "use the newer tidemark, or another TIDEMARK_HOME"
+        )
+    if version == SCHEMA_VERSION and _read_definitions(connection) == digest_definitions():
+        return
+    if version == 1:
+        connection.execute(read_sql("migrations", "2"))
+    for table in list_tables():
+        connection.execute(read_sql("tables", table))
+    _create_macros_and_views(connection)
+    if version == 1:
+        _derive_cells(connection)
+    connection.execute(
+        "update schema_version set version = ?, definitions = ?",
+        [SCHEMA_VERSION, digest_definitions()],
+    )
+
+
+def _read_version(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return the version of the tables; that of a new database is ours."""
+    [(is_there,)] = connection.execute(
+        "select count(*) from duckdb_tables() where table_name = 'schema_version'"
+    ).fetchall()
+    if not is_there:
+        return SCHEMA_VERSION
+    [(version,)] = connection.execute("select max(version) from schema_version").fetchall()
+    return int(version)
+
+
+def _read_definitions(connection: duckdb.DuckDBPyConnection) -> str | None:
+    [(is_there,)] = connection.execute(
+        "select count(*) from duckdb_tables() where table_name = 'schema_version'"
+    ).fetchall()
+    if not is_there:
+        return None
+    [(definitions,)] = connection.execute("select definitions from schema_version").fetchall()
+    return str(definitions)
+
+
+def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
+    for statement in connection.execute(read_sql("migrations", "list_views_and_macros")).fetchall():
+        connection.execute(statement[0])
+    for macro in list_macros():
+        connection.execute(read_sql("macros", macro))
+    for view, file in list_views().items():
+        connection.execute(read_sql(f"views/{file.parent.name}", view))
+
+
+def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the sums of the cells of version 1 as landing makes them."""
+    for folder, name in (
+        ("landing", "read_landed"),
+        ("landing", "group_documents"),
+        ("migrations", "2_touched"),
+        ("landing", "group_clusters"),
+    ):
+        connection.execute(read_sql(folder, name))
+    connection.execute(
+        read_sql("landing", "insert_cells"), {"partition_digest": None, "scoring": None}
+    )
+    connection.execute("drop table former_cells")
