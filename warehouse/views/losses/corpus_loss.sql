@@ -2,7 +2,7 @@
 -- Grain: one row per model, source, protocol.
 -- Units: as the names say; compression_rate is a fraction (compressed size / raw size). Sums,
 --   ratios and intervals as in monthly_loss.
--- average_bits_per_char: the model's unweighted mean over the num_corpora_averaged corpora that every
+-- average_bits_per_char: the unweighted mean over the num_corpora_averaged corpora that every
 --   model of the protocol has measured, the same in all its rows; NULL where there is none.
 -- Source: metrics.md, section 1; Huang et al. 2024, arXiv 2404.09937 (the average column).
 -- Reads sound_cells.
