@@ -45,7 +45,7 @@ class Incoming:
                 self._statements.run("stage_incoming")
             num_rows += table.num_rows
         self._statements.run("read_staged")
-        self._statements.run("group_documents")
+        self._group()
         self._check(where)
 
     @contextlib.contextmanager
@@ -78,7 +78,7 @@ class Incoming:
             if self._statements.run("count_broken")[0][0]:
                 return False
             self._statements.run("read_given")
-            self._statements.run("group_documents")
+            self._group()
             self._is_staged = False
         except (duckdb.Error, WarehouseError):
             return False
@@ -95,11 +95,15 @@ class Incoming:
         wanted = pa.Table.from_pylist([dict(key)], schema=schema)
         with self._statements.given("partition_to_read", wanted):
             self._statements.run("read_partition")
-            self._statements.run("group_documents")
+            self._group()
         self._statements.run("find_touched")
 
+    def _group(self) -> None:
+        self._statements.run("number_cells")
+        self._statements.run("group_documents")
+
     def _check(self, where: str) -> None:
-        num_rows, _, num_twins = self._statements.run("count_incoming")[0]
+        [(num_rows, num_twins)] = self._statements.run("count_incoming")
         if not num_rows:
             raise SchemaMismatch(f"{where}: has no rows, so there is nothing to land")
         if num_twins and (row := self._statements.first("find_duplicate")):
@@ -109,7 +113,8 @@ class Incoming:
 
     def count(self) -> tuple[int, int]:
         """Return how many rows, and how many cells, are incoming."""
-        num_rows, num_cells, _ = self._statements.run("count_incoming")[0]
+        [(num_rows, _)] = self._statements.run("count_incoming")
+        [(num_cells,)] = self._statements.run("count_incoming_cells")
         return int(num_rows), int(num_cells)
 
     def merge(self, where: str, replace: bool) -> int:
@@ -135,11 +140,11 @@ class Incoming:
                 f"{where}: disagrees with what is landed: {show(row)}; nothing of it was landed. "
                 "Use --replace to put the file's losses in their place"
             )
-        run("group_documents")
+        self._group()
         num_rows = self.count()[0]
         run("find_touched")  # anew: not the cells of which every row was landed already
         run("merge_landed_rows")
-        run("group_documents")
+        self._group()
         return num_rows
 
 

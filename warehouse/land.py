@@ -262,6 +262,7 @@ class Warehouse:
         run("empty_landed_cells")
         run("insert_cells", {"partition_digest": partition_digest, "scoring": scoring})
         run("empty_cell_replicates")
+        run("seed_clusters")
         run("insert_replicates")
 
     def _empty_records(self) -> None:

@@ -81,6 +81,7 @@ def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the sums of the cells of version 1 as landing makes them."""
     for folder, name in (
         ("landing", "read_landed"),
+        ("landing", "number_cells"),
         ("landing", "group_documents"),
         ("migrations", "2_touched"),
         ("landing", "group_clusters"),

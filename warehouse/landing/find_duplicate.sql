@@ -1,8 +1,11 @@
--- The first chunk that comes more than once, of the documents where one does.
+-- The first chunk that comes more than once, of the documents where one may.
 with suspects as (
-    select *
-    from incoming_documents
-    where has_twins
+    select
+        cells.*,
+        d.document_id
+    from incoming_documents as d
+    inner join incoming_cells as cells on d.cell = cells.cell
+    where d.may_have_twins
 )
 
 select
@@ -14,13 +17,13 @@ select
     i.chunk_index,
     count(*) as num_rows
 from incoming as i
-semi join suspects as d
+semi join suspects as s
     on
-        i.model = d.model
-        and i.source = d.source
-        and i.month is not distinct from d.month
-        and i.protocol = d.protocol
-        and i.document_id = d.document_id
+        i.model = s.model
+        and i.source = s.source
+        and i.month is not distinct from s.month
+        and i.protocol = s.protocol
+        and i.document_id = s.document_id
 group by i.model, i.source, i.month, i.protocol, i.document_id, i.chunk_index
 having count(*) > 1
 order by i.model, i.source, i.month, i.protocol, i.document_id, i.chunk_index

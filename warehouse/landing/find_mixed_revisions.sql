@@ -6,7 +6,7 @@ select
     protocol,
     min(revision) as revision,
     max(revision) as other_revision
-from incoming_documents
+from incoming_cells
 group by model, source, month, protocol
 having min(revision) <> max(revision)
 order by model, source, month, protocol

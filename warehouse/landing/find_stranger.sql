@@ -1,17 +1,16 @@
--- The first document that is not of the cell that its losses came with.
+-- The first incoming cell that is not the one that the losses came with.
 select
     model,
     revision,
     source,
     month,
-    protocol,
-    document_id
-from incoming_documents
+    protocol
+from incoming_cells
 where
     model <> $model
     or revision <> $revision
     or source <> $source
     or month is distinct from cast($month as date)
     or protocol <> $protocol
-order by document_id
+order by cell
 limit 1;

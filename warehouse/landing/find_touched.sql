@@ -2,9 +2,9 @@
 create or replace temp table touched as
 select landed.*
 from landed_cells as landed
-semi join incoming_documents as d
+semi join incoming_cells as cells
     on
-        landed.model = d.model
-        and landed.source = d.source
-        and landed.month is not distinct from d.month
-        and landed.protocol = d.protocol;
+        landed.model = cells.model
+        and landed.source = cells.source
+        and landed.month is not distinct from cells.month
+        and landed.protocol = cells.protocol;

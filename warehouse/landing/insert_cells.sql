@@ -4,13 +4,9 @@
 -- are log-normal, few clusters carry most of it; Satterthwaite's degrees of freedom say how few.
 -- Sums of doubles are ordered, so that the number of threads cannot show in the last digit.
 insert into landed_cells
-with cells as materialized (
+with sums as materialized (
     select
-        model,
-        any_value(revision) as revision,
-        source,
-        month,
-        protocol,
+        cell,
         count(*) as num_documents,
         cast(sum(num_chunks) as bigint) as num_chunks,
         cast(sum(num_chunks - num_measured) as bigint) as num_unmeasured,
@@ -23,39 +19,28 @@ with cells as materialized (
             bit_xor(cast('0x' || substr(md5(document_id || ' ' || num_bytes), 1, 15) as bigint)), 0
         ) as fingerprint
     from incoming_documents
-    group by model, source, month, protocol
+    group by cell
 ),
 
 -- In bits; NULL where a cluster has all the bytes.
 residuals as (
     select
-        k.model,
-        k.source,
-        k.month,
-        k.protocol,
-        (k.nll_nats - k.num_bytes * cells.nll_nats / nullif(cells.num_bytes, 0)) / ln(2)
-        / nullif(1 - k.num_bytes / nullif(cells.num_bytes, 0), 0) as residual
+        k.cell,
+        (k.nll_nats - k.num_bytes * s.nll_nats / nullif(s.num_bytes, 0)) / ln(2)
+        / nullif(1 - k.num_bytes / nullif(s.num_bytes, 0), 0) as residual
     from incoming_clusters as k
-    inner join cells
-        on
-            k.model = cells.model
-            and k.source = cells.source
-            and k.month is not distinct from cells.month
-            and k.protocol = cells.protocol
+    inner join sums as s on k.cell = s.cell
 ),
 
 squares as (
     select
-        model,
-        source,
-        month,
-        protocol,
+        cell,
         count(*) as num_clusters,
         count(residual) = count(*) as has_error,
         sum(power(residual, 2) order by residual) as sum_2,
         sum(power(residual, 4) order by residual) as sum_4
     from residuals
-    group by model, source, month, protocol
+    group by cell
 )
 
 select
@@ -66,31 +51,27 @@ select
     c.protocol,
     coalesce($partition_digest, t.partition_digest) as partition_digest,
     coalesce($scoring, t.scoring) as scoring,
-    c.num_documents,
-    c.num_chunks,
-    c.num_unmeasured,
-    c.num_not_finite,
-    c.nll_nats,
-    c.num_tokens,
-    c.num_chars,
-    c.num_bytes,
-    coalesce(s.num_clusters, 0) as num_clusters,
+    s.num_documents,
+    s.num_chunks,
+    s.num_unmeasured,
+    s.num_not_finite,
+    s.nll_nats,
+    s.num_tokens,
+    s.num_chars,
+    s.num_bytes,
+    coalesce(q.num_clusters, 0) as num_clusters,
     case
-        when s.has_error
-            then sqrt(s.sum_2 * (s.num_clusters - 1) / s.num_clusters) / c.num_bytes
+        when q.has_error
+            then sqrt(q.sum_2 * (q.num_clusters - 1) / q.num_clusters) / s.num_bytes
     end as standard_error,
     case
-        when s.has_error
-            then least(s.num_clusters - 1, coalesce(s.sum_2 * s.sum_2 / nullif(s.sum_4, 0), 'inf'))
+        when q.has_error
+            then least(q.num_clusters - 1, coalesce(q.sum_2 * q.sum_2 / nullif(q.sum_4, 0), 'inf'))
     end as degrees_of_freedom,
-    c.fingerprint
-from cells as c
-left join squares as s
-    on
-        c.model = s.model
-        and c.source = s.source
-        and c.month is not distinct from s.month
-        and c.protocol = s.protocol
+    s.fingerprint
+from incoming_cells as c
+inner join sums as s on c.cell = s.cell
+left join squares as q on c.cell = q.cell
 left join touched as t
     on
         c.model = t.model

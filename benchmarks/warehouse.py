@@ -62,63 +62,6 @@ def run(rounds: int, rows: int) -> Report:
     return Report("landing", conditions, timings)
 
 
-def write_losses(path: Path, rows: int) -> tuple[int, int]:
-    """Write about so many rows of schema LOSSES, ordered by cell, document and chunk.
-
-    Returns:
-        Documents of a partition, and rows.
-    """
-    cells = NUM_MODELS * NUM_SOURCES * NUM_MONTHS
-    num_documents = max(1, rows // (cells * MEAN_CHUNKS))
-    partitions = list(_partitions(num_documents))
-    rng = np.random.default_rng(0)
-    num_rows = 0
-    with pq.ParquetWriter(path, LOSSES) as writer:
-        for number in range(NUM_MODELS):
-            model = f"generated-{number}"
-            table = pa.concat_tables(_cell(partition, model, rng) for partition in partitions)
-            writer.write_table(table)
-            num_rows += table.num_rows
-    return num_documents, num_rows
-
-
-def _partitions(num_documents: int) -> Iterator[dict[str, Any]]:
-    """Yield the columns that all models share, one partition at a time."""
-    chunks = 1 + np.arange(num_documents) % (2 * MEAN_CHUNKS - 1)
-    owner = np.repeat(np.arange(num_documents), chunks)
-    chunk_index = np.arange(len(owner)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
-    for number in range(NUM_SOURCES):
-        source = f"source-{number}"
-        for offset in range(NUM_MONTHS):
-            month = _FIRST + offset
-            ids = [document_id(source, f"{month}/{n}", None) for n in range(num_documents)]
-            yield {
-                "source": source,
-                "month": month.first_day,
-                "document_id": pa.array(ids).take(pa.array(owner)),
-                "chunk_index": pa.array(chunk_index, pa.int32()),
-            }
-
-
-def _cell(partition: Mapping[str, Any], model: str, rng: np.random.Generator) -> pa.Table:
-    """Add one model's losses: about 0.7 nats a byte, chunks of 500 to 2,047 tokens."""
-    num_rows = len(partition["chunk_index"])
-    tokens = rng.integers(500, 2048, num_rows)
-    num_bytes = tokens * 4 + rng.integers(0, 1000, num_rows)
-    same = {"model": model, "revision": "r1", "protocol": "default", "reason": None}
-    columns = {
-        **{name: pa.repeat(value, num_rows) for name, value in same.items()},
-        **{name: pa.repeat(partition[name], num_rows) for name in ("source", "month")},
-        "document_id": partition["document_id"],
-        "chunk_index": partition["chunk_index"],
-        "nll_nats": num_bytes * rng.normal(0.7, 0.05, num_rows),
-        "num_tokens": tokens,
-        "num_chars": num_bytes,
-        "num_bytes": num_bytes,
-    }
-    return pa.table([pa.array(columns[f.name]).cast(f.type) for f in LOSSES], schema=LOSSES)
-
-
 def insert_bare(home: Path, path: Path) -> int:
     """Insert a file into a fresh database of the same schema; return the number of rows."""
     config: dict[str, str | bool | int | float | list[str]] = {

@@ -1,0 +1,3 @@
+-- How many cells are incoming.
+select count(*) as num_cells
+from incoming_cells;

@@ -1,0 +1,30 @@
+-- The incoming clusters with the seeds of their weights, which are the same in every cell.
+-- A table of its own: where DuckDB knows its size it lays the 200 draws out cheaply (seven times
+-- less processor time than as part of the statement that draws).
+-- A cell of a single cluster is left out: its ratio would be the same in every replicate, a false
+-- certainty.
+create or replace temp table incoming_seeds as
+with seeds as materialized (
+    select
+        cluster_id,
+        cast('0x' || substr(md5(cluster_id), 1, 8) as bigint) % 2147483647 as seed
+    from incoming_clusters
+    group by cluster_id
+),
+
+several as (
+    select cell
+    from incoming_clusters
+    group by cell
+    having count(*) > 1
+)
+
+select
+    k.cell,
+    seeds.seed,
+    cast(k.nll_nats * 65536 as bigint) as nll,
+    k.num_bytes
+from incoming_clusters as k
+semi join several on k.cell = several.cell
+inner join seeds on k.cluster_id = seeds.cluster_id
+order by k.cell;
