@@ -13,8 +13,8 @@ from core.month import Month
 from core.settings import Settings
 from core.storage import Store
 from core.text_difference import VERSION, Against, measure_difference
-from warehouse.schema import read_sql
-from warehouse.writer import connected, explain_database_errors, locked, transaction
+from warehouse.statements import Statements
+from warehouse.writer import connected, locked, transaction
 
 
 @dataclass(frozen=True)
@@ -110,16 +110,14 @@ def compare_texts(comparisons: Sequence[Comparison], settings: Settings) -> int:
 
 
 def _find_pending(comparisons: Sequence[Comparison], settings: Settings) -> list[Comparison]:
-    find = read_sql("landing", "find_text_comparison")
-    with (
-        locked(settings),
-        connected(settings) as connection,
-        explain_database_errors("look for texts that are compared already"),
-    ):
-        return [each for each in comparisons if not connection.execute(find, each.key).fetchall()]
+    with locked(settings), connected(settings) as connection:
+        statements = Statements(connection)
+        return [
+            each for each in comparisons if not statements.run("find_text_comparison", each.key)
+        ]
 
 
 def _land(row: dict[str, object], settings: Settings) -> None:
     what = f"land the comparison of {row['source']} {row['month']} with {row['other_month']}"
     with locked(settings), connected(settings) as connection, transaction(connection, what):
-        connection.execute(read_sql("landing", "upsert_text_comparison"), row)
+        Statements(connection).run("upsert_text_comparison", row)
