@@ -32,6 +32,7 @@ from flows.options import (
     settings_of,
     window,
 )
+from flows.text_commands import compare_texts_command
 
 app = typer.Typer(
     help="How well do language models predict text that was written after they were trained?",
@@ -148,6 +149,7 @@ def crawl(
 
 app.command("import-texts")(import_texts_command)
 app.command("import-media")(import_media_command)
+app.command("compare-texts")(compare_texts_command)
 app.command("compress")(compress_command)
 app.command("decompress")(decompress_command)
 app.command("verify-losses")(verify_losses_command)

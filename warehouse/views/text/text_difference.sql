@@ -1,0 +1,44 @@
+-- How much each month's text differs from that of the month before, and from the first month's.
+-- Grain: one row per source, month that was compared; the first month is compared with none.
+-- Units: differences are 1 - similarity (Gestalt matching of characters), 0 = the same text.
+--   NULL = not measured, with the reason, or not compared: the month before is not sealed.
+-- Figures of the two methods say different things: articles follows the same pages through their
+--   versions, pooled holds one month's sample of texts against another's.
+-- Source: Li et al. 2024, arXiv 2402.00861, appendix B; `tidemark compare-texts`.
+-- Reads text_comparisons.
+create or replace view text_difference as
+with first_months as (
+    select
+        source,
+        min(other_month) as first_month
+    from text_comparisons
+    group by source
+),
+
+from_first as (
+    select t.*
+    from text_comparisons as t
+    inner join first_months as f on t.source = f.source and t.other_month = f.first_month
+),
+
+from_previous as (
+    select *
+    from text_comparisons
+    where other_month = month - interval 1 month
+)
+
+select
+    coalesce(p.source, f.source) as source,
+    coalesce(p.month, f.month) as month,
+    p.method,
+    p.num_documents,
+    p.num_bytes,
+    p.difference as difference_from_previous,
+    p.reason,
+    f.other_month as first_month,
+    f.method as method_from_first,
+    f.num_documents as num_documents_from_first,
+    f.difference as difference_from_first,
+    f.reason as reason_from_first
+from from_previous as p
+full join from_first as f on p.source = f.source and p.month = f.month;
