@@ -2,7 +2,7 @@
 -- The standard error is the jackknife's over clusters, of a ratio of sums: each cluster's residual
 -- is divided by 1 - its share of the bytes, which is what leaving it out would move. Where lengths
 -- are log-normal, few clusters carry most of it; Satterthwaite's degrees of freedom say how few.
--- Sums of doubles are ordered, so that the number of threads cannot show in the last digit.
+-- Both are rounded, so that the number of threads cannot show in their last digits.
 insert into landed_cells
 with sums as materialized (
     select
@@ -37,8 +37,8 @@ squares as (
         cell,
         count(*) as num_clusters,
         count(residual) = count(*) as has_error,
-        sum(power(residual, 2) order by residual) as sum_2,
-        sum(power(residual, 4) order by residual) as sum_4
+        fsum(residual * residual) as sum_2,
+        fsum(residual * residual * residual * residual) as sum_4
     from residuals
     group by cell
 )
@@ -62,11 +62,18 @@ select
     coalesce(q.num_clusters, 0) as num_clusters,
     case
         when q.has_error
-            then sqrt(q.sum_2 * (q.num_clusters - 1) / q.num_clusters) / s.num_bytes
+            then
+                round_digits(
+                    sqrt(q.sum_2 * (q.num_clusters - 1) / q.num_clusters) / s.num_bytes
+                )
     end as standard_error,
     case
         when q.has_error
-            then least(q.num_clusters - 1, coalesce(q.sum_2 * q.sum_2 / nullif(q.sum_4, 0), 'inf'))
+            then
+                least(
+                    q.num_clusters - 1,
+                    coalesce(round_digits(q.sum_2 * q.sum_2 / nullif(q.sum_4, 0)), 'inf')
+                )
     end as degrees_of_freedom,
     s.fingerprint
 from incoming_cells as c
