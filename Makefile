@@ -58,7 +58,7 @@ format: $(VENV)/.installed-dev ## Format Python and SQL
 	@$(BIN)/sqlfluff fix warehouse --disable-progress-bar
 
 .PHONY: bench
-bench: $(VENV)/.installed-dev ## Measure crawling, scoring and landing; prints ratios
+bench: $(VENV)/.installed-dev ## Measure crawling, scoring and the warehouse; prints ratios
 	@$(BIN)/python -m benchmarks
 
 .PHONY: constraints

@@ -33,7 +33,7 @@ _CLEANED_COPIES = 10  # of the month's stories, so that a round takes long enoug
 _DIGEST = "SHA-256 of the prose"
 
 
-def run(rounds: int, stories: int) -> Report:
+def run(rounds: int, stories: int) -> Sequence[Report]:
     """Crawl one month of every source, with ``stories`` a source and month in the world.
 
     The sources decide themselves how many documents they make of that.
@@ -47,7 +47,7 @@ def run(rounds: int, stories: int) -> Report:
         "loopback, request interval 0, from an empty cache; client and server share one process. "
         "MB are of text kept (crawling) or given (cleaning)."
     )
-    return Report("crawling", conditions, timings)
+    return [Report("crawling", conditions, timings)]
 
 
 def _crawl_contenders(source: str, web: Web) -> list[Contender]:

@@ -5,6 +5,7 @@ Rows come ordered by cell, document and chunk, as scoring writes them. Models sh
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from core.schemas import LOSSES
 
 NUM_MODELS, NUM_SOURCES, NUM_MONTHS = 14, 6, 83
 MEAN_CHUNKS = 4  # a document has 1 to 7, in turn
-FULL_SIZE = 25_000_000
 CONTROL = "control:zstd"
 _FIRST = Month("2017-01")
 
@@ -86,3 +86,7 @@ def _cell(partition: Mapping[str, Any], model: str, rng: np.random.Generator) ->
         "num_bytes": num_bytes,
     }
     return pa.table([pa.array(columns[f.name]).cast(f.type) for f in LOSSES], schema=LOSSES)
+
+
+if __name__ == "__main__":
+    print(write_losses(Path(sys.argv[1]), int(sys.argv[2]))[1])

@@ -75,7 +75,7 @@ class Jobs:
         return found
 
 
-def run(rounds: int, texts: int, shapes: Sequence[str] = _SHAPES) -> Report:
+def run(rounds: int, texts: int, shapes: Sequence[str] = _SHAPES) -> Sequence[Report]:
     """Score ``texts`` texts of about 400 to 4,300 tokens with a model of each shape.
 
     Under lm-eval's own rules with the first only.
@@ -96,7 +96,7 @@ def run(rounds: int, texts: int, shapes: Sequence[str] = _SHAPES) -> Report:
         "often it is read as context. Peak RSS is that of a process which loads the files and "
         "does the one job."
     )
-    return Report("scoring", conditions, timings, "peak RSS of its own", memory)
+    return [Report("scoring", conditions, timings, "peak RSS of its own", memory)]
 
 
 def _prepare(shape: str, folder: Path, texts: Sequence[str], with_lm_eval_rules: bool) -> Jobs:

@@ -1,65 +1,76 @@
-"""Landing foreign losses, against a bare insert of the same file.
+"""The warehouse at the papers' full size: landing against a bare insert, views against polars.
 
 What landing does beyond the insert: it checks every row, refuses duplicates and conflicts, records
-the cells, and draws the 200 bootstrap replicates of their sums. The replicates are most of it, so
-landing is measured without them too.
+the cells with sums and standard errors, and draws the 200 bootstrap replicates of their sums. The
+replicates are most of it, so landing is measured without them too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
+from benchmarks.generated_losses import MEAN_CHUNKS, NUM_MODELS, NUM_MONTHS, NUM_SOURCES
 from benchmarks.measure import Contender, Report, measure
-from core.corpus import document_id
-from core.month import Month
-from core.schemas import LOSSES
+from benchmarks.warehouse_views import measure_views
 from core.settings import Settings
 from core.storage import Store
 from warehouse.land import Warehouse, open_warehouse
 from warehouse.schema import read_sql
-from warehouse.writer import STORAGE_VERSION, connected, locked
+from warehouse.statements import Statements
+from warehouse.writer import STORAGE_VERSION, connected, locked, writer_path
 
-NUM_MODELS, NUM_SOURCES, NUM_MONTHS = 4, 5, 20
-MEAN_CHUNKS = 4  # a document has 1 to 7, in turn
-_FIRST = Month("2023-01")
 _BARE = "bare insert"
 
 
-def run(rounds: int, rows: int) -> Report:
-    """Land a generated file of about ``rows`` rows in fresh databases, ``rounds`` times."""
+def run(rounds: int, rows: int) -> Sequence[Report]:
+    """Land generated losses of about ``rows`` rows; read the views of these, and of a tenth."""
     with TemporaryDirectory(prefix="tidemark-bench-") as folder:
-        path = Path(folder) / "losses.parquet"
-        num_documents, num_rows = write_losses(path, rows)
-        amounts = {"rows": num_rows}
-        contenders = [
-            Contender(_BARE, lambda home: insert_bare(home, path), amounts),
-            Contender("land_file", lambda home: land(home, path), amounts, _BARE),
-            Contender(
-                "land_file without replicates",
-                lambda home: land_without_replicates(home, path),
-                amounts,
-                _BARE,
-            ),
-        ]
-        timings = measure(contenders, rounds)
-        size_mb = path.stat().st_size / 1e6
+        path, tenth = Path(folder) / "losses.parquet", Path(folder) / "tenth.parquet"
+        num_rows, num_rows_of_tenth = generate(path, rows), generate(tenth, rows // 10)
+        landing = measure_landing(path, num_rows, rounds)
+        views = measure_views({num_rows: path, num_rows_of_tenth: tenth}, rounds)
+    return landing, views
+
+
+def generate(path: Path, rows: int) -> int:
+    """Write a file of losses in a process of its own, whose memory is not ours; return its rows."""
+    command = [sys.executable, "-m", "benchmarks.generated_losses", str(path), str(rows)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(done.stdout)
+
+
+def measure_landing(path: Path, num_rows: int, rounds: int) -> Report:
+    """Time landing a file, with and without replicates, and a bare insert of it."""
+    amounts = {"rows": float(num_rows)}
+    sizes: list[int] = []
+    contenders = [
+        Contender(_BARE, lambda home: insert_bare(home, path), amounts),
+        Contender("land_file", lambda home: sizes.append(land(home, path)), amounts, _BARE),
+        Contender(
+            "land_file without replicates",
+            lambda home: land_without_replicates(home, path),
+            amounts,
+            _BARE,
+        ),
+    ]
+    timings = measure(contenders, rounds)
     conditions = (
-        f"{num_rows:,} rows of schema LOSSES in one Parquet file ({size_mb:.0f} MB): "
-        f"{NUM_MODELS} models x {NUM_SOURCES} sources x {NUM_MONTHS} months x "
-        f"{num_documents:,} documents x {MEAN_CHUNKS} chunks (1 to 7). Each run: a fresh database "
-        "file, opened, filled and closed. "
-        f"The bare insert is `insert into chunk_losses … from read_parquet` (DuckDB "
-        f"{duckdb.__version__}), without checks, cells or replicates."
+        f"{num_rows:,} rows of schema LOSSES in one Parquet file "
+        f"({path.stat().st_size / 1e6:.0f} MB): {NUM_MODELS} models x {NUM_SOURCES} sources x "
+        f"{NUM_MONTHS} months, documents of {MEAN_CHUNKS} chunks (1 to 7). Each run: a fresh "
+        f"database file, opened, filled and closed; it ends with {sizes[-1] / num_rows:.1f} bytes "
+        "a row, views and replicates included. The bare insert is "
+        f"`insert into chunk_losses … from read_parquet` (DuckDB {duckdb.__version__}), without "
+        "checks, cells or replicates."
     )
-    return Report("landing", conditions, timings)
+    return Report("warehouse: landing", conditions, timings)
 
 
 def insert_bare(home: Path, path: Path) -> int:
@@ -75,22 +86,27 @@ def insert_bare(home: Path, path: Path) -> int:
 
 
 def land(home: Path, path: Path) -> int:
-    """Land a file as ``tidemark land`` does; return the number of rows."""
-    with open_warehouse(Settings(home=str(home))) as warehouse:
-        return warehouse.land_file(path).num_rows
+    """Land a file as ``tidemark land`` does; return the size of the database in bytes."""
+    settings = Settings(home=str(home))
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_file(path)
+    return writer_path(settings).stat().st_size
 
 
 def land_without_replicates(home: Path, path: Path) -> int:
     """Land a file with all but the bootstrap; return the number of rows."""
     settings = Settings(home=str(home))
     with locked(settings), connected(settings) as connection:
-        return _WithoutReplicates(connection, Store(settings.home)).land_file(path).num_rows
+        warehouse = Warehouse(connection, Store(settings.home))
+        warehouse._statements = _WithoutReplicates(connection)
+        return warehouse.land_file(path).num_rows
 
 
-class _WithoutReplicates(Warehouse):
+class _WithoutReplicates(Statements):
     """Leaves the replicates out, to tell what they cost."""
 
-    def _run(
+    def run(
         self, statement: str, parameters: Mapping[str, object] | None = None
     ) -> list[tuple[Any, ...]]:
-        return [] if statement == "insert_replicates" else super()._run(statement, parameters)
+        left_out = {"seed_clusters", "insert_replicates"}
+        return [] if statement in left_out else super().run(statement, parameters)

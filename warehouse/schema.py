@@ -85,6 +85,19 @@ def list_views() -> dict[str, Path]:
 
 
 @functools.cache
+def list_leaf_views() -> dict[str, Path]:
+    """Return the views that no other view reads: who reads these reads all.
+
+    Table macros are not among them: a view of the same name without ``_at`` reads each.
+    """
+    views = list_views()
+    read = {name for file in views.values() for name in describe_view(file).reads}
+    return {
+        name: file for name, file in views.items() if name not in read and not name.endswith("_at")
+    }
+
+
+@functools.cache
 def list_checks() -> tuple[str, ...]:
     """Return the names of the integrity checks."""
     return tuple(sorted(file.stem for file in (_ROOM / "checks").glob("*.sql")))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from benchmarks import crawling, gpu, landing, scoring
+from benchmarks import crawling, generated_losses, gpu, scoring, warehouse
 from benchmarks.__main__ import SIZES, main
 from benchmarks.measure import Contender, Report, Timing, as_markdown, measure, peak_rss, ratios
 from benchmarks.shapes import SHAPES, make_model, make_texts, make_tokenizer
@@ -70,7 +70,7 @@ def test_a_ratio_is_taken_within_each_round() -> None:
 
 
 def test_every_source_is_crawled_and_text_is_cleaned() -> None:
-    report = crawling.run(rounds=1, stories=6)
+    [report] = crawling.run(rounds=1, stories=6)
     names = {t.contender.name for t in report.timings}
     assert {f"crawl {source}" for source in list_sources()} <= names
     assert {"clean prose", "clean prose in HTML", "clean code", "bare arxiv"} <= names
@@ -97,7 +97,7 @@ needs_lm_eval = pytest.mark.skipif(find_spec("lm_eval") is None, reason="lm-eval
 @pytest.mark.slow
 @needs_lm_eval
 def test_scoring_compares_equal_work() -> None:
-    report = scoring.run(rounds=1, texts=2, shapes=["llama-toy"])
+    [report] = scoring.run(rounds=1, texts=2, shapes=["llama-toy"])
     jobs = [t.contender.name.removeprefix("llama-toy: ") for t in report.timings]
     assert re.fullmatch("lm-eval, batch [1248]", jobs[0])
     assert jobs[1:] == [
@@ -163,21 +163,25 @@ def test_scoring_refuses_to_compare_unequal_work() -> None:
 
 def test_landing_and_the_bare_insert_take_the_same_rows(tmp_path: Path) -> None:
     path = tmp_path / "losses.parquet"
-    num_documents, num_rows = landing.write_losses(path, rows=4000)
+    num_documents, num_rows = generated_losses.write_losses(path, rows=60_000)
     table = validate(pq.read_table(path), LOSSES)
     assert table.num_rows == num_rows
-    assert len(table["document_id"].unique()) == num_documents * 100
-    for job in (landing.insert_bare, landing.land, landing.land_without_replicates):
+    assert len(table["document_id"].unique()) == num_documents * 6 * 83
+    for job in (warehouse.insert_bare, warehouse.land_without_replicates):
         home = tmp_path / job.__name__
         home.mkdir()
         assert job(home, path) == num_rows
+    assert warehouse.land(tmp_path, path) > 0
 
 
+@pytest.mark.slow
 def test_the_runner_prints_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["landing", "--rows", "400", "--rounds", "1"]) == 0
+    assert main(["warehouse", "--rows", "120000", "--rounds", "1"]) == 0
     printed = capsys.readouterr()
-    assert "- Command: `python -m benchmarks landing --rows 400 --rounds 1`" in printed.out
+    assert "- Command: `python -m benchmarks warehouse --rows 120000 --rounds 1`" in printed.out
     assert re.search(r"\| land_file \|.* rows/s \| 0\.\d+ .* × bare insert \|", printed.out)
+    assert re.search(r"\| monthly_loss \|.* × polars: monthly_loss \|", printed.out)
+    assert re.search(r"\| headline at .* rows \|.* × headline \|", printed.out)
     assert "### crawling" not in printed.out
     assert "round 1: land_file" in printed.err
 
