@@ -49,7 +49,7 @@ def measure_views(files: Mapping[int, Path], rounds: int) -> Report:
         timings = measure(contenders, rounds)
     conditions = (
         f"Every view that analysts read, in full into Arrow tables, of {largest:,} rows, each run "
-        "on a connection of its own; the same views of the smaller database are compared with those of "
+        "on a connection of its own; the views of the smaller database are compared with those of "
         "the larger. Peers: the same figures by polars "
         f"{pl.__version__} (streaming) from the Parquet file, without intervals."
     )

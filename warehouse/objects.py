@@ -78,16 +78,15 @@ def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the sums of the cells of version 1 as landing makes them."""
-    for folder, name in (
-        ("landing", "read_landed"),
-        ("landing", "number_cells"),
-        ("landing", "group_documents"),
-        ("migrations", "2_touched"),
-        ("landing", "group_clusters"),
-    ):
-        connection.execute(read_sql(folder, name))
-    connection.execute(
-        read_sql("landing", "insert_cells"), {"partition_digest": None, "scoring": None}
-    )
+    """Make the sums and replicates of the cells of version 1 as landing makes them."""
+    provenance = {"partition_digest": None, "scoring": None}
+    connection.execute(read_sql("landing", "read_landed"))
+    connection.execute(read_sql("landing", "number_cells"))
+    connection.execute(read_sql("landing", "group_documents"))
+    connection.execute(read_sql("migrations", "2_touched"))
+    connection.execute(read_sql("landing", "group_clusters"))
+    connection.execute(read_sql("landing", "insert_cells"), provenance)
+    connection.execute(read_sql("landing", "empty_cell_replicates"))
+    connection.execute(read_sql("landing", "seed_clusters"))
+    connection.execute(read_sql("landing", "insert_replicates"))
     connection.execute("drop table former_cells")

@@ -1,0 +1,106 @@
+"""Databases of former versions open, with every row they had, as if they had been landed today.
+
+``former/version_<version>_<commit>.duckdb.gz`` were written by the code of that commit.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from core.settings import Settings
+from warehouse import objects
+from warehouse.land import open_warehouse
+from warehouse.publish import publish
+from warehouse.query import query
+from warehouse.schema import SCHEMA_VERSION, list_views
+from warehouse.writer import connected, writer_path
+
+FORMER = sorted((Path(__file__).parent / "former").glob("*.duckdb.gz"))
+
+
+@pytest.fixture(params=FORMER, ids=lambda path: path.name.removesuffix(".duckdb.gz"))
+def former(request: pytest.FixtureRequest, settings: Settings) -> Settings:
+    path = writer_path(settings)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.decompress(request.param.read_bytes()))
+    return settings
+
+
+def read(settings: Settings, sql: str) -> pa.Table:
+    with duckdb.connect(str(writer_path(settings)), read_only=True) as connection:
+        return connection.sql(sql).to_arrow_table()
+
+
+def test_the_fixtures_are_of_every_former_version() -> None:
+    versions = {int(path.name.split("_")[1]) for path in FORMER}
+    assert versions == set(range(1, SCHEMA_VERSION))
+
+
+def test_a_migrated_warehouse_is_as_if_landed_today(former: Settings, tmp_path: Path) -> None:
+    losses, documents = (read(former, f"from {name}") for name in ("chunk_losses", "documents"))
+    assert losses.num_rows > 100
+    assert documents.num_rows == 12
+    partitions = read(former, "from landed_partitions")
+    today = Settings(home=str(tmp_path / "today"))
+    with open_warehouse(today):
+        pass
+    with connected(today) as connection:
+        for name, table in (("documents", documents), ("landed_partitions", partitions)):
+            connection.register("rows", table)
+            connection.execute(f"insert into {name} by name select * from rows")
+            connection.unregister("rows")
+    with open_warehouse(today) as warehouse:
+        warehouse.land_losses(losses, "rows")
+    with open_warehouse(former):
+        pass
+    for table in (
+        "chunk_losses",
+        "documents",
+        "landed_cells",
+        "cell_replicates",
+        "landed_partitions",
+    ):
+        ours, theirs = (read(each, f"from {table} order by all") for each in (former, today))
+        assert ours.num_rows > 0
+        assert ours.equals(theirs), table
+
+
+def test_a_migrated_warehouse_publishes_every_view(former: Settings) -> None:
+    publish(former)
+    [version] = query(former, "from schema_version").to_pylist()
+    assert version["version"] == SCHEMA_VERSION
+    assert query(former, "from models where model = 'org/model'")["cutoff"].to_pylist() != [None]
+    for view in list_views():
+        if not view.endswith("_at"):
+            query(former, f"from {view}")
+    [gap] = query(former, "from train_test_gap").to_pylist()
+    assert gap["model"] == "org/model"
+    broken = query(former, "from monthly_loss where bits_per_byte is null").to_pylist()
+    assert [str(row["month"]) for row in broken] == ["2024-03-01"]
+
+
+def test_a_migration_that_fails_changes_nothing(
+    former: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {
+        name: read(former, f"from {name} order by all").to_pylist()
+        for name in ("chunk_losses", "landed_cells", "schema_version")
+    }
+
+    def fail(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(objects, "_derive_cells", fail)
+        with pytest.raises(KeyboardInterrupt), open_warehouse(former):
+            pass
+    for name, rows in before.items():
+        assert read(former, f"from {name} order by all").to_pylist() == rows
+    publish(former)  # and the next attempt succeeds
+    assert len(query(former, "from landed_cells")) == len(before["landed_cells"])
