@@ -126,7 +126,7 @@ def test_a_large_result_needs_little_memory(
         return usage.ru_maxrss // 1024  # MiB
 
     for format in ("csv", "parquet"):
-        assert peak(3_000_000, format) < peak(300_000, format) + 120  # in memory: 250 MiB
+        assert peak(2_000_000, format) < peak(200_000, format) + 80  # in memory: 170 MiB
 
 
 def test_a_file_is_written_through_links_and_pipes(
