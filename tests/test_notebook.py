@@ -48,7 +48,7 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = {"name": "reference-2023-05", "kind": "reference", "cutoff": Month("2023-05"),
              "cutoff_provenance": "planted", "cutoff_precision": "month"}  # fmt: skip
     with open_warehouse(settings) as warehouse:
-        warehouse.land_losses([pa.Table.from_pylist(rows, schema=LOSSES)], "figures")
+        warehouse.land_losses(pa.Table.from_pylist(rows, schema=LOSSES), "figures")
         warehouse.upsert_models([model])
     publish(settings)
     monkeypatch.chdir(tmp_path)

@@ -69,7 +69,7 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         for document in ("d0", "d1")
     ]
     with open_warehouse(settings) as warehouse:
-        warehouse.land_losses([pa.Table.from_pylist(rows, schema=LOSSES)], "hostile")
+        warehouse.land_losses(pa.Table.from_pylist(rows, schema=LOSSES), "hostile")
     return Path(publish(settings)).read_bytes()
 
 
