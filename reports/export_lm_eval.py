@@ -118,19 +118,23 @@ def export_lm_eval(
         loader = _LOADER.format(columns=json.dumps(_COLUMNS))
         (staged / "documents.py").write_text(loader, encoding="ascii")
         (staged / "README.md").write_text(_readme(task, licences), encoding="utf-8")
-        facts = {
-            "tidemark": version("tidemark"),
-            "task": name,
-            "source": source,
-            "month": str(month) if month else None,
-            "partition_digest": seal.digest,
-            "num_documents": seal.num_documents,
-            "num_bytes": seal.num_bytes,
-            "licences": dict(sorted(licences.items())),
-            "num_restricted": num_restricted,
-        }
-        write_manifest(staged, _KIND, facts)
+        write_manifest(staged, _KIND, _facts(task, seal, licences))
     return task
+
+
+def _facts(task: LmEvalTask, seal: Seal, licences: Counter[str]) -> dict[str, object]:
+    month = seal.partition.month
+    return {
+        "tidemark": version("tidemark"),
+        "task": task.name,
+        "source": seal.partition.source,
+        "month": str(month) if month else None,
+        "partition_digest": seal.digest,
+        "num_documents": seal.num_documents,
+        "num_bytes": seal.num_bytes,
+        "licences": dict(sorted(licences.items())),
+        "num_restricted": task.num_restricted,
+    }
 
 
 def task_name(partition: Partition) -> str:
