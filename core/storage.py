@@ -143,6 +143,32 @@ class Staged:
         self.sha256 = ""
 
 
+@contextlib.contextmanager
+def writing_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary file beside ``path``, whose place it takes when the block ends well.
+
+    What is no ordinary file (``/dev/stdout``, a pipe) is yielded itself.
+
+    Raises:
+        StorageError: it cannot be written; what was there before still is.
+    """
+    with explain_disk_errors(str(path)):
+        final = path.resolve()  # a link goes on leading there
+        if final.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if final.exists() and not final.is_file():
+            yield final
+            return
+        # Names of 255 bytes are as long as most file systems take.
+        handle, name = tempfile.mkstemp(prefix=f".tmp-{final.name[:40]}-", dir=final.parent)
+        os.close(handle)
+        try:
+            yield Path(name)
+            replace_durably(Path(name), final)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+
 def replace_durably(temporary: Path, final: Path) -> None:
     """Rename over ``final`` so that a power cut leaves the old file or the whole new one."""
     with temporary.open("rb") as file:

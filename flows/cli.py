@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +18,7 @@ from core.errors import TidemarkError, UsageError
 from core.month import Month, month_range, require_complete
 from core.settings import Settings, load_settings
 from core.storage import Store
+from flows.analyst_commands import export_app, shell_command, sql_command
 from flows.catalogues import models_app, protocols_app, sources_app
 from flows.codec_commands import compress_command, decompress_command, verify_losses_command
 from flows.console import err, fail_with, out, print_table, progress_bars, visible
@@ -43,15 +43,7 @@ app = typer.Typer(
 app.add_typer(models_app, name="models")
 app.add_typer(sources_app, name="sources")
 app.add_typer(protocols_app, name="protocols")
-
-
-class TableFormat(StrEnum):
-    """Formats that `sql` writes."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    PARQUET = "parquet"
+app.add_typer(export_app, name="export")
 
 
 @app.callback(invoke_without_command=False)
@@ -278,20 +270,8 @@ def backfill(
     fail_with([str(hole) for hole in summary.holes])
 
 
-@app.command()
-def sql(
-    context: typer.Context,
-    query: Annotated[str, typer.Argument(help="One statement, e.g. 'from monthly_loss'.")],
-    format: Annotated[TableFormat, typer.Option(help="How to print.")] = TableFormat.TABLE,
-    output: Annotated[
-        Path | None, typer.Option(help="Write to a file instead; needed for parquet.")
-    ] = None,
-) -> None:
-    """Query the published warehouse, read-only."""
-    from flows.tables import write_table
-    from warehouse.query import query as run_query
-
-    write_table(run_query(settings_of(context), query), format.value, output)
+app.command("sql")(sql_command)
+app.command("shell", context_settings={"allow_extra_args": True})(shell_command)
 
 
 @app.command()

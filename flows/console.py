@@ -15,7 +15,8 @@ from core import progress
 
 # Piped output has no width of its own; rich would cut tables at 80 columns.
 _PIPED_WIDTH = 200
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and newline
+# All but tab and newline, and what changes the direction of the text around it.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def _console(stderr: bool) -> Console:
@@ -32,7 +33,11 @@ err = _console(stderr=True)
 
 def visible(text: str) -> str:
     """Spell out control characters, by which text from outside could steer the terminal."""
-    return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    return _CONTROLS.sub(lambda match: _spelled(ord(match[0])), text)
+
+
+def _spelled(code: int) -> str:
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

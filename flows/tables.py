@@ -1,36 +1,41 @@
-"""Write a query's result as a table for people, CSV, a JSON list of objects, or Parquet."""
+"""Write a query's result as a table for people, CSV, a JSON list of objects, or Parquet.
+
+Results stream: of what is larger than memory, a batch at a time is held.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
-import io
 import json
-import math
+import os
+import shutil
 import sys
-from collections.abc import Iterator
-from decimal import Decimal
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from core.errors import UsageError
-from core.storage import explain_disk_errors
-from flows.console import out, print_table
+from core.errors import StorageError, UsageError
+from core.storage import explain_disk_errors, writing_file
+from flows.console import out, print_table, visible
+from reports.result_files import csv_parts, plain, write_parquet
 
 MAX_SHOWN_ROWS = 200
 _BATCH_ROWS = 4096
 
 
-def write_table(table: pa.Table, format: str, output: Path | None) -> None:
-    """Print a table, or write it to a file.
+def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) -> None:
+    """Print a result, or write it to a file, which takes its place when it is whole.
 
     Of columns with the same name, the later ones are numbered (``a``, ``a_1``). JSON has numbers
     as exact as its readers take them, and null for NaN and infinities; bytes are written as hex.
+    On a terminal, control characters are spelled out.
 
     Args:
-        table: a query's result.
+        reader: a query's result; consumed.
         format: table (``output`` is then written as CSV), csv, json or parquet.
         output: file to write; None prints.
 
@@ -40,24 +45,26 @@ def write_table(table: pa.Table, format: str, output: Path | None) -> None:
     """
     if format == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("parquet is binary: add --output FILE, or pipe it into one")
-    table = table.rename_columns(_unique(table.column_names))
+    schema = _with_unique_names(reader.schema)
+    batches = (batch.rename_columns(schema.names) for batch in reader)
     try:
         if format == "table" and output is None:
-            _show(table)
-            return
-        data = _FORMATS[format](table)
+            _show(schema, batches)
+        elif format == "parquet":
+            _write_parquet(schema, batches, output)
+        else:
+            _write(_FORMATS[format](schema, batches), output)
     except (pa.ArrowException, pl.exceptions.PolarsError, ValueError, OverflowError) as error:
-        types = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+        types = ", ".join(f"{field.name} {field.type}" for field in schema)
         raise UsageError(
             f"this result cannot be written as {format} ({error}); its columns are: {types}. "
             "Cast what is unusual in the query, such as column::varchar"
         ) from error
-    if output is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
-    with explain_disk_errors(str(output)):
-        output.write_bytes(data)
+
+
+def _with_unique_names(schema: pa.Schema) -> pa.Schema:
+    names = _unique(schema.names)
+    return pa.schema([field.with_name(n) for field, n in zip(schema, names, strict=True)])
 
 
 def _unique(names: list[str]) -> list[str]:
@@ -75,88 +82,75 @@ def _unique(names: list[str]) -> list[str]:
     return unique
 
 
-def _show(table: pa.Table) -> None:
-    rows = table.slice(0, MAX_SHOWN_ROWS).to_pylist()
-    print_table("", table.column_names, ([_cell(cell) for cell in row.values()] for row in rows))
-    if table.num_rows > MAX_SHOWN_ROWS:
-        out.print(f"… {table.num_rows - MAX_SHOWN_ROWS} more rows; --format csv shows all")
+def _show(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    rows: list[dict[str, object]] = []
+    num_rows = 0
+    for batch in batches:
+        rows += batch.slice(0, MAX_SHOWN_ROWS - len(rows)).to_pylist()
+        num_rows += batch.num_rows
+    names = [visible(name) for name in schema.names]
+    print_table("", names, ([_cell(cell) for cell in row.values()] for row in rows))
+    if num_rows > len(rows):
+        out.print(f"… {num_rows - len(rows)} more rows; --format csv shows all")
 
 
 def _cell(value: object) -> object:
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
-def _parquet(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(_with_whole_numbers(table), sink, compression="zstd")
-    return sink.getvalue()
+def _write(parts: Iterable[str], output: Path | None) -> None:
+    if output is None:
+        show: Callable[[str], str] = visible if sys.stdout.isatty() else str
+        with _standard_output() as stream:
+            for part in parts:
+                stream.write(show(part).encode())
+        return
+    with writing_file(output) as staged, staged.open("wb") as file:
+        for part in parts:
+            file.write(part.encode())
 
 
-def _with_whole_numbers(table: pa.Table) -> pa.Table:
-    """DuckDB sums integers to 128 bits; where they fit into 64, readers are better off."""
-    for index, field in enumerate(table.schema):
-        if pa.types.is_decimal(field.type) and field.type.scale == 0:
-            try:
-                column = table[index].cast(pa.int64())
-            except pa.ArrowInvalid:  # too large
-                continue
-            table = table.set_column(index, field.name, column)
-    return table
+def _write_parquet(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path | None
+) -> None:
+    if output is not None:
+        with writing_file(output) as staged:
+            write_parquet(schema, batches, staged)
+        return
+    # Readers of Parquet begin at its end: nothing is gained by piping half of it.
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+        path = Path(folder) / "result.parquet"
+        with explain_disk_errors(str(path)):
+            write_parquet(schema, batches, path)
+        with _standard_output() as stream, path.open("rb") as file:
+            shutil.copyfileobj(file, stream)
 
 
-def _json(table: pa.Table) -> bytes:
-    rows = (f"\n{json.dumps(_plain(row), ensure_ascii=False)}" for row in _rows(table))
-    return f"[{','.join(rows)}\n]\n".encode()
+@contextmanager
+def _standard_output() -> Iterator[IO[bytes]]:
+    try:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Python would try once more, and complain, when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise StorageError(f"cannot write to standard output: {error}") from error
 
 
-def _csv(table: pa.Table) -> bytes:
-    for index, field in enumerate(table.schema):
-        if not any(is_one(field.type) for is_one in _PLAIN_TYPES):
-            table = table.set_column(index, field.name, _texts(table[index]))
-    return pl.DataFrame(pl.from_arrow(table)).write_csv().encode()
+def _json(_: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    before = "["
+    for row in _rows(batches):
+        yield f"{before}\n{json.dumps(plain(row), ensure_ascii=False)}"
+        before = ","
+    yield "\n]\n" if before == "," else "[\n]\n"
 
 
-def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """What CSV has no form for, as text: times as SQL writes them, the others as JSON."""
-    if pa.types.is_temporal(column.type) and not pa.types.is_interval(column.type):
-        return column.cast(pa.string())
-    return pa.array([_text(value) for value in column.to_pylist()], pa.large_string())
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, object]]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, _BATCH_ROWS):
+            yield from batch.slice(start, _BATCH_ROWS).to_pylist()
 
 
-def _rows(table: pa.Table) -> Iterator[dict[str, object]]:
-    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
-        yield from batch.to_pylist()
-
-
-def _text(value: object) -> str | None:
-    plain = _plain(value)
-    return plain if plain is None or isinstance(plain, str) else json.dumps(plain)
-
-
-def _plain(value: object) -> object:
-    """What JSON has for a value."""
-    if isinstance(value, bool | int | str) or value is None:
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    return value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
-
-
-_PLAIN_TYPES = (
-    pa.types.is_boolean,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_null,
-)
-_FORMATS = {"table": _csv, "csv": _csv, "json": _json, "parquet": _parquet}
+_FORMATS = {"table": csv_parts, "csv": csv_parts, "json": _json}

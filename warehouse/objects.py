@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from core.errors import WarehouseError
+from warehouse.comments import comment_script
 from warehouse.schema import (
     SCHEMA_VERSION,
     digest_definitions,
@@ -39,6 +40,7 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     for table in list_tables():
         connection.execute(read_sql("tables", table))
     _create_macros_and_views(connection)
+    connection.execute(comment_script())
     if version == 1:
         _derive_cells(connection)
     connection.execute(

@@ -25,6 +25,7 @@ _LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": False,
     "lock_configuration": True,
 }
+_BATCH_ROWS = 122_880  # one of DuckDB's row groups
 Parameters = Sequence[object] | Mapping[str, object]
 
 
@@ -40,10 +41,7 @@ def query(settings: Settings, sql: str, parameters: Parameters = ()) -> pa.Table
         UsageError: nothing is published yet, or the statement is wrong or would change something.
     """
     with query_batches(settings, sql, parameters) as reader:
-        try:
-            return reader.read_all()
-        except (pa.ArrowException, OSError) as error:  # DuckDB's, met on a later row
-            raise UsageError(f"the warehouse refused the query: {error}") from error
+        return reader.read_all()
 
 
 @contextlib.contextmanager
@@ -51,36 +49,84 @@ def query_batches(
     settings: Settings, sql: str, parameters: Parameters = ()
 ) -> Iterator[pa.RecordBatchReader]:
     """As ``query``, for results larger than memory; the reader is valid within the block."""
-    with _snapshot(settings) as path:
-        connection = _open(path)
-        try:
-            yield _execute(connection, sql, parameters)
-        finally:
-            connection.close()
+    with snapshot(settings) as path, opened(path) as connection:
+        yield run_statement(connection, sql, parameters)
 
 
-def _open(path: Path) -> duckdb.DuckDBPyConnection:
+@contextlib.contextmanager
+def opened(path: Path, **config: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection to a snapshot that can do nothing but read it.
+
+    Args:
+        path: of the snapshot.
+        config: more of DuckDB's settings, such as ``threads``.
+
+    Raises:
+        WarehouseError: the file is no database, or damaged.
+    """
+    connection = _open(path, config)
     try:
-        return duckdb.connect(str(path), read_only=True, config=_LOCKED_DOWN)
+        yield connection
+    finally:
+        connection.close()
+
+
+def _open(path: Path, config: Mapping[str, int]) -> duckdb.DuckDBPyConnection:
+    try:
+        return duckdb.connect(str(path), read_only=True, config={**_LOCKED_DOWN, **config})
     except duckdb.Error as error:
         raise WarehouseError(f"cannot open {path}: {error}; publish it again") from error
 
 
-def _execute(
-    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters
+def run_statement(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters = ()
 ) -> pa.RecordBatchReader:
+    """Run one statement; its rows come as they are read.
+
+    Raises:
+        UsageError: it is wrong, or would change something; on a later row, from the reader.
+    """
     try:
         statements = connection.extract_statements(sql)
         if len(statements) != 1:
             raise UsageError(f"expected one SQL statement, got {len(statements)}")
-        return connection.sql(sql, params=parameters or None).to_arrow_reader()
+        relation = connection.sql(sql, params=parameters or None)
     except duckdb.Error as error:
         raise UsageError(f"the warehouse refused the query: {error}") from error
+    return read_rows(relation)
+
+
+def read_rows(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
+    """Run what was prepared; its rows come as they are read.
+
+    Raises:
+        UsageError: DuckDB cannot run it; on a later row, from the reader.
+    """
+    try:
+        reader = relation.to_arrow_reader(_BATCH_ROWS)
+    except duckdb.Error as error:
+        raise UsageError(f"the warehouse refused the query: {error}") from error
+    return pa.RecordBatchReader.from_batches(reader.schema, _explained(reader))
+
+
+def _explained(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except (duckdb.Error, pa.ArrowException, OSError) as error:  # met on a later row
+            raise UsageError(f"the warehouse refused the query: {error}") from error
+        yield batch
 
 
 @contextlib.contextmanager
-def _snapshot(settings: Settings) -> Iterator[Path]:
-    """Yield the snapshot's path on this machine; one in an object store is fetched."""
+def snapshot(settings: Settings) -> Iterator[Path]:
+    """Yield the snapshot's path on this machine; one in an object store is fetched.
+
+    Raises:
+        UsageError: nothing is published yet.
+    """
     store = Store(settings.home)
     if not store.exists(SNAPSHOT):
         raise UsageError(

@@ -18,6 +18,8 @@ import yaml
 
 SCHEMA_VERSION = 2
 _ROOM = Path(__file__).parent
+# Python's own reader takes seconds for a hundred descriptions.
+_YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,10 @@ class ViewDescription:
     is_internal: bool
 
 
+@functools.cache
 def describe_view(file: Path) -> ViewDescription:
     """Read the ``.yml`` beside the ``.sql`` file of a view."""
-    fields = yaml.safe_load(file.with_suffix(".yml").read_text(encoding="utf-8"))
+    fields = _read_yaml(file.with_suffix(".yml"))
     return ViewDescription(
         description=fields["description"],
         grain=tuple(fields["grain"]),
@@ -49,6 +52,22 @@ def describe_view(file: Path) -> ViewDescription:
         columns=fields["columns"],
         is_internal=fields.get("internal", False),
     )
+
+
+def is_macro(file: Path) -> bool:
+    """Whether a file of ``views/`` makes a table macro."""
+    return "create or replace macro" in file.read_text(encoding="utf-8")
+
+
+@functools.cache
+def describe_columns() -> dict[str, dict[str, dict[str, Any]]]:
+    """Return description and unit of every column of every table."""
+    described: dict[str, dict[str, dict[str, Any]]] = _read_yaml(_ROOM / "tables" / "columns.yml")
+    return described
+
+
+def _read_yaml(file: Path) -> Any:
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=_YAML)  # noqa: S506 - a safe loader
 
 
 @functools.cache

@@ -22,8 +22,8 @@ FORMATS = ["table", "csv", "json", "parquet"]
 Write = Callable[[str, str], Path]
 
 
-def run(sql: str) -> pa.Table:
-    return duckdb.connect().sql(sql).to_arrow_table()
+def run(sql: str) -> pa.RecordBatchReader:
+    return duckdb.connect().sql(sql).to_arrow_table().to_reader()
 
 
 @pytest.fixture

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -80,3 +83,14 @@ def dump() -> Callable[[Settings], dict[str, list[tuple[Any, ...]]]]:
             }
 
     return dump
+
+
+@pytest.fixture(scope="session")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plain DuckDB command line client that analysts have, in an environment of its own."""
+    folder = tmp_path_factory.mktemp("client")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    install = [folder / "bin" / "pip", "install", "--quiet", "duckdb-cli==1.5.6"]
+    if subprocess.run(install, capture_output=True).returncode != 0:
+        pytest.skip("duckdb-cli 1.5.6 cannot be installed here (no package index)")
+    return folder / "bin" / "duckdb"

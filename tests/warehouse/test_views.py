@@ -11,7 +11,6 @@ import datetime as dt
 import json
 import math
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -139,17 +138,6 @@ def test_every_view_has_a_case_and_a_description() -> None:
         assert description.description.endswith(".")
         assert file.read_text(encoding="utf-8").startswith("-- ")
         assert set(description.grain) <= set(description.columns)
-
-
-@pytest.fixture(scope="session")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The plain DuckDB command line client that analysts have, in an environment of its own."""
-    folder = tmp_path_factory.mktemp("client")
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    install = [folder / "bin" / "pip", "install", "--quiet", "duckdb-cli==1.5.6"]
-    if subprocess.run(install, capture_output=True).returncode != 0:
-        pytest.skip("duckdb-cli 1.5.6 cannot be installed here (no package index)")
-    return folder / "bin" / "duckdb"
 
 
 @pytest.mark.slow

@@ -1,0 +1,139 @@
+"""Every figure as a tidy file: one view, one file, and a manifest that says what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from core.errors import WarehouseError
+from core.settings import Settings
+from core.storage import sha256_of_file
+from reports.export_folder import exporting, write_manifest
+from reports.result_files import csv_parts, write_parquet
+from warehouse.query import opened, read_rows, snapshot
+from warehouse.schema import ViewDescription, describe_view, is_macro, list_views
+
+_KIND = "figures"
+_README = """# Figures of tidemark
+
+One view of the warehouse a file; the columns that tell its rows apart come first. `manifest.json`
+describes every column with its unit, and has versions and checksums. {format}
+
+| file | rows | what it holds |
+|---|---|---|
+{rows}
+"""
+_OF_FORMAT = {
+    "csv": 'CSV is UTF-8 with a line of names: an empty field is NULL, `""` an empty text.',
+    "parquet": "Parquet is compressed with zstd.",
+}
+
+
+def export_figures(settings: Settings, format: str, output: Path) -> int:
+    """Write every view that is for analysts to a file, and return how many there are.
+
+    The same snapshot gives the same files: rows are in order, and summed by one thread.
+
+    Args:
+        settings: say where the snapshot is.
+        format: csv or parquet.
+        output: folder to make; an earlier export there is replaced.
+
+    Raises:
+        UsageError: nothing is published, or ``output`` is something else.
+        WarehouseError: the snapshot is of another version.
+        StorageError: the disk refuses; what was there before still is.
+    """
+    views = exported_views()
+    with (
+        snapshot(settings) as path,
+        opened(path, threads=1) as connection,
+        exporting(output, _KIND) as folder,
+    ):
+        described = [
+            _export(connection, name, description, folder / f"{name}.{format}")
+            for name, description in views.items()
+        ]
+        (folder / "README.md").write_text(_readme(described, format), encoding="utf-8")
+        facts = {
+            "tidemark": version("tidemark"),
+            "duckdb": duckdb.__version__,
+            "snapshot_sha256": sha256_of_file(path),
+            "views": described,
+        }
+        write_manifest(folder, _KIND, facts)
+    return len(described)
+
+
+def exported_views() -> dict[str, ViewDescription]:
+    """Return the views for analysts, by name; macros need a date and are none."""
+    described = {name: describe_view(f) for name, f in list_views().items() if not is_macro(f)}
+    return {name: view for name, view in sorted(described.items()) if not view.is_internal}
+
+
+def _export(
+    connection: duckdb.DuckDBPyConnection, name: str, description: ViewDescription, path: Path
+) -> dict[str, Any]:
+    """Write one view; return what the manifest says of it."""
+    try:
+        view = connection.table(name)
+    except duckdb.Error as error:
+        raise _of_another_version(name) from error
+    if view.columns != list(description.columns):
+        raise _of_another_version(name)
+    names = [*description.grain, *(n for n in view.columns if n not in description.grain)]
+    columns = [duckdb.ColumnExpression(column) for column in names]
+    types = dict(zip(view.columns, map(str, view.types), strict=True))
+    reader = read_rows(view.select(*columns).sort(*columns[: len(description.grain)]))
+    counter = _Counter(reader)
+    if path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(csv_parts(reader.schema, counter))
+    else:
+        write_parquet(reader.schema, counter, path)
+    return {
+        "name": name,
+        "file": path.name,
+        "description": description.description,
+        "grain": list(description.grain),
+        "num_rows": counter.num_rows,
+        "columns": [
+            {
+                "name": column,
+                "type": types[column],
+                "unit": description.columns[column].get("unit"),
+                "description": description.columns[column]["description"],
+            }
+            for column in names
+        ],
+    }
+
+
+class _Counter:
+    """Passes batches on and counts their rows."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.num_rows = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.num_rows += batch.num_rows
+            yield batch
+
+
+def _of_another_version(view: str) -> WarehouseError:
+    return WarehouseError(
+        f"the published snapshot has not the view {view} that this tidemark knows; publish it "
+        "again: run `tidemark score` or `tidemark land`"
+    )
+
+
+def _readme(views: list[dict[str, Any]], format: str) -> str:
+    rows = [f"| `{v['file']}` | {v['num_rows']} | {v['description']} |" for v in views]
+    return _README.format(format=_OF_FORMAT[format], rows="\n".join(rows))

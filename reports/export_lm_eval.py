@@ -1,0 +1,194 @@
+"""A sealed month as a task of lm-evaluation-harness, which gives what protocol ``lm-eval`` gives.
+
+The folder holds the task (YAML), its documents (JSON lines, with their licences), and the function
+by which the harness reads them: its own reader of JSON takes texts that look like dates for dates,
+and wants the absolute path of a folder that may be moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO
+
+from core.corpus import Partition, Seal, list_sealed, read_documents, read_seal
+from core.errors import UsageError
+from core.month import Month
+from core.settings import Settings
+from core.storage import Store
+from reports.export_folder import exporting, write_manifest
+
+_KIND = "lm-eval"
+_COLUMNS = ["document_id", "title", "url", "licence", "attribution", "text"]
+# `text` alone is a column's name to the harness. As a template, {{text}}, it would evaluate a text
+# that looks like a list of Python's.
+_TASK = """\
+task: {name}
+custom_dataset: !function documents.load
+test_split: test
+output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: text
+metric_list:
+  - metric: word_perplexity
+  - metric: byte_perplexity
+  - metric: bits_per_byte
+metadata:
+  version: 1.0
+"""
+_LOADER = '''\
+"""Reads documents.jsonl for lm-evaluation-harness."""
+
+import json
+from pathlib import Path
+
+import datasets
+
+
+def load(**_):
+    """Return the documents as they are; what looks like a date or a number stays text."""
+    with Path(__file__).with_name("documents.jsonl").open(encoding="ascii") as lines:
+        rows = [json.loads(line) for line in lines]
+    columns = {columns}
+    features = datasets.Features({{name: datasets.Value("string") for name in columns}})
+    texts = {{name: [row[name] for row in rows] for name in columns}}
+    return {{"test": datasets.Dataset.from_dict(texts, features=features)}}
+'''
+_README = """\
+# {name}
+
+A month of text as a task of lm-evaluation-harness. In this folder's parent:
+
+    lm_eval --model hf --model_args pretrained=MODEL --include_path {folder} --tasks {name}
+
+`bits_per_byte` is what tidemark gives under protocol `lm-eval`.
+
+Each document has a licence and an attribution of its own, which go where its text goes.
+{num_restricted} of {num_documents} have no licence that lets others pass their text on: keep those
+to yourself.
+
+| licence | documents |
+|---|---|
+{licences}
+"""
+
+
+@dataclass(frozen=True)
+class LmEvalTask:
+    """What was exported; ``num_restricted`` documents may not be passed on."""
+
+    name: str
+    folder: Path
+    num_documents: int
+    num_restricted: int
+
+
+def export_lm_eval(
+    settings: Settings, source: str, month: Month | None, output: Path | None = None
+) -> LmEvalTask:
+    """Write a sealed partition as a task.
+
+    Args:
+        settings: say where the data root is.
+        source: of the partition.
+        month: of the partition; None is the undated one.
+        output: folder to make, tidemark-lm-eval/<task> by default; an earlier export is replaced.
+
+    Raises:
+        UsageError: nothing is sealed there, or images or recordings are, or ``output`` is
+            something else.
+        StorageError: a part is damaged, or the disk refuses.
+    """
+    store = Store(settings.home)
+    partition = Partition(source, month)
+    seal = _sealed_text(store, partition)
+    name = task_name(partition)
+    folder = Path("tidemark-lm-eval") / name if output is None else output
+    with exporting(folder, _KIND) as staged:
+        with (staged / "documents.jsonl").open("w", encoding="ascii") as file:
+            licences = _write_documents(store, seal, file)
+        num_restricted = sum(n for licence, n in licences.items() if is_restricted(licence))
+        task = LmEvalTask(name, folder, seal.num_documents, num_restricted)
+        (staged / f"{name}.yaml").write_text(_TASK.format(name=name), encoding="ascii")
+        loader = _LOADER.format(columns=json.dumps(_COLUMNS))
+        (staged / "documents.py").write_text(loader, encoding="ascii")
+        (staged / "README.md").write_text(_readme(task, licences), encoding="utf-8")
+        write_manifest(staged, _KIND, _facts(task, seal, licences))
+    return task
+
+
+def _facts(task: LmEvalTask, seal: Seal, licences: Counter[str]) -> dict[str, object]:
+    month = seal.partition.month
+    return {
+        "tidemark": version("tidemark"),
+        "task": task.name,
+        "source": seal.partition.source,
+        "month": str(month) if month else None,
+        "partition_digest": seal.digest,
+        "num_documents": seal.num_documents,
+        "num_bytes": seal.num_bytes,
+        "licences": dict(sorted(licences.items())),
+        "num_restricted": task.num_restricted,
+    }
+
+
+def task_name(partition: Partition) -> str:
+    """Name the task in letters that are safe in file names, YAML and the harness' patterns.
+
+    A source whose name has others gets a few digits of its hash, so that no two share a task.
+    """
+    safe = re.sub(r"[^a-z0-9_]+", "_", partition.source.lower())[:60]
+    if safe != partition.source:
+        digest = hashlib.sha256(partition.source.encode("utf-8", "surrogatepass")).hexdigest()
+        safe = f"{safe.strip('_')}_{digest[:8]}"
+    return f"tidemark_{safe}_{str(partition.month or 'undated').replace('-', '_')}"
+
+
+def is_restricted(licence: str) -> bool:
+    """Whether a licence is not known to let others pass the text on, as arXiv's own does not."""
+    return licence.startswith("LicenseRef-") or "nonexclusive-distrib" in licence
+
+
+def _sealed_text(store: Store, partition: Partition) -> Seal:
+    seal = read_seal(store, partition)
+    if seal is None:
+        known = [str(other.partition.month or "undated") for other in list_sealed(store)
+                 if other.partition.source == partition.source]  # fmt: skip
+        sealed = f"sealed are: {', '.join(known)}" if known else "no month of that source is"
+        raise UsageError(f"{partition} is not sealed; {sealed}. See `tidemark sources list`")
+    if not seal.is_text:
+        raise UsageError(f"{partition} holds no text but {seal.content}; lm_eval reads text")
+    return seal
+
+
+def _write_documents(store: Store, seal: Seal, file: IO[str]) -> Counter[str]:
+    """Write a line a document, in their sealed order; return how many have which licence."""
+    licences: Counter[str] = Counter()
+    for batch in read_documents(store, seal, _COLUMNS):
+        for row in batch.to_pylist():
+            licences[row["licence"]] += 1
+            # ASCII: some readers of lines break them at U+2028, too.
+            ordered = {column: row[column] for column in _COLUMNS}
+            file.write(json.dumps(ordered, ensure_ascii=True) + "\n")
+    return licences
+
+
+def _readme(task: LmEvalTask, licences: Counter[str]) -> str:
+    rows = [f"| {_in_a_cell(name)} | {count} |" for name, count in sorted(licences.items())]
+    return _README.format(
+        name=task.name,
+        folder=_in_a_cell(task.folder.name),
+        num_restricted=task.num_restricted,
+        num_documents=task.num_documents,
+        licences="\n".join(rows),
+    )
+
+
+def _in_a_cell(text: str) -> str:
+    """A name from outside, as text that ends neither its cell nor its line."""
+    return json.dumps(text)[1:-1].replace("|", "\\|").replace("<", "&lt;")
