@@ -51,7 +51,7 @@ def query_batches(
     settings: Settings, sql: str, parameters: Parameters = ()
 ) -> Iterator[pa.RecordBatchReader]:
     """As ``query``, for results larger than memory; the reader is valid within the block."""
-    with _snapshot(settings) as path:
+    with local_snapshot(settings) as path:
         connection = _open(path)
         try:
             yield _execute(connection, sql, parameters)
@@ -79,8 +79,12 @@ def _execute(
 
 
 @contextlib.contextmanager
-def _snapshot(settings: Settings) -> Iterator[Path]:
-    """Yield the snapshot's path on this machine; one in an object store is fetched."""
+def local_snapshot(settings: Settings) -> Iterator[Path]:
+    """Yield the snapshot's path on this machine; one in an object store is fetched.
+
+    Raises:
+        UsageError: nothing is published yet.
+    """
     store = Store(settings.home)
     if not store.exists(SNAPSHOT):
         raise UsageError(
