@@ -53,5 +53,11 @@ class Cell:
         """Where the record of what scoring took is, beside the losses."""
         return f"{self.path.removesuffix('.parquet')}.json"
 
+    @property
+    def name(self) -> str:
+        """What the command line calls it: model, source, month and protocol, with slashes."""
+        month = self.partition.month or "undated"
+        return f"{self.model}/{self.partition.source}/{month}/{self.protocol}"
+
     def __str__(self) -> str:
         return f"{self.model} on {self.partition} under {self.protocol}"

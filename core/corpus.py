@@ -152,15 +152,23 @@ def list_sealed(store: Store, source: str | None = None) -> list[Seal]:
     folder = f"source={path_part(source)}" if source else "source=*"
     seals = []
     for path in store.list(f"corpus/{folder}/month=*/manifest.json"):
-        source_part, month_part = path.split("/")[1:3]
-        month = month_part.removeprefix("month=")
-        partition = Partition(
-            source=name_of_part(source_part.removeprefix("source=")),
-            month=None if month == _UNDATED else Month(month),
-        )
-        if seal := read_seal(store, partition):
+        if seal := read_seal(store, partition_of(path)):
             seals.append(seal)
     return seals
+
+
+def partition_of(path: str) -> Partition:
+    """Return the partition that a path below ``corpus/source=…/month=…/`` belongs to.
+
+    Raises:
+        UsageError: the folder's month is none.
+    """
+    source, month = path.split("/")[1:3]
+    month = month.removeprefix("month=")
+    return Partition(
+        source=name_of_part(source.removeprefix("source=")),
+        month=None if month == _UNDATED else Month(month),
+    )
 
 
 def seal_partition(

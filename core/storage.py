@@ -91,6 +91,15 @@ class Store:
         with _explain_failures(f"read {self.url(path)}"):
             return self._fs.open(self._key(path), "rb")  # type: ignore[no-any-return]
 
+    def sha256(self, path: str) -> str:
+        """Digest a file in constant memory.
+
+        Raises:
+            StorageError: it is not there or cannot be read.
+        """
+        with self.open(path) as file, _explain_failures(f"read {self.url(path)}"):
+            return _sha256_of_stream(file)
+
     def delete(self, path: str) -> None:
         """Delete a file or a folder with all it holds; nothing happens where there is none."""
         with (
@@ -214,10 +223,14 @@ def _existing(folder: Path) -> Path:
 
 def sha256_of_file(path: Path) -> str:
     """Digest a file in constant memory."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_READ_SIZE):
-            digest.update(block)
+        return _sha256_of_stream(file)
+
+
+def _sha256_of_stream(file: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(_READ_SIZE):
+        digest.update(block)
     return digest.hexdigest()
 
 

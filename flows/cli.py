@@ -23,6 +23,7 @@ from flows.catalogues import models_app, protocols_app, sources_app
 from flows.codec_commands import compress_command, decompress_command, verify_losses_command
 from flows.console import err, fail_with, out, print_table, progress_bars, visible
 from flows.import_commands import import_media_command, import_texts_command
+from flows.integrity_commands import check_command, release_command, reproduce_command
 from flows.options import (
     FirstMonth,
     LastMonth,
@@ -145,6 +146,9 @@ app.command("compare-texts")(compare_texts_command)
 app.command("compress")(compress_command)
 app.command("decompress")(decompress_command)
 app.command("verify-losses")(verify_losses_command)
+app.command("check")(check_command)
+app.command("release")(release_command)
+app.command("reproduce")(reproduce_command)
 
 
 @app.command()

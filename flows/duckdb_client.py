@@ -29,10 +29,10 @@ def run_client(settings: Settings, arguments: Sequence[str]) -> int:
     Raises:
         UsageError: nothing is published, or there is no client.
     """
-    from warehouse.query import snapshot
+    from warehouse.query import local_snapshot
 
     client = find_client()
-    with snapshot(settings) as path, _interrupts_left_to_the_client():
+    with local_snapshot(settings) as path, _interrupts_left_to_the_client():
         command = [str(client), "-readonly", str(path.absolute()), *arguments]
         code = subprocess.run(command, check=False).returncode
     return code if code >= 0 else 128 - code  # ended by a signal: as shells say it

@@ -15,7 +15,7 @@ from core.settings import Settings
 from core.storage import sha256_of_file
 from reports.export_folder import exporting, write_manifest
 from reports.result_files import csv_parts, write_parquet
-from warehouse.query import opened, read_rows, snapshot
+from warehouse.query import local_snapshot, opened, read_rows
 from warehouse.schema import ViewDescription, describe_view, is_macro, list_views
 
 _KIND = "figures"
@@ -51,7 +51,7 @@ def export_figures(settings: Settings, format: str, output: Path) -> int:
     """
     views = exported_views()
     with (
-        snapshot(settings) as path,
+        local_snapshot(settings) as path,
         opened(path, threads=1) as connection,
         exporting(output, _KIND) as folder,
     ):

@@ -39,7 +39,9 @@ def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings
         How many cells changed the warehouse.
     """
     store = Store(settings.home)
-    finished = [cell for cell in sorted(cells) if store.exists(cell.path)]
+    # By path: a source may have months and an undated partition, which have no order.
+    in_order = sorted(cells, key=lambda cell: cell.path)
+    finished = [cell for cell in in_order if store.exists(cell.path)]
     landed = 0
     with open_warehouse(settings) as warehouse:
         _land_dimensions(warehouse, entry, finished)

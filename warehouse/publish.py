@@ -9,12 +9,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import duckdb
-
 from core.errors import CheckFailed
 from core.settings import Settings
 from core.storage import Store
-from warehouse.schema import list_checks, list_leaf_views, read_sql
+from warehouse.check import check_database
 from warehouse.writer import connected, explain_database_errors, locked, writer_path
 
 SNAPSHOT = "warehouse.duckdb"
@@ -44,37 +42,13 @@ def publish(settings: Settings) -> str:
 
 
 def check_snapshot(path: Path) -> None:
-    """Run the integrity checks on a database file, and see that every view can be read.
+    """Run the quick integrity checks on a database file, and see that every view can be read.
 
     Raises:
         CheckFailed: names the check or the view, and the first offending row.
     """
-    with explain_database_errors(f"check {path}"):
-        connection = duckdb.connect(str(path), read_only=True)
-        try:
-            for check in list_checks():
-                _run_check(connection, check)
-            for view, file in list_leaf_views().items():
-                _bind_view(connection, view, file)
-        finally:
-            connection.close()
-
-
-def _run_check(connection: duckdb.DuckDBPyConnection, check: str) -> None:
-    row = connection.execute(read_sql("checks", check)).fetchone()
-    if row is not None:
-        names = [column[0] for column in connection.description or []]
-        shown = ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True))
+    for finding in check_database(path):
         raise CheckFailed(
-            f"not published: check {check} found {shown}; the former snapshot stays. "
-            "Delete the writer's database (work/writer.duckdb) and run `tidemark score` again "
-            "(what is scored only lands); land files from elsewhere again, too"
+            f"not published: check {finding.check} found {finding.first}; the former snapshot "
+            f"stays. {finding.meaning} {finding.remedy}"
         )
-
-
-def _bind_view(connection: duckdb.DuckDBPyConnection, view: str, file: Path) -> None:
-    # Names are those of our own files.
-    try:
-        connection.table(view).limit(0).fetchall()
-    except duckdb.Error as error:
-        raise CheckFailed(f"not published: {file.name} cannot be read: {error}") from error

@@ -15,16 +15,8 @@ from core.errors import UsageError, WarehouseError
 from core.settings import Settings
 from core.storage import Store
 from warehouse.publish import SNAPSHOT
+from warehouse.reader import connect_to_read
 
-# A query can read the snapshot, not write it, nor reach files, the network, our variables or its
-# own settings: SQL may come from anywhere.
-_LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": False,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "python_enable_replacements": False,
-    "lock_configuration": True,
-}
 _BATCH_ROWS = 122_880  # one of DuckDB's row groups
 Parameters = Sequence[object] | Mapping[str, object]
 
@@ -49,7 +41,7 @@ def query_batches(
     settings: Settings, sql: str, parameters: Parameters = ()
 ) -> Iterator[pa.RecordBatchReader]:
     """As ``query``, for results larger than memory; the reader is valid within the block."""
-    with snapshot(settings) as path, opened(path) as connection:
+    with local_snapshot(settings) as path, opened(path) as connection:
         yield run_statement(connection, sql, parameters)
 
 
@@ -73,7 +65,7 @@ def opened(path: Path, **config: int) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def _open(path: Path, config: Mapping[str, int]) -> duckdb.DuckDBPyConnection:
     try:
-        return duckdb.connect(str(path), read_only=True, config={**_LOCKED_DOWN, **config})
+        return connect_to_read(path, **config)
     except duckdb.Error as error:
         raise WarehouseError(f"cannot open {path}: {error}; publish it again") from error
 
@@ -121,7 +113,7 @@ def _explained(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 
 
 @contextlib.contextmanager
-def snapshot(settings: Settings) -> Iterator[Path]:
+def local_snapshot(settings: Settings) -> Iterator[Path]:
     """Yield the snapshot's path on this machine; one in an object store is fetched.
 
     Raises:

@@ -117,9 +117,9 @@ def list_leaf_views() -> dict[str, Path]:
 
 
 @functools.cache
-def list_checks() -> tuple[str, ...]:
-    """Return the names of the integrity checks."""
-    return tuple(sorted(file.stem for file in (_ROOM / "checks").glob("*.sql")))
+def list_checks(folder: str = "checks") -> tuple[str, ...]:
+    """Return the names of the integrity checks of a folder."""
+    return tuple(sorted(file.stem for file in (_ROOM / folder).glob("*.sql")))
 
 
 @functools.cache

@@ -1,5 +1,7 @@
 -- Cells that do not have 200 bootstrap replicates, or none though their measured chunks are of two
 -- clusters or more; and replicates without a cell.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
+--   scored only lands. Land files from elsewhere again, too.
 with counts as (
     select
         model,

@@ -1,4 +1,6 @@
 -- Cells whose counts are not those of their rows in chunk_losses, and rows without a cell.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
+--   scored only lands. Land files from elsewhere again, too.
 with counts as (
     select
         model,

@@ -1,9 +1,13 @@
--- Partitions whose number of documents is not that of their rows, and documents without one.
+-- Partitions whose number of documents or bytes is not that of their rows, and documents without a
+-- partition.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
+--   scored only lands. Land files from elsewhere again, too.
 with counts as (
     select
         source,
         month,
-        count(*) as num_documents
+        count(*) as num_documents,
+        sum(num_bytes) as num_bytes
     from documents
     group by source, month
 )
@@ -12,10 +16,14 @@ select
     coalesce(p.source, counts.source) as source,
     coalesce(p.month, counts.month) as month,
     p.num_documents as num_documents_recorded,
-    counts.num_documents as num_documents_landed
+    counts.num_documents as num_documents_landed,
+    p.num_bytes as num_bytes_recorded,
+    counts.num_bytes as num_bytes_landed
 from landed_partitions as p
 full outer join counts
     on
         p.source = counts.source
         and p.month is not distinct from counts.month
-where coalesce(p.num_documents, 0) <> coalesce(counts.num_documents, 0);
+where
+    coalesce(p.num_documents, 0) <> coalesce(counts.num_documents, 0)
+    or coalesce(p.num_bytes, 0) <> coalesce(counts.num_bytes, 0);

@@ -1,4 +1,6 @@
 -- Records without the cell that they are of, and milestones without a record.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
+--   scored only lands. Land files from elsewhere again, too.
 with strays as (
     select
         costs.model,

@@ -1,0 +1,12 @@
+-- The cells that tidemark has scored itself.
+select
+    model,
+    revision,
+    source,
+    month,
+    protocol,
+    partition_digest,
+    scoring
+from landed_cells
+where partition_digest is not null and scoring is not null
+order by model, source, month, protocol;

@@ -1,0 +1,29 @@
+-- Cells of our own that have fewer or more documents than the partition that they were scored on,
+-- under a protocol that covers whole documents.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
+--   scored only lands. Land files from elsewhere again, too.
+with covering as (
+    select protocol
+    from protocols
+    where
+        json_extract_string(definition, '$.layout') in ('disjoint', 'sliding', 'rolling')
+        and json_extract_string(definition, '$.max_chars') is null
+        and json_extract_string(definition, '$.joined_by') is null
+)
+
+select
+    cells.model,
+    cells.source,
+    cells.month,
+    cells.protocol,
+    cells.num_documents as num_documents_scored,
+    p.num_documents as num_documents_of_partition
+from landed_cells as cells
+semi join covering on cells.protocol = covering.protocol
+inner join landed_partitions as p
+    on
+        cells.source = p.source
+        and cells.month is not distinct from p.month
+        and cells.partition_digest = p.partition_digest
+where cells.num_documents <> p.num_documents
+order by cells.model, cells.source, cells.month, cells.protocol;

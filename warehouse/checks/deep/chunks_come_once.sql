@@ -1,0 +1,72 @@
+-- Chunks that are landed more than once: a double load, which counts their losses twice.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
+--   scored only lands. Land files from elsewhere again, too.
+-- As landing/group_documents.sql: a sum of powers of two differs from their bitwise or exactly
+-- where a power comes twice. Documents are told apart by their hashes first, then by their ids.
+with cells as materialized (
+    select
+        model,
+        revision,
+        source,
+        month,
+        protocol,
+        cast(row_number() over () as integer) as cell
+    from landed_cells
+),
+
+marks as (
+    select
+        cells.cell,
+        hash(losses.document_id) as document,
+        losses.chunk_index // 62 as block,
+        cast(1 as bigint) << (losses.chunk_index % 62) as mark
+    from chunk_losses as losses
+    inner join cells
+        on
+            losses.model = cells.model
+            and losses.revision = cells.revision
+            and losses.source = cells.source
+            and losses.month is not distinct from cells.month
+            and losses.protocol = cells.protocol
+    where losses.chunk_index >= 0
+),
+
+suspects as (
+    select
+        cell,
+        document
+    from marks
+    group by cell, document, block
+    having sum(mark) <> bit_or(mark)
+)
+
+select
+    losses.model,
+    losses.revision,
+    losses.source,
+    losses.month,
+    losses.protocol,
+    losses.document_id,
+    losses.chunk_index,
+    count(*) as num_rows
+from chunk_losses as losses
+inner join cells
+    on
+        losses.model = cells.model
+        and losses.revision = cells.revision
+        and losses.source = cells.source
+        and losses.month is not distinct from cells.month
+        and losses.protocol = cells.protocol
+semi join suspects
+    on
+        cells.cell = suspects.cell
+        and hash(losses.document_id) = suspects.document
+group by
+    losses.model,
+    losses.revision,
+    losses.source,
+    losses.month,
+    losses.protocol,
+    losses.document_id,
+    losses.chunk_index
+having count(*) > 1;

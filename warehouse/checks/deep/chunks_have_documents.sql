@@ -1,0 +1,41 @@
+-- Chunks of our own cells whose document is not in the partition that they were scored on.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
+--   scored only lands. Land files from elsewhere again, too.
+with cells as (
+    select
+        landed.model,
+        landed.source,
+        landed.month,
+        landed.protocol
+    from landed_cells as landed
+    inner join landed_partitions as p
+        on
+            landed.source = p.source
+            and landed.month is not distinct from p.month
+            and landed.partition_digest = p.partition_digest
+    -- A solid archive is a single row, of no document.
+    anti join protocols
+        on
+            landed.protocol = protocols.protocol
+            and json_extract_string(protocols.definition, '$.layout') = 'solid'
+)
+
+select
+    losses.model,
+    losses.source,
+    losses.month,
+    losses.protocol,
+    losses.document_id,
+    losses.chunk_index
+from chunk_losses as losses
+semi join cells
+    on
+        losses.model = cells.model
+        and losses.source = cells.source
+        and losses.month is not distinct from cells.month
+        and losses.protocol = cells.protocol
+anti join documents as d
+    on
+        losses.source = d.source
+        and losses.month is not distinct from d.month
+        and losses.document_id = d.document_id;

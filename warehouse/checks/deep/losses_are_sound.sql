@@ -1,0 +1,22 @@
+-- Losses that are negative, infinite or no number, and counts below zero.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
+--   scored only lands. Land files from elsewhere again, too.
+select
+    model,
+    source,
+    month,
+    protocol,
+    document_id,
+    chunk_index,
+    nll_nats,
+    num_tokens,
+    num_chars,
+    num_bytes
+from chunk_losses
+where
+    nll_nats < 0
+    or not isfinite(nll_nats)
+    or chunk_index < 0
+    or num_tokens < 0
+    or num_chars < 0
+    or num_bytes < 0;

@@ -1,0 +1,22 @@
+-- Chunks of our own cells whose loss is missing for a reason that no scorer gives.
+-- Do: Use the tidemark that scored them, or later; else delete their losses and score them again.
+select
+    losses.model,
+    losses.source,
+    losses.month,
+    losses.protocol,
+    losses.document_id,
+    losses.chunk_index,
+    losses.reason
+from chunk_losses as losses
+semi join landed_cells as cells
+    on
+        losses.model = cells.model
+        and losses.source = cells.source
+        and losses.month is not distinct from cells.month
+        and losses.protocol = cells.protocol
+        and cells.partition_digest is not null
+where
+    losses.reason <> ''
+    and losses.reason not in ('non_finite', 'no_tokens', 'not_measurable', 'dropped')
+    and not starts_with(losses.reason, 'compression_failed');

@@ -1,0 +1,44 @@
+-- Sums of a cell (replicates, milestones, costs) that are negative, infinite or no number.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
+--   scored only lands. Land files from elsewhere again, too.
+with sums as (
+    select
+        'cell_replicates' as found_in,
+        model,
+        source,
+        month,
+        protocol,
+        nll_nats as value
+    from cell_replicates
+    union all
+    select
+        'cell_replicates' as found_in,
+        model,
+        source,
+        month,
+        protocol,
+        num_bytes as value
+    from cell_replicates
+    union all
+    select
+        'cell_milestones' as found_in,
+        model,
+        source,
+        month,
+        protocol,
+        nll_nats as value
+    from cell_milestones
+    union all
+    select
+        'cell_costs' as found_in,
+        model,
+        source,
+        month,
+        protocol,
+        seconds as value
+    from cell_costs
+)
+
+select *
+from sums
+where value < 0 or not isfinite(value);
