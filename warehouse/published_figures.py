@@ -17,11 +17,12 @@ _COLUMNS = (
 
 
 def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make table ``published_figures`` what this version's files say."""
+    """Make table ``published_figures`` what this version's files say; write only what differs."""
     options = pa_csv.ConvertOptions(column_types=dict.fromkeys(_COLUMNS, pa.string()))
     files = [pa_csv.read_csv(file, convert_options=options) for file in sorted(_FOLDER.glob("*.csv"))]
     connection.register("figures_to_load", pa.concat_tables(files))
     try:
-        connection.execute(read_sql("landing", "refresh_published_figures"))
+        for statement in ("stage", "drop", "insert"):
+            connection.execute(read_sql("landing", f"{statement}_published_figures"))
     finally:
         connection.unregister("figures_to_load")

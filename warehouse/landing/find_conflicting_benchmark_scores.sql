@@ -1,4 +1,5 @@
--- The first staged score under whose key something else is loaded. What the file leaves open agrees.
+-- The first staged score under whose key something else is loaded. What the file leaves open
+-- agrees.
 select
     given.model,
     given.benchmark,

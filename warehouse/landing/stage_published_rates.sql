@@ -20,7 +20,7 @@ select
     compression_rate as given_rate,
     try_cast(compression_rate as double) / case when $is_percent then 100 else 1 end
         as compression_rate,
-    $is_percent as is_percent,
+    cast($is_percent as boolean) as is_percent,
     num_bytes as given_bytes,
     try_cast(num_bytes as bigint) as num_bytes,
     is_text as given_is_text,

@@ -13,7 +13,7 @@ with scores as (
         benchmark as against,
         score
     from benchmark_scores
-    union all by name
+    union all
     select
         model,
         'property' as against_kind,
@@ -21,7 +21,7 @@ with scores as (
         ln(parameters) as score
     from models
     where parameters > 0
-    union all by name
+    union all
     select
         model,
         'property' as against_kind,

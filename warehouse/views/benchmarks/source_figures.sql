@@ -1,8 +1,8 @@
 -- Figures of models by source in one long table, for views that take any figure.
 -- Grain: one row per model, protocol, source, figure, milestone; none where a figure is NULL.
 -- Units: by figure: bits_per_byte (mean over months), bits_per_byte_gap (after the model's cutoff
---   less before, as in train_test_gap) and milestone_bits_per_byte (mean over months of the first so
---   many tokens) in bits per byte, tbi_per_month in bits per byte a month, decay_mean_pct in per
+--   less before, as in train_test_gap) and milestone_bits_per_byte (mean over months of the first
+--   so many tokens) in bits per byte, tbi_per_month in bits per byte a month, decay_mean_pct in per
 --   cent. milestone is 0 for figures that have none.
 -- Source: metrics.md, sections 1 and 2.
 -- Reads monthly_loss, tbi_likelihood, decay_after_release, length_milestones, models.
@@ -31,7 +31,7 @@ figures as (
         0 as milestone,
         bits_per_byte as value
     from monthly
-    union all by name
+    union all
     select
         model,
         protocol,
@@ -40,7 +40,7 @@ figures as (
         0 as milestone,
         bits_per_byte_gap as value
     from monthly
-    union all by name
+    union all
     select
         model,
         protocol,
@@ -49,7 +49,7 @@ figures as (
         0 as milestone,
         tbi_per_month as value
     from tbi_likelihood
-    union all by name
+    union all
     select
         model,
         protocol,
@@ -58,7 +58,7 @@ figures as (
         0 as milestone,
         decay_mean_pct as value
     from decay_after_release
-    union all by name
+    union all
     select
         model,
         protocol,
