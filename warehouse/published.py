@@ -98,16 +98,14 @@ def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> La
 def _staged(
     settings: Settings, table: TextTable, target: str, given: Mapping[str, object]
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield the writer's database with the file's rows staged, as they are and as they are meant."""
+    """Yield the writer's database with the file's rows staged."""
     with locked(settings), connected(settings) as connection:
         connection.register("rows_to_land", table.rows)
         _run(connection, f"stage_{target}", given)
         yield connection
 
 
-def _land(
-    connection: duckdb.DuckDBPyConnection, path: Path, target: str, replace: bool
-) -> int:
+def _land(connection: duckdb.DuckDBPyConnection, path: Path, target: str, replace: bool) -> int:
     """Check what is staged and put it into its table; return how many rows changed."""
     if bad := _first(connection, f"find_bad_{target}"):
         raise SchemaMismatch(
@@ -117,8 +115,8 @@ def _land(
     if not replace and (row := _first(connection, f"find_conflicting_{target}")):
         shown = ", ".join(f"{name}={_show(value)}" for name, value in row.items())
         raise CellConflict(
-            f"{path}: disagrees with what is landed: {shown}. Nothing of the file was landed; say "
-            "--replace to put its values in their place"
+            f"{path}: disagrees with what is landed: {shown}. Nothing of it was landed; "
+            "--replace takes the file's values"
         )
     with transaction(connection, f"land {path}"):
         [(num_changed,)] = _run(connection, f"insert_{target}")
@@ -136,7 +134,9 @@ def _summary(table: TextTable, num_changed: int) -> LandedRows:
     def names(column: str) -> tuple[str, ...]:
         if column not in table.rows.column_names:
             return ()
-        return tuple(sorted({str(value).strip() for value in table.rows[column].unique().to_pylist()}))
+        return tuple(
+            sorted({str(value).strip() for value in table.rows[column].unique().to_pylist()})
+        )
 
     return LandedRows(
         table.rows.num_rows, num_changed, names("model"), names("source"), table.ignored

@@ -19,7 +19,9 @@ _COLUMNS = (
 def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
     """Make table ``published_figures`` what this version's files say; write only what differs."""
     options = pa_csv.ConvertOptions(column_types=dict.fromkeys(_COLUMNS, pa.string()))
-    files = [pa_csv.read_csv(file, convert_options=options) for file in sorted(_FOLDER.glob("*.csv"))]
+    files = [
+        pa_csv.read_csv(file, convert_options=options) for file in sorted(_FOLDER.glob("*.csv"))
+    ]
     connection.register("figures_to_load", pa.concat_tables(files))
     try:
         for statement in ("stage", "drop", "insert"):

@@ -1,4 +1,4 @@
-"""Small tables that users bring as CSV or Parquet, read as text: what it means is checked in SQL."""
+"""Small tables that users bring as CSV or Parquet, read as text; SQL checks what it means."""
 
 from __future__ import annotations
 
@@ -122,7 +122,9 @@ def _named_columns(table: pa.Table) -> list[tuple[str, pa.ChunkedArray]]:
 
 def _as_text(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
     try:
-        if pa.types.is_timestamp(column.type):  # of a moment with its zone: the day in UTC
+        if pa.types.is_timestamp(column.type):
+            if column.type.tz is not None:  # months are in UTC
+                column = column.cast(pa.timestamp(column.type.unit, "UTC"))
             column = column.cast(pa.date32(), safe=False)
         return column.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
