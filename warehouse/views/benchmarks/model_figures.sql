@@ -1,6 +1,6 @@
 -- Figures of models by source, by category of sources and over all of them, in one long table.
 -- Grain: one row per model, protocol, scope, source, category, figure, milestone.
--- scope: source; category (unweighted mean over its sources of text); all (over all sources of text).
+-- scope: source; category (unweighted mean over its sources of text); all (over all of text).
 --   A mean leaves out sources that have the figure of less than half as many models as another one,
 --   and models that lack a source that is left. Months are each model's own, except in headline.
 -- Units: by figure, as in source_figures; headline in bits per byte.
