@@ -33,6 +33,7 @@ from flows.options import (
     settings_of,
     window,
 )
+from flows.published_commands import land_published_command, load_benchmarks_command
 from flows.text_commands import compare_texts_command
 
 app = typer.Typer(
@@ -222,6 +223,10 @@ def land(
     landed, failures = land_files(settings, files, replace)
     out.print(f"{landed} of {len(files)} files landed")
     fail_with(failures)
+
+
+app.command("land-published")(land_published_command)
+app.command("load-benchmarks")(load_benchmarks_command)
 
 
 @app.command()

@@ -20,6 +20,7 @@ from models.protocols import get_protocol
 from tasks.canary import land_canary_runs
 from warehouse.land import Warehouse, open_warehouse
 from warehouse.publish import publish
+from warehouse.published import LandedRows
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -84,6 +85,21 @@ def describe_models(warehouse: Warehouse, settings: Settings) -> None:
             if entry.name in landed
         ]
     )
+
+
+def describe_published(rates: LandedRows, settings: Settings) -> None:
+    """Land what the catalogues know of the models and sources of published rates."""
+    with open_warehouse(settings) as warehouse:
+        landed = warehouse.landed_models()
+        warehouse.upsert_models(
+            [
+                {**_fields(entry), "revision": landed.get(entry.name)}
+                for entry in list_models(settings)
+                if entry.name in rates.models
+            ]
+        )
+        known = set(list_sources()) & set(rates.sources)
+        warehouse.upsert_sources([_fields(load_crawler(source).INFO) for source in sorted(known)])
 
 
 def _fields(record: DataclassInstance) -> dict[str, object]:

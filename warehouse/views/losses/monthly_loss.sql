@@ -6,9 +6,10 @@
 --   measured, and what is left is not a figure of the month.
 -- bits_per_byte_low and _high bound a 95 % interval: Student's t over clusters of documents, NULL
 --   where the month is of a single cluster.
+-- Rates that others have published are rows of protocol `published`, without sums or counts.
 -- is_text: images and recordings have no characters; a mean over sources of both means nothing.
 -- Source: metrics.md, sections 1 (ratio of sums over the month's documents) and 5.
--- Reads sound_cells.
+-- Reads sound_cells, published_rates.
 create or replace view monthly_loss as
 select
     model,
@@ -34,6 +35,33 @@ select
         as bits_per_byte_high,
     standard_error,
     degrees_of_freedom,
-    num_clusters
+    num_clusters,
+    false as is_published
 from sound_cells
-where month is not null;
+where month is not null
+union all
+select
+    model,
+    source,
+    'published' as protocol,
+    month,
+    null as num_documents,
+    null as num_chunks,
+    null as num_unmeasured,
+    null as nll_nats,
+    null as num_tokens,
+    null as num_chars,
+    null as num_bytes,
+    8 * compression_rate as bits_per_byte,
+    null as bits_per_char,
+    null as bits_per_token,
+    null as nats_per_char,
+    compression_rate,
+    is_text,
+    null as bits_per_byte_low,
+    null as bits_per_byte_high,
+    null as standard_error,
+    null as degrees_of_freedom,
+    null as num_clusters,
+    true as is_published
+from published_rates;

@@ -11,14 +11,13 @@
 create or replace macro train_test_gap_at(split_on) as table
     with splits as (
         select
-            cells.model,
+            m.model,
             coalesce(
                 cast(split_on as date),
                 cast(m.cutoff + interval 1 month as date)
             ) as first_day_after,
             case when split_on is null then m.cutoff_provenance else 'analyst' end as split_basis
-        from (select distinct c.model from landed_cells as c) as cells
-        left join models as m on cells.model = m.model
+        from models as m
     ),
 
     replicate_periods as (

@@ -1,0 +1,2 @@
+from benchmark_correlation
+where scope = 'category' and against <> 'log_parameters'

@@ -1,0 +1,2 @@
+from benchmark_correlation
+where scope = 'source' and model_kind = 'all' and size_class = 'all'

@@ -1,0 +1,1 @@
+from train_test_gap_at(date '2024-03-01')

@@ -1,0 +1,37 @@
+-- The first staged score that cannot be loaded: which row, what it holds and what was expected.
+with checked as (
+    select
+        *,
+        min(row_number) over (partition by model, benchmark) as first_row_number
+    from staged_benchmark_scores
+),
+
+judged as (
+    select
+        row_number,
+        case
+            when model is null then ['model', null, 'the name of a model']
+            when benchmark is null then ['benchmark', null, 'the name of a benchmark']
+            when score is null or not isfinite(score)
+                then ['score', given_score, 'a finite number, without a percent sign']
+            when given_as_of is not null and as_of is null
+                then ['as_of', given_as_of, 'YYYY-MM or YYYY-MM-DD, or nothing']
+            when row_number > first_row_number
+                then [
+                    'model, benchmark',
+                    concat_ws(', ', model, benchmark),
+                    'one row for each; row ' || first_row_number || ' is of the same'
+                ]
+        end as problem
+    from checked
+)
+
+select
+    row_number,
+    problem[1] as column_name,
+    left(problem[2], 100) as given,
+    problem[3] as expected
+from judged
+where problem is not null
+order by row_number
+limit 1;

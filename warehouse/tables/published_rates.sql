@@ -1,0 +1,15 @@
+-- Compression rates that others have published by month, to stand beside one's own figures.
+-- Grain: one row per model, source, month.
+-- Units: compression_rate is a fraction (compressed size / raw size), never a percentage; num_bytes
+--   is the raw size that it is of, where that was published.
+-- Source: `tidemark land-published`. View monthly_loss shows them under protocol `published`.
+create table if not exists published_rates (
+    model varchar not null,
+    source varchar not null,
+    month date not null, -- first day
+    compression_rate double not null,
+    num_bytes bigint,
+    is_text boolean not null, -- false: images or recordings
+    reference varchar, -- where it was published
+    primary key (model, source, month)
+);

@@ -1,0 +1,90 @@
+-- What goes with scores on benchmarks, with the size of models and with their release.
+-- Grain: one row per protocol, scope, source, category, figure, milestone, against_kind, against,
+--   model_kind, size_class; only where at least one model has both.
+-- Units: correlations over models, -1 to 1; NULL below three models and where either side is
+--   constant. spearman is Pearson's of the ranks, with the mean rank where models tie. Losses: a
+--   negative correlation of bits_per_byte says that better compression goes with higher scores.
+-- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2, 4, 5 and 6; metrics.md, section 2.
+-- Reads model_figures, model_scores.
+create or replace view benchmark_correlation as
+-- Numbers for what is grouped by: ranking by ten names takes twice as long.
+with figures as materialized (
+    select
+        *,
+        dense_rank() over (order by protocol, scope, source, category, figure, milestone)
+            as figure_id
+    from model_figures
+),
+
+scores as materialized (
+    select
+        *,
+        dense_rank() over (order by against_kind, against, model_kind, size_class) as against_id
+    from model_scores
+),
+
+ranked as (
+    select
+        f.figure_id,
+        s.against_id,
+        f.value,
+        s.score,
+        rank() over (partition by f.figure_id, s.against_id order by f.value)
+        + (count(*) over (partition by f.figure_id, s.against_id, f.value) - 1) / 2 as value_rank,
+        rank() over (partition by f.figure_id, s.against_id order by s.score)
+        + (count(*) over (partition by f.figure_id, s.against_id, s.score) - 1) / 2 as score_rank
+    from figures as f
+    inner join scores as s on f.model = s.model
+),
+
+correlations as (
+    select
+        figure_id,
+        against_id,
+        count(*) as num_models,
+        count(*) >= 3 and min(value) < max(value) and min(score) < max(score) as is_defined,
+        corr(value, score) as pearson,
+        corr(value_rank, score_rank) as spearman
+    from ranked
+    group by figure_id, against_id
+),
+
+figure_names as (
+    select distinct
+        figure_id,
+        protocol,
+        scope,
+        source,
+        category,
+        figure,
+        milestone
+    from figures
+),
+
+against_names as (
+    select distinct
+        against_id,
+        against_kind,
+        against,
+        model_kind,
+        size_class
+    from scores
+)
+
+select
+    f.protocol,
+    f.scope,
+    f.source,
+    f.category,
+    f.figure,
+    f.milestone,
+    a.against_kind,
+    a.against,
+    a.model_kind,
+    a.size_class,
+    c.num_models,
+    case when c.is_defined and isfinite(c.pearson) then c.pearson end as pearson,
+    case when c.is_defined and isfinite(c.spearman) then c.spearman end as spearman
+from correlations as c
+inner join figure_names as f on c.figure_id = f.figure_id
+inner join against_names as a on c.against_id = a.against_id;

@@ -1,0 +1,66 @@
+-- What figures are correlated with: scores of models, by the classes that the models are in.
+-- Grain: one row per model, against_kind, against, model_kind, size_class.
+-- Each model is in model_kind `all`, and in base or chat where the catalogue says which; in
+--   size_class `all`, and in that of its parameters where they are known.
+-- Units: against_kind benchmark: the benchmark's own; property: log_parameters is the natural
+--   logarithm, release_month is year * 12 + month.
+-- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2 and 4. Reads benchmark_scores, models.
+create or replace view model_scores as
+with scores as (
+    select
+        model,
+        'benchmark' as against_kind,
+        benchmark as against,
+        score
+    from benchmark_scores
+    union all
+    select
+        model,
+        'property' as against_kind,
+        'log_parameters' as against,
+        ln(parameters) as score
+    from models
+    where parameters > 0
+    union all
+    select
+        model,
+        'property' as against_kind,
+        'release_month' as against,
+        year(released) * 12 + month(released) as score
+    from models
+    where released is not null
+),
+
+kinds as (
+    select
+        model,
+        unnest(['all', case when is_chat then 'chat' when not is_chat then 'base' end])
+            as model_kind,
+        case
+            when parameters < 2e9 then 'below 2B'
+            when parameters < 5e9 then '2B to 5B'
+            when parameters < 10e9 then '5B to 10B'
+            when parameters is not null then '10B and above'
+        end as own_size_class
+    from models
+),
+
+classes as (
+    select
+        model,
+        model_kind,
+        unnest(['all', own_size_class]) as size_class
+    from kinds
+    where model_kind is not null
+)
+
+select
+    scores.model,
+    scores.against_kind,
+    scores.against,
+    coalesce(classes.model_kind, 'all') as model_kind,
+    coalesce(classes.size_class, 'all') as size_class,
+    scores.score
+from scores
+left join classes on scores.model = classes.model
+where classes.model is null or classes.size_class is not null;

@@ -1,0 +1,85 @@
+-- Figures of models by source in one long table, for views that take any figure.
+-- Grain: one row per model, protocol, source, figure, milestone; none where a figure is NULL.
+-- Units: by figure: bits_per_byte (mean over months), bits_per_byte_gap (after the model's cutoff
+--   less before, as in train_test_gap) and milestone_bits_per_byte (mean over months of the first
+--   so many tokens) in bits per byte, tbi_per_month in bits per byte a month, decay_mean_pct in per
+--   cent. milestone is 0 for figures that have none.
+-- Source: metrics.md, sections 1 and 2.
+-- Reads monthly_loss, tbi_likelihood, decay_after_release, length_milestones, models.
+create or replace view source_figures as
+with monthly as materialized (
+    select
+        l.model,
+        l.protocol,
+        l.source,
+        bool_or(l.is_text) as is_text,
+        avg(l.bits_per_byte) as bits_per_byte,
+        avg(l.bits_per_byte) filter (where l.month > m.cutoff)
+        - avg(l.bits_per_byte) filter (where l.month <= m.cutoff) as bits_per_byte_gap
+    from monthly_loss as l
+    left join models as m on l.model = m.model
+    where l.bits_per_byte is not null
+    group by l.model, l.protocol, l.source
+),
+
+figures as (
+    select
+        model,
+        protocol,
+        source,
+        'bits_per_byte' as figure,
+        0 as milestone,
+        bits_per_byte as value
+    from monthly
+    union all
+    select
+        model,
+        protocol,
+        source,
+        'bits_per_byte_gap' as figure,
+        0 as milestone,
+        bits_per_byte_gap as value
+    from monthly
+    union all
+    select
+        model,
+        protocol,
+        source,
+        'tbi_per_month' as figure,
+        0 as milestone,
+        tbi_per_month as value
+    from tbi_likelihood
+    union all
+    select
+        model,
+        protocol,
+        source,
+        'decay_mean_pct' as figure,
+        0 as milestone,
+        decay_mean_pct as value
+    from decay_after_release
+    union all
+    select
+        model,
+        protocol,
+        source,
+        'milestone_bits_per_byte' as figure,
+        milestone,
+        avg(bits_per_byte) as value
+    from length_milestones
+    where month is not null
+    group by model, protocol, source, milestone
+)
+
+select
+    f.model,
+    f.protocol,
+    f.source,
+    m.is_text,
+    f.figure,
+    f.milestone,
+    f.value
+from figures as f
+inner join monthly as m
+    on f.model = m.model and f.protocol = m.protocol and f.source = m.source
+where f.value is not null;
