@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from core.errors import CellConflict, SchemaMismatch, WarehouseError
 from core.schemas import LOSSES, validate
+from warehouse.published import PUBLISHED
 from warehouse.statements import Statements, show
 
 _BATCH_ROWS = 245_760  # two of DuckDB's row groups: partial ones are compressed twice
@@ -108,6 +109,11 @@ class Incoming:
             raise SchemaMismatch(f"{where}: has no rows, so there is nothing to land")
         if num_twins and (row := self._statements.first("find_duplicate")):
             raise SchemaMismatch(f"{where}: a chunk comes more than once: {show(row)}")
+        if row := self._statements.first("find_published", {"protocol": PUBLISHED}):
+            raise SchemaMismatch(
+                f"{where}: protocol {PUBLISHED!r} is kept for rates that others have published "
+                f"(`tidemark land-published`); give these losses another: {show(row)}"
+            )
         if row := self._statements.first("find_mixed_revisions"):
             raise SchemaMismatch(f"{where}: a cell has two revisions of its model: {show(row)}")
 

@@ -6,6 +6,7 @@ import duckdb
 
 from core.errors import WarehouseError
 from warehouse.comments import comment_script
+from warehouse.published_figures import refresh_published_figures
 from warehouse.schema import (
     SCHEMA_VERSION,
     digest_definitions,
@@ -43,6 +44,7 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(comment_script())
     if version == 1:
         _derive_cells(connection)
+    refresh_published_figures(connection)
     connection.execute(
         "update schema_version set version = ?, definitions = ?",
         [SCHEMA_VERSION, digest_definitions()],

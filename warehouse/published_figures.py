@@ -26,5 +26,6 @@ def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
     try:
         for statement in ("stage", "drop", "insert"):
             connection.execute(read_sql("landing", f"{statement}_published_figures"))
+        connection.execute("drop table staged_published_figures")
     finally:
         connection.unregister("figures_to_load")

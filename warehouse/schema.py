@@ -124,12 +124,12 @@ def list_checks(folder: str = "checks") -> tuple[str, ...]:
 
 @functools.cache
 def digest_definitions() -> str:
-    """Return a digest of the files that tables, macros and views are made from."""
+    """Return a digest of the files that every object, and its reference figures, is made from."""
     files = sorted(
         file
-        for folder in ("tables", "macros", "views")
+        for folder in ("tables", "macros", "views", "reference")
         for file in (_ROOM / folder).rglob("*")
-        if file.suffix in {".sql", ".yml"}
+        if file.suffix in {".sql", ".yml", ".csv"}
     )
     digest = hashlib.sha256()
     for file in files:

@@ -18,7 +18,6 @@ from core.errors import DiskFull, WarehouseError
 from core.settings import Settings
 from core.storage import explain_disk_errors, replace_durably
 from warehouse.objects import create_objects
-from warehouse.published_figures import refresh_published_figures
 
 # Files of this storage version open in every DuckDB from 1.5 on.
 STORAGE_VERSION = "v1.5.0"
@@ -107,7 +106,6 @@ def _connect(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     try:
         with transaction(connection, f"prepare {path}"):
             create_objects(connection)
-            refresh_published_figures(connection)
     except BaseException:
         connection.close()
         raise

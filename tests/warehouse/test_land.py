@@ -21,6 +21,7 @@ from core.schemas import DOCUMENTS, LOSSES
 from core.settings import Settings
 from core.storage import Store
 from warehouse.land import Landed, open_warehouse
+from warehouse.writer import connected
 
 JANUARY = Partition("news", Month("2024-01"))
 CELL = Cell("org/model", "r1", JANUARY, "digest-1", "default", "scoring-1")
@@ -345,3 +346,35 @@ def test_two_processes_land_in_turn(
     assert [worker.exitcode for worker in workers] == [0, 0]
     [row] = ask("select count(*) as n, count(distinct model) as m from chunk_losses")
     assert row == {"n": 1000, "m": 10}
+
+
+def test_own_losses_cannot_pass_for_published_rates(land: Any, dump: Any, settings: Any) -> None:
+    with pytest.raises(SchemaMismatch, match=r"'published'.*land-published.*org/model"):
+        land({}, {"document_id": "d1", "protocol": "published"})
+    assert dump(settings)["chunk_losses"] == []
+
+
+def test_the_sums_and_errors_of_a_cell(land: Any, settings: Any) -> None:
+    """Against the jackknife of a ratio, cluster by cluster."""
+    rng = np.random.default_rng(2)
+    num_bytes = rng.integers(50, 5000, 25)
+    nats = num_bytes * rng.normal(0.7, 0.1, 25)
+    rows = [
+        {"document_id": f"d{i}", "chunk_index": i % 3, "nll_nats": nats[i], "num_bytes": n}
+        for i, n in enumerate(num_bytes.tolist())
+    ]
+    land(*rows, {"document_id": "lost", "nll_nats": None, "reason": "too_long"})
+    with connected(settings) as connection:
+        [cell] = connection.table("landed_cells").to_arrow_table().to_pylist()
+    ratio = nats.sum() / np.log(2) / num_bytes.sum()
+    share = num_bytes / num_bytes.sum()
+    influence = (nats / np.log(2) - ratio * num_bytes) / (1 - share) / num_bytes.sum()
+    assert cell["standard_error"] == pytest.approx(
+        np.sqrt((influence**2).sum() * 24 / 25), rel=1e-9
+    )
+    assert cell["degrees_of_freedom"] == pytest.approx(
+        (influence**2).sum() ** 2 / (influence**4).sum(), rel=1e-9
+    )
+    assert cell["nll_nats"] == pytest.approx(nats.sum(), rel=1e-12)
+    assert (cell["num_clusters"], cell["num_unmeasured"], cell["num_not_finite"]) == (25, 1, 0)
+    assert cell["num_bytes"] == num_bytes.sum()
