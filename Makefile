@@ -61,6 +61,11 @@ format: $(VENV)/.installed-dev ## Format Python and SQL
 bench: $(VENV)/.installed-dev ## Measure crawling, scoring and the warehouse; prints ratios
 	@$(BIN)/python -m benchmarks
 
+.PHONY: handbook
+handbook: $(VENV)/.installed ## Write docs/warehouse.md anew, after a change of tables or views
+	@$(BIN)/python -m warehouse.handbook > handbook.new
+	@mv handbook.new docs/warehouse.md
+
 .PHONY: constraints
 constraints: $(VENV)/.installed-dev ## Pin every dependency anew
 	@{ head -2 constraints.txt; \

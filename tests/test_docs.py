@@ -15,10 +15,11 @@ from crawlers.contract import list_sources
 from flows.cli import app
 from models.catalogue import CONTROLS
 from models.protocols import list_protocols
+from warehouse.handbook import write_handbook
 from warehouse.land import open_warehouse
 from warehouse.publish import publish
 from warehouse.query import query
-from warehouse.schema import list_tables, list_views
+from warehouse.schema import describe_view, list_views
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -58,8 +59,14 @@ def test_every_source_is_in_the_docs(source: str) -> None:
     assert f"| `{source}` |" in text_of("sources.md")
 
 
-@pytest.mark.parametrize("view", [*list_views(), *list_tables()])
-def test_every_table_and_view_is_in_the_docs(view: str) -> None:
+def test_the_handbook_of_the_warehouse_is_up_to_date() -> None:
+    assert text_of("warehouse.md") == write_handbook(), "run `make handbook`"
+
+
+@pytest.mark.parametrize(
+    "view", [view for view, file in list_views().items() if not describe_view(file).is_internal]
+)
+def test_every_view_for_analysts_is_in_their_guide(view: str) -> None:
     assert f"`{view}" in text_of("analysts.md")
 
 

@@ -31,13 +31,13 @@ def comment_script() -> str:
 
 def _on_tables() -> Iterator[str]:
     for table in list_tables():
-        yield comment_on("table", table, text=_header("tables", table))
+        yield comment_on("table", table, text=read_header("tables", table))
         yield from _on_columns(table, describe_columns()[table])
 
 
 def _on_macros() -> Iterator[str]:
     for macro in list_macros():
-        yield comment_on("macro", macro, text=_header("macros", macro))
+        yield comment_on("macro", macro, text=read_header("macros", macro))
 
 
 def _on_views() -> Iterator[str]:
@@ -57,8 +57,8 @@ def _on_columns(name: str, columns: Mapping[str, Mapping[str, Any]]) -> Iterator
         yield comment_on("column", name, column, text=f"{facts['description']}{unit}")
 
 
-def _header(folder: str, name: str) -> str:
-    """The sentences that the first line of a file holds whole."""
+def read_header(folder: str, name: str) -> str:
+    """Return the sentences that the first line of a ``.sql`` file holds whole."""
     line = read_sql(folder, name).partition("\n")[0].removeprefix("--").strip()
     return line[: line.rindex(".") + 1]
 
