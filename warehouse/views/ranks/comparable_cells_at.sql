@@ -1,0 +1,79 @@
+-- The models of each protocol that can be ranked by a mean over sources, and the cells they share.
+-- Grain: one row per protocol, model, source, month. For other views to read.
+-- Parameter: left_out, a list of sources that do not count; [] or NULL leaves out none.
+-- Only text. A model with few cells would shrink what all have in common, down to nothing. So the
+--   ranked models are the most complete ones, as in compared_cells: of the sets "all models with
+--   at least k cells" the one that gives most comparisons, (models - 1) x (cells in common); where
+--   two give as many, the larger. Of these cells, only those that every ranked model has.
+-- num_models: how many are ranked. Units: as monthly_loss.
+-- Source: metrics.md, section 1. Reads monthly_loss.
+create or replace macro comparable_cells_at(left_out) as table
+    with cells as materialized (
+        select
+            protocol,
+            model,
+            source,
+            month,
+            bits_per_byte,
+            standard_error,
+            degrees_of_freedom
+        from monthly_loss
+        where
+            bits_per_byte is not null
+            and is_text
+            and not coalesce(list_contains(cast(left_out as varchar []), source), false)
+    ),
+
+    -- num_models: how many have at least as many cells. It names the set of them.
+    model_sizes as materialized (
+        select
+            protocol,
+            model,
+            count(*) over (partition by protocol order by count(*) desc) as num_models
+        from cells
+        group by protocol, model
+    ),
+
+    common_cells as materialized (
+        select
+            sets.protocol,
+            sets.num_models,
+            cells.source,
+            cells.month
+        from (select distinct m.protocol, m.num_models from model_sizes as m) as sets
+        inner join model_sizes as members
+            on sets.protocol = members.protocol and sets.num_models >= members.num_models
+        inner join cells on members.protocol = cells.protocol and members.model = cells.model
+        group by sets.protocol, sets.num_models, cells.source, cells.month
+        having count(*) = sets.num_models
+    ),
+
+    chosen as (
+        select
+            protocol,
+            num_models
+        from common_cells
+        group by protocol, num_models
+        qualify
+            row_number() over (
+                partition by protocol
+                order by (num_models - 1) * count(*) desc, num_models desc
+            ) = 1
+    )
+
+    select
+        cells.*,
+        chosen.num_models
+    from cells
+    inner join model_sizes
+        on cells.protocol = model_sizes.protocol and cells.model = model_sizes.model
+    inner join chosen
+        on
+            model_sizes.protocol = chosen.protocol
+            and model_sizes.num_models <= chosen.num_models
+    semi join common_cells
+        on
+            chosen.protocol = common_cells.protocol
+            and chosen.num_models = common_cells.num_models
+            and cells.source = common_cells.source
+            and cells.month = common_cells.month;

@@ -1,0 +1,49 @@
+-- Ranks in a month and in the month before it, among the models that both months have.
+-- Grain: one row per protocol, source, month, model; source NULL is the mean over sources. For other
+--   views to read.
+-- Parameter: left_out, a list of sources that do not count for the mean.
+-- A model that comes or goes would move all others: so it takes no part. For the same reason the
+--   mean over sources is followed only between months that are of the same sources.
+-- Units: bits per byte; rank 1 is the lowest, equals share the best of their ranks.
+-- Source: Uncheatable Eval's rankings over time. Reads monthly_loss, comparable_cells_at.
+create or replace macro consecutive_ranks_at(left_out) as table
+    with figures as materialized (
+        select
+            protocol,
+            source,
+            model,
+            month,
+            bits_per_byte,
+            cast([] as varchar []) as sources
+        from monthly_loss
+        where bits_per_byte is not null
+        union all
+        select
+            protocol,
+            null as source,
+            model,
+            month,
+            avg(bits_per_byte) as bits_per_byte,
+            list(source order by source) as sources
+        from comparable_cells_at(left_out)
+        group by protocol, model, month
+    )
+
+    select
+        f.protocol,
+        f.source,
+        f.month,
+        f.model,
+        f.bits_per_byte,
+        b.bits_per_byte as bits_per_byte_before,
+        rank() over (partition by f.protocol, f.source, f.month order by f.bits_per_byte) as rank,
+        rank() over (partition by f.protocol, f.source, f.month order by b.bits_per_byte)
+            as rank_before
+    from figures as f
+    inner join figures as b
+        on
+            f.protocol = b.protocol
+            and f.source is not distinct from b.source
+            and f.model = b.model
+            and f.month = cast(b.month + interval 1 month as date)
+            and f.sources = b.sources;

@@ -1,0 +1,96 @@
+-- Which model is best in each month by the mean over sources, some of them left out at will.
+-- Grain: one row per model, protocol, month.
+-- Parameter: left_out, a list of sources that do not count, as Uncheatable Eval leaves out
+--   Wikipedia; [] leaves out none.
+-- No two models are compared over different cells: a month's mean is over the sources (num_sources)
+--   that every ranked model has in that month; a source that one of them lacks is left out for all,
+--   a month without any is not there, and a model with too few cells is not ranked at all
+--   (comparable_cells_at says which models and cells). Images and audio are left out.
+-- Units: bits per byte is the unweighted mean over sources. Ranks and their intervals are as in
+--   monthly_rank, which is of each source by itself; rank_in_class is among the ranked models of a
+--   size_class; rank_change is NULL where the month before is not of the same sources.
+-- Source: Uncheatable Eval, rankings over time; metrics.md, sections 2 and 5.
+-- Reads comparable_cells_at, mean_rank_pairs_at, consecutive_ranks_at, models, size_class.
+create or replace macro monthly_rank_at(left_out) as table
+    with figures as (
+        select
+            c.protocol,
+            c.model,
+            c.month,
+            any_value(size_class(m.parameters)) as size_class,
+            avg(c.bits_per_byte) as bits_per_byte,
+            count(*) as num_sources,
+            count(c.standard_error) = count(*) as has_interval
+        from comparable_cells_at(left_out) as c
+        left join models as m on c.model = m.model
+        group by c.protocol, c.model, c.month
+    ),
+
+    counted as (
+        select
+            *,
+            count(*) over (partition by protocol, month) as num_models,
+            count(*) over (partition by protocol, month, size_class) as num_in_class
+        from figures
+    ),
+
+    sure as (
+        select
+            f.protocol,
+            f.model,
+            f.month,
+            count(*) filter (where p.p_value * (f.num_models - 1) <= 0.1 and p.difference > 0)
+                as num_better,
+            count(*) filter (where p.p_value * (f.num_models - 1) <= 0.1 and p.difference < 0)
+                as num_worse,
+            count(*) filter (
+                where p.is_same_class
+                and p.p_value * (f.num_in_class - 1) <= 0.1
+                and p.difference > 0
+            ) as num_better_in_class,
+            count(*) filter (
+                where p.is_same_class
+                and p.p_value * (f.num_in_class - 1) <= 0.1
+                and p.difference < 0
+            ) as num_worse_in_class
+        from counted as f
+        inner join mean_rank_pairs_at(left_out) as p
+            on f.protocol = p.protocol and f.model = p.model and f.month = p.month
+        group by f.protocol, f.model, f.month
+    )
+
+    select
+        f.model,
+        f.protocol,
+        f.month,
+        f.num_sources,
+        f.bits_per_byte,
+        rank() over (partition by f.protocol, f.month order by f.bits_per_byte) as rank,
+        case when f.has_interval then 1 + coalesce(s.num_better, 0) end as rank_low,
+        case when f.has_interval then f.num_models - coalesce(s.num_worse, 0) end as rank_high,
+        f.num_models,
+        f.size_class,
+        case
+            when f.size_class is not null
+                then rank() over (
+                    partition by f.protocol, f.month, f.size_class order by f.bits_per_byte
+                )
+        end as rank_in_class,
+        case
+            when f.has_interval and f.size_class is not null
+                then 1 + coalesce(s.num_better_in_class, 0)
+        end as rank_in_class_low,
+        case
+            when f.has_interval and f.size_class is not null
+                then f.num_in_class - coalesce(s.num_worse_in_class, 0)
+        end as rank_in_class_high,
+        case when f.size_class is not null then f.num_in_class end as num_in_class,
+        c.rank - c.rank_before as rank_change
+    from counted as f
+    left join sure as s on f.protocol = s.protocol and f.model = s.model and f.month = s.month
+    left join consecutive_ranks_at(left_out) as c
+        on
+            f.protocol = c.protocol
+            and f.model = c.model
+            and f.month = c.month
+            and c.source is null;

@@ -1,0 +1,47 @@
+-- Every two models that have a figure of the same source and month.
+-- Grain: one row per model, other_model, source, protocol, month; model comes first in the alphabet.
+--   For other views to read.
+-- Units: difference is model less other_model, in bits per byte. sum_of_variances is of the two
+--   figures as if they were independent (they are not: it only weighs months, for degrees of
+--   freedom); degrees_of_freedom are the fewer of the two. num_documents are the model's.
+-- has_same_documents: both have measured the same documents, and the same bytes of each.
+-- Source: metrics.md, section 5. Reads sound_cells.
+create or replace view paired_cells as
+with figures as (
+    select
+        model,
+        source,
+        protocol,
+        month,
+        num_documents,
+        num_chars > 0 as is_text,
+        fingerprint,
+        nll_nats / (ln(2) * num_bytes) as bits_per_byte,
+        power(standard_error, 2) as variance,
+        degrees_of_freedom
+    from sound_cells
+    where month is not null and num_bytes > 0
+)
+
+select
+    a.model,
+    b.model as other_model,
+    a.source,
+    a.protocol,
+    a.month,
+    a.is_text,
+    a.fingerprint = b.fingerprint as has_same_documents,
+    a.num_documents,
+    a.bits_per_byte - b.bits_per_byte as difference,
+    a.variance + b.variance as sum_of_variances,
+    case
+        when a.degrees_of_freedom <= b.degrees_of_freedom then a.degrees_of_freedom
+        when b.degrees_of_freedom < a.degrees_of_freedom then b.degrees_of_freedom
+    end as degrees_of_freedom
+from figures as a
+inner join figures as b
+    on
+        a.source = b.source
+        and a.protocol = b.protocol
+        and a.month = b.month
+        and a.model < b.model;

@@ -1,0 +1,70 @@
+-- How surely a model's month differs from every other model's of the same source and month.
+-- Grain: one row per model, other_model, source, protocol, month, both ways round. For other views
+--   to read.
+-- Units: difference is model less other_model, in bits per byte; p_value is two-sided, of Student's
+--   t with the standard error of paired bootstrap replicates. It is NULL where a month is of a
+--   single cluster, and below 2 degrees of freedom, where nothing can be sure.
+-- Source: metrics.md, section 5.
+-- Reads paired_cells, replicate_deviations, models, size_class, paired_error, difference_p_value.
+create or replace view ranked_pairs as
+with vectors as (
+    select
+        model,
+        source,
+        protocol,
+        month,
+        list(deviation order by replicate) as deviations
+    from replicate_deviations
+    group by model, source, protocol, month
+),
+
+errors as (
+    select
+        p.model,
+        p.other_model,
+        p.source,
+        p.protocol,
+        p.month,
+        p.has_same_documents,
+        p.difference,
+        p.degrees_of_freedom,
+        paired_error(a.deviations, b.deviations) as standard_error
+    from paired_cells as p
+    left join vectors as a
+        on
+            p.model = a.model
+            and p.source = a.source
+            and p.protocol = a.protocol
+            and p.month = a.month
+    left join vectors as b
+        on
+            p.other_model = b.model
+            and p.source = b.source
+            and p.protocol = b.protocol
+            and p.month = b.month
+),
+
+pairs as (
+    select
+        e.*,
+        coalesce(size_class(m.parameters) = size_class(o.parameters), false) as is_same_class,
+        case
+            when e.degrees_of_freedom >= 2
+                then difference_p_value(e.difference, e.standard_error, e.degrees_of_freedom)
+        end as p_value
+    from errors as e
+    left join models as m on e.model = m.model
+    left join models as o on e.other_model = o.model
+)
+
+select
+    source,
+    protocol,
+    month,
+    has_same_documents,
+    is_same_class,
+    p_value,
+    unnest([model, other_model]) as model,
+    unnest([other_model, model]) as other_model,
+    unnest([difference, -difference]) as difference
+from pairs;

@@ -1,0 +1,104 @@
+-- The mean difference of two models over the months in which both measured the same documents.
+-- Grain: one row per model, other_model, source, protocol. For other views to read.
+-- Units: difference is model less other_model, in bits per byte, the unweighted mean over months.
+--   standard_error is of the mean of paired bootstrap replicates (pages that come back month after
+--   month weigh the same in all of them), NULL where a month is of a single cluster.
+-- Replicates are averaged once per model and set of months, not once per pair: most pairs have the
+--   same months.
+-- Source: metrics.md, section 5. Reads paired_cells, replicate_deviations, paired_error.
+create or replace view same_document_differences as
+with pairs as materialized (
+    select
+        model,
+        other_model,
+        source,
+        protocol,
+        list(month order by month) as months,
+        count(*) as num_months,
+        cast(sum(num_documents) as bigint) as num_documents,
+        avg(difference) as difference,
+        case
+            when count(sum_of_variances) = count(*)
+                then
+                    coalesce(
+                        power(sum(sum_of_variances), 2)
+                        / nullif(sum(power(sum_of_variances, 2) / degrees_of_freedom), 0),
+                        min(degrees_of_freedom)
+                    )
+        end as degrees_of_freedom
+    from paired_cells
+    where has_same_documents
+    group by model, other_model, source, protocol
+),
+
+month_sets as materialized (
+    select
+        *,
+        row_number() over () as id
+    from (
+        select distinct
+            unnest([model, other_model]) as model,
+            source,
+            protocol,
+            months
+        from pairs
+    )
+),
+
+members as (
+    select
+        id,
+        model,
+        source,
+        protocol,
+        unnest(months) as month
+    from month_sets
+),
+
+means as (
+    select
+        s.id,
+        r.replicate,
+        avg(r.deviation) as deviation
+    from replicate_deviations as r
+    inner join members as s
+        on
+            r.model = s.model
+            and r.source = s.source
+            and r.protocol = s.protocol
+            and r.month = s.month
+    group by s.id, r.replicate
+),
+
+vectors as materialized (
+    select
+        s.model,
+        s.source,
+        s.protocol,
+        s.months,
+        v.deviations
+    from month_sets as s
+    inner join (
+        select
+            id,
+            list(deviation order by replicate) as deviations
+        from means
+        group by id
+    ) as v on s.id = v.id
+)
+
+select
+    p.* exclude (months, degrees_of_freedom),
+    case
+        when p.degrees_of_freedom is not null then paired_error(a.deviations, b.deviations)
+    end as standard_error,
+    p.degrees_of_freedom
+from pairs as p
+left join vectors as a
+    on p.model = a.model and p.source = a.source and p.protocol = a.protocol and p.months = a.months
+left join vectors as b
+    on
+        p.other_model = b.model
+        and p.source = b.source
+        and p.protocol = b.protocol
+        and p.months = b.months;

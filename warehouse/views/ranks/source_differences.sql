@@ -1,0 +1,69 @@
+-- The mean difference of two models on a source, over all months that both have.
+-- Grain: one row per model, other_model, source, protocol. For other views to read.
+-- Units: difference is model less other_model, in bits per byte: the unweighted mean of the monthly
+--   differences on the documents that both measured. A month whose documents differ counts by those
+--   that are shared, and as independent of the other months; degrees_of_freedom are Satterthwaite's.
+-- Source: metrics.md, section 5. Reads same_document_differences, shared_documents, paired_cells.
+create or replace view source_differences as
+with parts as (
+    select
+        model,
+        other_model,
+        source,
+        protocol,
+        num_months,
+        num_documents,
+        difference,
+        standard_error,
+        degrees_of_freedom
+    from same_document_differences
+    union all
+    select
+        model,
+        other_model,
+        source,
+        protocol,
+        1 as num_months,
+        num_documents,
+        difference,
+        standard_error,
+        degrees_of_freedom
+    from shared_documents
+),
+
+sums as (
+    select
+        model,
+        other_model,
+        source,
+        protocol,
+        cast(sum(num_months) as bigint) as num_months,
+        cast(sum(num_documents) as bigint) as num_documents,
+        sum(num_months * difference) / sum(num_months) as difference,
+        case
+            when count(standard_error) = count(*)
+                then sqrt(sum(power(num_months * standard_error, 2))) / sum(num_months)
+        end as standard_error,
+        coalesce(
+            power(sum(power(num_months * standard_error, 2)), 2)
+            / nullif(sum(power(num_months * standard_error, 4) / degrees_of_freedom), 0),
+            min(degrees_of_freedom)
+        ) as degrees_of_freedom
+    from parts
+    group by model, other_model, source, protocol
+),
+
+kinds as (
+    select
+        source,
+        protocol,
+        bool_and(is_text) as is_text
+    from paired_cells
+    group by source, protocol
+)
+
+select
+    s.*,
+    k.is_text
+from sums as s
+inner join kinds as k on s.source = k.source and s.protocol = k.protocol;
