@@ -3,30 +3,40 @@
 -- Units: bits_per_byte is the unweighted mean over sources of the unweighted mean over months, only
 --   over the (source, month) cells that all compared models have; num_months are those in any
 --   source. What is left out: eligible_cells; who is compared: compared_cells.
--- Source: metrics.md, sections 1 and 2; the mean over sources is Uncheatable Eval's.
--- Reads compared_cells, models.
+-- low and high bound 95 % intervals: of the figure by bootstrap over clusters and Student's t; of the
+--   rank from 1 + the models that are surely better to all less those that are surely worse, as in
+--   monthly_rank. NULL where a cell is of a single cluster.
+-- Source: metrics.md, sections 1, 2 and 5; the mean over sources is Uncheatable Eval's.
+-- Reads headline_figures, models, paired_error, difference_p_value, t_975.
 create or replace view headline as
-with cells as materialized (
-    select * from compared_cells
+with figures as materialized (
+    select * from headline_figures
 ),
 
-source_means as (
+pairs as (
     select
-        model,
-        source,
-        sum(num_unmeasured) as num_unmeasured,
-        avg(bits_per_byte) as bits_per_byte
-    from cells
-    group by model, source
+        a.model,
+        a.bits_per_byte - b.bits_per_byte as difference,
+        paired_error(a.deviations, b.deviations) as standard_error,
+        case
+            when a.degrees_of_freedom <= b.degrees_of_freedom then a.degrees_of_freedom
+            else b.degrees_of_freedom
+        end as degrees_of_freedom
+    from figures as a
+    inner join figures as b on a.model <> b.model
 ),
 
-figures as (
+-- Of n models, n - 1 are compared with: two-sided 10 % is one-sided 5 %.
+sure as (
     select
         model,
-        count(*) as num_sources,
-        cast(sum(num_unmeasured) as bigint) as num_unmeasured,
-        avg(bits_per_byte) as bits_per_byte
-    from source_means
+        count(*) filter (where difference > 0) as num_better,
+        count(*) filter (where difference < 0) as num_worse
+    from pairs
+    where
+        degrees_of_freedom >= 2
+        and difference_p_value(difference, standard_error, degrees_of_freedom)
+        * (select count(*) - 1 from figures) <= 0.1
     group by model
 )
 
@@ -36,8 +46,14 @@ select
     f.bits_per_byte / 8 as compression_rate,
     rank() over (order by f.bits_per_byte) as rank,
     f.num_sources,
-    (select count(distinct month) from cells) as num_months,
+    max(f.num_months) over () as num_months,
     f.num_unmeasured,
-    m.cutoff
+    m.cutoff,
+    f.bits_per_byte - t_975(f.degrees_of_freedom) * f.standard_error as bits_per_byte_low,
+    f.bits_per_byte + t_975(f.degrees_of_freedom) * f.standard_error as bits_per_byte_high,
+    case when f.standard_error is not null then 1 + coalesce(s.num_better, 0) end as rank_low,
+    case when f.standard_error is not null then count(*) over () - coalesce(s.num_worse, 0) end
+        as rank_high
 from figures as f
+left join sure as s on f.model = s.model
 left join models as m on f.model = m.model;

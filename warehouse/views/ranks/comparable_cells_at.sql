@@ -5,7 +5,8 @@
 --   ranked models are the most complete ones, as in compared_cells: of the sets "all models with
 --   at least k cells" the one that gives most comparisons, (models - 1) x (cells in common); where
 --   two give as many, the larger. Of these cells, only those that every ranked model has.
--- num_models: how many are ranked. Units: as monthly_loss.
+-- num_models: how many are ranked. Units: as monthly_loss; spread is for Satterthwaite's formula, the
+--   standard error to the fourth power over the degrees of freedom of the interval (ADR 0016).
 -- Source: metrics.md, section 1. Reads monthly_loss.
 create or replace macro comparable_cells_at(left_out) as table
     with cells as materialized (
@@ -16,7 +17,7 @@ create or replace macro comparable_cells_at(left_out) as table
             month,
             bits_per_byte,
             standard_error,
-            degrees_of_freedom
+            power(standard_error, 4) / least(3 * degrees_of_freedom, num_clusters - 1) as spread
         from monthly_loss
         where
             bits_per_byte is not null

@@ -18,7 +18,7 @@ with months as (
         count(standard_error) as num_months,
         median(num_documents) filter (where standard_error is not null) as num_documents,
         median(standard_error) as standard_error,
-        median(degrees_of_freedom) as degrees_of_freedom
+        median(least(3 * degrees_of_freedom, num_clusters - 1)) as degrees_of_freedom
     from monthly_loss
     where bits_per_byte is not null
     group by model, source, protocol

@@ -6,84 +6,64 @@
 --   robustness; both are better where lower. Intervals are those of train_test_gap_at and
 --   train_test_gap_overall_at.
 -- Ranks are by expected_next, 1 is the lowest; rank_in_band is among models of at most 7B (below 8
---   billion parameters) or among larger ones. Only models scored on the same cells are ranked: for
---   each source (for the mean: over all cells of text) those with the set of months that most models
---   have, the larger set where two are as common; is_compared tells, and ranks are NULL elsewhere.
---   Split at their own cutoffs, models are compared over the same months, but divided otherwise.
--- Source: Li et al. 2024, Figure 2b, and Table 3 for ranks at most 7B and above; metrics.md, section 2.
--- Reads train_test_gap_at, train_test_gap_overall_at, monthly_loss, models.
+--   billion parameters) or among larger ones. Only models of the same cells are ranked, those that
+--   is_compared tells (commonest_months): ranks are NULL elsewhere. Split at their own cutoffs,
+--   models are compared over the same months, but each divided in its own way.
+-- Source: Li et al. 2024, Figure 2b, and Table 3 for ranks at most 7B and above; metrics.md,
+--   section 2. Reads train_test_gap_at, train_test_gap_overall_at, commonest_months, models.
 create or replace macro generalization_robustness_at(split_on) as table
-    with planes as (
+    with gaps as (
+        select * from train_test_gap_at(split_on)
+        union all by name
+        select * from train_test_gap_overall_at(split_on)
+    ),
+
+    planes as (
         select
-            p.*,
+            g.*,
             m.parameters,
             case
                 when m.parameters < 8e9 then 'at most 7B'
                 when m.parameters >= 8e9 then 'larger'
-            end as size_band
-        from (
-            select * from train_test_gap_at(split_on)
-            union all by name
-            select * from train_test_gap_overall_at(split_on)
-        ) as p
-        left join models as m on p.model = m.model
-    ),
-
-    cells as (
-        select
-            model,
-            protocol,
-            source,
-            list(month order by month) as months,
-            null as sources
-        from monthly_loss
-        where bits_per_byte is not null
-        group by model, protocol, source
-        union all
-        select
-            model,
-            protocol,
-            null as source,
-            list(month order by source, month) as months,
-            list(source order by source, month) as sources
-        from monthly_loss
-        where bits_per_byte is not null and is_text
-        group by model, protocol
-    ),
-
-    commonest as (
-        select
-            c.protocol,
-            c.source,
-            c.months,
-            c.sources
-        from cells as c
-        inner join planes as p
+            end as size_band,
+            g.expected_next is not null and c.model is not null as is_compared
+        from gaps as g
+        left join models as m on g.model = m.model
+        left join commonest_months as c
             on
-                c.model = p.model
-                and c.protocol = p.protocol
-                and c.source is not distinct from p.source
-        where p.expected_next is not null
-        group by c.protocol, c.source, c.months, c.sources
-        qualify
-            row_number() over (
-                partition by c.protocol, c.source
-                order by count(*) desc, len(c.months) desc, c.months, c.sources
-            ) = 1
-    ),
-
-    compared as (
-        select
-            c.model,
-            c.protocol,
-            c.source
-        from cells as c
-        inner join commonest as s
-            on
-                c.protocol = s.protocol
-                and c.source is not distinct from s.source
-                and c.months = s.months
-                and c.sources is not distinct from s.sources
+                g.model = c.model
+                and g.protocol = c.protocol
+                and g.source is not distinct from c.source
     )
 
-    select 1;
+    select
+        model,
+        source,
+        protocol,
+        parameters,
+        size_band,
+        split_date,
+        split_basis,
+        num_months_before,
+        num_months_after,
+        bits_per_byte_after,
+        bits_per_byte_after_low,
+        bits_per_byte_after_high,
+        bits_per_byte_gap,
+        bits_per_byte_gap_low,
+        bits_per_byte_gap_high,
+        expected_next,
+        is_compared,
+        case
+            when is_compared
+                then rank() over (
+                    partition by protocol, source, is_compared order by expected_next
+                )
+        end as rank,
+        case
+            when is_compared and size_band is not null
+                then rank() over (
+                    partition by protocol, source, is_compared, size_band order by expected_next
+                )
+        end as rank_in_band
+    from planes;

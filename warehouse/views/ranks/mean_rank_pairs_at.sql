@@ -19,8 +19,10 @@ create or replace macro mean_rank_pairs_at(left_out) as table
             case
                 when count(standard_error) = count(*)
                     then
-                        power(sum(power(standard_error, 2)), 2)
-                        / nullif(sum(power(standard_error, 4) / degrees_of_freedom), 0)
+                        coalesce(
+                            power(sum(power(standard_error, 2)), 2) / nullif(sum(spread), 0),
+                            count(*)
+                        )
             end as degrees_of_freedom
         from cells
         group by protocol, model, month

@@ -3,7 +3,8 @@
 --   For other views to read.
 -- Units: difference is model less other_model, in bits per byte. sum_of_variances is of the two
 --   figures as if they were independent (they are not: it only weighs months, for degrees of
---   freedom); degrees_of_freedom are the fewer of the two. num_documents are the model's.
+--   freedom); degrees_of_freedom are those of the interval, the fewer of the two models' (three
+--   times those of the cell where its clusters allow, see ADR 0016). num_documents are the model's.
 -- has_same_documents: both have measured the same documents, and the same bytes of each.
 -- Source: metrics.md, section 5. Reads sound_cells.
 create or replace view paired_cells as
@@ -18,7 +19,7 @@ with figures as (
         fingerprint,
         nll_nats / (ln(2) * num_bytes) as bits_per_byte,
         power(standard_error, 2) as variance,
-        degrees_of_freedom
+        least(3 * degrees_of_freedom, num_clusters - 1) as degrees_of_freedom
     from sound_cells
     where month is not null and num_bytes > 0
 )

@@ -1,8 +1,8 @@
 -- The difference of two models on the documents that both measured, where theirs are not the same.
 -- Grain: one row per model, other_model, source, protocol, month. For other views to read.
 -- Units: difference is model less other_model, in bits per byte, a ratio of sums over the clusters
---   of shared_clusters. standard_error is the jackknife's over clusters and degrees_of_freedom
---   Satterthwaite's, as in landed_cells; both are NULL where the documents are of one cluster.
+--   of shared_clusters. standard_error is the jackknife's over clusters, as in landed_cells;
+--   degrees_of_freedom are as in paired_cells. Both are NULL where the documents are of one cluster.
 -- Source: metrics.md, section 5. Reads shared_clusters.
 create or replace view shared_documents as
 with sums as materialized (
@@ -66,7 +66,10 @@ select
     case
         when e.sum_2 is not null
             then
-                least(e.num_clusters - 1, coalesce(e.sum_2 * e.sum_2 / nullif(e.sum_4, 0), 'inf'))
+                least(
+                    e.num_clusters - 1,
+                    coalesce(3 * e.sum_2 * e.sum_2 / nullif(e.sum_4, 0), 'inf')
+                )
     end as degrees_of_freedom
 from sums as s
 inner join errors as e

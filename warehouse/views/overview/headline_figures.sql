@@ -1,0 +1,82 @@
+-- The figures of headline, and what their intervals are made from. For headline to read.
+-- Grain: one row per model that is compared.
+-- Units: bits per byte: the unweighted mean over sources of the unweighted mean over months;
+--   num_months are those in any source. deviations are bootstrap replicates less the figure, in
+--   the order of replicates, NULL where a cell has no standard error; degrees_of_freedom are
+--   Satterthwaite's over cells, as for the intervals around a split (ADR 0016).
+-- Source: metrics.md, sections 1 and 5. Reads compared_cells, monthly_loss, replicate_deviations.
+create or replace view headline_figures as
+with compared as materialized (
+    select * from compared_cells
+),
+
+cells as materialized (
+    select
+        c.*,
+        l.standard_error,
+        least(3 * l.degrees_of_freedom, l.num_clusters - 1) as degrees_of_freedom,
+        1 / (
+            count(*) over (partition by c.model, c.source)
+            * (select count(distinct s.source) from compared as s)
+        ) as coefficient
+    from compared as c
+    inner join monthly_loss as l
+        on
+            c.model = l.model
+            and c.source = l.source
+            and c.month = l.month
+            and l.protocol = 'default'
+),
+
+figures as (
+    select
+        model,
+        count(distinct source) as num_sources,
+        count(distinct month) as num_months,
+        cast(sum(num_unmeasured) as bigint) as num_unmeasured,
+        sum(coefficient * bits_per_byte) as bits_per_byte,
+        count(standard_error) = count(*) as has_interval,
+        coalesce(
+            power(sum(power(coefficient * standard_error, 2)), 2)
+            / nullif(sum(power(coefficient * standard_error, 4) / degrees_of_freedom), 0),
+            min(degrees_of_freedom)
+        ) as degrees_of_freedom
+    from cells
+    group by model
+),
+
+replicates as (
+    select
+        c.model,
+        r.replicate,
+        sum(c.coefficient * r.deviation) as deviation
+    from replicate_deviations as r
+    inner join cells as c
+        on
+            r.model = c.model
+            and r.source = c.source
+            and r.month = c.month
+            and r.protocol = 'default'
+    group by c.model, r.replicate
+),
+
+vectors as (
+    select
+        model,
+        list(deviation order by replicate) as deviations,
+        sqrt(avg(deviation * deviation)) as standard_error
+    from replicates
+    group by model
+)
+
+select
+    f.model,
+    f.num_sources,
+    f.num_months,
+    f.num_unmeasured,
+    f.bits_per_byte,
+    v.standard_error,
+    f.degrees_of_freedom,
+    v.deviations
+from figures as f
+left join vectors as v on f.model = v.model and f.has_interval;
