@@ -3,8 +3,9 @@
 -- Grain: one row per model, source, protocol, num_months_each_side (3, 6 and 12).
 -- Units: bits per byte. detectable_gap is the true gap that is found (its 95 % interval is above 0)
 --   in 80 of 100 trials, with so many months before and after the split, each of num_documents:
---   (t_975 + 0.8416) standard errors of the gap. standard_error, degrees_of_freedom and num_documents
---   are medians of the source's months (num_months) that have a standard error; NULL without any.
+--   (t_975 + 0.8416) standard errors of the gap. standard_error is the root mean square of the
+--   num_months months that have one (heavy months count: their median promises too much),
+--   num_documents their median; NULL without any.
 --   num_documents_for_a_hundredth are the documents a month that a gap of 0.01 would need.
 -- Months count as independent: where the same pages come back each month, less is enough.
 -- A gap of the text itself, which every model has, is not told apart: see the controls.
@@ -17,8 +18,9 @@ with months as (
         protocol,
         count(standard_error) as num_months,
         median(num_documents) filter (where standard_error is not null) as num_documents,
-        median(standard_error) as standard_error,
-        median(least(3 * degrees_of_freedom, num_clusters - 1)) as degrees_of_freedom
+        sqrt(avg(standard_error * standard_error)) as standard_error,
+        median(least(3 * degrees_of_freedom, num_clusters - 1))
+            filter (where standard_error is not null) as degrees_of_freedom
     from monthly_loss
     where bits_per_byte is not null
     group by model, source, protocol

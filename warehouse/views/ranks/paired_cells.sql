@@ -19,7 +19,10 @@ with figures as (
         fingerprint,
         nll_nats / (ln(2) * num_bytes) as bits_per_byte,
         power(standard_error, 2) as variance,
-        least(3 * degrees_of_freedom, num_clusters - 1) as degrees_of_freedom
+        case
+            when degrees_of_freedom is not null
+                then least(3 * degrees_of_freedom, num_clusters - 1)
+        end as degrees_of_freedom
     from sound_cells
     where month is not null and num_bytes > 0
 )

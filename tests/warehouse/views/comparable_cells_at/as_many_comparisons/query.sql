@@ -1,0 +1,1 @@
+from comparable_cells_at(['wiki'])

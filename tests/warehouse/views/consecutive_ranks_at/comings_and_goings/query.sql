@@ -1,0 +1,1 @@
+from consecutive_ranks_at([])

@@ -1,0 +1,1 @@
+from generalization_robustness_at(date '2024-02-01')

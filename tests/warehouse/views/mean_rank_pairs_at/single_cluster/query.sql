@@ -1,0 +1,1 @@
+from mean_rank_pairs_at([])

@@ -1,0 +1,1 @@
+from monthly_rank_at([])
