@@ -3,9 +3,9 @@
 -- Units: bits_per_byte is the unweighted mean over sources of the unweighted mean over months, only
 --   over the (source, month) cells that all compared models have; num_months are those in any
 --   source. What is left out: eligible_cells; who is compared: compared_cells.
--- low and high bound 95 % intervals: of the figure by bootstrap over clusters and Student's t; of the
---   rank from 1 + the models that are surely better to all less those that are surely worse, as in
---   monthly_rank. NULL where a cell is of a single cluster.
+-- low and high bound 95 % intervals: of the figure by bootstrap over clusters and Student's t; of
+--   the rank from 1 + the models that are surely better to all less those that are surely worse,
+--   as in monthly_rank. NULL where a cell is of a single cluster.
 -- Source: metrics.md, sections 1, 2 and 5; the mean over sources is Uncheatable Eval's.
 -- Reads headline_figures, models, paired_error, difference_p_value, t_975.
 create or replace view headline as

@@ -40,5 +40,6 @@ select
 from counted
 qualify
     rank() over (
-        partition by protocol, source order by num_models desc, len(months) desc, months, sources
+        partition by protocol, source
+        order by num_models desc, len(months) desc, months asc, sources asc
     ) = 1;

@@ -5,8 +5,8 @@
 --   ranked models are the most complete ones, as in compared_cells: of the sets "all models with
 --   at least k cells" the one that gives most comparisons, (models - 1) x (cells in common); where
 --   two give as many, the larger. Of these cells, only those that every ranked model has.
--- num_models: how many are ranked. Units: as monthly_loss; spread is for Satterthwaite's formula, the
---   standard error to the fourth power over the degrees of freedom of the interval (ADR 0016).
+-- num_models: how many are ranked. Units: as monthly_loss; spread is for Satterthwaite's formula,
+--   the standard error to the fourth power over the interval's degrees of freedom (ADR 0016).
 -- Source: metrics.md, section 1. Reads monthly_loss.
 create or replace macro comparable_cells_at(left_out) as table
     with cells as materialized (
@@ -22,7 +22,7 @@ create or replace macro comparable_cells_at(left_out) as table
         where
             bits_per_byte is not null
             and is_text
-            and not coalesce(list_contains(cast(left_out as varchar []), source), false)
+            and not coalesce(list_contains(cast(left_out as varchar[]), source), false)
     ),
 
     -- num_models: how many have at least as many cells. It names the set of them.
@@ -35,13 +35,21 @@ create or replace macro comparable_cells_at(left_out) as table
         group by protocol, model
     ),
 
+    sets as (
+        select
+            protocol,
+            num_models
+        from model_sizes
+        group by protocol, num_models
+    ),
+
     common_cells as materialized (
         select
             sets.protocol,
             sets.num_models,
             cells.source,
             cells.month
-        from (select distinct m.protocol, m.num_models from model_sizes as m) as sets
+        from sets
         inner join model_sizes as members
             on sets.protocol = members.protocol and sets.num_models >= members.num_models
         inner join cells on members.protocol = cells.protocol and members.model = cells.model
@@ -63,7 +71,13 @@ create or replace macro comparable_cells_at(left_out) as table
     )
 
     select
-        cells.*,
+        cells.protocol,
+        cells.model,
+        cells.source,
+        cells.month,
+        cells.bits_per_byte,
+        cells.standard_error,
+        cells.spread,
         chosen.num_models
     from cells
     inner join model_sizes

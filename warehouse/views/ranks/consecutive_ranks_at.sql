@@ -1,6 +1,6 @@
 -- Ranks in a month and in the month before it, among the models that both months have.
--- Grain: one row per protocol, source, month, model; source NULL is the mean over sources. For other
---   views to read.
+-- Grain: one row per protocol, source, month, model; source NULL is the mean over sources. For
+--   other views to read.
 -- Parameter: left_out, a list of sources that do not count for the mean.
 -- A model that comes or goes would move all others: so it takes no part. For the same reason the
 --   mean over sources is followed only between months that are of the same sources.
@@ -14,7 +14,7 @@ create or replace macro consecutive_ranks_at(left_out) as table
             model,
             month,
             bits_per_byte,
-            cast([] as varchar []) as sources
+            cast([] as varchar[]) as sources
         from monthly_loss
         where bits_per_byte is not null
         union all

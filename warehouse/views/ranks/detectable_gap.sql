@@ -1,5 +1,5 @@
--- The smallest train/test gap that a source's monthly volume could show, and the volume that a small
--- gap would need.
+-- The smallest train/test gap that a source's monthly volume could show, and the volume that a
+-- small gap would need.
 -- Grain: one row per model, source, protocol, num_months_each_side (3, 6 and 12).
 -- Units: bits per byte. detectable_gap is the true gap that is found (its 95 % interval is above 0)
 --   in 80 of 100 trials, with so many months before and after the split, each of num_documents:
@@ -19,11 +19,19 @@ with months as (
         count(standard_error) as num_months,
         median(num_documents) filter (where standard_error is not null) as num_documents,
         sqrt(avg(standard_error * standard_error)) as standard_error,
-        median(least(3 * degrees_of_freedom, num_clusters - 1))
-            filter (where standard_error is not null) as degrees_of_freedom
+        median(
+            case
+                when standard_error is not null
+                    then least(3 * degrees_of_freedom, num_clusters - 1)
+            end
+        ) as degrees_of_freedom
     from monthly_loss
     where bits_per_byte is not null
     group by model, source, protocol
+),
+
+sides as (
+    select unnest([3, 6, 12]) as num_months_each_side
 ),
 
 gaps as (
@@ -33,7 +41,7 @@ gaps as (
         m.standard_error * sqrt(2 / sides.num_months_each_side) as gap_error,
         2 * sides.num_months_each_side * m.degrees_of_freedom as gap_degrees_of_freedom
     from months as m
-    cross join (select unnest([3, 6, 12]) as num_months_each_side) as sides
+    cross join sides
 )
 
 select

@@ -1,12 +1,13 @@
 -- Every two models, compared on the documents that both were scored on.
--- Grain: one row per model, other_model, source, protocol; model comes first in the alphabet. source
---   NULL is the mean over the sources of text that both models have (num_sources).
+-- Grain: one row per model, other_model, source, protocol; model comes first in the alphabet.
+--   source NULL is the mean over the sources of text that both models have (num_sources).
 -- Units: bits per byte. difference is model less other_model, so that below 0 model is better: the
 --   unweighted mean over shared months of the monthly differences. low and high bound a 95 %
 --   interval of it alone (paired bootstrap over clusters, Student's t), p_value is that of no
 --   difference. They are NULL where a month is of a single cluster.
--- p_value_adjusted is Holm's: the chance of even one false difference in a whole family is kept below
---   it. A family is all rows of a protocol that are of one source; the means are a family of theirs.
+-- p_value_adjusted is Holm's: calling differences real where it is below 5 % is wrong even once in
+--   a whole family with a chance of at most 5 %. A family is all rows of a protocol that are of one
+--   source; the means are a family of their own.
 -- Sources count as independent in the mean.
 -- Source: Holm 1979; metrics.md, section 5. Reads source_differences, difference_p_value, t_975.
 create or replace view model_difference as

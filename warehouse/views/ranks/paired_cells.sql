@@ -1,6 +1,6 @@
 -- Every two models that have a figure of the same source and month.
--- Grain: one row per model, other_model, source, protocol, month; model comes first in the alphabet.
---   For other views to read.
+-- Grain: one row per model, other_model, source, protocol, month; model comes first in the
+--   alphabet. For other views to read.
 -- Units: difference is model less other_model, in bits per byte. sum_of_variances is of the two
 --   figures as if they were independent (they are not: it only weighs months, for degrees of
 --   freedom); degrees_of_freedom are those of the interval, the fewer of the two models' (three

@@ -17,32 +17,35 @@ with pairs as materialized (
         count(*) as num_months,
         cast(sum(num_documents) as bigint) as num_documents,
         avg(difference) as difference,
-        case
-            when count(sum_of_variances) = count(*)
-                then
-                    coalesce(
-                        power(sum(sum_of_variances), 2)
-                        / nullif(sum(power(sum_of_variances, 2) / degrees_of_freedom), 0),
-                        min(degrees_of_freedom)
-                    )
-        end as degrees_of_freedom
+        count(sum_of_variances) = count(*) as has_errors,
+        coalesce(
+            power(sum(sum_of_variances), 2)
+            / nullif(sum(power(sum_of_variances, 2) / degrees_of_freedom), 0),
+            min(degrees_of_freedom)
+        ) as degrees_of_freedom
     from paired_cells
     where has_same_documents
     group by model, other_model, source, protocol
 ),
 
+sides as (
+    select
+        unnest([model, other_model]) as model,
+        source,
+        protocol,
+        months
+    from pairs
+),
+
 month_sets as materialized (
     select
-        *,
+        model,
+        source,
+        protocol,
+        months,
         row_number() over () as id
-    from (
-        select distinct
-            unnest([model, other_model]) as model,
-            source,
-            protocol,
-            months
-        from pairs
-    )
+    from sides
+    group by model, source, protocol, months
 ),
 
 members as (
@@ -72,33 +75,24 @@ means as (
 
 vectors as materialized (
     select
-        s.model,
-        s.source,
-        s.protocol,
-        s.months,
-        v.deviations
-    from month_sets as s
-    inner join (
-        select
-            id,
-            list(deviation order by replicate) as deviations
-        from means
-        group by id
-    ) as v on s.id = v.id
+        id,
+        list(deviation order by replicate) as deviations
+    from means
+    group by id
 )
 
 select
-    p.* exclude (months, degrees_of_freedom),
-    case
-        when p.degrees_of_freedom is not null then paired_error(a.deviations, b.deviations)
-    end as standard_error,
+    p.* exclude (months, has_errors, degrees_of_freedom),
+    case when p.has_errors then paired_error(v.deviations, w.deviations) end as standard_error,
     p.degrees_of_freedom
 from pairs as p
-left join vectors as a
+inner join month_sets as a
     on p.model = a.model and p.source = a.source and p.protocol = a.protocol and p.months = a.months
-left join vectors as b
+inner join month_sets as b
     on
         p.other_model = b.model
         and p.source = b.source
         and p.protocol = b.protocol
-        and p.months = b.months;
+        and p.months = b.months
+left join vectors as v on a.id = v.id
+left join vectors as w on b.id = w.id;

@@ -2,7 +2,7 @@
 -- Grain: one row per model, other_model, source, protocol, month. For other views to read.
 -- Units: difference is model less other_model, in bits per byte, a ratio of sums over the clusters
 --   of shared_clusters. standard_error is the jackknife's over clusters, as in landed_cells;
---   degrees_of_freedom are as in paired_cells. Both are NULL where the documents are of one cluster.
+--   degrees_of_freedom are as in paired_cells. NULL where the documents are of one cluster.
 -- Source: metrics.md, section 5. Reads shared_clusters.
 create or replace view shared_documents as
 with sums as materialized (
@@ -20,7 +20,7 @@ with sums as materialized (
     having sum(num_bytes) > 0
 ),
 
--- What leaving a cluster out moves the difference by, turned round; NULL where it has all the bytes.
+-- How far leaving a cluster out moves the difference; NULL where it has all the bytes.
 residuals as (
     select
         s.model,

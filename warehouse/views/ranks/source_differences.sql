@@ -1,8 +1,9 @@
 -- The mean difference of two models on a source, over all months that both have.
 -- Grain: one row per model, other_model, source, protocol. For other views to read.
 -- Units: difference is model less other_model, in bits per byte: the unweighted mean of the monthly
---   differences on the documents that both measured. A month whose documents differ counts by those
---   that are shared, and as independent of the other months; degrees_of_freedom are Satterthwaite's.
+--   differences on the documents that both measured. A month whose documents differ counts by
+--   those that are shared, and as independent of other months; degrees_of_freedom are
+--   Satterthwaite's.
 -- Source: metrics.md, section 5. Reads same_document_differences, shared_documents, paired_cells.
 create or replace view source_differences as
 with parts as (
