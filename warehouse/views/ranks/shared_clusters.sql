@@ -12,13 +12,16 @@ with pairs as materialized (
         other_model,
         source,
         protocol,
-        month
+        month,
+        row_number() over () as id
     from paired_cells
     where not has_same_documents
 ),
 
-cells as (
-    select distinct
+sides as (
+    select
+        id,
+        unnest([true, false]) as is_first,
         unnest([model, other_model]) as model,
         source,
         protocol,
@@ -26,24 +29,50 @@ cells as (
     from pairs
 ),
 
-losses as materialized (
+cells as materialized (
     select
-        c.model,
-        c.source,
-        c.protocol,
-        c.month,
+        model,
+        source,
+        protocol,
+        month,
+        row_number() over () as cell
+    from sides
+    group by model, source, protocol, month
+),
+
+losses as (
+    select
+        cells.cell,
         c.document_id,
         sum(c.nll_nats) / ln(2) as bits,
         cast(sum(c.num_bytes) as double) as num_bytes
     from chunk_losses as c
-    semi join cells
+    inner join cells
         on
             c.model = cells.model
             and c.source = cells.source
             and c.protocol = cells.protocol
             and c.month = cells.month
     where c.nll_nats is not null
-    group by c.model, c.source, c.protocol, c.month, c.document_id
+    group by cells.cell, c.document_id
+),
+
+documents_of_pairs as (
+    select
+        s.id,
+        l.document_id,
+        sum(case when s.is_first then l.bits else -l.bits end) as difference_bits,
+        any_value(l.num_bytes) as num_bytes
+    from losses as l
+    inner join cells as k on l.cell = k.cell
+    inner join sides as s
+        on
+            k.model = s.model
+            and k.source = s.source
+            and k.protocol = s.protocol
+            and k.month = s.month
+    group by s.id, l.document_id
+    having count(*) = 2 and min(l.num_bytes) = max(l.num_bytes)
 )
 
 select
@@ -52,31 +81,18 @@ select
     p.source,
     p.protocol,
     p.month,
-    coalesce(d.cluster_id, a.document_id) as cluster_id,
+    coalesce(d.cluster_id, o.document_id) as cluster_id,
     count(*) as num_documents,
-    sum(a.bits - b.bits) as difference_bits,
-    sum(a.num_bytes) as num_bytes
-from pairs as p
-inner join losses as a
-    on
-        p.model = a.model
-        and p.source = a.source
-        and p.protocol = a.protocol
-        and p.month = a.month
-inner join losses as b
-    on
-        p.other_model = b.model
-        and p.source = b.source
-        and p.protocol = b.protocol
-        and p.month = b.month
-        and a.document_id = b.document_id
-        and a.num_bytes = b.num_bytes
+    sum(o.difference_bits) as difference_bits,
+    sum(o.num_bytes) as num_bytes
+from documents_of_pairs as o
+inner join pairs as p on o.id = p.id
 left join documents as d
-    on a.source = d.source and a.month = d.month and a.document_id = d.document_id
+    on p.source = d.source and p.month = d.month and o.document_id = d.document_id
 group by
     p.model,
     p.other_model,
     p.source,
     p.protocol,
     p.month,
-    coalesce(d.cluster_id, a.document_id);
+    coalesce(d.cluster_id, o.document_id);

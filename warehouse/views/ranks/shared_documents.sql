@@ -5,7 +5,11 @@
 --   degrees_of_freedom are as in paired_cells. NULL where the documents are of one cluster.
 -- Source: metrics.md, section 5. Reads shared_clusters.
 create or replace view shared_documents as
-with sums as materialized (
+with clusters as materialized (
+    select * from shared_clusters
+),
+
+sums as materialized (
     select
         model,
         other_model,
@@ -15,7 +19,7 @@ with sums as materialized (
         sum(num_documents) as num_documents,
         sum(difference_bits) as difference_bits,
         sum(num_bytes) as num_bytes
-    from shared_clusters
+    from clusters
     group by model, other_model, source, protocol, month
     having sum(num_bytes) > 0
 ),
@@ -30,7 +34,7 @@ residuals as (
         s.month,
         (k.difference_bits - k.num_bytes * s.difference_bits / s.num_bytes)
         / nullif(s.num_bytes - k.num_bytes, 0) as residual
-    from shared_clusters as k
+    from clusters as k
     inner join sums as s
         on
             k.model = s.model

@@ -1,0 +1,2 @@
+select * replace (round(detectable_gap, 6) as detectable_gap)
+from detectable_gap
