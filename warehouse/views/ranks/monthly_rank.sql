@@ -7,7 +7,8 @@
 --   less those that are surely worse. Sure is a paired difference (bootstrap over clusters,
 --   Student's t) with a one-sided p-value of at most 5 % over the number of models compared with;
 --   quantiles of replicates' ranks miss near ties too often. NULL for a month of a single cluster.
--- has_same_documents: every other model ranked there has measured the same documents.
+-- has_same_documents: every other model ranked there has measured the same documents; NULL where
+--   rates are published ones.
 -- Source: Uncheatable Eval; Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for Ranks";
 --   metrics.md, sections 2 and 5.
 -- Reads monthly_loss, models, ranked_pairs, consecutive_ranks_at, size_class.
@@ -88,7 +89,10 @@ select
     end as rank_in_class_high,
     case when f.size_class is not null then f.num_in_class end as num_in_class,
     c.rank - c.rank_before as rank_change,
-    coalesce(s.num_same_documents, 0) = f.num_models - 1 as has_same_documents
+    case
+        when f.num_models = 1 then true
+        else s.num_same_documents = f.num_models - 1
+    end as has_same_documents
 from figures as f
 left join sure as s
     on f.model = s.model and f.source = s.source and f.protocol = s.protocol and f.month = s.month
