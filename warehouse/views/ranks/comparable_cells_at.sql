@@ -5,8 +5,8 @@
 --   ranked models are the most complete ones, as in compared_cells: of the sets "all models with
 --   at least k cells" the one that gives most comparisons, (models - 1) x (cells in common); where
 --   two give as many, the larger. Of these cells, only those that every ranked model has.
--- num_models: how many are ranked. Units: as monthly_loss; spread is for Satterthwaite's formula,
---   the standard error to the fourth power over the interval's degrees of freedom (ADR 0016).
+-- num_models: how many are ranked. Units: as monthly_loss; degrees_of_freedom are those of an
+--   interval (ADR 0016).
 -- Source: metrics.md, section 1. Reads monthly_loss.
 create or replace macro comparable_cells_at(left_out) as table
     with cells as materialized (
@@ -17,7 +17,10 @@ create or replace macro comparable_cells_at(left_out) as table
             month,
             bits_per_byte,
             standard_error,
-            power(standard_error, 4) / least(3 * degrees_of_freedom, num_clusters - 1) as spread
+            case
+                when standard_error is not null
+                    then least(3 * degrees_of_freedom, num_clusters - 1)
+            end as degrees_of_freedom
         from monthly_loss
         where
             bits_per_byte is not null
@@ -77,7 +80,7 @@ create or replace macro comparable_cells_at(left_out) as table
         cells.month,
         cells.bits_per_byte,
         cells.standard_error,
-        cells.spread,
+        cells.degrees_of_freedom,
         chosen.num_models
     from cells
     inner join model_sizes

@@ -20,8 +20,9 @@ create or replace macro mean_rank_pairs_at(left_out) as table
                 when count(standard_error) = count(*)
                     then
                         coalesce(
-                            power(sum(power(standard_error, 2)), 2) / nullif(sum(spread), 0),
-                            count(*)
+                            power(sum(power(standard_error, 2)), 2)
+                            / nullif(sum(power(standard_error, 4) / degrees_of_freedom), 0),
+                            min(degrees_of_freedom)
                         )
             end as degrees_of_freedom
         from cells
