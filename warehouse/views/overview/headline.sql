@@ -34,7 +34,7 @@ sure as (
         count(*) filter (where difference < 0) as num_worse
     from pairs
     where
-        degrees_of_freedom >= 2
+        degrees_of_freedom > 1.999
         and difference_p_value(difference, standard_error, degrees_of_freedom)
         * (select count(*) - 1 from figures) <= 0.1
     group by model

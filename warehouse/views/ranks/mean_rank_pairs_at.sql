@@ -88,7 +88,7 @@ create or replace macro mean_rank_pairs_at(left_out) as table
         is_same_class,
         difference,
         case
-            when degrees_of_freedom >= 2
+            when degrees_of_freedom > 1.999
                 then difference_p_value(difference, standard_error, degrees_of_freedom)
         end as p_value
     from errors;

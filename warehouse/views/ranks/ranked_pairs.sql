@@ -3,7 +3,8 @@
 --   to read.
 -- Units: difference is model less other_model, in bits per byte; p_value is two-sided, of Student's
 --   t with the standard error of paired bootstrap replicates. It is NULL where a month is of a
---   single cluster, and below 2 degrees of freedom, where nothing can be sure.
+--   single cluster, and below 2 degrees of freedom (less what rounding takes), where nothing can
+--   be sure.
 -- Source: metrics.md, section 5.
 -- Reads paired_cells, replicate_deviations, models, size_class, paired_error, difference_p_value.
 create or replace view ranked_pairs as
@@ -49,7 +50,7 @@ pairs as (
         e.*,
         coalesce(size_class(m.parameters) = size_class(o.parameters), false) as is_same_class,
         case
-            when e.degrees_of_freedom >= 2
+            when e.degrees_of_freedom > 1.999
                 then difference_p_value(e.difference, e.standard_error, e.degrees_of_freedom)
         end as p_value
     from errors as e
