@@ -4,7 +4,7 @@
 --   size_class `all`, and in that of its parameters where they are known.
 -- Units: against_kind benchmark: the benchmark's own; property: log_parameters is the natural
 --   logarithm, release_month is year * 12 + month.
--- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2 and 4. Reads benchmark_scores, models.
+-- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2 and 4. Reads benchmark_scores, models, size_class.
 create or replace view model_scores as
 with scores as (
     select
@@ -36,12 +36,7 @@ kinds as (
         model,
         unnest(['all', case when is_chat then 'chat' when not is_chat then 'base' end])
             as model_kind,
-        case
-            when parameters < 2e9 then 'below 2B'
-            when parameters < 5e9 then '2B to 5B'
-            when parameters < 10e9 then '5B to 10B'
-            when parameters is not null then '10B and above'
-        end as own_size_class
+        size_class(parameters) as own_size_class
     from models
 ),
 
