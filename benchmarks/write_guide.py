@@ -1,0 +1,57 @@
+"""Write what the queries of docs/analysts.md answer below each of them, from a published home.
+
+python -m benchmarks.write_guide tidemark-demo
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+from core.settings import Settings
+from warehouse.query import query
+
+GUIDE = Path(__file__).resolve().parents[1] / "docs" / "analysts.md"
+MAX_ROWS = 8
+_BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n```text\n.*?```\n)?", re.DOTALL)
+
+
+def with_answers(guide: str, settings: Settings) -> str:
+    """Return a guide with the answer of each query below it, in place of a former one."""
+
+    def answered(match: re.Match[str]) -> str:
+        table = query(settings, match[1].rstrip().rstrip(";"))
+        return f"```sql\n{match[1]}```\n\n```text\n{lay_out(table)}```\n"
+
+    return _BLOCK.sub(answered, guide)
+
+
+def lay_out(table: pa.Table) -> str:
+    """Return the first rows of a table in columns of text."""
+    rows = [
+        [_shown(value) for value in row.values()] for row in table.slice(0, MAX_ROWS).to_pylist()
+    ]
+    lines = [table.column_names, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        + "\n"
+        for line in lines
+    )
+    left = table.num_rows - MAX_ROWS
+    return text + (f"… and {left} more\n" if left > 0 else "")
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "NULL"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    GUIDE.write_text(
+        with_answers(GUIDE.read_text("utf-8"), Settings(home=sys.argv[1])), encoding="utf-8"
+    )
