@@ -17,7 +17,7 @@ with centred as (
         avg(u) over curve as mean_u,
         avg(v) over curve as mean_v,
         var_pop(u) over curve * count(v) over curve as squares_u,
-        regr_slope(v, u) over curve as rate
+        covar_pop(v, u) over curve / nullif(var_pop(u) over curve, 0) as rate
     from decay_fit_points
     window curve as (partition by model, source, protocol, fit)
 ),
