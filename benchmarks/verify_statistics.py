@@ -80,7 +80,7 @@ class Tally:
 
     def wilson(self) -> tuple[float, float]:
         """Return the coverage's own 95 % interval (Wilson's)."""
-        n, p, z2 = len(self.covered), self.coverage, 1.959964**2
+        n, p, z2 = len(self.covered), self.coverage, 1.959963984540054**2
         middle = (p + z2 / (2 * n)) / (1 + z2 / n)
         half = math.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n * n))) / (1 + z2 / n)
         return middle - half, middle + half
@@ -252,7 +252,9 @@ def main() -> int:
         began = time.monotonic()
         tallies = measure(range(arguments.worlds), num_documents)
         took = time.monotonic() - began
-        print(f"\n### {arguments.worlds} worlds, {num_documents} documents a month ({took:.0f} s)\n")
+        print(
+            f"\n### {arguments.worlds} worlds, {num_documents} documents a month ({took:.0f} s)\n"
+        )
         print("\n".join(report(tallies)), flush=True)
         failures += sum(not tally.keeps(figure.bounds) for (figure, _), tally in tallies.items())
     print(f"\n{failures or 'no'} coverages outside 92 to 98 % (ranks and months: below 92 %)")
