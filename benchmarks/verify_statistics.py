@@ -211,7 +211,8 @@ def _of_view(
         if not named.startswith("world-"):
             continue  # the compressor's mean over the sources of all worlds
         world = worlds[int(named.split("-")[1])]
-        plain = {**row, **{key: _plain(row[key]) for key in ("model", "source") if key in row}}
+        plain = dict(row)
+        plain.update((key, _plain(row[key])) for key in ("model", "source") if key in row)
         for figure in figures:
             if (truth := figure.truth(world, plain)) is not None:
                 design = plain.get("source") or "both"

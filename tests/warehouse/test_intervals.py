@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class Curves:
         """Return half of the interval of a sum of coefficient times figure."""
         variance = np.mean((coefficients @ self.deviations) ** 2)
         parts = (coefficients * self.errors) ** 2
-        overlap = np.mean((np.abs(coefficients) @ self.weights) ** 2) / np.sum(coefficients**2)
+        overlap = np.mean((coefficients**2 @ self.weights) ** 2) / np.sum(coefficients**4)
         degrees = parts.sum() ** 2 / np.sum(parts**2 / self.degrees) / max(1, overlap)
         return float(np.sqrt(variance) * stats.t.ppf(0.975, max(1, degrees)))
 
@@ -152,7 +152,7 @@ def test_decay(home: Settings, source: str) -> None:
         assert half(row, f"decay_{name}_pct") == pytest.approx(expected, rel=1e-6)
 
 
-FITS = {
+FITS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
     "linear": (np.asarray, np.asarray, np.asarray),
     "exponential": (np.asarray, np.log, np.exp),
     "power": (np.log, np.log, np.exp),

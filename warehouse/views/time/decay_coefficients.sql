@@ -58,6 +58,16 @@ single as (
     from pairs
 ),
 
+num_horizons as (
+    select
+        model,
+        source,
+        protocol,
+        count(*) as num_horizons
+    from pairs
+    group by model, source, protocol
+),
+
 with_mean as (
     select * from single
     union all
@@ -67,17 +77,9 @@ with_mean as (
         s.protocol,
         0 as figure,
         s.horizon,
-        sum(s.coefficient) / any_value(n.num_figures) as coefficient
+        sum(s.coefficient) / any_value(n.num_horizons) as coefficient
     from single as s
-    inner join (
-        select
-            p.model,
-            p.source,
-            p.protocol,
-            count(*) as num_figures
-        from pairs as p
-        group by p.model, p.source, p.protocol
-    ) as n
+    inner join num_horizons as n
         on s.model = n.model and s.source = n.source and s.protocol = n.protocol
     group by s.model, s.source, s.protocol, s.horizon
 )

@@ -12,7 +12,7 @@ with figures as (
         figure,
         sum(power(coefficient, 2) * variance) as cell_variance,
         sum(power(coefficient, 4) * spread) as spread,
-        sum(power(coefficient, 2) * num_cells) as squares
+        sum(power(coefficient, 4) * num_cells) as squares
     from decay_coefficients
     group by model, source, protocol, figure
     having count(variance) = count(*)
@@ -45,7 +45,7 @@ replicates as (
         c.protocol,
         c.figure,
         sum(c.coefficient * s.deviation) as deviation,
-        sum(abs(c.coefficient) * s.weight_deviation) as weight_deviation
+        sum(power(c.coefficient, 2) * s.weight_deviation) as weight_deviation
     from sums as s
     inner join decay_coefficients as c
         on

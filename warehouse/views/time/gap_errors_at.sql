@@ -18,7 +18,7 @@ create or replace macro gap_errors_at(split_on) as table
             count(*) = case when figure in ('gap', 'next') then 2 else 1 end as is_complete,
             sum(power(coefficient, 2) * variance) as cell_variance,
             sum(power(coefficient, 4) * spread) as spread,
-            sum(power(coefficient, 2) * num_cells) as squares
+            sum(power(coefficient, 4) * num_cells) as squares
         from coefficients
         group by model, scope, protocol, figure
     ),
@@ -30,7 +30,7 @@ create or replace macro gap_errors_at(split_on) as table
             c.protocol,
             c.figure,
             sum(c.coefficient * r.deviation) as deviation,
-            sum(abs(c.coefficient) * r.weight_deviation) as weight_deviation
+            sum(power(c.coefficient, 2) * r.weight_deviation) as weight_deviation
         from split_replicates_at(split_on) as r
         inner join coefficients as c
             on

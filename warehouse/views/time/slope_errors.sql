@@ -19,7 +19,7 @@ figures as (
         protocol,
         sum(power(coefficient * standard_error, 2)) as cell_variance,
         sum(power(coefficient, 4) * spread) as spread,
-        sum(power(coefficient, 2)) as squares
+        sum(power(coefficient, 4)) as squares
     from cells
     group by model, scope, protocol
     having count(standard_error) = count(*)
@@ -31,7 +31,7 @@ replicates as (
         c.scope,
         c.protocol,
         sum(c.coefficient * d.deviation) as deviation,
-        sum(abs(c.coefficient) * d.weight_deviation) as weight_deviation
+        sum(power(c.coefficient, 2) * d.weight_deviation) as weight_deviation
     from replicate_deviations as d
     inner join cells as c
         on

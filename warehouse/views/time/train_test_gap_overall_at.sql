@@ -2,8 +2,9 @@
 -- Grain: one row per model, protocol; only models that have a source with months on both sides.
 -- Parameter: split_on, as of train_test_gap_at.
 -- Units: bits per byte. Unweighted means over sources of the means over months. Only sources with
---   months on both sides count, over the months that all of these have; num_sources and num_months_*
---   say what is left. Images and audio are left out. Intervals as in train_test_gap_at.
+--   months on both sides count, over the months that all of these have; num_sources,
+--   num_months_before and num_months_after say what is left. Images and audio are left out.
+--   Intervals as in train_test_gap_at.
 -- Source: mean over sources as in Uncheatable Eval; metrics.md, sections 1, 2 and 5.
 -- Reads split_cells_at, gap_errors_at.
 create or replace macro train_test_gap_overall_at(split_on) as table
