@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.simulated_worlds import (
+    CONTROL,
     FIRST,
     MODELS,
     NUM_BEFORE,
@@ -49,8 +50,8 @@ class Figure:
     Attributes:
         view: is queried.
         column: its interval is ``<column>_low`` to ``<column>_high``.
-        truth: what should lie in it, given the world and the row (whose ``source`` is ``fresh``,
-            ``pages`` or None for the mean over both, and whose ``model`` is one of MODELS); None
+        truth: what should lie in it, given the world and the row, with models and sources named
+            as in MODELS and SOURCES (a view without ``source`` is of the mean over both); None
             where the row does not count.
         is_discrete: a rank or a month: intervals may be wider, as bounds move in steps.
     """
@@ -207,22 +208,22 @@ def _of_view(
 ) -> Iterator[tuple[Figure, str, Any, Any, Any]]:
     figures = [figure for figure in FIGURES if figure.view == view]
     for row in rows:
-        named = row.get("source") or row["model"]
-        if not named.startswith("world-"):
+        names = [value for value in row.values() if str(value).startswith("world-")]
+        if not names:
             continue  # the compressor's mean over the sources of all worlds
-        world = worlds[int(named.split("-")[1])]
-        plain = dict(row)
-        plain.update((key, _plain(row[key])) for key in ("model", "source") if key in row)
+        world = worlds[int(names[0].split("-")[1])]
+        plain = {key: _plain(value) for key, value in row.items()}
         for figure in figures:
             if (truth := figure.truth(world, plain)) is not None:
-                design = plain.get("source") or "both"
                 low, high = row[f"{figure.column}_low"], row[f"{figure.column}_high"]
-                yield figure, design, truth, low, high
+                yield figure, plain.get("source") or "both", truth, low, high
 
 
-def _plain(name: str) -> str:
-    """Return a name without its world."""
-    return name.split("-", 2)[2] if name.startswith("world-") else "control"
+def _plain(value: Any) -> Any:
+    """Return the name of a model or source without its world; other values as they are."""
+    if value == CONTROL:
+        return "control"
+    return value.split("-", 2)[2] if str(value).startswith("world-") else value
 
 
 def report(tallies: Tallies) -> list[str]:

@@ -1,4 +1,4 @@
--- Digits of numpy.polyfit, each block left out in turn, and of scipy.stats.t; t_975 has 1e-7 of it.
+-- Digits of numpy.polyfit, each block left out in turn, and of scipy.stats.t.
 select
     model,
     scope,
