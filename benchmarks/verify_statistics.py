@@ -232,7 +232,8 @@ def report(tallies: Tallies) -> list[str]:
         "| view | figure | design | coverage | its 95 % interval | median width | |",
         "|---|---|---|--:|--:|--:|---|",
     ]
-    for (figure, design), tally in tallies.items():
+    in_order = sorted(tallies.items(), key=lambda item: (FIGURES.index(item[0][0]), item[0][1]))
+    for (figure, design), tally in in_order:
         low, high = tally.wilson()
         width = f"{statistics.median(tally.widths):.4g}" if tally.widths else ""
         verdict = "" if tally.keeps(figure.bounds) else "OUTSIDE"

@@ -41,8 +41,9 @@ def test_the_contract(covered: int, worlds: int, continuous: bool, discrete: boo
     assert kept == [continuous, discrete]
 
 
-def test_the_report_names_what_is_outside() -> None:
+def test_the_report_names_what_is_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     figure = Figure("some_view", "some_column", of_month)
+    monkeypatch.setattr(verify_statistics, "FIGURES", (figure,))
     good, bad = report({(figure, "fresh"): tally(950, 1000), (figure, "pages"): tally(900, 1000)})[
         2:
     ]
