@@ -34,6 +34,10 @@ demo: $(VENV)/.installed ## Run the whole job on a simulated web, offline; write
 verify-demo: $(VENV)/.installed ## Run the demo for five seeds and check that the planted cutoffs come back
 	@$(BIN)/python -m benchmarks.verify_demo
 
+.PHONY: verify-statistics
+verify-statistics: $(VENV)/.installed ## Check by simulation that 95 % intervals cover the truth (half an hour)
+	@$(BIN)/python -m benchmarks.verify_statistics
+
 .PHONY: test
 test: $(VENV)/.installed-dev chromium ## Install what tests need and run the whole suite
 	@$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -2,39 +2,38 @@
 -- Grain: one row per model, source, protocol.
 -- Units: bits per byte per month (or year); positive means that newer text costs more.
 --   bias_slope = -tbi, so that positive means "better on newer"; the intercept is where
---   year * 12 + month is 0.
--- Source: Zhu et al. (FreshBench), section 3.2; metrics.md, section 2. Reads monthly_loss.
+--   year * 12 + month is 0. *_low and *_high bound a 95 % interval (slope_errors), NULL with fewer
+--   than 8 months or where one is of a single cluster.
+-- Source: Zhu et al. (FreshBench), section 3.2; metrics.md, sections 2 and 5.
+-- Reads slope_cells, slope_errors.
 create or replace view tbi_likelihood as
-with points as (
-    select
-        model,
-        source,
-        protocol,
-        year(month) * 12 + month(month) as month_number,
-        bits_per_byte
-    from monthly_loss
-    where bits_per_byte is not null
-),
-
-fits as (
+with fits as (
     select
         model,
         source,
         protocol,
         count(*) as num_months,
-        regr_slope(bits_per_byte, month_number) as slope,
-        regr_intercept(bits_per_byte, month_number) as intercept
-    from points
+        sum(coefficient * bits_per_byte) as slope,
+        avg(bits_per_byte) as mean,
+        avg(month_number) as mean_month
+    from slope_cells
+    where scope is not null
     group by model, source, protocol
 )
 
 select
-    model,
-    source,
-    protocol,
-    num_months,
-    case when num_months > 1 then slope end as tbi_per_month,
-    case when num_months > 1 then 12 * slope end as tbi_per_year,
-    case when num_months > 1 then -slope end as bias_slope,
-    case when num_months > 1 then intercept end as intercept
-from fits;
+    f.model,
+    f.source,
+    f.protocol,
+    f.num_months,
+    f.slope as tbi_per_month,
+    12 * f.slope as tbi_per_year,
+    -f.slope as bias_slope,
+    f.mean - f.slope * f.mean_month as intercept,
+    f.slope - e.error as tbi_per_month_low,
+    f.slope + e.error as tbi_per_month_high,
+    12 * (f.slope - e.error) as tbi_per_year_low,
+    12 * (f.slope + e.error) as tbi_per_year_high
+from fits as f
+left join slope_errors as e
+    on f.model = e.model and f.source = e.scope and f.protocol = e.protocol;

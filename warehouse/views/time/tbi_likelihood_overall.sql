@@ -4,27 +4,17 @@
 --   unweighted mean of the sources' slopes. Only sources with two months or more count, over the
 --   months that all of these have; num_sources and num_months say what is left, and the slope is
 --   NULL where that is less than two months. Images and audio are left out. bias_slope = -tbi.
+--   *_low and *_high as in tbi_likelihood.
 -- Source: Zhu et al. (FreshBench), section 3.2; mean over sources as in Uncheatable Eval;
---   metrics.md, sections 1 and 2. Reads monthly_loss.
+--   metrics.md, sections 1, 2 and 5. Reads monthly_loss, slope_cells, slope_errors.
 create or replace view tbi_likelihood_overall as
-with points as (
-    select
-        model,
-        protocol,
-        source,
-        month,
-        year(month) * 12 + month(month) as month_number,
-        bits_per_byte
-    from monthly_loss
-    where bits_per_byte is not null and is_text
-),
-
-lasting as (
+with lasting as (
     select
         model,
         protocol,
         source
-    from points
+    from monthly_loss
+    where bits_per_byte is not null and is_text
     group by model, protocol, source
     having count(*) > 1
 ),
@@ -38,41 +28,14 @@ num_lasting as (
     group by model, protocol
 ),
 
-common_months as (
-    select
-        p.model,
-        p.protocol,
-        p.month
-    from points as p
-    semi join lasting as l
-        on p.model = l.model and p.protocol = l.protocol and p.source = l.source
-    inner join num_lasting as n on p.model = n.model and p.protocol = n.protocol
-    group by p.model, p.protocol, p.month
-    having count(*) = any_value(n.num_sources)
-),
-
-source_slopes as (
-    select
-        p.model,
-        p.protocol,
-        p.source,
-        count(*) as num_months,
-        case when count(*) > 1 then regr_slope(p.bits_per_byte, p.month_number) end as slope
-    from points as p
-    semi join lasting as l
-        on p.model = l.model and p.protocol = l.protocol and p.source = l.source
-    semi join common_months as c
-        on p.model = c.model and p.protocol = c.protocol and p.month = c.month
-    group by p.model, p.protocol, p.source
-),
-
-means as (
+fits as (
     select
         model,
         protocol,
-        max(num_months) as num_months,
-        avg(slope) as slope
-    from source_slopes
+        count(distinct month) as num_months,
+        sum(coefficient * bits_per_byte) as slope
+    from slope_cells
+    where scope is null
     group by model, protocol
 )
 
@@ -80,9 +43,15 @@ select
     n.model,
     n.protocol,
     n.num_sources,
-    coalesce(m.num_months, 0) as num_months,
-    m.slope as tbi_per_month,
-    12 * m.slope as tbi_per_year,
-    -m.slope as bias_slope
+    coalesce(f.num_months, 0) as num_months,
+    f.slope as tbi_per_month,
+    12 * f.slope as tbi_per_year,
+    -f.slope as bias_slope,
+    f.slope - e.error as tbi_per_month_low,
+    f.slope + e.error as tbi_per_month_high,
+    12 * (f.slope - e.error) as tbi_per_year_low,
+    12 * (f.slope + e.error) as tbi_per_year_high
 from num_lasting as n
-left join means as m on n.model = m.model and n.protocol = m.protocol;
+left join fits as f on n.model = f.model and n.protocol = f.protocol
+left join slope_errors as e
+    on n.model = e.model and n.protocol = e.protocol and e.scope is null;

@@ -1,0 +1,9 @@
+-- One month of the first three is of a single document in model b.
+select
+    model,
+    round(error_3, 5) as error_3,
+    round(error_6, 5) as error_6,
+    error_9,
+    error_12,
+    round(error_mean, 5) as error_mean
+from decay_errors;

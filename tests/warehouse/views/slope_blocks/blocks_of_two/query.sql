@@ -1,0 +1,6 @@
+-- Digits of numpy.polyfit, each block left out in turn, and of scipy.stats.t.
+select
+    model,
+    scope,
+    round(error, 7) as error
+from slope_blocks;

@@ -1,0 +1,50 @@
+-- Monthly figures around a model's release. For decay_after_release.
+-- Grain: one row per model, source, protocol, month; only models whose release the catalogue knows.
+-- Units: as monthly_loss; spread as in split_cells_at. horizon: 0 for the six months before
+--   release, 3, 6, 9 or 12 for the three months that end so many months after it; NULL for other
+--   months, and where a month of the period is missing.
+-- Source: Zhu et al. (FreshBench), Tables 9, 11, 12; metrics.md, section 2.
+-- Reads monthly_loss, models.
+create or replace view decay_cells as
+with points as (
+    select
+        l.model,
+        l.source,
+        l.protocol,
+        l.month,
+        m.released,
+        l.bits_per_byte,
+        l.standard_error,
+        power(l.standard_error, 4) / least(3 * l.degrees_of_freedom, l.num_clusters - 1) as spread,
+        date_diff('month', date_trunc('month', m.released), l.month) as months_after
+    from monthly_loss as l
+    inner join models as m on l.model = m.model
+    where m.released is not null and l.bits_per_byte is not null
+),
+
+periods as (
+    select
+        *,
+        case
+            when months_after between -6 and -1 then 0
+            when months_after between 0 and 11 then 3 + months_after // 3 * 3
+        end as period
+    from points
+)
+
+select
+    model,
+    source,
+    protocol,
+    month,
+    released,
+    bits_per_byte,
+    standard_error,
+    spread,
+    case
+        when
+            count(*) over (partition by model, source, protocol, period)
+            = case when period = 0 then 6 else 3 end
+            then period
+    end as horizon
+from periods;

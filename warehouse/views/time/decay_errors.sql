@@ -1,0 +1,94 @@
+-- Half of the 95 % intervals of a model's decay after release. For decay_after_release.
+-- Grain: one row per model, source, protocol.
+-- Units: percent; NULL where the decay is, or where a month has no standard error.
+-- Source: metrics.md, section 5; ADR 0016.
+-- Reads decay_cells, decay_coefficients, replicate_deviations.
+create or replace view decay_errors as
+with figures as (
+    select
+        model,
+        source,
+        protocol,
+        figure,
+        sum(power(coefficient, 2) * variance) as cell_variance,
+        sum(power(coefficient, 4) * spread) as spread,
+        sum(power(coefficient, 4) * num_cells) as squares
+    from decay_coefficients
+    group by model, source, protocol, figure
+    having count(variance) = count(*)
+),
+
+sums as (
+    select
+        c.model,
+        c.source,
+        c.protocol,
+        c.horizon,
+        d.replicate,
+        sum(d.deviation) as deviation,
+        sum(d.weight_deviation) as weight_deviation
+    from replicate_deviations as d
+    inner join decay_cells as c
+        on
+            d.model = c.model
+            and d.source = c.source
+            and d.protocol = c.protocol
+            and d.month = c.month
+    where c.horizon is not null
+    group by c.model, c.source, c.protocol, c.horizon, d.replicate
+),
+
+replicates as (
+    select
+        c.model,
+        c.source,
+        c.protocol,
+        c.figure,
+        sum(c.coefficient * s.deviation) as deviation,
+        sum(power(c.coefficient, 2) * s.weight_deviation) as weight_deviation
+    from sums as s
+    inner join decay_coefficients as c
+        on
+            s.model = c.model
+            and s.source = c.source
+            and s.protocol = c.protocol
+            and s.horizon = c.horizon
+    group by c.model, c.source, c.protocol, c.figure, s.replicate
+),
+
+variances as (
+    select
+        model,
+        source,
+        protocol,
+        figure,
+        avg(deviation * deviation) as variance,
+        avg(weight_deviation * weight_deviation) as overlap
+    from replicates
+    group by model, source, protocol, figure
+),
+
+errors as (
+    select
+        f.*,
+        half_interval(v.variance, f.cell_variance, f.spread, v.overlap / f.squares) as error
+    from figures as f
+    inner join variances as v
+        on
+            f.model = v.model
+            and f.source = v.source
+            and f.protocol = v.protocol
+            and f.figure = v.figure
+)
+
+select
+    model,
+    source,
+    protocol,
+    max(error) filter (where figure = 3) as error_3,
+    max(error) filter (where figure = 6) as error_6,
+    max(error) filter (where figure = 9) as error_9,
+    max(error) filter (where figure = 12) as error_12,
+    max(error) filter (where figure = 0) as error_mean
+from errors
+group by model, source, protocol;

@@ -1,0 +1,54 @@
+-- The months that curves of decay are fitted to, and what each curve makes of them. For decay_fit.
+-- Grain: one row per model, source, protocol, fit, month; fit is linear, exponential, power or
+--   logarithmic.
+-- Units: t counts calendar months, 1 the first month that is fitted; y is bits per byte. u and v
+--   are what a straight line v = intercept + slope * u is fitted through: t or ln t, y or ln y;
+--   v is NULL in all of a curve's rows where ln y does not exist for one.
+-- Source: Zhu et al. (FreshBench), appendix E; metrics.md, section 2. Reads monthly_loss, models.
+create or replace view decay_fit_points as
+with points as (
+    select
+        l.model,
+        l.source,
+        l.protocol,
+        l.month,
+        case when m.cutoff is null then 'all months' else m.cutoff_provenance end as fit_basis,
+        l.bits_per_byte as y,
+        min(l.month) over (partition by l.model, l.source, l.protocol) as first_month
+    from monthly_loss as l
+    left join models as m on l.model = m.model
+    where l.bits_per_byte is not null and (m.cutoff is null or l.month > m.cutoff)
+),
+
+timed as (
+    select
+        *,
+        date_diff('month', first_month, month) + 1 as t,
+        min(y) over (partition by model, source, protocol) > 0 as has_logarithm
+    from points
+)
+
+select
+    p.model,
+    p.source,
+    p.protocol,
+    f.fit,
+    p.month,
+    p.first_month,
+    p.fit_basis,
+    p.t,
+    p.y,
+    f.is_log_y,
+    case when f.is_log_t then ln(p.t) else p.t end as u,
+    case
+        when not f.is_log_y then p.y
+        when p.has_logarithm then ln(nullif(p.y, 0))
+    end as v
+from timed as p
+cross join (
+    values
+    ('linear', false, false),
+    ('exponential', false, true),
+    ('power', true, true),
+    ('logarithmic', true, false)
+) as f (fit, is_log_t, is_log_y);

@@ -1,0 +1,81 @@
+-- Monthly figures and what each counts in a slope over months. For tbi_likelihood and its kin.
+-- Grain: one row per model, scope, protocol, source, month; scope is the source, or NULL for the
+--   mean over sources: of text, with two months or more, over the months that all of these have.
+-- Units: x counts months from the scope's mean month; coefficient is what the slope has of the
+--   cell's bits per byte, NULL where there is a single month; spread as in split_cells_at.
+-- Source: metrics.md, sections 1 and 2. Reads monthly_loss.
+create or replace view slope_cells as
+with points as (
+    select
+        model,
+        protocol,
+        source,
+        month,
+        is_text,
+        year(month) * 12 + month(month) as month_number,
+        bits_per_byte,
+        standard_error,
+        power(standard_error, 4) / least(3 * degrees_of_freedom, num_clusters - 1) as spread,
+        count(*) over (partition by model, protocol, source) > 1 as is_lasting
+    from monthly_loss
+    where bits_per_byte is not null
+),
+
+num_lasting as (
+    select
+        model,
+        protocol,
+        count(distinct source) as num_sources
+    from points
+    where is_text and is_lasting
+    group by model, protocol
+),
+
+common_months as (
+    select
+        p.model,
+        p.protocol,
+        p.month
+    from points as p
+    inner join num_lasting as n on p.model = n.model and p.protocol = n.protocol
+    where p.is_text and p.is_lasting
+    group by p.model, p.protocol, p.month
+    having count(*) = any_value(n.num_sources)
+),
+
+scoped as (
+    select
+        p.*,
+        p.source as scope
+    from points as p
+    union all by name
+    select
+        p.*,
+        null as scope
+    from points as p
+    semi join common_months as c
+        on p.model = c.model and p.protocol = c.protocol and p.month = c.month
+    where p.is_text and p.is_lasting
+),
+
+centred as (
+    select
+        *,
+        month_number - avg(month_number) over (partition by model, protocol, scope) as x
+    from scoped
+)
+
+select
+    model,
+    scope,
+    protocol,
+    source,
+    month,
+    month_number,
+    x,
+    bits_per_byte,
+    standard_error,
+    spread,
+    -- Every source of a scope has the same months: their mean's slope is the mean of their slopes.
+    x / nullif(sum(x * x) over (partition by model, protocol, scope), 0) as coefficient
+from centred;

@@ -1,0 +1,76 @@
+-- Monthly figures and the side of a split that each is on. For train_test_gap_at and its kin.
+-- Grain: one row per model, source, protocol, month; models without a split are left out.
+-- Parameter: split_on, the first day that counts as after; NULL splits each model after its own
+--   cutoff month.
+-- Units: as monthly_loss; spread is (standard error)^4 over the degrees of freedom, for
+--   Satterthwaite's formula: 3 times those of the cell where its clusters allow, see ADR 0016.
+-- is_common: the month counts in means over sources: of text, of a source with months on both
+--   sides, and all such sources have it.
+-- Source: metrics.md, sections 1 and 2. Reads monthly_loss, models.
+create or replace macro split_cells_at(split_on) as table
+    with cells as (
+        select
+            l.*,
+            coalesce(
+                cast(split_on as date),
+                cast(m.cutoff + interval 1 month as date)
+            ) as split_date,
+            case when split_on is null then m.cutoff_provenance else 'analyst' end as split_basis
+        from monthly_loss as l
+        left join models as m on l.model = m.model
+    ),
+
+    two_sided as (
+        select
+            model,
+            protocol,
+            source
+        from cells
+        where is_text and bits_per_byte is not null
+        group by model, protocol, source
+        having bool_or(month < split_date) and bool_or(month >= split_date)
+    ),
+
+    num_two_sided as (
+        select
+            model,
+            protocol,
+            count(*) as num_sources
+        from two_sided
+        group by model, protocol
+    ),
+
+    common_months as (
+        select
+            c.model,
+            c.protocol,
+            c.month
+        from cells as c
+        semi join two_sided as t
+            on c.model = t.model and c.protocol = t.protocol and c.source = t.source
+        inner join num_two_sided as n on c.model = n.model and c.protocol = n.protocol
+        where c.bits_per_byte is not null
+        group by c.model, c.protocol, c.month
+        having count(*) = any_value(n.num_sources)
+    )
+
+    select
+        c.model,
+        c.source,
+        c.protocol,
+        c.month,
+        c.split_date,
+        c.split_basis,
+        c.month >= c.split_date as is_after,
+        t.source is not null and m.month is not null as is_common,
+        c.nll_nats,
+        c.num_bytes,
+        c.bits_per_byte,
+        c.standard_error,
+        power(c.standard_error, 4) / least(3 * c.degrees_of_freedom, c.num_clusters - 1) as spread
+    from cells as c
+    left join two_sided as t
+        on c.model = t.model and c.protocol = t.protocol and c.source = t.source
+    left join common_months as m
+        on c.model = m.model and c.protocol = m.protocol and c.month = m.month
+    where c.split_date is not null;
