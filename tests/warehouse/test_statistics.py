@@ -11,33 +11,6 @@ import pytest
 from core.month import Month
 from core.settings import Settings
 from warehouse.land import open_warehouse
-from warehouse.schema import list_views
-
-F_THRESHOLD = 12.5
-
-
-def largest_rise(curves: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
-    """Return the largest F of a rise for each curve (n_curves, n_months), as the view does."""
-    months = curves.shape[1]
-    before = np.arange(3, months - 2)
-    sums = curves.cumsum(axis=1)
-    mean_before = sums[:, before - 1] / before
-    mean_after = (sums[:, -1:] - sums[:, before - 1]) / (months - before)
-    explained = np.where(
-        mean_after > mean_before,
-        before * (months - before) / months * (mean_after - mean_before) ** 2,
-        0,
-    ).max(axis=1)
-    return (months - 2) * explained / (curves.var(axis=1) * months - explained)
-
-
-@pytest.mark.parametrize(
-    ("months", "share"), [(6, 0.015), (8, 0.02), (12, 0.02), (24, 0.0115), (120, 0.01)]
-)
-def test_the_threshold_of_estimated_cutoff(months: int, share: float) -> None:
-    assert f"below {F_THRESHOLD}" in list_views()["estimated_cutoff"].read_text()
-    noise = np.random.default_rng(months).standard_normal((40_000, months))
-    assert float((largest_rise(noise) > F_THRESHOLD).mean()) <= share
 
 
 def simulated(model: str, gap: float, rng: np.random.Generator) -> list[dict[str, Any]]:
@@ -59,7 +32,7 @@ def simulated(model: str, gap: float, rng: np.random.Generator) -> list[dict[str
     return rows
 
 
-def test_intervals_and_cutoffs_find_what_was_planted(
+def test_intervals_find_what_was_planted(
     settings: Settings, losses: Any, ask: Any
 ) -> None:
     rng = np.random.default_rng(5)
@@ -81,7 +54,3 @@ def test_intervals_and_cutoffs_find_what_was_planted(
     overall = {row["model"]: row for row in ask("from train_test_gap_overall")}
     for row in gaps:  # with one source the two views are the same figure
         assert overall[row["model"]]["bits_per_byte_gap"] == pytest.approx(row["bits_per_byte_gap"])
-    cutoffs = {row["model"]: row for row in ask("from estimated_cutoff")}
-    found = [cutoffs[name]["difference_months"] for name in stale]
-    assert sum(months is not None and abs(months) <= 1 for months in found) >= 18
-    assert sum(cutoffs[name]["estimated_cutoff"] is not None for name in fresh) <= 2

@@ -8,13 +8,9 @@
 --   where a side is empty. *_low and *_high bound a 95 % interval: t_975(degrees_of_freedom) *
 --   standard_error, which is of 200 replicates, paired by cluster; degrees of freedom are
 --   Satterthwaite's. NULL where a month is of a single cluster.
--- Source: metrics.md, section 5. Reads controlled_cells_at, cell_replicates.
+-- Source: metrics.md, section 5. Reads controlled_cells_at, control_gap_errors_at.
 create or replace macro control_adjusted_gap_at(split_on) as table
-    with cells as materialized (
-        from controlled_cells_at(split_on)
-    ),
-
-    gaps as (
+    with gaps as (
         select
             model,
             source,
@@ -32,56 +28,19 @@ create or replace macro control_adjusted_gap_at(split_on) as table
             power(sum(weight * weight * variance), 2)
             / nullif(sum(power(weight * weight * variance, 2) / degrees_of_freedom), 0)
                 as degrees_of_freedom
-        from cells
-        group by model, source, protocol, control
-    ),
-
-    -- A replicate that drew no document of a month says nothing.
-    replicates as (
-        select
-            w.model,
-            w.source,
-            w.protocol,
-            w.control,
-            m.replicate,
-            sum(w.weight * (m.nll_nats / m.num_bytes - c.nll_nats / c.num_bytes)) / ln(2) as gap
-        from cells as w
-        inner join cell_replicates as m
-            on
-                w.model = m.model
-                and w.source = m.source
-                and w.protocol = m.protocol
-                and w.month = m.month
-        inner join cell_replicates as c
-            on
-                w.control = c.model
-                and w.source = c.source
-                and w.protocol = c.protocol
-                and w.month = c.month
-                and m.replicate = c.replicate
-        where w.is_same
-        group by w.model, w.source, w.protocol, w.control, m.replicate
-        having min(m.num_bytes) > 0
-    ),
-
-    errors as (
-        select
-            model,
-            source,
-            protocol,
-            control,
-            stddev_samp(gap) as standard_error
-        from replicates
+        from controlled_cells_at(split_on)
         group by model, source, protocol, control
     ),
 
     figures as (
         select
             g.*,
-            num_months_before > 0 and num_months_after > 0 as is_two_sided,
-            case when g.has_errors then e.standard_error end as standard_error
+            g.num_months_before > 0 and g.num_months_after > 0 as is_two_sided,
+            case when g.has_errors then e.standard_error end as standard_error,
+            case when g.has_errors then t_975(g.degrees_of_freedom) * e.standard_error end
+                as half_width
         from gaps as g
-        left join errors as e
+        left join control_gap_errors_at(split_on) as e
             on
                 g.model = e.model
                 and g.source = e.source
@@ -104,10 +63,8 @@ create or replace macro control_adjusted_gap_at(split_on) as table
         case when is_two_sided then gap end as bits_per_byte_gap,
         case when is_two_sided then control_gap end as control_bits_per_byte_gap,
         case when is_two_sided then gap - control_gap end as adjusted_gap,
-        case when is_two_sided then gap - control_gap - t_975(degrees_of_freedom) * standard_error end
-            as adjusted_gap_low,
-        case when is_two_sided then gap - control_gap + t_975(degrees_of_freedom) * standard_error end
-            as adjusted_gap_high,
+        case when is_two_sided then gap - control_gap - half_width end as adjusted_gap_low,
+        case when is_two_sided then gap - control_gap + half_width end as adjusted_gap_high,
         case when is_two_sided then standard_error end as standard_error,
         case when is_two_sided and standard_error is not null then degrees_of_freedom end
             as degrees_of_freedom

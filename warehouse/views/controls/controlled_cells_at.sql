@@ -16,13 +16,19 @@ create or replace macro controlled_cells_at(split_on) as table
         where month is not null and num_bytes > 0
     ),
 
+    models_with_figures as (
+        select distinct model
+        from figures
+        where not is_control
+    ),
+
     splits as (
         select
             f.model,
             coalesce(cast(split_on as date), cast(m.cutoff + interval 1 month as date))
                 as split_date,
             case when split_on is null then m.cutoff_provenance else 'analyst' end as split_basis
-        from (select distinct model from figures where not is_control) as f
+        from models_with_figures as f
         left join models as m on f.model = m.model
     ),
 

@@ -43,8 +43,12 @@ kept as (
         p.*,
         count(distinct p.source) over (partition by p.model, p.protocol) as num_sources
     from pairs as p
-    semi join (from sources where is_kept) as s
-        on p.model = s.model and p.protocol = s.protocol and p.source = s.source
+    semi join sources as s
+        on
+            p.model = s.model
+            and p.protocol = s.protocol
+            and p.source = s.source
+            and s.is_kept
 ),
 
 means as (

@@ -3,17 +3,19 @@
 -- Grain: one row per model, protocol, source, month; source NULL: the mean over sources of text.
 --   Compressors have no rows. For suspected_contamination and partial_change_points.
 -- level = bits_per_byte - sensitivity * (the control's - its mean); sensitivity is the coefficient
---   of least squares between the curves' differences from month to month, which neither drift nor
---   a cutoff moves; 0 without a control, or where that is flat.
+--   of least squares between the curves' differences from month to month, which neither drift
+--   nor a cutoff moves; 0 without a control, or where that is flat.
 -- Units: bits per UTF-8 byte; is_after: of months after the catalogue's cutoff; NULL without one.
 -- Source: metrics.md, section 5. Reads controlled_curve, models.
 create or replace view controlled_level as
 with steps as (
     select
         c.*,
-        coalesce(c.control_bits_per_byte - avg(c.control_bits_per_byte) over curve, 0) as difficulty,
+        coalesce(c.control_bits_per_byte - avg(c.control_bits_per_byte) over curve, 0)
+            as difficulty,
         c.bits_per_byte - lag(c.bits_per_byte) over months as dy,
-        c.control_bits_per_byte - lag(c.control_bits_per_byte) over months as dc
+        c.control_bits_per_byte - lag(c.control_bits_per_byte) over months as dc,
+        1e-20 * sum(c.control_bits_per_byte * c.control_bits_per_byte) over curve as rounding
     from controlled_curve as c
     where not starts_with(c.model, 'control:')
     window
@@ -25,8 +27,7 @@ sensitivities as (
     select
         *,
         case
-            when sum(dc * dc) over curve
-                > 1e-20 * sum(control_bits_per_byte * control_bits_per_byte) over curve
+            when sum(dc * dc) over curve > rounding
                 then sum(dy * dc) over curve / sum(dc * dc) over curve
             else 0
         end as sensitivity

@@ -1,10 +1,10 @@
 -- The best division of each curve into lines: up to six, of at least three months each.
 -- Grain: one row per model, protocol, source, first_position. For partial_change_points.
--- The best: months * ln(squares left) + 17 * changes is least. On normal noise around any trend, 17
---   for a change (BIC would have 3 * ln(months)) gives one in less than 2 % of curves (simulated:
+-- The best: months * ln(squares left) + 17 * changes is least. On normal noise around any trend,
+--   17 for a change (BIC would have 3 * ln(months)) gives one in about 1 % of curves (simulated:
 --   docs/metrics.md). Found exactly, by dynamic programming over the number of lines.
--- Source: penalised segmentation as PELT's (Killick et al. 2012, arXiv 1101.1438), which LLMLagBench
---   (arXiv 2511.12116) uses. Reads segment_fits.
+-- Source: penalised segmentation as PELT's (Killick et al. 2012, arXiv 1101.1438), which
+--   LLMLagBench (arXiv 2511.12116) uses. Reads segment_fits.
 create or replace view curve_segments as
 with recursive segments as materialized (
     select

@@ -2,8 +2,9 @@
 -- Grain: one row per model, protocol, month: the last before the change, with at least three months
 --   on either side. For estimated_cutoff.
 -- A change is a step up, a steeper slope from the first month after it on, or both: what fits best.
---   So a trend of the text's own is no change, and nor is a curve that falls or flattens.
+--   So a trend of the text's own is no change, and nor is a curve that flattens.
 -- Units: squares_gained, off squares_left of trend_residuals, and jump, the step: bits per byte.
+--   squares_gained_by_fall: of a step down and any slope, which are no cutoff, for comparison.
 -- Source: two-segment fit of metrics.md, section 5. Reads trend_residuals.
 create or replace view cutoff_candidates as
 with residuals as materialized (
@@ -67,6 +68,7 @@ select
         when step >= 0 and slope >= 0 then step * ys + slope * yh
         else greatest(gained_by_step, gained_by_slope)
     end as squares_gained,
+    case when step < 0 then step * ys + slope * yh else 0 end as squares_gained_by_fall,
     case
         when step >= 0 and slope >= 0 then step
         when gained_by_step > gained_by_slope then step_alone

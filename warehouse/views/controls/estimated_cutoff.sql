@@ -2,7 +2,7 @@
 -- Grain: one row per model, protocol.
 -- The curve: the mean over sources of text of controlled_curve. The fit: a level, a trend and the
 --   control's curve, and from some month on a step up, a steeper slope or both; at least three
---   months on either side (cutoff_candidates). A steady trend is no change.
+--   months on either side (cutoff_candidates). A steady trend is no change, and a fall no cutoff.
 -- The test: F = degrees of freedom * squares gained / squares left, the largest over all months.
 --   NULL below f_threshold, 15 + 30 / v + 260 / v^2 at v degrees of freedom: on normal noise around
 --   any trend the largest F exceeds it in 1 % of curves (simulated: tests; at v = 2 in 1.5 %).
@@ -33,6 +33,7 @@ best as (
         model,
         protocol,
         max(squares_gained) as squares_gained,
+        max(squares_gained_by_fall) as squares_gained_by_fall,
         arg_max(month, squares_gained) as month,
         arg_max(jump, squares_gained) as jump
     from candidates
@@ -42,17 +43,17 @@ best as (
 -- variance: of what is left with the change; never 0, which would be a certainty.
 tested as (
     select
-        c.model,
-        c.protocol,
-        b.month,
-        b.jump,
-        b.squares_gained,
+        b.*,
         greatest(c.squares_left - b.squares_gained, 1e-12 * c.squares_left) / c.degrees_of_freedom
             as variance,
         15 + 30 / c.degrees_of_freedom + 260 / power(c.degrees_of_freedom, 2) as f_threshold
     from curves as c
     inner join best as b on c.model = b.model and c.protocol = b.protocol
-    where c.degrees_of_freedom >= 2
+    where
+        c.degrees_of_freedom >= 2
+        -- A step down must not be better by as much as makes a month worse.
+        and (b.squares_gained_by_fall - b.squares_gained) * c.degrees_of_freedom
+        <= 7.35 * greatest(c.squares_left - b.squares_gained_by_fall, 0)
 ),
 
 ranges as (

@@ -1,12 +1,12 @@
 -- What the months around a month predict for it: the medians of the levels before and after.
 -- Grain: one row per model, protocol, source, month with a prediction. For suspected_contamination.
--- Neighbours: the up to four months before, and after, on the same side of the catalogue's cutoff. A
+-- Neighbours: up to four months before, and after, on the same side of the catalogue's cutoff. A
 --   side predicts from three neighbours on.
--- Units: bits per byte. predicted is the side's prediction that the month is closer above or further
---   below; shortfall, how far it is below that, and deviation, how far it is from the median of all
---   neighbours, are divided by sqrt(1 + 1.45 / neighbours): the spread of a difference from the
---   median of so many, in spreads of a month.
--- Reads controlled_level.
+-- Units: bits per byte. shortfall, how far the month is below predicted (of the side that it is
+--   less below), and deviation, how far from the median of all neighbours, are divided by
+--   sqrt(1 + 1.45 / neighbours): the spread of a difference from the median of so many, in spreads
+--   of a month.
+-- Source: metrics.md, section 5. Reads controlled_level.
 create or replace view neighbour_predictions as
 with levels as materialized (
     from controlled_level

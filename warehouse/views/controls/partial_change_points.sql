@@ -1,6 +1,6 @@
 -- Where a model's curve changes its level or slope, several times if it does: partial cutoffs.
--- Grain: one row per model, source, protocol, change. source NULL: the mean over the model's sources
---   of text. Curves without a change, or of less than twelve months, have no rows.
+-- Grain: one row per model, source, protocol, change. source NULL: the mean over the model's
+--   sources of text. Curves without a change, or of less than twelve months, have no rows.
 -- The curve: bits per byte less what it shares with control:zstd (controlled_level). It is divided
 --   into lines of at least three months, five changes at most (curve_segments).
 -- Units: bits per byte; month: the last before the change; jump: of the line after it over the line

@@ -1,10 +1,10 @@
 -- Months that a model predicts far better than the months around them: was it trained on them?
--- Grain: one row per model, source, protocol, month that could be tested. source NULL: the mean over
---   the model's sources of text, which finds what was seen of all of them with far more power.
--- Tested: that the month's level, less what it shares with control:zstd (controlled_level), is below
---   what the months before it predict and below what those after it predict: the jump at a cutoff
---   is below on one side only. t = the lesser shortfall / 1.4826 * the median size of the curve's
---   deviations; one-sided, with as many degrees of freedom as months. At least eight months.
+-- Grain: one row per model, source, protocol, month that could be tested. source NULL: the mean
+--   over the model's sources of text, which finds what was seen of all of them far better.
+-- Tested: that the month's level, less what it shares with control:zstd (controlled_level), is
+--   below what the months before it predict and what those after it predict (the jump at a
+--   cutoff is below on one side only). t = the lesser shortfall / (1.4826 * the median size of the
+--   curve's deviations); one-sided, as many degrees of freedom as months. At least eight months.
 -- p_value is below 0.05 in less than 5 % of clean months (simulated: docs/metrics.md). q_value is
 --   corrected for the curve's months by Benjamini-Hochberg; is_suspected: q_value <= 0.05.
 -- Units: bits per byte, as if the control's curve were flat.

@@ -3,8 +3,8 @@
 -- Least squares on three orthonormal directions: the constant; u, the trend over months; d, the
 --   control's curve less its level and trend. They take off difficulty that drifts, whether or not
 --   the control shares it, and what it shares, as far as the model is as sensitive to it.
--- Units: residual and squares_left (the sum of the curve's squared residuals) in bits per byte; NULL
---   where nothing is left but rounding. x is months since the curve's first.
+-- Units: residual and squares_left (the sum of the curve's squared residuals) in bits per byte;
+--   NULL where nothing is left but rounding. x is months since the curve's first.
 --   degrees_of_freedom: months less the parameters of a fit with a change (five with a control).
 -- Source: two-segment fit of metrics.md, section 5. Reads controlled_curve.
 create or replace view trend_residuals as
@@ -17,8 +17,8 @@ with points as (
         date_diff('month', min(month) over curve, month) as x,
         row_number() over (partition by model, protocol order by month) as position,
         count(*) over curve as num_months,
-        bits_per_byte,
-        control_bits_per_byte,
+        1e-20 * sum(bits_per_byte * bits_per_byte) over curve as rounding,
+        1e-20 * sum(control_bits_per_byte * control_bits_per_byte) over curve as control_rounding,
         bits_per_byte - avg(bits_per_byte) over curve as y,
         coalesce(control_bits_per_byte - avg(control_bits_per_byte) over curve, 0) as c
     from controlled_curve
@@ -49,8 +49,7 @@ directions as (
     select
         *,
         case
-            when sum(c_left * c_left) over curve
-                > 1e-20 * sum(control_bits_per_byte * control_bits_per_byte) over curve
+            when sum(c_left * c_left) over curve > control_rounding
                 then c_left / sqrt(sum(c_left * c_left) over curve)
             else 0
         end as d
@@ -69,8 +68,7 @@ residuals as (
 measured as (
     select
         *,
-        sum(residual * residual) over curve as squares,
-        1e-20 * sum(bits_per_byte * bits_per_byte) over curve as rounding
+        sum(residual * residual) over curve as squares
     from residuals
     window curve as (partition by model, protocol)
 )

@@ -1,8 +1,8 @@
--- Bits per byte of every version of every monitored page, over the page's mean: for effective_cutoff.
--- Grain: one row per model, source, protocol, cluster_id, month.
--- Pages: clusters of text documents that come back (documents.cluster_id in more than one month). Of
---   a source that has them, those count that a model has measured in at least nine tenths of the
---   months, three at least: pages that come and go would make the mean theirs.
+-- Bits per byte of every version of every monitored page, over the page's mean.
+-- Grain: one row per model, source, protocol, cluster_id, month. For effective_cutoff.
+-- Pages: clusters of text documents that come back (documents.cluster_id in three months or more).
+--   Those count of which a model has measured nine tenths of the source's months with any: pages
+--   that come and go would make the mean theirs.
 -- Units: relative_loss is a fraction of the page's mean over its versions.
 -- Source: Cheng et al. 2024, "Dated Data", arXiv 2403.12958. Reads chunk_losses, documents.
 create or replace view version_losses as
