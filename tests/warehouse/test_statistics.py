@@ -32,9 +32,7 @@ def simulated(model: str, gap: float, rng: np.random.Generator) -> list[dict[str
     return rows
 
 
-def test_intervals_find_what_was_planted(
-    settings: Settings, losses: Any, ask: Any
-) -> None:
+def test_intervals_find_what_was_planted(settings: Settings, losses: Any, ask: Any) -> None:
     rng = np.random.default_rng(5)
     fresh = [f"fresh-{i}" for i in range(20)]
     stale = [f"stale-{i}" for i in range(20)]

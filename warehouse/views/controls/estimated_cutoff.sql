@@ -2,14 +2,14 @@
 -- Grain: one row per model, protocol.
 -- The curve: the mean over sources of text of controlled_curve. The fit: a level, a trend and the
 --   control's curve, and from some month on a step up, a steeper slope or both; at least three
---   months on either side (cutoff_candidates). A steady trend is no change, and a fall no cutoff.
+--   months on either side (cutoff_candidates). A steady trend is no change, and nor is a fall.
 -- The test: F = degrees of freedom * squares gained / squares left, the largest over all months.
---   NULL below f_threshold, 15 + 30 / v + 260 / v^2 at v degrees of freedom: on normal noise around
---   any trend the largest F exceeds it in 1 % of curves (simulated: tests; at v = 2 in 1.5 %).
--- The interval: all months of the range whose fit is not significantly worse than the best, by
---   7.35 error variances (Hansen 2000, "Sample Splitting and Threshold Estimation", table 1: 95 %).
---   Noise is measured by the months' scatter, so months of a single cluster have it, too.
--- Units: bits per byte; months. jump_bits_per_byte is the step, 0 where only the slope changes.
+--   NULL below f_threshold, 15 + 30 / v + 260 / v^2 at v degrees of freedom, which 1 % of curves of
+--   normal noise around any trend exceed (simulated: tests; at v = 2, 1.5 %).
+-- The interval: the range of months whose fit is not worse than the best by more than 7.35 error
+--   variances (95 %: Hansen 2000, "Sample Splitting and Threshold Estimation", table 1), which are
+--   of the months' scatter: months of a single cluster have it, too.
+-- Units: bits per byte, months; jump_bits_per_byte is 0 where only the slope changes.
 -- Source: metrics.md, section 5. Reads trend_residuals, cutoff_candidates, models.
 create or replace view estimated_cutoff as
 with candidates as materialized (
@@ -44,14 +44,13 @@ best as (
 tested as (
     select
         b.*,
-        greatest(c.squares_left - b.squares_gained, 1e-12 * c.squares_left) / c.degrees_of_freedom
-            as variance,
+        greatest(c.squares_left - b.squares_gained, 1e-12 * c.squares_left)
+        / c.degrees_of_freedom as variance,
         15 + 30 / c.degrees_of_freedom + 260 / power(c.degrees_of_freedom, 2) as f_threshold
     from curves as c
     inner join best as b on c.model = b.model and c.protocol = b.protocol
     where
         c.degrees_of_freedom >= 2
-        -- A step down must not be better by as much as makes a month worse.
         and (b.squares_gained_by_fall - b.squares_gained) * c.degrees_of_freedom
         <= 7.35 * greatest(c.squares_left - b.squares_gained_by_fall, 0)
 ),
@@ -70,10 +69,7 @@ ranges as (
 
 found as (
     select
-        c.model,
-        c.protocol,
-        c.control,
-        c.num_months,
+        c.*,
         t.squares_gained / t.variance as f_statistic,
         t.f_threshold,
         coalesce(t.squares_gained / t.variance >= t.f_threshold, false) as is_significant,
