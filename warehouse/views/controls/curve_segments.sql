@@ -66,9 +66,9 @@ firsts as (
 bounds as (
     select
         *,
-        lead(first_position, 1, num_months + 1) over (
-            partition by curve order by first_position
-        ) - 1 as last_position
+        coalesce(
+            lead(first_position) over (partition by curve order by first_position) - 1, num_months
+        ) as last_position
     from firsts
 )
 
