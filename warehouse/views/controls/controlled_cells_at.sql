@@ -1,0 +1,66 @@
+-- Each model's monthly figures beside those of every compressor, with their weights in a gap.
+-- Grain: one row per model, source, protocol, control, month. For control_adjusted_gap_at.
+-- Parameter: split_on, as in control_adjusted_gap_at.
+-- is_same: both measured the same documents, and the same bytes of each (equal fingerprints).
+-- weight: 1 / months after the split, or -1 / months before it; NULL where not is_same.
+-- Units: bits per UTF-8 byte; variance: of the two figures' errors, added; degrees_of_freedom: the
+--   lesser of the two cells'. Both are NULL where a cell is of a single cluster.
+-- Source: metrics.md, section 5. Reads sound_cells, models.
+create or replace macro controlled_cells_at(split_on) as table
+    with figures as (
+        select
+            *,
+            nll_nats / (ln(2) * num_bytes) as bits_per_byte,
+            starts_with(model, 'control:') as is_control
+        from sound_cells
+        where month is not null and num_bytes > 0
+    ),
+
+    models_with_figures as (
+        select distinct model
+        from figures
+        where not is_control
+    ),
+
+    splits as (
+        select
+            f.model,
+            coalesce(cast(split_on as date), cast(m.cutoff + interval 1 month as date))
+                as split_date,
+            case when split_on is null then m.cutoff_provenance else 'analyst' end as split_basis
+        from models_with_figures as f
+        left join models as m on f.model = m.model
+    ),
+
+    pairs as (
+        select
+            m.model,
+            m.source,
+            m.protocol,
+            c.model as control,
+            m.month,
+            s.split_date,
+            s.split_basis,
+            m.month >= s.split_date as is_after,
+            m.fingerprint = c.fingerprint as is_same,
+            m.num_chars > 0 as is_text,
+            m.bits_per_byte,
+            c.bits_per_byte as control_bits_per_byte,
+            power(m.standard_error, 2) + power(c.standard_error, 2) as variance,
+            least(m.degrees_of_freedom, c.degrees_of_freedom) as degrees_of_freedom
+        from figures as m
+        inner join splits as s on m.model = s.model
+        inner join figures as c
+            on m.source = c.source and m.protocol = c.protocol and m.month = c.month
+        where c.is_control and s.split_date is not null
+    )
+
+    select
+        *,
+        case
+            when is_same
+                then case when is_after then 1e0 else -1e0 end / count(*) over (
+                    partition by model, source, protocol, control, is_after, is_same
+                )
+        end as weight
+    from pairs;

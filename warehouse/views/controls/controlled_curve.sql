@@ -1,0 +1,97 @@
+-- Each model's monthly curve beside that of control:zstd, by source and as the mean over sources.
+-- Grain: one row per model, protocol, source, month. For other views to read.
+-- source NULL: the mean over the model's sources of text. A mean over other sources in every month
+--   would jump where a source begins or ends, so it has only the months that all of them have; a
+--   source with less than half of the months of the fullest one is left out.
+-- control: control:zstd where it has every month of the curve (of every source of a mean), else
+--   NULL, and so is control_bits_per_byte.
+-- Units: bits per UTF-8 byte.
+-- Source: metrics.md, section 5. Reads monthly_loss.
+create or replace view controlled_curve as
+with pairs as (
+    select
+        m.model,
+        m.protocol,
+        m.source,
+        m.month,
+        m.is_text,
+        m.bits_per_byte,
+        c.bits_per_byte as control_bits_per_byte
+    from monthly_loss as m
+    left join monthly_loss as c
+        on
+            c.model = 'control:zstd'
+            and m.protocol = c.protocol
+            and m.source = c.source
+            and m.month = c.month
+    where m.bits_per_byte is not null
+),
+
+sources as (
+    select
+        model,
+        protocol,
+        source,
+        2 * count(*) >= max(count(*)) over (partition by model, protocol) as is_kept
+    from pairs
+    where is_text
+    group by model, protocol, source
+),
+
+kept as (
+    select
+        p.*,
+        count(distinct p.source) over (partition by p.model, p.protocol) as num_sources
+    from pairs as p
+    semi join sources as s
+        on
+            p.model = s.model
+            and p.protocol = s.protocol
+            and p.source = s.source
+            and s.is_kept
+),
+
+means as (
+    select
+        model,
+        protocol,
+        cast(null as varchar) as source,
+        month,
+        avg(bits_per_byte) as bits_per_byte,
+        case when count(control_bits_per_byte) = count(*) then avg(control_bits_per_byte) end
+            as control_bits_per_byte
+    from kept
+    group by model, protocol, month
+    having count(*) = any_value(num_sources)
+),
+
+curves as (
+    select
+        model,
+        protocol,
+        source,
+        month,
+        bits_per_byte,
+        control_bits_per_byte
+    from pairs
+    union all
+    from means
+),
+
+checked as (
+    select
+        *,
+        count(control_bits_per_byte) over curve = count(*) over curve as is_controlled
+    from curves
+    window curve as (partition by model, protocol, source)
+)
+
+select
+    model,
+    protocol,
+    source,
+    month,
+    bits_per_byte,
+    case when is_controlled then 'control:zstd' end as control,
+    case when is_controlled then control_bits_per_byte end as control_bits_per_byte
+from checked;

@@ -1,0 +1,100 @@
+-- Where a model's losses begin to rise: the last month before, as an estimate of its cutoff.
+-- Grain: one row per model, protocol.
+-- The curve: the mean over sources of text of controlled_curve. The fit: a level, a trend and the
+--   control's curve, and from some month on a step up, a steeper slope or both; at least three
+--   months on either side (cutoff_candidates). A steady trend is no change, and nor is a fall.
+-- The test: F = degrees of freedom * squares gained / squares left, the largest over all months.
+--   NULL below f_threshold, 15 + 30 / v + 260 / v^2 at v degrees of freedom, which 1 % of curves of
+--   normal noise around any trend exceed (simulated: tests; at v = 2, 1.5 %).
+-- The interval: the range of months whose fit is not worse than the best by more than 7.35 error
+--   variances (95 %: Hansen 2000, "Sample Splitting and Threshold Estimation", table 1), which are
+--   of the months' scatter: months of a single cluster have it, too.
+-- Units: bits per byte, months; jump_bits_per_byte is 0 where only the slope changes.
+-- Source: metrics.md, section 5. Reads trend_residuals, cutoff_candidates, models.
+create or replace view estimated_cutoff as
+with candidates as materialized (
+    from cutoff_candidates
+),
+
+curves as (
+    select
+        model,
+        protocol,
+        any_value(control) as control,
+        count(*) as num_months,
+        any_value(degrees_of_freedom) as degrees_of_freedom,
+        any_value(squares_left) as squares_left
+    from trend_residuals
+    group by model, protocol
+),
+
+best as (
+    select
+        model,
+        protocol,
+        max(squares_gained) as squares_gained,
+        max(squares_gained_by_fall) as squares_gained_by_fall,
+        arg_max(month, squares_gained) as month,
+        arg_max(jump, squares_gained) as jump
+    from candidates
+    group by model, protocol
+),
+
+-- variance: of what is left with the change; never 0, which would be a certainty.
+tested as (
+    select
+        b.*,
+        greatest(c.squares_left - b.squares_gained, 1e-12 * c.squares_left)
+        / c.degrees_of_freedom as variance,
+        15 + 30 / c.degrees_of_freedom + 260 / power(c.degrees_of_freedom, 2) as f_threshold
+    from curves as c
+    inner join best as b on c.model = b.model and c.protocol = b.protocol
+    where
+        c.degrees_of_freedom >= 2
+        and (b.squares_gained_by_fall - b.squares_gained) * c.degrees_of_freedom
+        <= 7.35 * greatest(c.squares_left - b.squares_gained_by_fall, 0)
+),
+
+ranges as (
+    select
+        t.model,
+        t.protocol,
+        min(k.month) as low,
+        max(k.month) as high
+    from tested as t
+    inner join candidates as k on t.model = k.model and t.protocol = k.protocol
+    where t.squares_gained - k.squares_gained <= 7.35 * t.variance
+    group by t.model, t.protocol
+),
+
+found as (
+    select
+        c.*,
+        t.squares_gained / t.variance as f_statistic,
+        t.f_threshold,
+        coalesce(t.squares_gained / t.variance >= t.f_threshold, false) as is_significant,
+        t.month,
+        t.jump,
+        r.low,
+        r.high,
+        m.cutoff
+    from curves as c
+    left join tested as t on c.model = t.model and c.protocol = t.protocol
+    left join ranges as r on c.model = r.model and c.protocol = r.protocol
+    left join models as m on c.model = m.model
+)
+
+select
+    model,
+    protocol,
+    control,
+    num_months,
+    case when is_significant then month end as estimated_cutoff,
+    case when is_significant then low end as estimated_cutoff_low,
+    case when is_significant then high end as estimated_cutoff_high,
+    case when is_significant then jump end as jump_bits_per_byte,
+    f_statistic,
+    f_threshold,
+    cutoff as catalogue_cutoff,
+    case when is_significant then date_diff('month', cutoff, month) end as difference_months
+from found;

@@ -1,0 +1,34 @@
+-- Where a model's curve changes its level or slope, several times if it does: partial cutoffs.
+-- Grain: one row per model, source, protocol, change. source NULL: the mean over the model's
+--   sources of text. Curves without a change, or of less than twelve months, have no rows.
+-- The curve: bits per byte less what it shares with control:zstd (controlled_level). It is divided
+--   into lines of at least three months, five changes at most (curve_segments).
+-- Units: bits per byte; month: the last before the change; jump: of the line after it over the line
+--   before, in the first month after; slopes: a month.
+-- Source: metrics.md, section 5; LLMLagBench, arXiv 2511.12116. Reads curve_segments.
+create or replace view partial_change_points as
+with segments as (
+    select
+        *,
+        row_number() over curve - 1 as change,
+        lag(slope) over curve as slope_before,
+        lag(intercept) over curve as intercept_before,
+        lag(last_month) over curve as month,
+        count(*) over (partition by model, protocol, source) - 1 as num_changes
+    from curve_segments
+    window curve as (partition by model, protocol, source order by first_position)
+)
+
+select
+    model,
+    source,
+    protocol,
+    change,
+    num_changes,
+    num_months,
+    month,
+    intercept + slope * first_x - intercept_before - slope_before * first_x as jump_bits_per_byte,
+    slope_before,
+    slope as slope_after
+from segments
+where change > 0;

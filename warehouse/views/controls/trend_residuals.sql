@@ -1,0 +1,89 @@
+-- What is left of each model's mean curve without its level, a trend and its control's curve.
+-- Grain: one row per model, protocol, month. For cutoff_candidates.
+-- Least squares on three orthonormal directions: the constant; u, the trend over months; d, the
+--   control's curve less its level and trend. They take off difficulty that drifts, whether or not
+--   the control shares it, and what it shares, as far as the model is as sensitive to it.
+-- Units: residual and squares_left (the sum of the curve's squared residuals) in bits per byte;
+--   NULL where nothing is left but rounding. x is months since the curve's first.
+--   degrees_of_freedom: months less the parameters of a fit with a change (five with a control).
+-- Source: two-segment fit of metrics.md, section 5. Reads controlled_curve.
+create or replace view trend_residuals as
+with points as (
+    select
+        model,
+        protocol,
+        month,
+        control,
+        date_diff('month', min(month) over curve, month) as x,
+        row_number() over (partition by model, protocol order by month) as position,
+        count(*) over curve as num_months,
+        1e-20 * sum(bits_per_byte * bits_per_byte) over curve as rounding,
+        1e-20 * sum(control_bits_per_byte * control_bits_per_byte) over curve as control_rounding,
+        bits_per_byte - avg(bits_per_byte) over curve as y,
+        coalesce(control_bits_per_byte - avg(control_bits_per_byte) over curve, 0) as c
+    from controlled_curve
+    where source is null
+    window curve as (partition by model, protocol)
+),
+
+trends as (
+    select
+        *,
+        coalesce(
+            (x - avg(x) over curve) / nullif(stddev_pop(x) over curve * sqrt(num_months), 0), 0
+        ) as u
+    from points
+    window curve as (partition by model, protocol)
+),
+
+detrended as (
+    select
+        *,
+        y - u * sum(y * u) over curve as y_left,
+        c - u * sum(c * u) over curve as c_left
+    from trends
+    window curve as (partition by model, protocol)
+),
+
+directions as (
+    select
+        *,
+        case
+            when sum(c_left * c_left) over curve > control_rounding
+                then c_left / sqrt(sum(c_left * c_left) over curve)
+            else 0
+        end as d
+    from detrended
+    window curve as (partition by model, protocol)
+),
+
+residuals as (
+    select
+        *,
+        y_left - d * sum(y_left * d) over curve as residual
+    from directions
+    window curve as (partition by model, protocol)
+),
+
+measured as (
+    select
+        *,
+        sum(residual * residual) over curve as squares
+    from residuals
+    window curve as (partition by model, protocol)
+)
+
+select
+    model,
+    protocol,
+    month,
+    control,
+    x,
+    position,
+    num_months,
+    num_months - case when control is null then 4 else 5 end as degrees_of_freedom,
+    u,
+    d,
+    case when squares > rounding then residual end as residual,
+    case when squares > rounding then squares end as squares_left
+from measured;
