@@ -8,6 +8,7 @@ world a figure counts once a source, so that the worlds are independent.
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import math
 import statistics
 import sys
@@ -148,6 +149,37 @@ def of_decay(*horizons: int) -> Truth:
     return truth
 
 
+def of_rank(world: World, row: Row) -> int | None:
+    """Return the true rank in one month, another one in each world."""
+    number = (world.number * 7) % NUM_MONTHS
+    if row["model"] != "gap" or row["month"] != (FIRST + number).first_day:
+        return None
+    of_source = world.monthly[:, SOURCES.index(row["source"]), number]
+    return 1 + int((of_source < of_source[MODELS.index("gap")]).sum())
+
+
+def of_pair(world: World, row: Row) -> float | None:
+    """Return the true mean difference of the two models that are no compressors."""
+    if {row["model"], row["other_model"]} != {"gap", "steady"}:
+        return None
+    other = curve(world, {**row, "model": row["other_model"]})
+    return float((curve(world, row) - other).mean())
+
+
+def of_adjusted_gap(world: World, row: Row) -> float | None:
+    """Return the true gap less that of the compressor; the model with a gap counts."""
+    if row["model"] != "gap":
+        return None
+    y = curve(world, row) - curve(world, {**row, "model": "control"})
+    return float(y[NUM_BEFORE:].mean() - y[:NUM_BEFORE].mean())
+
+
+def of_cutoff(_: World, row: Row) -> dt.date | None:
+    """Return the cutoff of the model with a gap, where the view estimates one."""
+    is_counted = row["model"] == "gap" and row["estimated_cutoff"] is not None
+    return (FIRST + (NUM_BEFORE - 1)).first_day if is_counted else None
+
+
 FIGURES: tuple[Figure, ...] = (
     Figure("monthly_loss", "bits_per_byte", of_month),
     *(
@@ -167,6 +199,11 @@ FIGURES: tuple[Figure, ...] = (
         for horizon in (3, 6, 9, 12)
     ),
     Figure("decay_after_release", "decay_mean_pct", of_decay(3, 6, 9, 12)),
+    Figure("control_adjusted_gap", "adjusted_gap", of_adjusted_gap),
+    Figure("control_adjusted_gap_overall", "adjusted_gap", of_adjusted_gap),
+    Figure("estimated_cutoff", "estimated_cutoff", of_cutoff, is_discrete=True),
+    Figure("monthly_rank", "rank", of_rank, is_discrete=True),
+    Figure("model_difference", "difference", of_pair),
 )
 
 
