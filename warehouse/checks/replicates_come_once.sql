@@ -2,6 +2,7 @@
 -- would be too narrow.
 -- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
 --   scored only lands. Land files from elsewhere again, too.
+
 -- Each number is a bit of one of four words: a third of the cost of counting distinct ones.
 with bits as (
     select

@@ -12,8 +12,8 @@ judged as (
         case
             when model is null then ['model', null, 'the name of a model']
             when benchmark is null then ['benchmark', null, 'the name of a benchmark']
-            when score is null or not isfinite(score)
-                then ['score', given_score, 'a finite number, without a percent sign']
+            when score is null or not isfinite(score) or abs(score) > 1e9
+                then ['score', given_score, 'a number within a billion, without a percent sign']
             when given_as_of is not null and as_of is null
                 then ['as_of', given_as_of, 'YYYY-MM or YYYY-MM-DD, or nothing']
             when row_number > first_row_number

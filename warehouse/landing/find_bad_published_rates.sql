@@ -15,9 +15,12 @@ judged as (
         case
             when model is null then ['model', null, 'the name of a model']
             when source is null then ['source', null, 'the name of a source']
-            when month is null
+            when month is null or year(month) not between 1 and 9999
                 then ['month', given_month, 'YYYY-MM or YYYY-MM-DD, such as 2024-03']
-            when compression_rate is null or not isfinite(compression_rate) or compression_rate <= 0
+            when
+                compression_rate is null
+                or not isfinite(compression_rate)
+                or compression_rate < 1e-9
                 then ['compression_rate', given_rate, 'a number above 0, without a percent sign']
             when is_percent and compression_rate > 3
                 then ['compression_rate', given_rate, 'a percentage of at most 300']

@@ -1,6 +1,7 @@
 -- Chunks that are landed more than once: a double load, which counts their losses twice.
 -- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
 --   scored only lands. Land files from elsewhere again, too.
+
 -- As landing/group_documents.sql: a sum of powers of two differs from their bitwise or exactly
 -- where a power comes twice. Documents are told apart by their hashes first, then by their ids.
 with cells as materialized (

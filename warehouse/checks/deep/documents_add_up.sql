@@ -2,6 +2,7 @@
 -- protocol that covers whole documents: text is counted twice, or is counted without its loss.
 -- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
 --   scored only lands. Land files from elsewhere again, too.
+
 -- Cells and documents are numbered first: grouping by names costs three times as much.
 with covering as (
     select protocol

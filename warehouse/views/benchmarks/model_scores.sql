@@ -4,7 +4,8 @@
 --   size_class `all`, and in that of its parameters where they are known.
 -- Units: against_kind benchmark: the benchmark's own; property: log_parameters is the natural
 --   logarithm, release_month is year * 12 + month.
--- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2 and 4. Reads benchmark_scores, models, size_class.
+-- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2 and 4.
+-- Reads benchmark_scores, models, size_class.
 create or replace view model_scores as
 with scores as (
     select

@@ -3,12 +3,24 @@
 -- source NULL: the mean over the model's sources of text. A mean over other sources in every month
 --   would jump where a source begins or ends, so it has only the months that all of them have; a
 --   source with less than half of the months of the fullest one is left out.
+-- Months of which the control has measured other documents are left out: they would jump, too.
 -- control: control:zstd where it has every month of the curve (of every source of a mean), else
 --   NULL, and so is control_bits_per_byte.
 -- Units: bits per UTF-8 byte.
--- Source: metrics.md, section 5. Reads monthly_loss.
+-- Source: metrics.md, section 5. Reads monthly_loss, sound_cells.
 create or replace view controlled_curve as
-with pairs as (
+with controls as (
+    select
+        protocol,
+        source,
+        month,
+        fingerprint,
+        nll_nats / (ln(2) * num_bytes) as bits_per_byte
+    from sound_cells
+    where model = 'control:zstd' and month is not null and num_bytes > 0
+),
+
+pairs as (
     select
         m.model,
         m.protocol,
@@ -18,13 +30,16 @@ with pairs as (
         m.bits_per_byte,
         c.bits_per_byte as control_bits_per_byte
     from monthly_loss as m
-    left join monthly_loss as c
+    left join sound_cells as cell
         on
-            c.model = 'control:zstd'
-            and m.protocol = c.protocol
-            and m.source = c.source
-            and m.month = c.month
-    where m.bits_per_byte is not null
+            m.model = cell.model
+            and m.protocol = cell.protocol
+            and m.source = cell.source
+            and m.month = cell.month
+    left join controls as c on m.protocol = c.protocol and m.source = c.source and m.month = c.month
+    where
+        m.bits_per_byte is not null
+        and coalesce(cell.fingerprint = c.fingerprint, true)
 ),
 
 sources as (

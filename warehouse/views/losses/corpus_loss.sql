@@ -59,8 +59,15 @@ select
     c.nll_nats / (ln(2) * nullif(c.num_tokens, 0)) as bits_per_token,
     c.nll_nats / nullif(c.num_chars, 0) as nats_per_char,
     c.nll_nats / (8 * ln(2) * nullif(c.num_bytes, 0)) as compression_rate,
-    c.nll_nats / (ln(2) * nullif(c.num_bytes, 0)) - t_975(c.degrees_of_freedom) * c.standard_error
-        as bits_per_byte_low,
+    case
+        when c.standard_error is not null
+            then
+                greatest(
+                    0,
+                    c.nll_nats / (ln(2) * c.num_bytes)
+                    - t_975(c.degrees_of_freedom) * c.standard_error
+                )
+    end as bits_per_byte_low,
     c.nll_nats / (ln(2) * nullif(c.num_bytes, 0)) + t_975(c.degrees_of_freedom) * c.standard_error
         as bits_per_byte_high,
     c.standard_error,

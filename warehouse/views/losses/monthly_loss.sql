@@ -29,8 +29,15 @@ select
     nll_nats / nullif(num_chars, 0) as nats_per_char,
     nll_nats / (8 * ln(2) * nullif(num_bytes, 0)) as compression_rate,
     num_chars > 0 as is_text,
-    nll_nats / (ln(2) * nullif(num_bytes, 0)) - t_975(degrees_of_freedom) * standard_error
-        as bits_per_byte_low,
+    case
+        when standard_error is not null
+            then
+                greatest(
+                    0,
+                    nll_nats / (ln(2) * num_bytes)
+                    - t_975(degrees_of_freedom) * standard_error
+                )
+    end as bits_per_byte_low,
     nll_nats / (ln(2) * nullif(num_bytes, 0)) + t_975(degrees_of_freedom) * standard_error
         as bits_per_byte_high,
     standard_error,

@@ -1,13 +1,20 @@
--- The models that headline compares, and the cells that all of them have.
+-- The models that headline compares, and the cells that all of them have, of the same documents.
 -- Grain: one row per model, source, month. For other views to read.
 -- A model with few cells would shrink what all have in common, down to nothing. So the compared
 --   models are the most complete ones: of the sets "all models with at least k cells" the one that
 --   gives most comparisons, (models - 1) x (cells in common); where two give as many, the larger.
+--   A cell is in common where all have measured the same documents (equal fingerprints).
+-- Compressors do not decide: they are compared where they have all the cells that the models have
+--   in common. Where there are compressors alone, they count as models.
 -- Units: bits per byte; num_unmeasured are chunks.
 -- Source: metrics.md, section 1. Reads eligible_cells.
 create or replace view compared_cells as
 with cells as materialized (
-    select * from eligible_cells
+    select
+        *,
+        starts_with(model, 'control:') and bool_or(not starts_with(model, 'control:')) over ()
+            as is_follower
+    from eligible_cells
 ),
 
 -- num_models: how many have at least as many cells. It names the set of them.
@@ -16,6 +23,7 @@ model_sizes as materialized (
         model,
         count(*) over (order by count(*) desc) as num_models
     from cells
+    where not is_follower
     group by model
 ),
 
@@ -23,28 +31,47 @@ common_cells as materialized (
     select
         sets.num_models,
         cells.source,
-        cells.month
+        cells.month,
+        min(cells.fingerprint) as fingerprint
     from (select distinct num_models from model_sizes) as sets
     inner join model_sizes as members on sets.num_models >= members.num_models
     inner join cells on members.model = cells.model
     group by sets.num_models, cells.source, cells.month
-    having count(*) = sets.num_models
+    having count(*) = sets.num_models and min(cells.fingerprint) = max(cells.fingerprint)
 ),
 
 chosen as (
-    select num_models
+    select
+        num_models,
+        count(*) as num_cells
     from common_cells
     group by num_models
     order by (num_models - 1) * count(*) desc, num_models desc
     limit 1
+),
+
+candidates as (
+    select
+        cells.*,
+        chosen.num_cells,
+        count(*) over (partition by cells.model) as num_cells_of_model
+    from cells
+    left join model_sizes on cells.model = model_sizes.model
+    inner join chosen on cells.is_follower or model_sizes.num_models <= chosen.num_models
+    semi join common_cells
+        on
+            chosen.num_models = common_cells.num_models
+            and cells.source = common_cells.source
+            and cells.month = common_cells.month
+            and cells.fingerprint = common_cells.fingerprint
 )
 
-select cells.*
-from cells
-inner join model_sizes on cells.model = model_sizes.model
-inner join chosen on model_sizes.num_models <= chosen.num_models
-semi join common_cells
-    on
-        chosen.num_models = common_cells.num_models
-        and cells.source = common_cells.source
-        and cells.month = common_cells.month;
+select
+    model,
+    source,
+    month,
+    num_unmeasured,
+    bits_per_byte,
+    fingerprint
+from candidates
+where num_cells_of_model = num_cells;

@@ -20,7 +20,8 @@ select
     loss.source,
     loss.month,
     loss.num_unmeasured,
-    loss.bits_per_byte
+    loss.bits_per_byte,
+    landed.fingerprint
 from monthly_loss as loss
 inner join landed_cells as landed
     on

@@ -30,6 +30,13 @@ with figures as (
     where l.bits_per_byte is not null
 ),
 
+-- Of models that were measured on other documents nothing is sure.
+same_pairs as (
+    select *
+    from ranked_pairs
+    where has_same_documents
+),
+
 -- Of n models, n - 1 are compared with: two-sided 10 % is one-sided 5 %.
 sure as (
     select
@@ -37,7 +44,7 @@ sure as (
         f.source,
         f.protocol,
         f.month,
-        count(*) filter (where p.has_same_documents) as num_same_documents,
+        count(*) as num_same_documents,
         count(*) filter (where p.p_value * (f.num_models - 1) <= 0.1 and p.difference > 0)
             as num_better,
         count(*) filter (where p.p_value * (f.num_models - 1) <= 0.1 and p.difference < 0)
@@ -53,7 +60,7 @@ sure as (
             and p.difference < 0
         ) as num_worse_in_class
     from figures as f
-    inner join ranked_pairs as p
+    inner join same_pairs as p
         on
             f.model = p.model
             and f.source = p.source
@@ -91,7 +98,7 @@ select
     c.rank - c.rank_before as rank_change,
     case
         when f.num_models = 1 then true
-        else s.num_same_documents = f.num_models - 1
+        when f.has_interval then coalesce(s.num_same_documents, 0) = f.num_models - 1
     end as has_same_documents
 from figures as f
 left join sure as s

@@ -1,1 +1,2 @@
-from monthly_rank_at(['wiki', 'not there']) where protocol = 'default'
+from monthly_rank_at(['wiki', 'not there'])
+where protocol = 'default'
