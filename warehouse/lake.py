@@ -64,6 +64,12 @@ def connect_lake(settings: Settings, read_only: bool = False) -> duckdb.DuckDBPy
     return connection
 
 
+def is_lake(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the database in use is a lake."""
+    [(name,)] = connection.execute("select current_database()").fetchall()
+    return bool(name == LAKE)
+
+
 def _give_keys(connection: duckdb.DuckDBPyConnection) -> None:
     """Let DuckDB reach the object store as the data root is reached: address, region and keys.
 

@@ -6,6 +6,7 @@ import duckdb
 
 from core.errors import WarehouseError
 from warehouse.comments import comment_script
+from warehouse.lake import is_lake
 from warehouse.published_figures import refresh_published_figures
 from warehouse.schema import (
     SCHEMA_VERSION,
@@ -41,7 +42,8 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     for table in list_tables():
         connection.execute(read_sql("tables", table))
     _create_macros_and_views(connection)
-    connection.execute(comment_script())
+    if not is_lake(connection):  # its catalogue would keep every version of every comment
+        connection.execute(comment_script())
     if version == 1:
         _derive_cells(connection)
     refresh_published_figures(connection)

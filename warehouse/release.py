@@ -41,7 +41,8 @@ from warehouse.query import local_snapshot
 from warehouse.reader import connect_to_read
 from warehouse.release_texts import citation, readme
 from warehouse.schema import SCHEMA_VERSION, list_checks, read_sql
-from warehouse.writer import STORAGE_VERSION, explain_database_errors, locked, transaction
+from warehouse.database_errors import explain_database_errors
+from warehouse.writer import STORAGE_VERSION, locked, transaction
 
 FOLDER = "releases"
 SUMS = "SHA256SUMS"

@@ -22,13 +22,13 @@ from core.errors import WarehouseError
 from core.settings import Settings
 from core.storage import explain_disk_errors, replace_durably
 from warehouse.database_errors import explain_database_errors
-from warehouse.lake import LAKE, connect_lake, server_address
+from warehouse.lake import connect_lake, is_lake, server_address
 from warehouse.objects import create_objects
 from warehouse.turns import OBJECTS, WAIT_S, WAREHOUSE, Turns
 
 # Files of this storage version open in every DuckDB from 1.5 on.
 STORAGE_VERSION = "v1.5.0"
-_MAX_ATTEMPTS = 10
+MAX_ATTEMPTS = 10
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -176,15 +176,15 @@ def commit(connection: duckdb.DuckDBPyConnection, what: str, work: Callable[[], 
     Raises:
         WarehouseError: the database refused it, or others were always faster.
     """
-    for attempt in range(1, _MAX_ATTEMPTS + 1):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             with transaction(connection, what):
                 return work()
         except WarehouseError as error:
-            if attempt == _MAX_ATTEMPTS or not is_conflict(error):
+            if attempt == MAX_ATTEMPTS or not is_conflict(error):
                 raise
             _log.info("%s: met another writer, attempt %d: %s", what, attempt, error)
-            time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 - so that they part
+            time.sleep(random.uniform(0, min(2, 0.05 * 2**attempt)))  # noqa: S311 - to part them
     raise AssertionError("unreachable")
 
 
@@ -205,8 +205,7 @@ def transaction(connection: duckdb.DuckDBPyConnection, what: str) -> Iterator[No
 
 def write_journal(connection: duckdb.DuckDBPyConnection) -> None:
     """Write the journal of a database file into it; a lake has none."""
-    [(catalog,)] = connection.execute("select current_database()").fetchall()
-    if catalog != LAKE:
+    if not is_lake(connection):
         with explain_database_errors("write the warehouse's journal into its file"):
             connection.execute("checkpoint")
 

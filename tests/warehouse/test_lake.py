@@ -16,7 +16,9 @@ import socket
 import subprocess
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
@@ -35,23 +37,28 @@ from moto.server import ThreadedMotoServer
 from core.cell_record import CellRecord, Milestone, TokenizerFacts
 from core.cells import Cell
 from core.corpus import (
-    Partition, Seal, list_sealed, read_documents, seal_partition, tables_of,
+    Partition,
+    Seal,
+    list_sealed,
+    read_documents,
+    seal_partition,
+    tables_of,
 )
-from core.errors import TidemarkError, UsageError, WarehouseError
+from core.errors import UsageError, WarehouseError
 from core.month import Month
 from core.schemas import LOSSES
 from core.settings import Settings, load_settings
 from core.storage import Store
-from warehouse import land
+from warehouse import writer
 from warehouse.database_errors import without_passwords
-from warehouse.extensions import EXTENSIONS, load_extensions
+from warehouse.extensions import load_extensions
 from warehouse.lake import connect_lake
-from warehouse.land import Landed, open_warehouse
+from warehouse.land import open_warehouse
 from warehouse.publish import publish
 from warehouse.query import query
 from warehouse.schema import list_checks, list_tables, list_views, read_sql
 from warehouse.text_comparisons import compare_texts, plan_comparisons
-from warehouse.writer import connected, turns_of
+from warehouse.writer import commit, connected, turns_of
 
 PASSWORD = "s3cret'pass word"
 MODELS = {
@@ -144,7 +151,9 @@ def catalogue(server: int, request: pytest.FixtureRequest) -> str:
     load_extensions(connection, "postgres_scanner")
     target = address(server, dbname="postgres").removeprefix("ducklake:postgres:")
     connection.execute("attach '{}' as server (type postgres)".format(target.replace("'", "''")))
-    connection.execute(f"call postgres_execute('server', 'create database {name}', use_transaction=false)")
+    connection.execute(
+        f"call postgres_execute('server', 'create database {name}', use_transaction=false)"
+    )
     connection.close()
     return address(server, dbname=name)
 
@@ -328,3 +337,115 @@ def test_four_writers_one_killed(
     publish(lake)
     for sql in ("from headline", "from train_test_gap_at(date '2024-03-01') order by all"):
         assert query(lake, sql).num_rows > 0
+
+
+@pytest.fixture
+def lake(catalogue: str, tmp_path: Path) -> Settings:
+    return Settings(home=str(tmp_path / "home"), warehouse=catalogue)
+
+
+WRONG = {
+    "password": ({"password": "hunter2"}, 'authentication failed for user "tidemark"'),
+    "port": ({"port": 1}, "Connection refused"),
+    "host": ({"host": "nowhere.invalid"}, "could not translate host name"),
+    "database": ({"dbname": "absent"}, 'database "absent" does not exist'),
+    "option": ({"bogus": 1}, 'invalid connection option "bogus"'),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_told_without_the_password(server: int, tmp_path: Path, what: str) -> None:
+    changes, message = WRONG[what]
+    settings = Settings(home=str(tmp_path), warehouse=address(server, **changes))
+    with pytest.raises(WarehouseError, match=message) as caught, open_warehouse(settings):
+        pass
+    with pytest.raises(WarehouseError, match=message):
+        publish(settings)
+    shown = "".join(traceback.format_exception(caught.value)) + repr(settings)
+    assert not [word for word in ("hunter2", *PASSWORD.split("'")) if word in shown]
+
+
+def test_an_address_with_a_password_is_not_shown(server: int, tmp_path: Path) -> None:
+    url = f"ducklake:postgres:postgresql://tidemark:p@ss/w:rd@127.0.0.1:{server}/tidemark"
+    settings = Settings(home=str(tmp_path), warehouse=url)
+    with pytest.raises(WarehouseError) as caught, open_warehouse(settings):
+        pass
+    assert "ss/w" not in "".join(traceback.format_exception(caught.value))
+    with pytest.raises(UsageError, match="TIDEMARK_WAREHOUSE: .*ducklake:postgres:") as refused:
+        load_settings(warehouse="mysql://me:hunter2@host/db")
+    assert "hunter2" not in "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("host=h password=abc dbname=d", "host=h password=*** dbname=d"),
+        (r"password = 'a b\'c' user=u", "password = *** user=u"),
+        ("at postgresql://me:a@b/c@host:5/db: no", "at postgresql://me:***@host:5/db: no"),
+        ("sslpassword=abc&user=u", "sslpassword=***&user=u"),
+        ("postgresql://host/db: refused @ noon", "postgresql://host/db: refused @ noon"),
+        ('password authentication failed for user "u"',) * 2,
+    ],
+)
+def test_passwords_are_taken_out(text: str, shown: str) -> None:
+    assert without_passwords(text) == shown
+
+
+def test_a_catalogue_whose_files_are_elsewhere(lake: Settings, tmp_path: Path) -> None:
+    with open_warehouse(lake):
+        pass
+    moved = lake.model_copy(update={"home": str(tmp_path / "moved")})
+    with pytest.raises(WarehouseError, match="does not match existing data path"):
+        open_warehouse(moved).__enter__()
+
+
+def test_a_root_that_is_no_folder_and_not_on_s3(lake: Settings) -> None:
+    elsewhere = lake.model_copy(update={"home": "memory://root"})
+    with pytest.raises(UsageError, match="a folder or s3://"):
+        open_warehouse(elsewhere).__enter__()
+
+
+def test_an_extension_that_is_missing() -> None:
+    with pytest.raises(WarehouseError, match=r"extension absent_one.*docs/operate\.md"):
+        load_extensions(duckdb.connect(), "absent_one")
+
+
+def test_who_meets_another_writer_tries_again(
+    lake: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = []
+    with connected(lake) as one, connected(lake) as other:
+        one.execute("insert into sources (source) select 'old ' || n from range(9) as r (n)")
+
+        def work(num_met: int) -> None:
+            attempts.append(1)
+            one.execute("insert into sources (source) values ('new')")
+            if len(attempts) <= num_met:
+                other.execute("delete from sources where source = ?", [f"old {len(attempts)}"])
+
+        commit(one, "land", lambda: work(num_met=2))
+        assert len(attempts) == 3
+        [(num_new,)] = other.execute("select count(*) from sources where source = 'new'").fetchall()
+        assert num_new == 1
+        monkeypatch.setattr(writer, "MAX_ATTEMPTS", 2)
+        attempts.clear()
+        with pytest.raises(WarehouseError, match="cannot land: .*conflict"):
+            commit(one, "land", lambda: work(num_met=9))
+        assert len(attempts) == 2
+
+
+def test_turns(lake: Settings) -> None:
+    with turns_of(lake) as one, turns_of(lake) as other, ThreadPoolExecutor(1) as pool:
+
+        def wait(alone: list[str], shared: list[str]) -> None:
+            with other.take(alone, shared):
+                pass
+
+        with one.take(["a"], ["everything"]):
+            pool.submit(wait, ["b"], ["everything"]).result(timeout=20)
+            for clash in (["a"], []), (["everything"], []), (["b"], ["a"]):
+                waiting = pool.submit(wait, *clash)
+                with pytest.raises(TimeoutError):
+                    waiting.result(timeout=0.5)
+                break
+        waiting.result(timeout=20)

@@ -1,3 +1,6 @@
 -- Name the protocol that published rates stand under; how they were scored is for their authors.
-insert or ignore into protocols (protocol, description)
-values ('published', 'rates as others have published them; `tidemark land-published`');
+insert into protocols (protocol, description)
+select
+    'published' as protocol,
+    'rates as others have published them; `tidemark land-published`' as description
+where not exists (select 1 from protocols where protocol = 'published');
