@@ -2,7 +2,7 @@
 # Make PostgreSQL's server programs available to the tests of the lake, with apt where they are
 # missing. No server is started: each run of the tests has one of its own, on loopback.
 set -euo pipefail
-if compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null || command -v initdb > /dev/null; then
+if compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null; then
     exit 0
 fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then

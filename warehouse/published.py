@@ -16,9 +16,9 @@ import duckdb
 
 from core.errors import CellConflict, SchemaMismatch
 from core.settings import Settings
+from warehouse.database_errors import explain_database_errors
 from warehouse.schema import read_sql
 from warehouse.text_table import TextTable, read_text_table
-from warehouse.database_errors import explain_database_errors
 from warehouse.writer import connected, locked, transaction
 
 # Rows under it are published figures: no loss of one's own may be landed under this name.

@@ -1,6 +1,13 @@
 -- Name the protocol that published rates stand under; how they were scored is for their authors.
 insert into protocols (protocol, description)
+with wanted as (
+    select
+        'published' as protocol,
+        'rates as others have published them; `tidemark land-published`' as description
+)
+
 select
-    'published' as protocol,
-    'rates as others have published them; `tidemark land-published`' as description
-where not exists (select 1 from protocols where protocol = 'published');
+    wanted.protocol,
+    wanted.description
+from wanted
+anti join protocols as named on wanted.protocol = named.protocol;
