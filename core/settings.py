@@ -145,7 +145,8 @@ def load_settings(**overrides: object) -> Settings:
             f"TIDEMARK_{'__'.join(map(str, problem['loc'])).upper()}: {problem['msg']}"
             for problem in error.errors(include_input=False)  # an address may hold a password
         )
-        raise UsageError(f"bad settings: {'; '.join(problems)} (see docs/settings.md)") from error
+        # Chained, the error would be printed with what it was given.
+        raise UsageError(f"bad settings: {'; '.join(problems)} (see docs/settings.md)") from None
     except SettingsError as error:
         raise UsageError(f"bad settings: {error}; lists and mappings are given as JSON") from error
 
