@@ -56,7 +56,7 @@ $(LAKE_VENV)/.installed: constraints.txt deployments/ducklake-requirements.txt
 test-ducklake: $(LAKE_VENV)/.installed ## Test several writers of one lake: PostgreSQL, S3, DuckLake
 	@deployments/install-postgresql.sh
 	@PYTHONPATH=. $(LAKE_VENV)/bin/python -m pytest --confcutdir tests/warehouse \
-	  tests/warehouse/test_lake.py
+	  tests/warehouse/test_lake.py tests/warehouse/test_lake_errors.py
 
 .PHONY: chromium
 chromium: $(VENV)/.installed-dev

@@ -5,24 +5,16 @@ Runs in an environment of its own (`make test-ducklake`): the extensions are of 
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import importlib.util
 import multiprocessing
 import os
-import shutil
 import signal
-import socket
-import subprocess
-import tempfile
 import time
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-import duckdb
 import pytest
 
 if importlib.util.find_spec("duckdb_extension_ducklake") is None:
@@ -43,23 +35,18 @@ from core.corpus import (
     seal_partition,
     tables_of,
 )
-from core.errors import UsageError, WarehouseError
 from core.month import Month
 from core.schemas import LOSSES
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from core.storage import Store
-from warehouse import writer
-from warehouse.database_errors import without_passwords
-from warehouse.extensions import load_extensions
 from warehouse.lake import connect_lake
 from warehouse.land import open_warehouse
 from warehouse.publish import publish
 from warehouse.query import query
 from warehouse.schema import list_checks, list_tables, list_views, read_sql
 from warehouse.text_comparisons import compare_texts, plan_comparisons
-from warehouse.writer import commit, connected, turns_of
+from warehouse.writer import connected
 
-PASSWORD = "s3cret'pass word"
 MODELS = {
     "org/early": Month("2024-01"),
     "org/late": Month("2024-02"),
@@ -95,69 +82,6 @@ FULL = (
     "estimated_cutoff", "headline", "monthly_loss", "replicate_monthly_loss", "run_costs",
     "text_comparisons", "text_difference", "tokenizers", "train_test_gap",
 )  # fmt: skip
-
-
-@contextlib.contextmanager
-def postgresql(folder: Path) -> Iterator[int]:
-    """Run a server of our own on loopback; yield its port."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not programs:
-        pytest.skip("needs PostgreSQL: run `make test-ducklake`")
-    as_user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    if as_user:
-        shutil.chown(folder, "postgres")  # it refuses to run as root
-    secret = folder / "password"
-    secret.write_text(PASSWORD)
-    secret.chmod(0o644)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-
-    def run(program: str, *arguments: str) -> None:
-        command = [*as_user, f"{programs[-1]}/{program}", "-D", f"{folder}/data", *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
-
-    run("initdb", "-A", "scram-sha-256", "-U", "tidemark", "--pwfile", str(secret), "--no-sync")
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
-    run("pg_ctl", "-w", "-l", f"{folder}/log", "-o", options, "start")
-    try:
-        yield port
-    finally:
-        run("pg_ctl", "-w", "-m", "immediate", "stop")
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[int]:
-    with tempfile.TemporaryDirectory(prefix="tidemark-postgresql-") as folder:
-        Path(folder).chmod(0o755)
-        with postgresql(Path(folder)) as port:
-            yield port
-
-
-def address(port: int, /, **changes: object) -> str:
-    parts = {"host": "127.0.0.1", "port": port, "user": "tidemark", "dbname": "tidemark"}
-    parts |= {"password": "'" + PASSWORD.replace("'", r"\'") + "'", **changes}
-    return "ducklake:postgres:" + " ".join(f"{name}={value}" for name, value in parts.items())
-
-
-@pytest.fixture
-def catalogue(server: int, request: pytest.FixtureRequest) -> str:
-    """The address of a catalogue of this test's own."""
-    name = f"test_{abs(hash(request.node.name))}"
-    connection = duckdb.connect()
-    load_extensions(connection, "postgres_scanner")
-    target = address(server, dbname="postgres").removeprefix("ducklake:postgres:")
-    connection.execute("attach '{}' as server (type postgres)".format(target.replace("'", "''")))
-    connection.execute(
-        f"call postgres_execute('server', 'create database {name}', use_transaction=false)"
-    )
-    connection.close()
-    return address(server, dbname=name)
-
-
-@pytest.fixture
-def lake(catalogue: str, tmp_path: Path) -> Settings:
-    return Settings(home=str(tmp_path / "home"), warehouse=catalogue)
 
 
 @pytest.fixture(scope="session")
@@ -351,108 +275,3 @@ def assert_as_embedded(lake: Settings, tmp_path: Path) -> dict[str, list[str]]:
     expected, found = tables_and_views(embedded), tables_and_views(lake)
     assert {name: found[name] for name in expected} == expected
     return found
-
-
-WRONG = {
-    "password": ({"password": "hunter2"}, 'authentication failed for user "tidemark"'),
-    "port": ({"port": 1}, "Connection refused"),
-    "host": ({"host": "nowhere.invalid"}, "could not translate host name"),
-    "database": ({"dbname": "absent"}, 'database "absent" does not exist'),
-    "option": ({"bogus": 1}, 'invalid connection option "bogus"'),
-}
-
-
-@pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_told_without_the_password(server: int, tmp_path: Path, what: str) -> None:
-    changes, message = WRONG[what]
-    settings = Settings(home=str(tmp_path), warehouse=address(server, **changes))
-    with pytest.raises(WarehouseError, match=message) as caught, open_warehouse(settings):
-        pass
-    with pytest.raises(WarehouseError, match=message):
-        publish(settings)
-    shown = "".join(traceback.format_exception(caught.value)) + repr(settings)
-    assert not [word for word in ("hunter2", *PASSWORD.split("'")) if word in shown]
-
-
-def test_an_address_with_a_password_is_not_shown(server: int, tmp_path: Path) -> None:
-    url = f"ducklake:postgres:postgresql://tidemark:p@ss/w:rd@127.0.0.1:{server}/tidemark"
-    settings = Settings(home=str(tmp_path), warehouse=url)
-    with pytest.raises(WarehouseError) as caught, open_warehouse(settings):
-        pass
-    assert "ss/w" not in "".join(traceback.format_exception(caught.value))
-    with pytest.raises(UsageError, match="TIDEMARK_WAREHOUSE: .*ducklake:postgres:") as refused:
-        load_settings(warehouse="mysql://me:hunter2@host/db")
-    assert "hunter2" not in "".join(traceback.format_exception(refused.value))
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("host=h password=abc dbname=d", "host=h password=*** dbname=d"),
-        (r"password = 'a b\'c' user=u", "password = *** user=u"),
-        ("at postgresql://me:a@b/c@host:5/db: no", "at postgresql://me:***@host:5/db: no"),
-        ("sslpassword=abc&user=u", "sslpassword=***&user=u"),
-        ("postgresql://host/db: refused @ noon", "postgresql://host/db: refused @ noon"),
-        ('password authentication failed for user "u"',) * 2,
-    ],
-)
-def test_passwords_are_taken_out(text: str, shown: str) -> None:
-    assert without_passwords(text) == shown
-
-
-def test_a_catalogue_whose_files_are_elsewhere(lake: Settings, tmp_path: Path) -> None:
-    with open_warehouse(lake):
-        pass
-    moved = lake.model_copy(update={"home": str(tmp_path / "moved")})
-    with pytest.raises(WarehouseError, match="does not match existing data path"):
-        open_warehouse(moved).__enter__()
-
-
-def test_a_root_that_is_no_folder_and_not_on_s3(lake: Settings) -> None:
-    elsewhere = lake.model_copy(update={"home": "memory://root"})
-    with pytest.raises(UsageError, match="a folder or s3://"):
-        open_warehouse(elsewhere).__enter__()
-
-
-def test_an_extension_that_is_missing() -> None:
-    with pytest.raises(WarehouseError, match=r"(?s)extension absent_one.*docs/operate\.md"):
-        load_extensions(duckdb.connect(), "absent_one")
-
-
-def test_who_meets_another_writer_tries_again(
-    lake: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    attempts: list[int] = []
-    with connected(lake) as one, connected(lake) as other:
-        one.execute("insert into sources (source) select 'old ' || n from range(9) as r (n)")
-
-        def work(num_met: int) -> None:
-            one.execute("insert into sources (source) values ('new')")
-            if len(attempts) < num_met:
-                other.execute("delete from sources where source = ?", [f"old {len(attempts)}"])
-            attempts.append(1)
-
-        commit(one, "land", lambda: work(num_met=2))
-        assert len(attempts) == 3
-        monkeypatch.setattr(writer, "MAX_ATTEMPTS", 2)
-        with pytest.raises(WarehouseError, match="(?s)cannot land: .*conflict"):
-            commit(one, "land", lambda: work(num_met=9))
-        assert len(attempts) == 5
-        sql = "select count(*) from sources where source = 'new'"
-        assert other.execute(sql).fetchall() == [(1,)]
-
-
-@pytest.mark.parametrize("clash", [(["a"], []), (["everything"], []), (["b"], ["a"])])
-def test_turns(lake: Settings, clash: tuple[list[str], list[str]]) -> None:
-    with turns_of(lake) as one, turns_of(lake) as other, ThreadPoolExecutor(1) as pool:
-
-        def wait(alone: list[str], shared: list[str]) -> None:
-            with other.take(alone, shared):
-                pass
-
-        with one.take(["a"], ["everything"]):
-            pool.submit(wait, ["b"], ["everything"]).result(timeout=20)
-            waiting = pool.submit(wait, *clash)
-            with pytest.raises(TimeoutError):
-                waiting.result(timeout=0.5)
-        waiting.result(timeout=20)
