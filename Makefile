@@ -5,6 +5,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LAKE_VENV := .venv-ducklake
 ROOMS := core crawlers flows models reports simulator tasks warehouse
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -41,6 +42,21 @@ verify-statistics: $(VENV)/.installed ## Check by simulation that 95 % intervals
 .PHONY: test
 test: $(VENV)/.installed-dev chromium ## Install what tests need and run the whole suite
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(MAKE) --no-print-directory test-ducklake
+
+# DuckDB's extensions are packaged for one version of it, which is not the default one.
+$(LAKE_VENV)/.installed: constraints.txt deployments/ducklake-requirements.txt
+	@echo "Installing what the lake's tests need into $(LAKE_VENV) (about half a GB) …"
+	@test -x $(LAKE_VENV)/bin/python || $(PYTHON) -m venv $(LAKE_VENV)
+	@$(LAKE_VENV)/bin/pip install --quiet --disable-pip-version-check \
+	  -c <(grep -v '^duckdb==' constraints.txt) -r deployments/ducklake-requirements.txt
+	@touch $@
+
+.PHONY: test-ducklake
+test-ducklake: $(LAKE_VENV)/.installed ## Test several writers of one lake: PostgreSQL, S3, DuckLake
+	@deployments/install-postgresql.sh
+	@PYTHONPATH=. $(LAKE_VENV)/bin/python -m pytest --confcutdir tests/warehouse \
+	  tests/warehouse/test_lake.py tests/warehouse/test_lake_errors.py
 
 .PHONY: chromium
 chromium: $(VENV)/.installed-dev

@@ -24,6 +24,7 @@ from core.storage import Store
 from warehouse.land import Warehouse, open_warehouse
 from warehouse.schema import read_sql
 from warehouse.statements import Statements
+from warehouse.turns import Turns
 from warehouse.writer import STORAGE_VERSION, connected, locked, writer_path
 
 _BARE = "bare insert"
@@ -97,7 +98,7 @@ def land_without_replicates(home: Path, path: Path) -> int:
     """Land a file with all but the bootstrap; return the number of rows."""
     settings = Settings(home=str(home))
     with locked(settings), connected(settings) as connection:
-        warehouse = Warehouse(connection, Store(settings.home))
+        warehouse = Warehouse(connection, Store(settings.home), Turns(None))
         warehouse._statements = _WithoutReplicates(connection)
         return warehouse.land_file(path).num_rows
 

@@ -14,6 +14,7 @@ from core.storage import explain_disk_errors
 
 DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
 MAX_DOCUMENT_BYTES = 16 * 2**20
+LAKE_PREFIX = "ducklake:postgres:"
 
 
 class Settings(BaseSettings):
@@ -41,6 +42,12 @@ class Settings(BaseSettings):
         default=None,
         description="Local scratch: raw HTTP cache, git mirrors, the writer's database, locks. "
         "Default: <home>/work, or the user's cache folder where home is not local.",
+    )
+    warehouse: SecretStr | None = Field(
+        default=None,
+        description="Where losses land: `ducklake:postgres:` and a connection string of "
+        "PostgreSQL's, for several writers at once (docs/operate.md). Default: a file of one "
+        "writer.",
     )
     sites: dict[str, str] = Field(
         default_factory=dict,
@@ -100,6 +107,16 @@ class Settings(BaseSettings):
         home = home.removeprefix("file://")
         return home.rstrip("/") if "://" in home else str(Path(home).expanduser().resolve())
 
+    @field_validator("warehouse")
+    @classmethod
+    def _lake(cls, warehouse: SecretStr | None) -> SecretStr | None:
+        if warehouse is not None and not warehouse.get_secret_value().startswith(LAKE_PREFIX):
+            raise ValueError(
+                f"is not {LAKE_PREFIX} and a connection string, such as "
+                f"{LAKE_PREFIX}host=db.example.org dbname=tidemark user=tidemark"
+            )
+        return warehouse
+
     @property
     def is_local(self) -> bool:
         """Whether the data root is a folder of this machine."""
@@ -128,7 +145,8 @@ def load_settings(**overrides: object) -> Settings:
             f"TIDEMARK_{'__'.join(map(str, problem['loc'])).upper()}: {problem['msg']}"
             for problem in error.errors(include_input=False)  # an address may hold a password
         )
-        raise UsageError(f"bad settings: {'; '.join(problems)} (see docs/settings.md)") from error
+        # Chained, the error would be printed with what it was given.
+        raise UsageError(f"bad settings: {'; '.join(problems)} (see docs/settings.md)") from None
     except SettingsError as error:
         raise UsageError(f"bad settings: {error}; lists and mappings are given as JSON") from error
 

@@ -28,11 +28,11 @@ from models.load import identify, load_scorer
 from models.protocols import get_protocol
 from models.scorer import Scorer
 from models.tally import Tally
+from warehouse.database_errors import explain_database_errors
 from warehouse.landed import own_cells, read_rows
 from warehouse.query import local_snapshot
 from warehouse.reader import connect_to_read
 from warehouse.release import release_database
-from warehouse.writer import explain_database_errors
 
 TOLERANCE = 1e-6  # of the cell's nats, for their sum and for any one chunk
 _DTYPES = ("float32", "bfloat16", "float16")  # what the setting takes

@@ -27,10 +27,10 @@ from warehouse.check import (
     describe,
     finding_of,
 )
+from warehouse.database_errors import explain_database_errors
 from warehouse.landed import own_cells, partition_at, read_rows
 from warehouse.reader import connect_to_read
 from warehouse.schema import read_sql
-from warehouse.writer import explain_database_errors
 
 Key = tuple[str, str, dt.date | None, str]
 Rows = list[dict[str, object]]

@@ -19,6 +19,7 @@ from core.errors import CellConflict, SchemaMismatch, WarehouseError
 from core.schemas import LOSSES, validate
 from warehouse.published import PUBLISHED
 from warehouse.statements import Statements, show
+from warehouse.turns import NAMES, WAREHOUSE, model_turn, partition_turn
 
 _BATCH_ROWS = 245_760  # two of DuckDB's row groups: partial ones are compressed twice
 
@@ -123,6 +124,21 @@ class Incoming:
         [(num_cells,)] = self._statements.run("count_incoming_cells")
         return int(num_rows), int(num_cells)
 
+    def turns(self) -> tuple[set[str], set[str]]:
+        """Return the turns to take before incoming cells are landed: alone, and shared."""
+        run = self._statements.run
+        if self._touches_any():
+            return {WAREHOUSE}, set()  # what is deleted in a lake is in the way of all who insert
+        rows = run("list_incoming_models")
+        alone = {model_turn(model) for model, _, _ in rows}
+        if run("count_unnamed")[0][0]:
+            alone.add(NAMES)
+        return alone, {WAREHOUSE, *(partition_turn(source, month) for _, source, month in rows)}
+
+    def _touches_any(self) -> bool:
+        self._statements.run("find_touched")
+        return bool(self._statements.run("count_touched")[0][0])
+
     def merge(self, where: str, replace: bool) -> int:
         """Make what is incoming what the landed cells that it touches shall hold.
 
@@ -133,8 +149,7 @@ class Incoming:
             CellConflict: names the first row that disagrees with what is landed.
         """
         run = self._statements.run
-        run("find_touched")
-        if not run("count_touched")[0][0]:
+        if not self._touches_any():
             return self.count()[0]
         if not self._is_staged:
             run("create_staged")

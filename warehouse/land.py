@@ -1,7 +1,8 @@
 """Landing: losses and dimensions go into the writer's database, each in one transaction.
 
 A cell (model, source, month, protocol) lands exactly once: landing what is landed already changes
-nothing, so a killed run is simply run again.
+nothing, so a killed run is simply run again. Where several processes write one lake, those take
+turns that write the same cells, partitions or names.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from warehouse.dimensions import (
 )
 from warehouse.incoming import Incoming
 from warehouse.statements import Statements, show
-from warehouse.writer import connected, explain_database_errors, locked, transaction
+from warehouse.turns import NAMES, WAREHOUSE, Turns, partition_turn
+from warehouse.writer import commit, connected, locked, turns_of, write_journal
 
 
 @dataclass(frozen=True)
@@ -44,21 +46,27 @@ class Landed:
 
 @contextlib.contextmanager
 def open_warehouse(settings: Settings) -> Iterator[Warehouse]:
-    """Yield the warehouse for writing; waits while another process has it.
+    """Yield the warehouse for writing; waits while another process has it, if it is no lake.
 
     Raises:
-        WarehouseError: another process keeps it for hours, or the file is damaged.
+        WarehouseError: another process keeps it for hours, the file is damaged, or the lake cannot
+            be reached.
     """
-    with locked(settings), connected(settings) as connection:
-        yield Warehouse(connection, Store(settings.home))
+    with contextlib.ExitStack() as stack:
+        if settings.warehouse is None:
+            stack.enter_context(locked(settings))
+        turns = stack.enter_context(turns_of(settings))
+        connection = stack.enter_context(connected(settings))
+        yield Warehouse(connection, Store(settings.home), turns)
 
 
 class Warehouse:
     """The writer's database, open; made by ``open_warehouse``."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, store: Store) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, store: Store, turns: Turns) -> None:
         self._connection = connection
         self._store = store
+        self._turns = turns
         self._statements = Statements(connection)
         self._incoming = Incoming(self._statements)
 
@@ -84,21 +92,27 @@ class Warehouse:
             "protocol": cell.protocol,
             **_partition_key(cell.partition),
         }
-        scored_at = {"scored_at": naive_utc(record.scored_at) if record else None}
-        run = self._statements.run
-        if run("find_cell", {**key, **provenance, **scored_at}):
+        scored_at = naive_utc(record.scored_at) if record else None
+        self_same = {**key, **provenance, "scored_at": scored_at}
+        if self._statements.run("find_cell", self_same):
             return Landed(0, 0)
         where = f"losses of {cell}"
         self._incoming.stage([self._read_losses(cell) if losses is None else losses], where)
         if row := self._statements.first("find_stranger", key):
             raise SchemaMismatch(f"{where}: a row is of another cell: {show(row)}")
-        run("find_touched")
-        with transaction(self._connection, f"land {where}"):
+
+        def land() -> Landed:
             self._empty_records()
             landed = self._insert(**provenance)
             if record is not None:
                 self._insert_record(key, record)
-        return landed
+            return landed
+
+        with self._turn_for_incoming():
+            if self._statements.run("find_cell", self_same):  # another writer was faster
+                return Landed(0, 0)
+            self._statements.run("find_touched")
+            return commit(self._connection, f"land {where}", land)
 
     def _read_losses(self, cell: Cell) -> pa.Table:
         try:
@@ -139,14 +153,16 @@ class Warehouse:
         return self._land_foreign(where, replace)
 
     def _land_foreign(self, where: str, replace: bool) -> Landed:
-        num_rows = self._incoming.merge(where, replace)
-        with transaction(self._connection, f"land {where}"):
+        def land() -> Landed:
             if replace:
                 self._empty_records()
-            landed = self._insert(partition_digest=None, scoring=None)
-        with explain_database_errors(f"write {where} into the file"):
-            # Else what the next transaction writes leaves holes in the file.
-            self._connection.execute("checkpoint")
+            return self._insert(partition_digest=None, scoring=None)
+
+        with self._turn_for_incoming():
+            num_rows = self._incoming.merge(where, replace)
+            landed = commit(self._connection, f"land {where}", land)
+        # Else what the next transaction writes leaves holes in the file.
+        write_journal(self._connection)
         return Landed(landed.num_cells, num_rows)
 
     def land_documents(self, seal: Seal) -> bool:
@@ -163,11 +179,8 @@ class Warehouse:
         if run("find_partition", key) == [(seal.digest,)]:
             return False
         table = self._read_documents(seal)
-        self._incoming.read_partition(key)
-        with (
-            transaction(self._connection, f"land the documents of {seal.partition}"),
-            self._statements.given("documents_to_land", table),
-        ):
+
+        def land() -> None:
             run("delete_documents", key)
             run("insert_documents")
             run("delete_partition", key)
@@ -175,6 +188,15 @@ class Warehouse:
             run("insert_partition", {**key, "partition_digest": seal.digest, **size})
             # Clusters may be others now, and standard errors and replicates follow them.
             self._insert_sums(partition_digest=None, scoring=None)
+
+        with (
+            self._turn_for_documents(key),
+            self._statements.given("documents_to_land", table),
+        ):
+            if run("find_partition", key) == [(seal.digest,)]:  # another writer was faster
+                return False
+            self._incoming.read_partition(key)
+            commit(self._connection, f"land the documents of {seal.partition}", land)
         return True
 
     def _read_documents(self, seal: Seal) -> pa.Table:
@@ -223,20 +245,49 @@ class Warehouse:
         """
         table = canary_table(row)
         with (
-            transaction(self._connection, "record a run of the canary"),
+            self._turns.take(["canary_runs"], [WAREHOUSE]),
             self._statements.given("rows_to_land", table),
         ):
-            self._statements.run("insert_canary_runs")
+            commit(
+                self._connection,
+                "record a run of the canary",
+                lambda: self._statements.run("insert_canary_runs"),
+            )
 
     def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
         if not rows:
             return
         table = as_table(rows, dimension)
         with (
-            transaction(self._connection, f"land {dimension}"),
+            self._turns.take([NAMES], [WAREHOUSE]),
             self._statements.given("rows_to_land", table),
         ):
-            self._statements.run(f"upsert_{dimension}")
+            commit(
+                self._connection,
+                f"land {dimension}",
+                lambda: self._statements.run(f"upsert_{dimension}"),
+            )
+
+    @contextlib.contextmanager
+    def _turn_for_incoming(self) -> Iterator[None]:
+        """Keep those out who would write the cells that are incoming, or what these need."""
+        if not self._turns.are_needed:
+            yield
+            return
+        with self._turns.take(*self._incoming.turns()):
+            yield
+
+    @contextlib.contextmanager
+    def _turn_for_documents(self, key: Mapping[str, object]) -> Iterator[None]:
+        """Keep those out who would write a partition, or cells of it."""
+        if not self._turns.are_needed:
+            yield
+            return
+        self._incoming.read_partition(key)
+        is_replaced = self._statements.run("find_partition", key) or self._incoming.count()[1]
+        alone = WAREHOUSE if is_replaced else partition_turn(key["source"], key["month"])
+        with self._turns.take([alone], [WAREHOUSE]):
+            yield
 
     def _insert(self, partition_digest: str | None, scoring: str | None) -> Landed:
         """Put what is incoming in place of the touched cells."""

@@ -6,6 +6,7 @@ import duckdb
 
 from core.errors import WarehouseError
 from warehouse.comments import comment_script
+from warehouse.lake import is_lake
 from warehouse.published_figures import refresh_published_figures
 from warehouse.schema import (
     SCHEMA_VERSION,
@@ -28,20 +29,21 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     Raises:
         WarehouseError: the file was written by a later version of tidemark.
     """
+    if _has_current_objects(connection):
+        return
     version = _read_version(connection)
     if version > SCHEMA_VERSION:
         raise WarehouseError(
             f"the warehouse has schema version {version}, this tidemark knows {SCHEMA_VERSION}; "
             "use the newer tidemark, or another TIDEMARK_HOME"
         )
-    if version == SCHEMA_VERSION and _read_definitions(connection) == digest_definitions():
-        return
     if version == 1:
         connection.execute(read_sql("migrations", "2"))
     for table in list_tables():
         connection.execute(read_sql("tables", table))
     _create_macros_and_views(connection)
-    connection.execute(comment_script())
+    if not is_lake(connection):  # its catalogue would keep every version of every comment
+        connection.execute(comment_script())
     if version == 1:
         _derive_cells(connection)
     refresh_published_figures(connection)
@@ -51,22 +53,29 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
+def _has_current_objects(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the objects are those of our files already."""
+    return _read_version(connection) == SCHEMA_VERSION and (
+        _read_definitions(connection) == digest_definitions()
+    )
+
+
+def _has_version(connection: duckdb.DuckDBPyConnection) -> bool:
+    text = read_sql("migrations", "count_version_tables")
+    [(num_tables,)] = connection.execute(text).fetchall()
+    return bool(num_tables)
+
+
 def _read_version(connection: duckdb.DuckDBPyConnection) -> int:
     """Return the version of the tables; that of a new database is ours."""
-    [(is_there,)] = connection.execute(
-        "select count(*) from duckdb_tables() where table_name = 'schema_version'"
-    ).fetchall()
-    if not is_there:
+    if not _has_version(connection):
         return SCHEMA_VERSION
     [(version,)] = connection.execute("select max(version) from schema_version").fetchall()
     return int(version)
 
 
 def _read_definitions(connection: duckdb.DuckDBPyConnection) -> str | None:
-    [(is_there,)] = connection.execute(
-        "select count(*) from duckdb_tables() where table_name = 'schema_version'"
-    ).fetchall()
-    if not is_there:
+    if not _has_version(connection):
         return None
     [(definitions,)] = connection.execute("select definitions from schema_version").fetchall()
     return str(definitions)

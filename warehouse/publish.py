@@ -6,14 +6,29 @@ never written to: a new one is renamed over it, and who has the old one open kee
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from core.errors import CheckFailed
 from core.settings import Settings
 from core.storage import Store
 from warehouse.check import check_database
-from warehouse.writer import connected, explain_database_errors, locked, writer_path
+from warehouse.database_errors import explain_database_errors
+from warehouse.extensions import quoted
+from warehouse.lake import LAKE
+from warehouse.schema import list_tables
+from warehouse.turns import PUBLICATION
+from warehouse.writer import (
+    connect_file,
+    connected,
+    locked,
+    transaction,
+    turns_of,
+    write_journal,
+    writer_path,
+)
 
 SNAPSHOT = "warehouse.duckdb"
 
@@ -26,19 +41,50 @@ def publish(settings: Settings) -> str:
         DiskFull: no space for a second copy; the former one stays.
     """
     store = Store(settings.home)
-    with locked(settings):
-        with (
-            connected(settings) as connection,
-            explain_database_errors("write the warehouse's journal into its file"),
-        ):
-            connection.execute("checkpoint")
+    with _taking_turns(settings):
         for leftover in store.list(f".tmp-{SNAPSHOT}-*"):  # of a publication that was killed
             store.delete(leftover)
-        # Closed: DuckDB's lock on the file would not survive our opening it in this process.
         with store.writing(SNAPSHOT) as staged:
-            shutil.copyfile(writer_path(settings), staged.path)
+            if settings.warehouse is None:
+                _copy_file(settings, staged.path)
+            else:
+                _copy_lake(settings, staged.path)
             check_snapshot(staged.path)
     return store.url(SNAPSHOT)
+
+
+@contextlib.contextmanager
+def _taking_turns(settings: Settings) -> Iterator[None]:
+    """Keep other publications out, and those who write the same file; not those of a lake."""
+    if settings.warehouse is None:
+        with locked(settings):
+            yield
+        return
+    with turns_of(settings) as turns, turns.take([PUBLICATION]):
+        yield
+
+
+def _copy_file(settings: Settings, target: Path) -> None:
+    with connected(settings) as connection:
+        write_journal(connection)
+    # Closed: DuckDB's lock on the file would not survive our opening it in this process.
+    shutil.copyfile(writer_path(settings), target)
+
+
+def _copy_lake(settings: Settings, target: Path) -> None:
+    """Copy one version of the lake into a database file, whatever is landing meanwhile."""
+    target.unlink()
+    connect_file(target, settings).close()
+    with connected(settings) as connection:
+        with explain_database_errors(f"open {target}"):
+            connection.execute(f"attach {quoted(str(target))} as snapshot")
+        with transaction(connection, "copy the lake into a snapshot"):
+            for table in list_tables():
+                connection.execute(f"delete from snapshot.{table}")  # noqa: S608 - our own name
+                rows = connection.table(f"{LAKE}.main.{table}")
+                rows.insert_into(f"snapshot.main.{table}")
+        with explain_database_errors(f"write {target}"):
+            connection.execute("detach snapshot")
 
 
 def check_snapshot(path: Path) -> None:

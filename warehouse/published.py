@@ -16,9 +16,10 @@ import duckdb
 
 from core.errors import CellConflict, SchemaMismatch
 from core.settings import Settings
+from warehouse.database_errors import explain_database_errors
 from warehouse.schema import read_sql
 from warehouse.text_table import TextTable, read_text_table
-from warehouse.writer import connected, explain_database_errors, locked, transaction
+from warehouse.writer import connected, locked, transaction
 
 # Rows under it are published figures: no loss of one's own may be landed under this name.
 PUBLISHED = "published"
@@ -119,6 +120,8 @@ def _land(connection: duckdb.DuckDBPyConnection, path: Path, target: str, replac
             "--replace takes the file's values"
         )
     with transaction(connection, f"land {path}"):
+        _run(connection, f"change_{target}")
+        _run(connection, f"delete_{target}")
         [(num_changed,)] = _run(connection, f"insert_{target}")
         if target == "published_rates":
             for dimension in ("models", "sources", "protocols"):

@@ -35,13 +35,14 @@ from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage import Store, explain_disk_errors, sha256_of_file
 from warehouse.check_root import check_home
+from warehouse.database_errors import explain_database_errors
 from warehouse.landed import own_cells, read_rows
 from warehouse.publish import SNAPSHOT
 from warehouse.query import local_snapshot
 from warehouse.reader import connect_to_read
 from warehouse.release_texts import citation, readme
 from warehouse.schema import SCHEMA_VERSION, list_checks, read_sql
-from warehouse.writer import STORAGE_VERSION, explain_database_errors, locked, transaction
+from warehouse.writer import STORAGE_VERSION, locked, transaction
 
 FOLDER = "releases"
 SUMS = "SHA256SUMS"

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from warehouse.database_errors import explain_database_errors
 from warehouse.schema import read_sql
-from warehouse.writer import explain_database_errors
 
 
 class Statements:

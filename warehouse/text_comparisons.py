@@ -16,6 +16,8 @@ from core.text_difference import VERSION, Against, measure_difference
 from warehouse.statements import Statements
 from warehouse.writer import connected, locked, transaction
 
+_KEY = ("source", "month", "other_month")
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -120,4 +122,6 @@ def _find_pending(comparisons: Sequence[Comparison], settings: Settings) -> list
 def _land(row: dict[str, object], settings: Settings) -> None:
     what = f"land the comparison of {row['source']} {row['month']} with {row['other_month']}"
     with locked(settings), connected(settings) as connection, transaction(connection, what):
-        Statements(connection).run("upsert_text_comparison", row)
+        statements = Statements(connection)
+        statements.run("delete_text_comparison", {name: row[name] for name in _KEY})
+        statements.run("insert_text_comparison", row)

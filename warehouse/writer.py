@@ -1,27 +1,35 @@
-"""The writer's database file: one process at a time, under a lock.
+"""The writer's database: a file for one process at a time, or a lake for several.
 
 DuckDB lets one process write a file and shuts all others out meanwhile, so landing happens on a
-file of its own in the scratch folder; see docs/adr/0005-publishing.md.
+file of its own in the scratch folder, under a lock; see docs/adr/0005-publishing.md. In a lake,
+writers take turns where they would meet; see docs/adr/0017-ducklake.md.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+import random
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 from filelock import FileLock, Timeout
 
-from core.errors import DiskFull, WarehouseError
+from core.errors import WarehouseError
 from core.settings import Settings
 from core.storage import explain_disk_errors, replace_durably
+from warehouse.database_errors import explain_database_errors
+from warehouse.lake import connect_lake, is_lake, server_address
 from warehouse.objects import create_objects
+from warehouse.turns import OBJECTS, WAIT_S, WAREHOUSE, Turns
 
 # Files of this storage version open in every DuckDB from 1.5 on.
 STORAGE_VERSION = "v1.5.0"
-_WAIT_S = 6 * 3600  # another process may be landing tens of millions of rows
+MAX_ATTEMPTS = 10
+_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
@@ -32,11 +40,31 @@ def writer_path(settings: Settings) -> Path:
 
 @contextlib.contextmanager
 def locked(settings: Settings) -> Iterator[None]:
-    """Hold the warehouse's lock; wait for a process that holds it.
+    """Have the warehouse alone; wait for processes that are writing it.
 
     Raises:
         WarehouseError: another process held it for six hours.
     """
+    if settings.warehouse is not None:
+        with turns_of(settings) as turns, turns.take(alone=[WAREHOUSE]):
+            yield
+        return
+    with _file_locked(settings):
+        yield
+
+
+@contextlib.contextmanager
+def turns_of(settings: Settings) -> Iterator[Turns]:
+    """Yield the turns that writers of the lake take; those of the embedded file wait for nobody."""
+    turns = Turns(server_address(settings))
+    try:
+        yield turns
+    finally:
+        turns.close()
+
+
+@contextlib.contextmanager
+def _file_locked(settings: Settings) -> Iterator[None]:
     path = writer_path(settings)
     with explain_disk_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,10 +74,10 @@ def locked(settings: Settings) -> Iterator[None]:
     except Timeout:
         _log.warning("waiting for another process that is landing losses (%s.lock)", path)
         try:
-            lock.acquire(timeout=_WAIT_S)
+            lock.acquire(timeout=WAIT_S)
         except Timeout as error:
             raise WarehouseError(
-                f"another process has held {path}.lock for {_WAIT_S // 3600} hours; "
+                f"another process has held {path}.lock for {WAIT_S // 3600} hours; "
                 "end it, then run the same command again"
             ) from error
     try:
@@ -60,19 +88,40 @@ def locked(settings: Settings) -> Iterator[None]:
 
 @contextlib.contextmanager
 def connected(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a connection to the writer's database, all objects made; call with the lock held.
+    """Yield a connection to the writer's database, all objects made.
+
+    Call it with the warehouse locked, or, where that is a lake, take turns for what is written.
 
     Raises:
-        WarehouseError: the file is damaged, or of a later version.
+        WarehouseError: the file is damaged; the lake cannot be reached; either is of a later
+            version.
     """
-    path = writer_path(settings)
-    if not path.exists():
-        _create(path, settings)
-    connection = _connect(path, settings)
+    connection = (
+        _connect_embedded(settings) if settings.warehouse is None else _connect_lake(settings)
+    )
     try:
         yield connection
     finally:
         connection.close()
+
+
+def _connect_embedded(settings: Settings) -> duckdb.DuckDBPyConnection:
+    path = writer_path(settings)
+    if not path.exists():
+        _create(path, settings)
+    return connect_file(path, settings)
+
+
+def _connect_lake(settings: Settings) -> duckdb.DuckDBPyConnection:
+    # Two that make the same lake, or bring it forward, at once would fail.
+    with turns_of(settings) as turns, turns.take(alone=[OBJECTS]):
+        connection = connect_lake(settings)
+        try:
+            _prepare(connection, "the lake")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
 
 def _create(path: Path, settings: Settings) -> None:
@@ -81,7 +130,7 @@ def _create(path: Path, settings: Settings) -> None:
     _remove_database(path)  # the journal of a database that somebody has deleted
     _remove_database(new)
     try:
-        _connect(new, settings).close()
+        connect_file(new, settings).close()
         with explain_disk_errors(str(path)):
             replace_durably(new, path)
     finally:
@@ -93,8 +142,8 @@ def _remove_database(path: Path) -> None:
         path.with_name(name).unlink(missing_ok=True)
 
 
-def _connect(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
-    """Open a writer's database and make the objects that it lacks."""
+def connect_file(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
+    """Open a database file and make the objects that it lacks."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "storage_compatibility_version": STORAGE_VERSION,
         "temp_directory": str(settings.scratch / "duckdb-temporary"),
@@ -104,12 +153,39 @@ def _connect(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     with explain_database_errors(f"open {path}"):
         connection = duckdb.connect(str(path), config=config)
     try:
-        with transaction(connection, f"prepare {path}"):
-            create_objects(connection)
+        _prepare(connection, str(path))
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _prepare(connection: duckdb.DuckDBPyConnection, where: str) -> None:
+    with transaction(connection, f"prepare {where}"):
+        create_objects(connection)
+
+
+def commit(connection: duckdb.DuckDBPyConnection, what: str, work: Callable[[], _T]) -> _T:
+    """Do work in a transaction; where it meets another writer's of the lake, do it again.
+
+    Args:
+        connection: to the warehouse.
+        what: is being done, for messages.
+        work: may be done several times, and reads anew what others may have written.
+
+    Raises:
+        WarehouseError: the database refused it, or others were always faster.
+    """
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        try:
+            with transaction(connection, what):
+                return work()
+        except WarehouseError as error:
+            if attempt == MAX_ATTEMPTS or not is_conflict(error):
+                raise
+            _log.info("%s: met another writer, attempt %d: %s", what, attempt, error)
+            time.sleep(random.uniform(0, min(2, 0.05 * 2**attempt)))  # noqa: S311 - to part them
+    raise AssertionError("unreachable")
 
 
 @contextlib.contextmanager
@@ -127,15 +203,14 @@ def transaction(connection: duckdb.DuckDBPyConnection, what: str) -> Iterator[No
             raise
 
 
-@contextlib.contextmanager
-def explain_database_errors(what: str) -> Iterator[None]:
-    """Turn DuckDB's errors into ours, which say what was being done."""
-    try:
-        yield
-    except duckdb.Error as error:
-        if "No space left" in str(error):
-            raise DiskFull(
-                f"no space left: cannot {what}; nothing was changed. Free some, or move the data "
-                "root (TIDEMARK_HOME), then run the same command again"
-            ) from error
-        raise WarehouseError(f"cannot {what}: {error}") from error
+def write_journal(connection: duckdb.DuckDBPyConnection) -> None:
+    """Write the journal of a database file into it; a lake has none."""
+    if not is_lake(connection):
+        with explain_database_errors("write the warehouse's journal into its file"):
+            connection.execute("checkpoint")
+
+
+def is_conflict(error: WarehouseError) -> bool:
+    """Whether a transaction failed because another writer of the lake was faster."""
+    text = str(error).lower()
+    return "transaction conflict" in text or "could not serialize" in text

@@ -43,9 +43,12 @@ def build(case: Path, settings: Settings) -> Path:
         for file in sorted(case.glob("*.csv")):
             if file.stem in set(list_tables()) - {"chunk_losses"}:
                 connection.register("rows", read_table(file))
-                # Landing has named the models already; a case says more of them.
-                verb = "insert or replace" if file.stem in DIMENSIONS else "insert"
-                connection.execute(f"{verb} into {file.stem} by name select * from rows")
+                if file.stem in DIMENSIONS:  # landing has named them; a case says more of them
+                    key = DIMENSIONS[file.stem].names[0]
+                    connection.execute(
+                        f"delete from {file.stem} where {key} in (select {key} from rows)"
+                    )
+                connection.execute(f"insert into {file.stem} by name select * from rows")
                 connection.unregister("rows")
     return Path(publish(settings))
 

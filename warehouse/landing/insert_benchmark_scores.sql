@@ -1,23 +1,3 @@
--- Load the staged scores that are not loaded just so. What a row leaves open stays as it was.
-insert or replace into benchmark_scores by name
-with wanted as (
-    select
-        given.model,
-        given.benchmark,
-        given.score,
-        coalesce(given.reference, loaded.reference) as reference,
-        coalesce(given.as_of, loaded.as_of) as as_of
-    from staged_benchmark_scores as given
-    left join benchmark_scores as loaded
-        on given.model = loaded.model and given.benchmark = loaded.benchmark
-)
-
-select *
-from wanted
-anti join benchmark_scores as loaded
-    on
-        wanted.model = loaded.model
-        and wanted.benchmark = loaded.benchmark
-        and wanted.score = loaded.score
-        and wanted.reference is not distinct from loaded.reference
-        and wanted.as_of is not distinct from loaded.as_of;
+-- Load the changed scores.
+insert into benchmark_scores by name
+select * from changed_benchmark_scores;

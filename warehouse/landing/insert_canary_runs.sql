@@ -1,4 +1,10 @@
 -- Record runs of the canary; those that are recorded already stay as they are.
 -- Input: rows_to_land, Arrow data with the columns of the table.
-insert or ignore into canary_runs by name
-select * from rows_to_land;
+insert into canary_runs by name
+select given.*
+from rows_to_land as given
+anti join canary_runs as recorded
+    on
+        given.run_at = recorded.run_at
+        and given.device = recorded.device
+        and given.dtype = recorded.dtype;

@@ -1,4 +1,19 @@
--- Land the tokenizer that one cell was scored with.
+-- Land the tokenizer that one cell was scored with, if that is not landed just so: in a lake,
+-- deleting what others have landed would make them try again.
 -- Input: record_to_land, Arrow data with the columns of the table.
-insert or replace into tokenizers by name
-select * from record_to_land;
+delete from tokenizers as landed
+using record_to_land as given
+where
+    landed.model = given.model
+    and landed.revision = given.revision
+    and (
+        landed.vocabulary_size <> given.vocabulary_size
+        or landed.start_token is distinct from given.start_token
+        or landed.has_byte_tokens <> given.has_byte_tokens
+    );
+
+insert into tokenizers by name
+select given.*
+from record_to_land as given
+anti join tokenizers as landed
+    on given.model = landed.model and given.revision = landed.revision;

@@ -1,4 +1,5 @@
 -- Give every model with published rates a row in its dimension, so that joins lose no rates.
-insert or ignore into models (model)
-select distinct model
-from published_rates;
+insert into models (model)
+select distinct rates.model
+from published_rates as rates
+anti join models as named on rates.model = named.model;

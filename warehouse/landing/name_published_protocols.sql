@@ -1,3 +1,13 @@
 -- Name the protocol that published rates stand under; how they were scored is for their authors.
-insert or ignore into protocols (protocol, description)
-values ('published', 'rates as others have published them; `tidemark land-published`');
+insert into protocols (protocol, description)
+with wanted as (
+    select
+        'published' as protocol,
+        'rates as others have published them; `tidemark land-published`' as description
+)
+
+select
+    wanted.protocol,
+    wanted.description
+from wanted
+anti join protocols as named on wanted.protocol = named.protocol;

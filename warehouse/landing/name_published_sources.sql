@@ -1,4 +1,5 @@
 -- Give every source with published rates a row in its dimension, so that joins lose no rates.
-insert or ignore into sources (source)
-select distinct source
-from published_rates;
+insert into sources (source)
+select distinct rates.source
+from published_rates as rates
+anti join sources as named on rates.source = named.source;

@@ -1,4 +1,5 @@
 -- Give every landed source a row in its dimension, so that joins lose no losses.
-insert or ignore into sources (source)
-select distinct source
-from landed_cells;
+insert into sources (source)
+select distinct landed.source
+from landed_cells as landed
+anti join sources as named on landed.source = named.source;

@@ -7,6 +7,5 @@ create table if not exists benchmark_scores (
     benchmark varchar not null,
     score double not null,
     reference varchar, -- where it was published
-    as_of date, -- when it was
-    primary key (model, benchmark)
+    as_of date -- when it was
 );

@@ -11,6 +11,5 @@ create table if not exists canary_runs (
     nll_nats double not null,
     expected_nats double not null,
     drift double not null,
-    num_tokens bigint not null, -- scored tokens
-    primary key (run_at, device, dtype)
+    num_tokens bigint not null -- scored tokens
 );

@@ -1,7 +1,7 @@
 -- The models that have landed, for joining. Of foreign ones, the name alone may be known.
 -- Grain: one row per model.
 create table if not exists models (
-    model varchar primary key,
+    model varchar not null,
     kind varchar, -- causal_lm, rwkv, remote, control or reference
     location varchar, -- hub id, folder or compressor
     revision varchar,

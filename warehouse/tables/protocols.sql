@@ -1,7 +1,7 @@
 -- The scoring protocols, for joining.
 -- Grain: one row per protocol.
 create table if not exists protocols (
-    protocol varchar primary key,
+    protocol varchar not null,
     description varchar,
     definition varchar, -- JSON of its parameters
     hash varchar

@@ -10,6 +10,5 @@ create table if not exists published_rates (
     compression_rate double not null,
     num_bytes bigint,
     is_text boolean not null, -- false: images or recordings
-    reference varchar, -- where it was published
-    primary key (model, source, month)
+    reference varchar -- where it was published
 );

@@ -13,6 +13,5 @@ create table if not exists text_comparisons (
     difference double, -- NULL = not measured (see reason)
     reason varchar,
     partition_digest varchar not null, -- of the month's partition
-    other_partition_digest varchar not null,
-    primary key (source, month, other_month)
+    other_partition_digest varchar not null
 );

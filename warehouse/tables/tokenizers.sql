@@ -6,6 +6,5 @@ create table if not exists tokenizers (
     revision varchar not null,
     vocabulary_size bigint not null, -- ids
     start_token varchar, -- what precedes a text (BOS, else EOS); NULL = neither
-    has_byte_tokens boolean not null, -- whether every byte has a token of its own
-    primary key (model, revision)
+    has_byte_tokens boolean not null -- whether every byte has a token of its own
 );

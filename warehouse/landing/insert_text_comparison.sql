@@ -1,5 +1,5 @@
--- Land what comparing two months gave, in place of what was landed of them.
-insert or replace into text_comparisons (
+-- Land what comparing two months gave.
+insert into text_comparisons (
     source, month, other_month, method, version, num_documents, num_bytes, difference, reason,
     partition_digest, other_partition_digest
 )
