@@ -264,7 +264,7 @@ def test_scores(settings: Settings, write: Callable[..., Path], ask: Ask, dump: 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("a,mmlu,nan,,\n", "row 1: score is 'nan'; expected a finite number"),
+        ("a,mmlu,nan,,\n", "row 1: score is 'nan'; expected a number within a billion"),
         ("a,mmlu,high,,\n", "row 1: score is 'high'"),
         ("a,,1,,\n", "row 1: benchmark is missing"),
         ("a,mmlu,1,,spring\n", "row 1: as_of is 'spring'"),

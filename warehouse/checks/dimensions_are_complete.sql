@@ -1,39 +1,25 @@
--- Names of models, sources or protocols that cells or published rates have and their tables lack:
--- joins with these drop the figures.
+-- Names of models, sources or protocols that cells have and their tables lack: joins with these
+-- drop the cells.
 -- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
 --   scored only lands. Land files from elsewhere again, too.
-with figures as (
-    select
-        model,
-        source,
-        protocol
-    from landed_cells
-    union
-    select
-        model,
-        source,
-        'published' as protocol
-    from published_rates
-),
-
-names as (
+with names as (
     select
         'models' as missing_from,
         model as name
-    from figures
-    anti join models on figures.model = models.model
+    from landed_cells
+    anti join models on landed_cells.model = models.model
     union
     select
         'sources' as missing_from,
         source as name
-    from figures
-    anti join sources on figures.source = sources.source
+    from landed_cells
+    anti join sources on landed_cells.source = sources.source
     union
     select
         'protocols' as missing_from,
         protocol as name
-    from figures
-    anti join protocols on figures.protocol = protocols.protocol
+    from landed_cells
+    anti join protocols on landed_cells.protocol = protocols.protocol
 )
 
 select *

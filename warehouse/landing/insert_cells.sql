@@ -1,4 +1,4 @@
--- Record the incoming cells. A cell that rows were only added to keeps the provenance it had.
+-- Record the incoming cells. One whose documents have changed keeps its provenance.
 -- The standard error is the jackknife's over clusters, of a ratio of sums: each cluster's residual
 -- is divided by 1 - its share of the bytes, which is what leaving it out would move. Where lengths
 -- are log-normal, few clusters carry most of it; Satterthwaite's degrees of freedom say how few.

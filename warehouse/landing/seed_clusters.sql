@@ -22,7 +22,7 @@ several as (
 select
     k.cell,
     seeds.seed,
-    cast(k.nll_nats * 65536 as bigint) as nll,
+    round(k.nll_nats * 65536) as nll,
     k.num_bytes
 from incoming_clusters as k
 semi join several on k.cell = several.cell

@@ -7,7 +7,7 @@
 -- Units: bits per byte. A gap is the mean of monthly figures after the split less that before; NULL
 --   where a side is empty. *_low and *_high bound a 95 % interval: t_975(degrees_of_freedom) *
 --   standard_error, which is of 200 replicates, paired by cluster; degrees of freedom are
---   Satterthwaite's over the months' overlap (ADR 0016). NULL where a month is of a single cluster.
+--   those of the effective number of clusters. NULL where a month is of a single cluster.
 -- Source: metrics.md, section 5. Reads controlled_cells_at, control_gap_errors_at.
 create or replace macro control_adjusted_gap_at(split_on) as table
     with gaps as (
@@ -24,43 +24,23 @@ create or replace macro control_adjusted_gap_at(split_on) as table
             count(*) - count(weight) as num_months_left_out,
             sum(weight * bits_per_byte) as gap,
             sum(weight * control_bits_per_byte) as control_gap,
-            bool_and(variance is not null) filter (where weight is not null) as has_errors,
-            power(sum(weight * weight * variance), 2)
-            / nullif(sum(power(weight * weight * variance, 2) / degrees_of_freedom), 0)
-                as degrees_of_freedom
+            bool_and(variance is not null) filter (where weight is not null) as has_errors
         from controlled_cells_at(split_on)
         group by model, source, protocol, control
     ),
 
-    errors as (
-        select
-            g.model,
-            g.source,
-            g.protocol,
-            g.control,
-            e.standard_error,
-            greatest(1, g.degrees_of_freedom / greatest(1, e.overlap)) as degrees_of_freedom
-        from gaps as g
-        inner join control_gap_errors_at(split_on) as e
-            on
-                g.model = e.model
-                and g.source = e.source
-                and g.protocol = e.protocol
-                and g.control = e.control
-        where g.has_errors
-    ),
-
     figures as (
         select
-            g.* exclude (degrees_of_freedom),
+            g.*,
             g.num_months_before > 0 and g.num_months_after > 0 as is_two_sided,
             e.standard_error,
             e.degrees_of_freedom,
             t_975(e.degrees_of_freedom) * e.standard_error as half_width
         from gaps as g
-        left join errors as e
+        left join control_gap_errors_at(split_on) as e
             on
-                g.model = e.model
+                g.has_errors
+                and g.model = e.model
                 and g.source = e.source
                 and g.protocol = e.protocol
                 and g.control = e.control

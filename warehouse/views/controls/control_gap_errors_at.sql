@@ -2,29 +2,23 @@
 -- Grain: one row per model, source, protocol, control.
 -- Parameter: split_on, as in control_adjusted_gap_at.
 -- A cluster weighs the same for the model and for the control: what they share cancels out in each
---   of the 200 replicates. overlap: how far the months consist of the same clusters, as in
---   half_interval, by which degrees of freedom are divided.
+--   of the 200 replicates. Degrees of freedom are Kish's effective number of clusters less one, of
+--   all months together: pages that come back month after month count once.
 -- Units: bits per byte. Months of a single cluster, which have no replicates, are passed over.
--- Source: metrics.md, section 5; ADR 0016. Reads controlled_cells_at, replicate_deviations.
+-- Source: metrics.md, section 5; Kish 1965, "Survey Sampling", section 11.2.
+-- Reads controlled_cells_at, replicate_deviations.
 create or replace macro control_gap_errors_at(split_on) as table
     with cells as materialized (
+        select
+            *,
+            abs(weight) / sum(abs(weight)) over (partition by model, source, protocol, control)
+                as share
         from controlled_cells_at(split_on)
+        where is_same
     ),
 
     deviations as materialized (
         from replicate_deviations
-    ),
-
-    weights as (
-        select
-            model,
-            source,
-            protocol,
-            control,
-            sum(power(weight, 4)) as squares
-        from cells
-        where is_same
-        group by model, source, protocol, control
     ),
 
     replicates as (
@@ -35,7 +29,7 @@ create or replace macro control_gap_errors_at(split_on) as table
             w.control,
             m.replicate,
             sum(w.weight * (m.deviation - c.deviation)) as deviation,
-            sum(w.weight * w.weight * m.weight_deviation) as weight_deviation
+            sum(w.share * m.bytes_deviation) as bytes_deviation
         from cells as w
         inner join deviations as m
             on
@@ -50,22 +44,16 @@ create or replace macro control_gap_errors_at(split_on) as table
                 and w.protocol = c.protocol
                 and w.month = c.month
                 and m.replicate = c.replicate
-        where w.is_same
         group by w.model, w.source, w.protocol, w.control, m.replicate
     )
 
     select
-        r.model,
-        r.source,
-        r.protocol,
-        r.control,
-        sqrt(avg(r.deviation * r.deviation)) as standard_error,
-        avg(r.weight_deviation * r.weight_deviation) / any_value(w.squares) as overlap
-    from replicates as r
-    inner join weights as w
-        on
-            r.model = w.model
-            and r.source = w.source
-            and r.protocol = w.protocol
-            and r.control = w.control
-    group by r.model, r.source, r.protocol, r.control;
+        model,
+        source,
+        protocol,
+        control,
+        sqrt(avg(deviation * deviation)) as standard_error,
+        greatest(1, 1 / nullif(avg(bytes_deviation * bytes_deviation), 0) - 1)
+            as degrees_of_freedom
+    from replicates
+    group by model, source, protocol, control;

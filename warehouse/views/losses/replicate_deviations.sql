@@ -8,7 +8,8 @@
 --   (a single cluster, or one with all the bytes) have none.
 -- Units: deviation in bits per byte, 0 where a replicate drew no document of the month;
 --   weight_deviation is that of the month's bytes, its mean square made 1: it tells how far months
---   consist of the same clusters.
+--   consist of the same clusters. bytes_deviation is the same as a share of the bytes, as it is: 1
+--   over its mean square is Kish's effective number of clusters.
 -- Source: metrics.md, section 5. Reads monthly_loss, cell_replicates.
 create or replace view replicate_deviations as
 with cells as (
@@ -62,7 +63,8 @@ select
     d.month,
     d.replicate,
     coalesce(d.deviation * s.scale, 0) as deviation,
-    coalesce(d.weight_deviation * s.weight_scale, 0) as weight_deviation
+    coalesce(d.weight_deviation * s.weight_scale, 0) as weight_deviation,
+    d.weight_deviation as bytes_deviation
 from deviations as d
 inner join scales as s
     on

@@ -21,6 +21,7 @@ with figures as (
         l.month,
         l.bits_per_byte,
         l.standard_error is not null as has_interval,
+        l.is_published,
         size_class(m.parameters) as size_class,
         count(*) over (partition by l.source, l.protocol, l.month) as num_models,
         count(*) over (partition by l.source, l.protocol, l.month, size_class(m.parameters))
@@ -98,7 +99,7 @@ select
     c.rank - c.rank_before as rank_change,
     case
         when f.num_models = 1 then true
-        when f.has_interval then coalesce(s.num_same_documents, 0) = f.num_models - 1
+        when not f.is_published then coalesce(s.num_same_documents, 0) = f.num_models - 1
     end as has_same_documents
 from figures as f
 left join sure as s
