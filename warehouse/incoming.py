@@ -135,17 +135,6 @@ class Incoming:
             alone.add(NAMES)
         return alone, {WAREHOUSE, *(partition_turn(source, month) for _, source, month in rows)}
 
-    def _disown_touched(self, where: str, replace: bool) -> None:
-        """Refuse rows that would join a cell of our own, or take its provenance from it."""
-        if replace:
-            self._statements.run("forget_provenance")
-        elif row := self._statements.first("find_own_cell"):
-            raise CellConflict(
-                f"{where}: has more rows for a cell that was scored here: {show(row)}; nothing of "
-                "it was landed. Leave the cell out of the file, or use --replace to put the "
-                "file's losses in their place (`tidemark score` then scores the cell again)"
-            )
-
     def _touches_any(self) -> bool:
         self._statements.run("find_touched")
         return bool(self._statements.run("count_touched")[0][0])
@@ -175,7 +164,6 @@ class Incoming:
         self._group()
         num_rows = self.count()[0]
         run("find_touched")  # anew: not the cells of which every row was landed already
-        self._disown_touched(where, replace)
         run("merge_landed_rows")
         self._group()
         return num_rows

@@ -33,7 +33,7 @@ from warehouse.dimensions import (
 from warehouse.incoming import Incoming
 from warehouse.statements import Statements, show
 from warehouse.turns import NAMES, WAREHOUSE, Turns, partition_turn
-from warehouse.writer import commit, connected, locked, turns_of, write_journal
+from warehouse.writer import commit, connected, locked, turns_of
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,6 @@ class Warehouse:
         with self._turn_for_incoming():
             num_rows = self._incoming.merge(where, replace)
             landed = commit(self._connection, f"land {where}", land)
-        # Else what the next transaction writes leaves holes in the file.
-        write_journal(self._connection)
         return Landed(landed.num_cells, num_rows)
 
     def land_documents(self, seal: Seal) -> bool:

@@ -206,11 +206,11 @@ def test_a_release_goes_to_an_object_store(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    s3fs.S3FileSystem().mkdir("bucket")
+    s3fs.S3FileSystem().mkdir("releases-bucket")
     try:
         texts = tmp_path / "texts.json"
         texts.write_text(json.dumps(["sand and tide, " * 20, "tide and sand, " * 20]))
-        at: dict[str, Any] = {"home": "s3://bucket/root", "work_dir": tmp_path / "work"}
+        at: dict[str, Any] = {"home": "s3://releases-bucket/root", "work_dir": tmp_path / "work"}
         imported = ("import-texts", texts, "--source", "news", "--month", "2024-01")
         assert tidemark(*imported, **at).code == 0
         ran = tidemark("score", "-m", "control:zstd", "-s", "news", **at)
@@ -219,7 +219,7 @@ def test_a_release_goes_to_an_object_store(
         assert (ran.code, ran.out) == (0, "sound\n"), ran.err
         ran = tidemark("release", "2024-01", **at)
         assert ran.code == 0, ran.err
-        store = Store("s3://bucket/root")
+        store = Store("s3://releases-bucket/root")
         found = [Path(path).name for path in store.list("releases/2024-01/*")]
         assert sorted(found) == sorted(FILES)
         sums = dict(

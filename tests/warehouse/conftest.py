@@ -21,6 +21,7 @@ import pytest
 
 from core.schemas import LOSSES
 from core.settings import Settings
+from warehouse import writer
 from warehouse.extensions import load_extensions
 from warehouse.land import open_warehouse
 from warehouse.publish import publish
@@ -45,6 +46,27 @@ USUAL: dict[str, Any] = {
     "num_bytes": 20,
     "reason": None,
 }
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the fresh database is that tests copy."""
+    return tmp_path_factory.mktemp("template") / "writer.duckdb"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made_once(template: Path) -> Iterator[None]:
+    """Copy one fresh database for every test of this room: making its objects takes a second."""
+    create = writer._create
+
+    def copy(path: Path, settings: Settings) -> None:
+        if not template.exists():
+            create(template, settings)
+        shutil.copyfile(template, path)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(writer, "_create", copy)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -128,9 +128,17 @@ def assert_column_test(test: str | dict[str, float], value: Any, name: str) -> N
         assert test.get("min", -math.inf) <= value <= test.get("max", math.inf), f"{name}={value}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
-def test_view(case: Path, settings: Settings) -> None:
-    build(case, settings)
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
+def built(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Settings, Path]:
+    """A case, landed and published once for all tests of it: with its settings and snapshot."""
+    settings = Settings(home=str(tmp_path_factory.mktemp("home")))
+    return request.param, settings, build(request.param, settings)
+
+
+def test_view(built: tuple[Path, Settings, Path]) -> None:
+    case, settings, _ = built
     table = query(settings, statement(case))
     assert_expected(case, table.to_pylist())
     name = case.parent.name
@@ -149,9 +157,8 @@ def test_every_view_has_a_case_and_a_description() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
-def test_view_in_the_plain_client(case: Path, settings: Settings, client: Path) -> None:
-    snapshot = build(case, settings)
+def test_view_in_the_plain_client(built: tuple[Path, Settings, Path], client: Path) -> None:
+    case, settings, snapshot = built
     command = [client, "-readonly", "-json", "-init", "/dev/null", snapshot, "-c", statement(case)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     rows = json.loads(answer.stdout)

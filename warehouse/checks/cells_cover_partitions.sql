@@ -1,5 +1,5 @@
--- Cells of our own that have fewer or more documents than the partition that they were scored on,
--- under a protocol that covers whole documents.
+-- Cells of our own that have fewer documents than the partition that they were scored on, under a
+-- protocol that covers whole documents.
 -- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
 --   scored only lands. Land files from elsewhere again, too.
 with covering as (
@@ -25,5 +25,5 @@ inner join landed_partitions as p
         cells.source = p.source
         and cells.month is not distinct from p.month
         and cells.partition_digest = p.partition_digest
-where cells.num_documents <> p.num_documents
+where cells.num_documents < p.num_documents
 order by cells.model, cells.source, cells.month, cells.protocol;

@@ -1,4 +1,5 @@
--- Record the incoming cells. One whose documents have changed keeps its provenance.
+-- Record the incoming cells. One that foreign rows of the same revision are added to, or that they
+-- replace, keeps its provenance: what a user has put there stays until it is scored differently.
 -- The standard error is the jackknife's over clusters, of a ratio of sums: each cluster's residual
 -- is divided by 1 - its share of the bytes, which is what leaving it out would move. Where lengths
 -- are log-normal, few clusters carry most of it; Satterthwaite's degrees of freedom say how few.
@@ -49,8 +50,9 @@ select
     c.source,
     c.month,
     c.protocol,
-    coalesce($partition_digest, t.partition_digest) as partition_digest,
-    coalesce($scoring, t.scoring) as scoring,
+    coalesce($partition_digest, case when t.revision = c.revision then t.partition_digest end)
+        as partition_digest,
+    coalesce($scoring, case when t.revision = c.revision then t.scoring end) as scoring,
     s.num_documents,
     s.num_chunks,
     s.num_unmeasured,

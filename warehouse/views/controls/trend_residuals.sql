@@ -5,7 +5,8 @@
 --   the control shares it, and what it shares, as far as the model is as sensitive to it.
 -- Units: residual and squares_left (the sum of the curve's squared residuals) in bits per byte;
 --   NULL where nothing is left but rounding. x is months since the curve's first.
---   degrees_of_freedom: months less the parameters of a fit with a change (five with a control).
+--   degrees_of_freedom: months less the parameters of a fit with a change (five with a control
+--   whose curve is more than a level and a trend, else four).
 -- Source: two-segment fit of metrics.md, section 5. Reads controlled_curve.
 create or replace view trend_residuals as
 with points as (
@@ -81,7 +82,9 @@ select
     x,
     position,
     num_months,
-    num_months - case when control is null then 4 else 5 end as degrees_of_freedom,
+    num_months
+    - case when max(abs(d)) over (partition by model, protocol) > 0 then 5 else 4 end
+        as degrees_of_freedom,
     u,
     d,
     case when squares > rounding then residual end as residual,
