@@ -65,6 +65,16 @@ class Seal:
     content: Content = "text"
 
     @property
+    def folder(self) -> str:
+        """Where its files are, under the data root."""
+        return self.partition.path
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether items could not be had; another crawl may get them."""
+        return self.manifest.get("status") == "partial"
+
+    @property
     def is_text(self) -> bool:
         """Whether its documents are of DOCUMENTS; else they are of MEDIA."""
         return self.content == "text"

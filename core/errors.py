@@ -6,6 +6,7 @@
     │   └── FutureMonth            a month that is not over yet
     ├── SourceError                a site did not give what it promised
     │   ├── SourceUnavailable      it may later: retry
+    │   │   └── ItemFailed         one address only; a crawl goes on with the next item
     │   ├── SourceChanged          it never will: the parser must follow
     │   ├── ItemUnavailable        this one item cannot be had; the crawl goes on
     │   ├── AccessRefused          robots.txt, a missing permission, or a host off the allow-list
@@ -18,7 +19,8 @@
     │   └── BatchTooLarge          batches are smaller now: score the cell again
     ├── StorageError
     │   ├── DiskFull
-    │   └── PartitionSealed        other content is already sealed there
+    │   ├── PartitionSealed        other content is already sealed there
+    │   └── PartitionHeld          a check failed on sealing; somebody has to look at it
     └── WarehouseError
         ├── SchemaMismatch         a table is not of its schema; names the first offending row
         ├── CellConflict           a cell is landed already, with other losses
@@ -60,6 +62,17 @@ class SourceError(TidemarkError):
 
 class SourceUnavailable(SourceError):
     """The site failed in a way that may pass; a later run may succeed."""
+
+
+class ItemFailed(SourceUnavailable):
+    """One address failed every time it was asked; ``reason`` is a reason of failure."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(reason, message)  # both, so that it survives pickling
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 class SourceChanged(SourceError):
@@ -119,6 +132,10 @@ class DiskFull(StorageError):
 
 class PartitionSealed(StorageError):
     """The partition is sealed with other content."""
+
+
+class PartitionHeld(StorageError):
+    """What was crawled failed a check and is held back; the message says which, and what to do."""
 
 
 class WarehouseError(TidemarkError):

@@ -48,6 +48,12 @@ DOCUMENTS = pa.schema(
         _required("num_bytes", pa.int64()),
         _required("sha256_text", pa.string()),
         _required("text", pa.large_string()),
+        # What hygiene found; NULL where it was not looked for.
+        pa.field("language_score", pa.float32()),  # probability of ``language``, 0 to 1
+        pa.field("similarity_to_prev", pa.float32()),  # Jaccard, to the item's former version
+        pa.field("seen_share", pa.float32()),  # of its n-grams, in earlier months of the source
+        pa.field("flags", pa.list_(pa.string())),
+        pa.field("redactions", pa.string()),  # JSON: how many of which kind were taken out
     ]
 )
 

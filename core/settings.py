@@ -59,6 +59,16 @@ class Settings(BaseSettings):
         ge=0,
         description="Seconds between two requests to one host; default: what each source declares.",
     )
+    languages: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="Languages to crawl by source, as JSON lists of codes, for sources that are in "
+        'several (see docs/sources.md): `["en", "de"]`. Default: the source\'s own.',
+    )
+    monthly_bytes: dict[str, int] = Field(
+        default_factory=dict,
+        description="Bytes of text that a month of a source is sampled down to, by source; 0 keeps "
+        "all. Default: what each source declares.",
+    )
     contact: str = Field(
         default="https://github.com/tidemark/tidemark",
         description="Address or URL named in the user agent, so that a site can reach you.",

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, cast, get_args
 
 import crawlers
-from core.errors import UnknownName
+from core.errors import ItemFailed, ItemUnavailable, UnknownName, UsageError
 from core.month import Month
 from core.settings import Settings
 from crawlers.http import Fetcher
 
+# Why an item that a site gave, or refused for good, is not kept.
 DropReason = Literal[
-    "robots", "permission", "http_404", "http_410", "http_403", "http_429_giveup", "timeout",
-    "too_large", "bad_archive", "unsafe_path", "no_tex", "pdf_only", "withdrawn", "redirect_page",
-    "disambiguation", "deleted", "suppressed", "parse_error", "no_date", "outside_month",
-    "not_yet_created", "empty", "too_short", "too_long", "wrong_language", "low_quality",
-    "generated_code", "binary", "licence", "exact_dup", "sample_cap", "unknown_format", "damaged",
-    "too_small",
+    "robots", "permission", "http_404", "http_410", "http_403", "too_large", "bad_archive",
+    "unsafe_path", "no_tex", "pdf_only", "withdrawn", "redirect_page", "disambiguation", "deleted",
+    "suppressed", "parse_error", "no_date", "outside_month", "not_yet_created", "edited_later",
+    "empty", "too_short", "too_long", "wrong_language", "low_quality", "boilerplate",
+    "generated_code", "binary", "licence", "exact_dup", "near_dup", "forgotten", "sample_cap",
+    "unknown_format", "damaged", "too_small",
 ]  # fmt: skip
 DROP_REASONS: tuple[str, ...] = get_args(DropReason)
+# Why an item could not be had, though it may be had another time.
+FailReason = Literal["http_429", "http_5xx", "network", "timeout", "damaged_answer"]
+FAIL_REASONS: tuple[str, ...] = get_args(FailReason)
+
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]{2,8})?")
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,16 @@ class SourceInfo:
         redirect_hosts: hosts that the sites may redirect to.
         robots_exempt_paths: exact paths of APIs that are offered to programs under rules of their
             own, though robots.txt closes them to crawlers of pages; the module states the rules.
+        language_sites: of sources that exist in other languages, too: base URL by site key, with
+            ``{language}`` in it (``https://{language}.wikipedia.org``).
+        first_month: the first that the source has.
+        last_month: the last that it has, where it has ended.
+        recent_days: of a site that forgets: a month can be crawled until so many days after its
+            first day.
+        monthly_bytes: how much text a month is sampled down to where no limit is given; None keeps
+            all.
+        keeps_versions: the same items come back each month, as newer versions; they are compared
+            with their former version, never dropped as its duplicates.
     """
 
     name: str
@@ -52,6 +70,44 @@ class SourceInfo:
     request_interval_s: float = 1.0
     redirect_hosts: tuple[str, ...] = ()
     robots_exempt_paths: tuple[str, ...] = ()
+    language_sites: Mapping[str, str] = field(default_factory=dict)
+    first_month: Month = Month("2017-01")
+    last_month: Month | None = None
+    recent_days: int | None = None
+    monthly_bytes: int | None = None
+    keeps_versions: bool = False
+
+    def lacks(self, month: Month, now: dt.datetime | None = None) -> str | None:
+        """Return why the source cannot give a month, or None where it can."""
+        if month < self.first_month:
+            return f"{self.name} begins with {self.first_month}"
+        if self.last_month and month > self.last_month:
+            return f"{self.name} ended with {self.last_month}"
+        if self.recent_days is not None:
+            age = (now or dt.datetime.now(dt.UTC)) - month.start
+            if age > dt.timedelta(days=self.recent_days):
+                return f"{self.name} keeps {self.recent_days} days only, and {month} is older"
+        return None
+
+    def all_sites(self, languages: tuple[str, ...]) -> dict[str, str]:
+        """Return the base URL by site key, those of other languages included.
+
+        Raises:
+            UsageError: a language is no code such as ``de``, or the source is in one language only.
+        """
+        sites = dict(self.sites)
+        for language in languages:
+            if not _LANGUAGE.fullmatch(language):
+                raise UsageError(f"{self.name}: {language!r} is no language code, such as de")
+            if language != self.language and not self.language_sites:
+                raise UsageError(f"{self.name} is in {self.language} only, not in {language}")
+            for key, url in self.language_sites.items():
+                sites.setdefault(self.site_key(key, language), url.format(language=language))
+        return sites
+
+    def site_key(self, key: str, language: str) -> str:
+        """Return the key of a site in a language: ``wikipedia``, or ``wikipedia_de``."""
+        return key if language == self.language else f"{key}_{language.replace('-', '_')}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +152,60 @@ class Drop:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """An item that could not be had, but may be another time (one of ``FAIL_REASONS``)."""
+
+    native_id: str
+    reason: FailReason
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """An item that a list named again: an item moved between pages while they were read."""
+
+    native_id: str
+    detail: str = ""
+
+
+Item = Document | Drop | Failure | Repeat
+
+
+def missing_item(native_id: str, error: ItemUnavailable | ItemFailed) -> Drop | Failure:
+    """Return what a crawl says of an item that the fetcher did not get."""
+    if isinstance(error, ItemUnavailable):
+        return Drop(native_id, cast(DropReason, error.reason), str(error))
+    return Failure(native_id, cast(FailReason, error.reason), str(error))
+
+
+class Quota:
+    """Counts what a crawl has kept against what it is to keep.
+
+    Args:
+        limit: documents; None sets no bound.
+        max_bytes: of text, UTF-8; None sets no bound.
+    """
+
+    def __init__(self, limit: int | None, max_bytes: int | None) -> None:
+        self._documents_left, self._bytes_left = limit, max_bytes
+
+    def take(self, document: Document) -> Document:
+        """Count a document, and return it."""
+        if self._documents_left is not None:
+            self._documents_left -= 1
+        if self._bytes_left is not None:
+            self._bytes_left -= len(document.text.encode())
+        return document
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more documents are wanted; the rest is dropped as ``sample_cap``."""
+        return any(
+            left is not None and left <= 0 for left in (self._documents_left, self._bytes_left)
+        )
+
+
+@dataclass(frozen=True)
 class CrawlContext:
     """What a crawler is given.
 
@@ -104,12 +214,32 @@ class CrawlContext:
         fetcher: the only way to the network (git aside).
         limit: keep about this many documents, sampled with ``seed``; None keeps all.
         seed: recorded in the manifest.
+        max_bytes: keep about this much text, sampled with ``seed``; None keeps all.
+        languages: to crawl, where the source is in several; empty means the source's own.
     """
 
     settings: Settings
     fetcher: Fetcher
     limit: int | None = None
     seed: int = 0
+    max_bytes: int | None = None
+    languages: tuple[str, ...] = ()
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether a part of the month may do, so that items have to come in the order of ranks."""
+        return self.limit is not None or self.max_bytes is not None
+
+    def quota(self) -> Quota:
+        """Return a count of what is kept, at its start."""
+        return Quota(self.limit, self.max_bytes)
+
+    def rank(self, key: str) -> bytes:
+        """Return where an item comes in the sample: at random, but always the same.
+
+        A hash of seed and item, so that one item more does not change all the others.
+        """
+        return hashlib.sha256(f"{self.seed}/{key}".encode()).digest()
 
 
 class Crawler(Protocol):
@@ -117,11 +247,13 @@ class Crawler(Protocol):
 
     INFO: SourceInfo
 
-    def fetch_month(self, month: Month, context: CrawlContext) -> Iterator[Document | Drop]:
+    def fetch_month(self, month: Month, context: CrawlContext) -> Iterator[Item]:
         """Yield every item of the month, in an order that depends on the source alone.
 
         Raises:
-            SourceUnavailable: the site fails in a way that may pass.
+            SourceUnavailable: the site fails in a way that may pass. What came before is kept, and
+                the month is partial. (``ItemFailed`` of one item is to be caught:
+                ``missing_item``.)
             SourceChanged: the site answers with something the parser does not know.
         """
 

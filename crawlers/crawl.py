@@ -9,12 +9,22 @@ from typing import Any
 import pyarrow as pa
 
 from core.corpus import Partition, Seal, read_seal, seal_partition, tables_of
+from core.errors import SourceUnavailable, UsageError
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage import Store
 from crawlers import manifest
 from crawlers.cleaning import MIN_CHARS, Gate, clean, normalise
-from crawlers.contract import CrawlContext, Crawler, Document, Drop, SourceInfo, load_crawler
+from crawlers.contract import (
+    CrawlContext,
+    Crawler,
+    Document,
+    Drop,
+    Item,
+    Repeat,
+    SourceInfo,
+    load_crawler,
+)
 from crawlers.http import Fetcher
 
 
@@ -45,6 +55,7 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
     Raises:
         FutureMonth: the month is not over.
         UnknownName: there is no such source.
+        UsageError: the source does not have this month, or is not in a language of the settings.
         EmptyPartition: nothing was kept; the message counts the reasons.
         SourceError: the site failed or has changed; nothing is sealed.
     """
@@ -53,15 +64,20 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
     partition = Partition(source, month)
     if not replace and (seal := read_seal(store, partition)) is not None:
         return seal
+    info, languages = crawler.INFO, settings.languages.get(source, ())
+    if lack := info.lacks(month):
+        raise UsageError(f"{source} {month}: {lack}")
     fetcher = Fetcher(
         settings,
-        crawler.INFO.sites,
-        crawler.INFO.request_interval_s,
-        crawler.INFO.redirect_hosts,
+        info.all_sites(languages),
+        info.request_interval_s,
+        info.redirect_hosts,
         use_cache=not replace,
-        robots_exempt_paths=crawler.INFO.robots_exempt_paths,
+        robots_exempt_paths=info.robots_exempt_paths,
     )
-    crawl = _Crawl(crawler, month, CrawlContext(settings, fetcher, limit, seed))
+    budget = settings.monthly_bytes.get(source, info.monthly_bytes or 0) if limit is None else 0
+    context = CrawlContext(settings, fetcher, limit, seed, budget or None, languages)
+    crawl = _Crawl(crawler, month, context)
     return seal_partition(store, partition, crawl.tables(), crawl.describe, replace, crawl.beside)
 
 
@@ -73,14 +89,13 @@ class _Crawl:
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
         self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes)
-        self._seen_versions: set[tuple[str, str | None]] = set()
+        self._seen: set[str] = set()  # native ids
         self.describe: dict[str, object] = {}
         self.beside: dict[str, bytes] = {}
 
     def tables(self) -> Iterator[pa.Table]:
         started_at = manifest.now()
-        items = self._crawler.fetch_month(self._month, self._context)
-        rows = self._ledger.sift(map(self._examine, items))
+        rows = self._ledger.sift(map(self._examine, self._items()))
         yield from tables_of(rows, self._partition)
         fetcher = self._context.fetcher
         self.describe.update(
@@ -91,6 +106,8 @@ class _Crawl:
             ended_at=manifest.now(),
             limit=self._context.limit,
             seed=self._context.seed,
+            max_bytes=self._context.max_bytes,
+            languages=self._context.languages or (self._crawler.INFO.language,),
             min_chars=MIN_CHARS,
             max_document_bytes=self._context.settings.max_document_bytes,
             base_urls={key: fetcher.base_url(key) for key in self._crawler.INFO.sites},
@@ -100,16 +117,28 @@ class _Crawl:
         )
         self.beside[manifest.DROPPED_FILE] = self._ledger.dropped_items()
 
-    def _examine(self, document: Document | Drop) -> dict[str, Any] | Drop:
+    def _items(self) -> Iterator[Item]:
+        """Yield what the crawler finds; a site that gives out ends the month, but loses nothing."""
+        num_items = 0
+        try:
+            for item in self._crawler.fetch_month(self._month, self._context):
+                num_items += 1
+                yield item
+        except SourceUnavailable as error:
+            if not num_items:
+                raise
+            self._ledger.ended_early = str(error)
+
+    def _examine(self, item: Item) -> manifest.Outcome:
         """Return the row of a document, or why it has none."""
-        if isinstance(document, Drop):
-            return document
+        if item.native_id in self._seen and not isinstance(item, Repeat):
+            return Repeat(item.native_id, "came before")
+        self._seen.add(item.native_id)
+        if not isinstance(item, Document):
+            return item
+        document = item
         if Month.of(document.event_time) != self._month:
             return Drop(document.native_id, "outside_month", document.event_time.isoformat())
-        version = (document.native_id, document.version_id)
-        if version in self._seen_versions:
-            return Drop(document.native_id, "exact_dup", "the same version came before")
-        self._seen_versions.add(version)
         row = _row(document, self._crawler.INFO)
         if refusal := self._gate.refuse(document.native_id, row["text"]):
             return Drop(document.native_id, *refusal)

@@ -25,6 +25,7 @@ from requests.structures import CaseInsensitiveDict
 
 from core.errors import (
     AccessRefused,
+    ItemFailed,
     ItemUnavailable,
     SourceChanged,
     SourceError,
@@ -162,7 +163,8 @@ class Fetcher:
         Raises:
             ItemUnavailable: this page cannot be had: 403, 404, 410, 451, disallowed by robots.txt,
                 too large or too slow.
-            SourceUnavailable: the site failed every time, refuses us, or asks for a long pause.
+            ItemFailed: this address failed every time.
+            SourceUnavailable: the site refuses us, or asks for a long pause.
             SourceChanged: the site answers what HTTP or our request does not explain.
             AccessRefused: 401, a redirect to a host off the list, or an unreadable robots.txt.
         """
@@ -191,9 +193,10 @@ class Fetcher:
                 return self._follow(ask)
             except TryAgain as failure:
                 if attempt == MAX_TRIES:
-                    raise SourceUnavailable(
+                    raise ItemFailed(
+                        failure.reason,
                         f"{ask.url} failed {MAX_TRIES} times, at last: {failure}; "
-                        "run the same command again later"
+                        "run the same command again later",
                     ) from failure
                 _log.info("trying again: %s", failure)
                 self._count(retries=1)
@@ -237,9 +240,10 @@ class Fetcher:
                 answer = self._read(response, url, ask.max_bytes)
             pause_s = read_retry_after(answer.fetched.headers.get("retry-after"))
             if answer.status in _WORTH_ANOTHER_TRY:
-                raise TryAgain(f"{url} answered {answer.status}", pause_s)
+                reason = "http_429" if answer.status == 429 else "http_5xx"
+                raise TryAgain(f"{url} answered {answer.status}", pause_s, reason)
             if answer.status == 200 and ask.is_busy and ask.is_busy(answer.fetched):
-                raise TryAgain(f"{url} answered that it is busy", pause_s)
+                raise TryAgain(f"{url} answered that it is busy", pause_s, "http_5xx")
             return answer
 
     def _send(self, url: str, headers: Mapping[str, str]) -> requests.Response:
@@ -376,7 +380,8 @@ def _require_ok(answer: _Answer) -> None:
             f"{url} answered 401: it wants a token, or does not accept the one sent"
         )
     if status >= 500:
-        raise SourceUnavailable(f"{url} answered {status}; run the same command again later")
+        message = f"{url} answered {status}; run the same command again later"
+        raise ItemFailed("http_5xx", message)
     raise SourceChanged(f"{url} answered {status}, which this source never did; expected 200")
 
 

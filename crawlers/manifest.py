@@ -12,69 +12,98 @@ from typing import Any
 import zstandard
 
 from core.corpus import Partition
-from core.errors import EmptyPartition, TidemarkError
-from crawlers.contract import Drop
+from core.errors import EmptyPartition, SourceUnavailable, TidemarkError
+from crawlers.contract import Drop, Failure, Repeat
 
 DROPPED_FILE = "dropped.jsonl.zst"  # beside the manifest, one line a dropped item
 _MAX_DETAIL = 500  # characters; a site's error page must not fill the disk
 
 
+Row = dict[str, Any]
+Outcome = Row | Drop | Failure | Repeat
+
+
 class Ledger:
     """Counts what was asked for and what became of it.
 
-    ``requested = kept + dropped`` must hold in the end; a crawl that loses an item is a fault.
+    ``requested = kept + dropped + failed + repeated`` must hold in the end; a crawl that loses an
+    item is a fault.
     """
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self.requested = 0
         self.kept = 0
-        self.dropped: list[Drop] = []
+        self.others: list[Drop | Failure | Repeat] = []
+        self.ended_early: str | None = None
 
-    def sift(self, outcomes: Iterable[dict[str, Any] | Drop]) -> Iterator[dict[str, Any]]:
+    def sift(self, outcomes: Iterable[Outcome]) -> Iterator[Row]:
         """Yield the rows among what became of the items, and write down the others."""
         for outcome in outcomes:
             self.requested += 1
-            if isinstance(outcome, Drop):
-                self.dropped.append(outcome)
-            else:
+            if isinstance(outcome, dict):
                 self.kept += 1
                 yield outcome
+            else:
+                self.others.append(outcome)
+
+    def count(self, kind: type[Drop | Failure]) -> dict[str, int]:
+        """Return how many items were dropped, or failed, for each reason; most frequent first."""
+        reasons = (other.reason for other in self.others if isinstance(other, kind))
+        return dict(Counter(reasons).most_common())
 
     @property
-    def reasons(self) -> dict[str, int]:
-        """How many items were dropped for each reason, most frequent first."""
-        return dict(Counter(drop.reason for drop in self.dropped).most_common())
+    def num_repeated(self) -> int:
+        """How many items were met again."""
+        return sum(isinstance(other, Repeat) for other in self.others)
 
     def close(self) -> dict[str, object]:
-        """Return the counts for the manifest.
+        """Return the counts for the manifest, and whether they are those of a whole month.
 
         Raises:
             EmptyPartition: nothing was kept, which must never look like a month without text.
+            SourceUnavailable: nothing was kept before the site gave out.
             TidemarkError: the counts do not add up.
         """
-        counts = f"{self.requested} requested, {self.kept} kept, dropped: {self.reasons or 'none'}"
-        if self.requested != self.kept + len(self.dropped):
+        dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
+        counts = (
+            f"{self.requested} requested, {self.kept} kept, dropped: {dropped or 'none'}, "
+            f"failed: {failed or 'none'}, {repeated} repeated"
+        )
+        others = sum(dropped.values()) + sum(failed.values()) + repeated
+        if self.requested != self.kept + others:
             raise TidemarkError(f"{self._partition}: items were lost on the way ({counts})")
+        if not self.kept and self.ended_early:
+            raise SourceUnavailable(f"{self._partition}: {self.ended_early} ({counts})")
         if not self.kept:
             raise EmptyPartition(
                 f"{self._partition}: nothing to keep ({counts}); nothing is sealed"
             )
-        return {"requested": self.requested, "kept": self.kept, "dropped": self.reasons}
+        return {
+            "status": "partial" if failed or self.ended_early else "complete",
+            "ended_early": self.ended_early,
+            "requested": self.requested,
+            "kept": self.kept,
+            "dropped": dropped,
+            "failed": failed,
+            "repeated": repeated,
+        }
 
     def dropped_items(self) -> bytes:
-        """Return the dropped items as zstd-compressed JSON lines, in the order they came."""
-        lines = (
-            json.dumps(
-                {
-                    "native_id": drop.native_id,
-                    "reason": drop.reason,
-                    "detail": drop.detail[:_MAX_DETAIL],
-                }
-            )
-            for drop in self.dropped
-        )
+        """Return what was not kept as zstd-compressed JSON lines, in the order it came."""
+        lines = (json.dumps(_line(other)) for other in self.others)
         return zstandard.compress("".join(f"{line}\n" for line in lines).encode(), 6)
+
+
+def _line(other: Drop | Failure | Repeat) -> dict[str, str]:
+    reason = "repeated" if isinstance(other, Repeat) else other.reason
+    outcome = {Drop: "dropped", Failure: "failed", Repeat: "repeated"}[type(other)]
+    return {
+        "native_id": other.native_id,
+        "outcome": outcome,
+        "reason": reason,
+        "detail": other.detail[:_MAX_DETAIL],
+    }
 
 
 def now() -> str:

@@ -23,11 +23,14 @@ _MAX_DOUBLINGS = 8
 
 
 class TryAgain(SourceUnavailable):
-    """A failure that may pass; ``pause_s`` is what the site asked for, None where it did not."""
+    """A failure that may pass.
 
-    def __init__(self, message: str, pause_s: float | None = None) -> None:
+    ``pause_s`` is what the site asked for, None where it did not; ``reason`` a reason of failure.
+    """
+
+    def __init__(self, message: str, pause_s: float | None = None, reason: str = "network") -> None:
         super().__init__(message)
-        self.pause_s = pause_s
+        self.pause_s, self.reason = pause_s, reason
 
 
 class Host:

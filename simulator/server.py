@@ -64,6 +64,12 @@ class Response:
     body: bytes = b""
 
 
+QuirkName = Literal[
+    "error_as_200", "empty_page", "moving_items", "extra_fields", "missing_fields",
+    "hostile_archive",
+]  # fmt: skip
+
+
 class Site(Protocol):
     """What a module of ``sites/`` has: a class ``Site``, made with the world.
 
@@ -72,13 +78,31 @@ class Site(Protocol):
     Attributes:
         keys: the keys of the ``sites`` setting that this site answers for.
         robots: the text of /robots.txt, or None for a 404.
+        quirks: what the site does in its own protocol, and how many answers more (those of them
+            that the site has; it counts them down):
+
+            - error_as_200: an error of its API under status 200;
+            - empty_page: a page of a list that is valid, and empty, where items follow;
+            - moving_items: an item is on a page of the list and on the next one;
+            - extra_fields: fields that nobody documented;
+            - missing_fields: optional fields are left out;
+            - hostile_archive: names that lead out of the archive, links, too many members.
     """
 
     keys: tuple[str, ...]
     robots: str | None
+    quirks: dict[QuirkName, int]
 
     def respond(self, request: Request) -> Response:
         """Answer a request; /robots.txt is answered by the server."""
+
+
+def take_quirk(site: Site, name: QuirkName) -> bool:
+    """Use up one turn of a site's quirk, and return whether it had one left."""
+    if (left := site.quirks.get(name, 0)) <= 0:
+        return False
+    site.quirks[name] = left - 1
+    return True
 
 
 FaultKind = Literal[

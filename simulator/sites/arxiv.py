@@ -19,7 +19,7 @@ import textwrap
 from dataclasses import dataclass, replace
 
 from core.month import Month
-from simulator.server import Request, Response
+from simulator.server import QuirkName, Request, Response
 from simulator.world import Story, World
 
 LONE_FILE_NUMBER = 3  # the paper that is one gzipped file, as numbered within its month
@@ -74,6 +74,7 @@ class Site:
     robots = "User-agent: *\nDisallow: /user\nDisallow: /search\n"
 
     def __init__(self, world: World) -> None:
+        self.quirks: dict[QuirkName, int] = {}
         self._world = world
 
     def respond(self, request: Request) -> Response:

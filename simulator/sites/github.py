@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.month import Month
-from simulator.server import Request, Response
+from simulator.server import QuirkName, Request, Response
 from simulator.world import World
 
 REPOSITORIES = {  # name -> licence; each gives the same number of files
@@ -66,6 +66,7 @@ class Site:
     robots = None
 
     def __init__(self, world: World) -> None:
+        self.quirks: dict[QuirkName, int] = {}
         self._world = world
         self._lock = threading.Lock()
         self._folder: Path | None = None

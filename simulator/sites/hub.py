@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from simulator.server import Request, Response
+from simulator.server import QuirkName, Request, Response
 from simulator.world import World
 
 TOKEN = "hf_simulated"  # noqa: S105  (has access to every gated model)
@@ -70,6 +70,7 @@ class Site:
 
     def __init__(self, world: World | None = None) -> None:
         self._repositories: dict[str, _Repository] = {}
+        self.quirks: dict[QuirkName, int] = {}
         self.cuts: list[int] = []
 
     def add(self, name: str, folder: Path, revision: str = "main", gated: bool = False) -> str:

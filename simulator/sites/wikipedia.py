@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from core.month import Month
-from simulator.server import Request, Response
+from simulator.server import QuirkName, Request, Response
 from simulator.wiki import Page, Revision, Wiki
 from simulator.world import World
 
@@ -39,6 +39,7 @@ class Site:
     )
 
     def __init__(self, world: World) -> None:
+        self.quirks: dict[QuirkName, int] = {}
         self._wiki = Wiki(world)
 
     def respond(self, request: Request) -> Response:

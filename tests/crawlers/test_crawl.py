@@ -19,13 +19,14 @@ from core.errors import (
     SourceChanged,
     SourceUnavailable,
     UnknownName,
+    UsageError,
 )
 from core.month import Month
 from core.settings import Settings
 from core.storage import Store
 from crawlers.contract import DROP_REASONS, list_sources
 from crawlers.crawl import crawl_partition
-from simulator.server import Request, Response, Web, serve_sites
+from simulator.server import Fault, Request, Response, Web, serve_sites
 
 MARCH = Month("2024-03")
 TOY = Partition("toy", MARCH)
@@ -166,12 +167,15 @@ def test_every_item_is_accounted_for(site: ToySite, store: Store, crawl_settings
     expected = [
         ("gone", "http_404"), ("blank", "empty"), ("short", "too_short"), ("long", "too_long"),
         ("early", "outside_month"), ("late", "outside_month"), ("zone", "outside_month"),
-        ("copy", "exact_dup"), ("kept", "exact_dup"),
+        ("copy", "exact_dup"), ("kept", "repeated"),
     ]  # fmt: skip
     assert _dropped(store) == expected
     assert [row["native_id"] for row in _rows(store, seal)] == ["kept", "first"]
     assert seal.manifest["requested"] == 2 + len(expected)
-    assert {reason for _, reason in expected} <= set(DROP_REASONS)
+    assert {reason for _, reason in expected} <= {*DROP_REASONS, "repeated"}
+    assert sum(seal.manifest["dropped"].values()) == len(expected) - 1
+    assert seal.manifest["repeated"] == 1
+    assert not seal.is_partial
 
 
 def test_a_sealed_month_asks_for_nothing(
@@ -302,6 +306,26 @@ def test_a_site_that_refuses_us_stops_the_crawl(
     with pytest.raises(SourceUnavailable):
         crawl_partition("toy", MARCH, store, crawl_settings)
     assert list_sealed(store) == []
+
+
+def test_a_site_that_gives_out_leaves_a_partial_month(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    for name in ("one", "two", "three"):
+        site.add(name)
+    web.faults.append(Fault("status", "toy", "/item/two", 99, 501))
+    seal = crawl_partition("toy", MARCH, store, crawl_settings)
+    assert [row["native_id"] for row in _rows(store, seal)] == ["one"]
+    assert seal.is_partial
+    assert "/item/two answered 501" in str(seal.manifest["ended_early"])
+
+
+def test_a_month_that_the_source_does_not_have_is_refused(
+    store: Store, crawl_settings: Settings, web: Web
+) -> None:
+    with pytest.raises(UsageError, match="toy 2016-12: toy begins with 2017-01"):
+        crawl_partition("toy", Month("2016-12"), store, crawl_settings)
+    assert web.requests == []
 
 
 def test_a_site_that_has_changed_stops_the_crawl(

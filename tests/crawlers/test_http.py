@@ -15,6 +15,7 @@ import pytest
 
 from core.errors import (
     AccessRefused,
+    ItemFailed,
     ItemUnavailable,
     SourceChanged,
     SourceUnavailable,
@@ -500,8 +501,8 @@ def test_a_busy_page_is_never_cached(make: Make, web: Web) -> None:
         (422, SourceChanged, None),
         (204, SourceChanged, None),
         (304, SourceChanged, None),
-        (501, SourceUnavailable, None),
-        (521, SourceUnavailable, None),
+        (501, ItemFailed, "http_5xx"),
+        (521, ItemFailed, "http_5xx"),
     ],
 )
 def test_final_answers_are_asked_for_once(

@@ -10,7 +10,7 @@ import zstandard
 from core.corpus import Partition
 from core.errors import EmptyPartition, TidemarkError
 from core.month import Month
-from crawlers.contract import Drop
+from crawlers.contract import Drop, Failure, Repeat
 from crawlers.manifest import Ledger, code_version, now
 
 MARCH = Partition("wikipedia", Month("2024-03"))
@@ -24,13 +24,27 @@ def test_a_ledger_counts_everything() -> None:
         Drop("2", "too_short", "3 characters"),
         {"text": "b"},
         Drop("3", "too_short"),
+        Failure("4", "http_5xx"),
+        Repeat("1"),
     ]
     assert list(ledger.sift(outcomes)) == [{"text": "a"}, {"text": "b"}]
     assert ledger.close() == {
-        "requested": 5,
+        "status": "partial",
+        "ended_early": None,
+        "requested": 7,
         "kept": 2,
         "dropped": {"too_short": 2, "http_404": 1},
+        "failed": {"http_5xx": 1},
+        "repeated": 1,
     }
+
+
+def test_a_month_is_complete_where_nothing_failed() -> None:
+    ledger = Ledger(MARCH)
+    list(ledger.sift([{"text": "a"}, Drop("1", "http_404")]))
+    assert ledger.close()["status"] == "complete"
+    ledger.ended_early = "the site gave out"
+    assert ledger.close()["status"] == "partial"
 
 
 def test_dropped_items_are_kept_with_their_reasons() -> None:
@@ -40,7 +54,12 @@ def test_dropped_items_are_kept_with_their_reasons() -> None:
     first, second = map(json.loads, stored)
     assert (first["native_id"], first["reason"]) == ("1", "http_404")
     assert len(first["detail"]) < 1000
-    assert second == {"native_id": "é\ud800", "reason": "empty", "detail": ""}
+    assert second == {
+        "native_id": "é\ud800",
+        "outcome": "dropped",
+        "reason": "empty",
+        "detail": "",
+    }
     assert zstandard.decompress(Ledger(MARCH).dropped_items()) == b""
 
 
