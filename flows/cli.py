@@ -114,17 +114,14 @@ def crawl(
 
     A month that is sealed already is left alone. Without --month: the last complete month.
     """
-    from crawlers.contract import list_sources, load_crawler
     from crawlers.crawl import crawl_partition
+    from tasks.planning import plan_crawl
 
     settings = settings_of(context)
-    months = window(month, to) or [Month.last_complete()]
-    sources = source or list_sources()
-    require_complete(months[-1])
-    for name in sources:
-        load_crawler(name)
+    partitions, lacks = plan_crawl(source, window(month, to) or [Month.last_complete()])
+    for lack in lacks:
+        err.print(f"left out: {lack}", soft_wrap=True)
     failures = []
-    partitions = [(name, each) for name in sources for each in months]
     with progress_bars():
         for number, (name, each) in enumerate(partitions, start=1):
             try:

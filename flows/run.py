@@ -49,8 +49,7 @@ def crawl_months(summary: RunSummary, request: Request, settings: Settings) -> N
     """Seal every partition; one that fails is a hole and its neighbours go on."""
     calls = [
         (f"crawl {source} {month}", {"source": source, "month": month, "settings": settings})
-        for month in request.months
-        for source in request.sources
+        for source, month in request.partitions()
     ]
     summary.partitions = len(summary.keep_holes(fan_out(crawl_month, calls, step="crawl")))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from core.errors import UsageError
 from core.month import Month, require_complete
 from core.settings import Settings
 from crawlers.contract import list_sources, load_crawler
@@ -17,6 +18,36 @@ class Request:
     months: tuple[Month, ...]
     sources: tuple[str, ...]
     models: tuple[str, ...]
+
+    def partitions(self) -> list[tuple[str, Month]]:
+        """Return source and month of what is to be crawled: of what the sources have."""
+        return plan_crawl(list(self.sources), list(self.months))[0]
+
+
+def plan_crawl(
+    sources: list[str] | None, months: list[Month]
+) -> tuple[list[tuple[str, Month]], list[str]]:
+    """Return what can be crawled, source by source, and why the rest cannot.
+
+    Args:
+        sources: None means all.
+        months: in order.
+
+    Raises:
+        UnknownName: no such source.
+        FutureMonth: the last month is not over.
+        UsageError: none of the months is to be had of a source that was asked for by name.
+    """
+    require_complete(months[-1])
+    partitions, lacks = [], []
+    for source in sources or list_sources():
+        info = load_crawler(source).INFO
+        reasons = {month: info.lacks(month) for month in months}
+        if sources and all(reasons.values()):
+            raise UsageError(f"{source} {months[0]}: {reasons[months[0]]}")
+        partitions += [(source, month) for month, reason in reasons.items() if not reason]
+        lacks += [f"{source} {month}: {reason}" for month, reason in reasons.items() if reason]
+    return partitions, lacks
 
 
 def check_request(
@@ -33,11 +64,10 @@ def check_request(
     Raises:
         UnknownName: no such source or model.
         FutureMonth: the last month is not over.
+        UsageError: a source that was asked for has none of the months.
     """
-    require_complete(months[-1])
-    chosen_sources = tuple(sources or list_sources())
-    for source in chosen_sources:
-        load_crawler(source)
+    partitions, _ = plan_crawl(sources, months)
+    chosen_sources = tuple(dict.fromkeys(source for source, _ in partitions))
     chosen_models = tuple(models or settings.models)
     for model in chosen_models:
         find_model(model, settings)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from core.errors import FutureMonth, UnknownName
+from core.errors import FutureMonth, UnknownName, UsageError
 from core.month import Month
 from core.settings import Settings
 from crawlers.contract import list_sources
-from tasks.planning import check_request, find_inaccessible
+from tasks.planning import check_request, find_inaccessible, plan_crawl
 
 MONTHS = [Month("2024-01"), Month("2024-02")]
 
@@ -33,6 +33,17 @@ def test_the_present_month_is_not_over(settings: Settings) -> None:
     check_request([last], None, None, settings)
     with pytest.raises(FutureMonth, match=f"{last + 1} is not over yet.* is {last}"):
         check_request([last, last + 1], None, None, settings)
+
+
+def test_months_that_a_source_does_not_have_are_left_out(settings: Settings) -> None:
+    months = [Month("2016-11"), Month("2016-12"), Month("2017-01")]
+    partitions, lacks = plan_crawl(["github_projects"], months)
+    assert partitions == [("github_projects", Month("2017-01"))]
+    assert lacks == [f"github_projects {m}: github_projects begins with 2017-01" for m in months[:2]]
+    assert check_request(months, ["github_projects"], None, settings).partitions() == partitions
+    with pytest.raises(UsageError, match="github_projects 2016-11: github_projects begins with"):
+        plan_crawl(["github_projects"], months[:2])
+    assert plan_crawl(None, months[:1])[0] == []
 
 
 def test_unknown_names_are_refused(settings: Settings) -> None:
