@@ -46,12 +46,19 @@ def run_months(request: Request, settings: Settings) -> RunSummary:
 
 
 def crawl_months(summary: RunSummary, request: Request, settings: Settings) -> None:
-    """Seal every partition; one that fails is a hole and its neighbours go on."""
-    calls = [
-        (f"crawl {source} {month}", {"source": source, "month": month, "settings": settings})
-        for source, month in request.partitions()
-    ]
-    summary.partitions = len(summary.keep_holes(fan_out(crawl_month, calls, step="crawl")))
+    """Seal every partition; one that fails is a hole and its neighbours go on.
+
+    One month after the other: a month is compared with those of its source that are sealed, so
+    which they are must not depend on how fast a site answers.
+    """
+    for month in request.months:
+        calls = [
+            (f"crawl {source} {month}", {"source": source, "month": month, "settings": settings})
+            for source, each in request.partitions()
+            if each == month
+        ]
+        results = fan_out(crawl_month, calls, step=f"crawl {month}")
+        summary.partitions += len(summary.keep_holes(results))
 
 
 def score_models(summary: RunSummary, request: Request, settings: Settings) -> None:
