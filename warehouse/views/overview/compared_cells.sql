@@ -9,22 +9,36 @@
 -- Units: bits per byte; num_unmeasured are chunks.
 -- Source: metrics.md, section 1. Reads eligible_cells.
 create or replace view compared_cells as
-with cells as materialized (
-    select
-        *,
-        starts_with(model, 'control:') and bool_or(not starts_with(model, 'control:')) over ()
-            as is_follower
-    from eligible_cells
+with eligible as materialized (
+    select * from eligible_cells
 ),
 
--- num_models: how many have at least as many cells. It names the set of them.
-model_sizes as materialized (
+cells as materialized (
+    select
+        *,
+        starts_with(model, 'control:')
+        and (select bool_or(not starts_with(model, 'control:')) from eligible) as is_follower
+    from eligible
+),
+
+sizes as materialized (
     select
         model,
-        count(*) over (order by count(*) desc) as num_models
+        count(*) as num_cells
     from cells
     where not is_follower
     group by model
+),
+
+-- num_models: how many have at least as many cells. It names the set of them.
+-- No windows here: DuckDB 1.5.5 now and then fails in them on the small tables of a lake.
+model_sizes as materialized (
+    select
+        s.model,
+        count(*) as num_models
+    from sizes as s
+    inner join sizes as o on s.num_cells <= o.num_cells
+    group by s.model
 ),
 
 common_cells as materialized (
@@ -50,11 +64,10 @@ chosen as (
     limit 1
 ),
 
-candidates as (
+candidates as materialized (
     select
         cells.*,
-        chosen.num_cells,
-        count(*) over (partition by cells.model) as num_cells_of_model
+        chosen.num_cells
     from cells
     left join model_sizes on cells.model = model_sizes.model
     inner join chosen on cells.is_follower or model_sizes.num_models <= chosen.num_models
@@ -64,6 +77,13 @@ candidates as (
             and cells.source = common_cells.source
             and cells.month = common_cells.month
             and cells.fingerprint = common_cells.fingerprint
+),
+
+complete_models as (
+    select model
+    from candidates
+    group by model
+    having count(*) = any_value(num_cells)
 )
 
 select
@@ -74,4 +94,4 @@ select
     bits_per_byte,
     fingerprint
 from candidates
-where num_cells_of_model = num_cells;
+semi join complete_models on candidates.model = complete_models.model;

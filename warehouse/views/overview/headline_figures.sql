@@ -10,16 +10,23 @@ with compared as materialized (
     select * from compared_cells
 ),
 
+sources as (
+    select
+        model,
+        source,
+        1 / (count(*) * (select count(distinct s.source) from compared as s)) as coefficient
+    from compared
+    group by model, source
+),
+
 cells as materialized (
     select
         c.*,
         l.standard_error,
         least(3 * l.degrees_of_freedom, l.num_clusters - 1) as degrees_of_freedom,
-        1 / (
-            count(*) over (partition by c.model, c.source)
-            * (select count(distinct s.source) from compared as s)
-        ) as coefficient
+        s.coefficient
     from compared as c
+    inner join sources as s on c.model = s.model and c.source = s.source
     inner join monthly_loss as l
         on
             c.model = l.model
