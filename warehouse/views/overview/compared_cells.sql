@@ -17,7 +17,8 @@ cells as materialized (
     select
         *,
         starts_with(model, 'control:')
-        and (select bool_or(not starts_with(model, 'control:')) from eligible) as is_follower
+        and (select bool_or(not starts_with(e.model, 'control:')) from eligible as e)
+            as is_follower
     from eligible
 ),
 
