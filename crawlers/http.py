@@ -289,7 +289,10 @@ class Fetcher:
         if urlsplit(asked_url).scheme == "https" and urlsplit(url).scheme == "http":
             raise AccessRefused(f"{asked_url} leads to {url}, which anyone on the way can alter")
         if place_of_url(url) not in self._own and is_private_address(urlsplit(url).hostname or ""):
-            raise AccessRefused(f"{asked_url} leads to {url}, which is not on the public internet")
+            raise AccessRefused(
+                f"{asked_url} leads to {url}, which is not on the public internet; if it is meant, "
+                "name it in a setting: TIDEMARK_SITES__<KEY>"
+            )
 
     def _exchange(self, hop: _Hop, ask: _Ask, interval_s: float) -> _Answer:
         """Send one request, when it is its turn, and read the answer."""

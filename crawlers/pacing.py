@@ -63,8 +63,9 @@ class _Record:
 
     @property
     def is_sound(self) -> bool:
-        is_past = self.started <= self.written
-        return is_past and self.ready - self.written <= MAX_PAUSE_S and self.failures >= 0
+        is_count = isinstance(self.failures, int) and self.failures >= 0
+        is_near = self.ready - self.written <= MAX_PAUSE_S
+        return is_count and is_near and self.started <= self.written
 
     def shift_to(self, now: float) -> None:
         """Keep the distances where the clock was set back meanwhile."""
@@ -143,14 +144,15 @@ class Pace:
             )
             for name in ("next", "lock")
         )
-        try:
-            with explain_disk_errors(str(self._folder / stem)), next_one:
-                now.acquire()
-        except filelock.Timeout as error:
-            raise SourceUnavailable(
-                f"other processes have kept {host} busy for {LOCK_WAIT_S:.0f} s "
-                f"({error.lock_file}); run the same command again when they are done"
-            ) from error
+        with explain_disk_errors(str(self._folder / stem)):
+            try:
+                with next_one:
+                    now.acquire()
+            except filelock.Timeout as error:
+                raise SourceUnavailable(
+                    f"other processes have kept {host} busy for {LOCK_WAIT_S:.0f} s "
+                    f"({error.lock_file}); run the same command again when they are done"
+                ) from error
         try:
             yield
         finally:

@@ -47,7 +47,7 @@ def in_time(url: str) -> Iterator[None]:
         if deadline.has_passed:
             raise too_slow from error
         if _has_too_many_headers(error):
-            raise too_large(f"the headers of {url}", MAX_HEADER_BYTES) from error
+            raise _too_many_headers(url) from error
         raise TryAgain(
             f"{url}: {type(error).__name__}: {error}", reason=_reason_of(error)
         ) from error
@@ -64,7 +64,7 @@ def read_headers(response: requests.Response, url: str) -> dict[str, str]:
     headers = {name.lower(): value for name, value in response.headers.items()}
     headers.pop("set-cookie", None)  # a session's secret
     if sum(len(name) + len(value) for name, value in headers.items()) > MAX_HEADER_BYTES:
-        raise too_large(f"the headers of {url}", MAX_HEADER_BYTES)
+        raise _too_many_headers(url)
     return headers
 
 
@@ -163,6 +163,13 @@ def _parts(error: BaseException) -> Iterator[BaseException]:
     for part in (*error.args, getattr(error, "reason", None)):
         if isinstance(part, BaseException):
             yield from _parts(part)
+
+
+def _too_many_headers(url: str) -> ItemUnavailable:
+    return ItemUnavailable(
+        "too_large",
+        f"the headers of {url} are more than 100, or larger than {MAX_HEADER_BYTES} bytes",
+    )
 
 
 def too_large(url: str, max_bytes: int) -> ItemUnavailable:

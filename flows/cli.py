@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,6 +38,7 @@ from flows.published_commands import land_published_command, load_benchmarks_com
 from flows.text_commands import compare_texts_command
 
 if TYPE_CHECKING:  # it imports Prefect, which takes seconds
+    from core.corpus import Seal
     from flows.run import RunSummary
 
 app = typer.Typer(
@@ -128,11 +130,12 @@ def crawl(
     if replace and reparse:
         raise UsageError("--replace asks the sites, --reparse does not; give one of them")
     settings = settings_of(context)
+    crawl_one: Callable[..., Seal]
     if prefect_server():
         settings_for_tasks(context)
-        from tasks.crawling import crawl as crawl_partition
+        from tasks.crawling import crawl as crawl_one
     else:
-        from crawlers.crawl import crawl_partition
+        from crawlers.crawl import crawl_partition as crawl_one
     months = window(month, to) or [Month.last_complete()]
     sources = source or list_sources()
     require_complete(months[-1])
@@ -143,7 +146,7 @@ def crawl(
     with progress_bars():
         for number, (name, each) in enumerate(partitions, start=1):
             try:
-                seal = crawl_partition(
+                seal = crawl_one(
                     name, each, Store(settings.home), settings,
                     limit=limit, seed=seed, replace=replace, reparse=reparse,
                 )  # fmt: skip

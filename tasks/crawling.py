@@ -1,15 +1,15 @@
 """The task that seals one month of one source, and what a Prefect server adds to a crawl.
 
 Where a server is configured, its global concurrency limits ``tidemark-host-<host>`` let all
-machines share the pace of a host, and its Secret blocks ``tidemark-<site key>`` hold tokens. A limit
-that exists is left as it is.
+machines share the pace of a host (a limit that exists is left as it is), and its Secret blocks
+``tidemark-<site key>`` hold tokens.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from prefect import task
 from prefect.blocks.system import Secret
@@ -80,7 +80,7 @@ def take_slot(host: str) -> Iterator[None]:
             stack.enter_context(
                 concurrency(name, timeout_seconds=LOCK_WAIT_S, lease_duration=LEASE_S)
             )
-        except Exception as error:  # noqa: BLE001 - Prefect's and its HTTP client's are no family
+        except Exception as error:  # Prefect's and its HTTP client's are no family
             raise SourceUnavailable(
                 f"the Prefect server gives no slot of the limit {name} ({error}); "
                 "see that it runs, or unset PREFECT_API_URL"
@@ -98,7 +98,7 @@ def with_tokens(source: str, settings: Settings) -> Settings:
 def _load_token(key: str) -> SecretStr | None:
     name = f"tidemark-{key.replace('_', '-')}"  # a block's name has no underscores
     try:
-        block = Secret.load(name)
+        block = cast(Secret[Any], Secret.load(name))
     except ValueError:  # there is none
         return None
     return SecretStr(str(block.get()))
