@@ -131,8 +131,9 @@ def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 _TRANSFER_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, zlib.error)
-_TIMEOUTS = (requests.Timeout, ReadTimeoutError, ConnectTimeoutError)
-# Exact classes: a connection that is closed without an answer is a BadStatusLine, too.
+# Exact classes: a refused connection is a ConnectTimeoutError, too, and one that is closed without
+# an answer a BadStatusLine.
+_TIMEOUTS = {requests.ReadTimeout, requests.ConnectTimeout, ReadTimeoutError, ConnectTimeoutError}
 _DAMAGE = {
     http.client.BadStatusLine, http.client.IncompleteRead, http.client.UnknownProtocol,
     http.client.UnknownTransferEncoding, IncompleteRead, InvalidChunkLength, InvalidHeader,
@@ -142,7 +143,7 @@ _DAMAGE = {
 
 def _reason_of(error: BaseException) -> str:
     """Return why a transfer failed: ``timeout``, ``damaged_answer`` or ``network``."""
-    if any(isinstance(each, _TIMEOUTS) for each in _parts(error)):
+    if any(type(each) in _TIMEOUTS for each in _parts(error)):
         return "timeout"
     if any(type(each) in _DAMAGE for each in _parts(error)):
         return "damaged_answer"

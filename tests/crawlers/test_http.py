@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import email.utils
 import gzip
@@ -24,6 +25,7 @@ from core.errors import (
 )
 from core.settings import Settings
 from crawlers import circuit, connections, pacing, robots, transfer
+from crawlers.contract import FAIL_REASONS
 from crawlers.http import Fetched, Fetcher
 from simulator import server
 from simulator.server import Fault, Request, Response, Web, serve_sites
@@ -320,6 +322,49 @@ def test_a_redirects_target_has_robots_too(
     assert other.seen == []
 
 
+def test_robots_behind_redirects_are_obeyed(make: Make, web: Web, site: PageSite) -> None:
+    site.pages["/rules"] = Response(body=b"User-agent: *\nDisallow: /page\n")
+    web.faults.append(Fault("status", "main", "^/robots.txt", 1, 301, {"Location": "/rules"}))
+    with pytest.raises(ItemUnavailable) as caught:
+        make().get("main", "/page")
+    assert caught.value.reason == "robots"
+
+
+def test_robots_may_begin_with_a_byte_order_mark(make: Make, site: PageSite) -> None:
+    site.robots = "\ufeffUser-agent: *\nDisallow: /page\n"
+    with pytest.raises(ItemUnavailable):
+        make().get("main", "/page")
+
+
+@pytest.mark.parametrize("packing", [None, "gzip"])
+def test_of_endless_robots_the_beginning_counts(
+    make: Make, web: Web, site: PageSite, packing: str | None
+) -> None:
+    """RFC 9309, 2.5: at least 500 KiB are read; a rule that is cut in two is none."""
+    start = b"User-agent: *\nDisallow: /first\n" + b"# more to come\n" * 35_000
+    rules = start + b"Disallow: /late\n"
+    assert len(start) > 500 * 2**10
+    rules = rules.ljust(robots.MAX_BYTES - 11, b"\n") + b"Disallow: /page\n" + bytes(2**20)
+    body = gzip.compress(rules) if packing else rules
+    headers = {"Content-Encoding": packing} if packing else {}
+    web.faults.append(Fault("status", "main", "^/robots.txt", 1, 200, headers, body))
+    fetcher = make()
+    assert fetcher.get("main", "/page").body == b"hello"
+    for path in ("/first", "/late"):
+        with pytest.raises(ItemUnavailable) as caught:
+            fetcher.get("main", path)
+        assert caught.value.reason == "robots"
+    with pytest.raises(ItemUnavailable):
+        make().get("main", "/late?again")  # from the cache, where it ends, too
+
+
+@pytest.mark.parametrize("delay", ["nan", "inf", "-5", "soon", "1e400"])
+def test_a_crawl_delay_that_is_none_is_passed_over(make: Make, site: PageSite, delay: str) -> None:
+    site.robots = f"User-agent: *\nCrawl-delay: {delay}\n"
+    with contextlib.suppress(SourceUnavailable):
+        assert make().get("main", "/page").body == b"hello"
+
+
 # Pace
 
 
@@ -549,6 +594,93 @@ def test_refusals_behind_redirects_count_too(make: Make, web: Web, site: PageSit
         fetcher.get("main", "/old")
 
 
+def test_many_failed_addresses_in_a_row_stop_the_fetcher(make: Make, web: Web) -> None:
+    fetcher = make()
+    fetcher.get("main", "/page")
+    web.faults.append(Fault("status", "main", "/item", 999, 500))
+    for number in range(circuit.FAILURES_TO_STOP):
+        with pytest.raises(ItemFailed) as caught:
+            fetcher.get("main", f"/item/{number}")
+        assert caught.value.reason == "http_5xx"
+    asked = len(pages_asked(web))
+    assert asked == 1 + 5 * circuit.FAILURES_TO_STOP
+    for _ in range(2):
+        with pytest.raises(SourceUnavailable, match="5 addresses in a row failed") as stopped:
+            fetcher.get("main", "/page?new")
+        assert not isinstance(stopped.value, ItemFailed)
+    assert len(pages_asked(web)) == asked
+    assert fetcher.get("main", "/page").body == b"hello"  # what is on disk stays at hand
+
+
+@pytest.mark.parametrize("good", ["/page", "/gone"])
+def test_single_failed_addresses_do_not_stop_the_fetcher(make: Make, web: Web, good: str) -> None:
+    fetcher = make(use_cache=False)
+    web.faults.append(Fault("disconnect", "main", "/item", 999))
+    for number in range(circuit.FAILURES_TO_STOP + 2):
+        with pytest.raises(ItemFailed) as caught:
+            fetcher.get("main", f"/item/{number}")
+        assert caught.value.reason == "network"
+        with contextlib.suppress(ItemUnavailable):
+            fetcher.get("main", good)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (Fault("status", "main", "/page", 99, 429), "http_429"),
+        (Fault("status", "main", "/page", 99, 500), "http_5xx"),
+        (Fault("status", "main", "/page", 99, 503, {"Retry-After": "0"}), "http_5xx"),
+        (Fault("disconnect", "main", "/page", 99), "network"),
+        (Fault("truncate", "main", "/page", 99), "damaged_answer"),
+        (Fault("drip", "main", "/page", 99), "timeout"),
+        (
+            Fault("status", "main", "/page", 99, 200, {"Content-Encoding": "gzip"}, b"no gzip"),
+            "damaged_answer",
+        ),
+    ],
+    ids=lambda value: f"{value.kind}-{value.status}" if isinstance(value, Fault) else value,
+)
+def test_every_failure_has_its_reason(
+    make: Make,
+    web: Web,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Fault,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(connections, "READ_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(server, "DRIP_PAUSE_S", 1.0)
+    web.faults.append(fault)
+    with pytest.raises(ItemFailed) as caught:
+        make().get("main", "/page")
+    assert caught.value.reason == reason
+    assert reason in FAIL_REASONS
+    web.faults.clear()
+    assert make().get("main", "/page").body == b"hello"  # nothing of it was kept
+
+
+def test_a_host_that_is_not_there_is_a_failure_of_the_network(
+    make: Make, settings: Settings, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(robots.Robots, "obey", lambda self, url: 0.0)
+    for url in (NOT_THERE, "http://nobody.invalid"):
+        own = settings.model_copy(update={"sites": {"main": url}})
+        with pytest.raises(ItemFailed) as caught:
+            Fetcher(own, {"main": url}, 0.0).get("main", "/page")
+        assert caught.value.reason == "network"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["Thu, 01 Jan 1970 00:00:00 GMT", "-5", "soon", "1.5", "", "Fri, 99 Foo 2024 00:00:00 GMT"],
+)
+def test_a_pause_that_is_over_or_none_delays_little(make: Make, web: Web, value: str) -> None:
+    web.faults.append(Fault("status", "main", "/page", 1, 429, {"Retry-After": value}))
+    started = time.monotonic()
+    assert make().get("main", "/page").body == b"hello"
+    assert time.monotonic() - started < 5
+
+
 # Redirects
 
 
@@ -760,6 +892,96 @@ def test_other_questions_have_other_answers(make: Make, web: Web) -> None:
     for path, params, headers in asked:
         make().get("main", path, params, headers=headers)
     assert len(pages_asked(web)) == 4
+
+
+class Validating(PageSite):
+    """Says 304 where it is asked for what the client has."""
+
+    etag: str | None = '"v1"'
+    changed_at: str | None = "Mon, 01 Apr 2024 00:00:00 GMT"
+
+    def respond(self, request: Request) -> Response:
+        whole = super().respond(request)
+        named = {"ETag": self.etag, "Last-Modified": self.changed_at, "X-Of": str(len(self.seen))}
+        headers = {name: value for name, value in named.items() if value}
+        asked = request.headers.get("if-none-match"), request.headers.get("if-modified-since")
+        if whole.status == 200 and any(asked) and asked == (self.etag, self.changed_at):
+            return Response(304, headers)
+        return Response(whole.status, {**headers, **whole.headers}, whole.body)
+
+
+@pytest.fixture
+def validating(settings: Settings) -> Iterator[tuple[Validating, Make, Web]]:
+    site = Validating()
+    with serve_sites([site]) as web:
+        own = settings.model_copy(update={"sites": web.urls})
+        yield site, lambda **options: Fetcher(own, web.urls, 0.0, **options), web
+
+
+@pytest.mark.parametrize("lacking", [None, "etag", "changed_at"])
+def test_what_has_not_changed_is_not_sent_again(
+    validating: tuple[Validating, Make, Web], lacking: str | None
+) -> None:
+    site, make, web = validating
+    if lacking:
+        setattr(site, lacking, None)
+    first = make().get("main", "/page")
+    again = make(revalidates=True)
+    page = again.get("main", "/page")
+    assert (page.body, page.url) == (first.body, first.url)
+    assert page.retrieved_at > first.retrieved_at
+    assert page.headers["x-of"] == "2"  # what the site says of it now
+    assert page.headers["content-length"] == "5"  # the 304 has none to tell
+    assert (again.stats["304"], again.stats["3xx"], again.stats["bytes"]) == (1, 1, 0)
+    assert make().get("main", "/page") == page  # kept, with its new time
+    assert len(pages_asked(web)) == 2
+
+
+def test_what_has_changed_is_sent_anew(validating: tuple[Validating, Make, Web]) -> None:
+    site, make, _ = validating
+    make().get("main", "/page")
+    site.etag, site.pages["/page"] = '"v2"', Response(body=b"changed")
+    again = make(revalidates=True)
+    assert again.get("main", "/page").body == b"changed"
+    assert again.stats["304"] == 0
+    assert make().get("main", "/page").body == b"changed"
+
+
+def test_without_validators_a_page_is_fetched_anew(make: Make, web: Web, site: PageSite) -> None:
+    make().get("main", "/page")
+    site.pages["/page"] = Response(body=b"changed")
+    assert make(revalidates=True).get("main", "/page").body == b"changed"
+    assert "if-none-match" not in site.seen[-1].headers
+
+
+def test_a_304_that_nobody_asked_for_is_no_page(make: Make, web: Web) -> None:
+    make().get("main", "/page")
+    web.faults.append(Fault("status", "main", "/page", 1, 304, body=b""))
+    with pytest.raises(SourceChanged, match="answered 304"):
+        make(revalidates=True).get("main", "/page")
+
+
+def test_validators_go_where_the_page_came_from(
+    validating: tuple[Validating, Make, Web],
+) -> None:
+    site, make, web = validating
+    site.pages["/old"] = Response(302, {"Location": "/page"})
+    make().get("main", "/old")
+    again = make(revalidates=True)
+    assert again.get("main", "/old").body == b"hello"
+    assert again.stats["304"] == 1
+    asked = [(seen.path, "if-none-match" in seen.headers) for seen in site.seen]
+    assert asked == [("/old", False), ("/page", False), ("/old", False), ("/page", True)]
+
+
+def test_a_validator_that_breaks_its_line_is_not_sent(
+    validating: tuple[Validating, Make, Web],
+) -> None:
+    site, make, _ = validating
+    site.etag, site.changed_at = '"naïve"', None
+    make().get("main", "/page")
+    assert make(revalidates=True).get("main", "/page").body == b"hello"
+    assert "if-none-match" not in site.seen[-1].headers
 
 
 def test_failures_are_not_cached(make: Make, site: PageSite) -> None:
