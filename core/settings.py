@@ -54,6 +54,11 @@ class Settings(BaseSettings):
         description="Base URLs that replace a source's own, by site key (see `sources list`); "
         "`hub` is the Hugging Face hub.",
     )
+    tokens: dict[str, SecretStr] = Field(
+        default_factory=dict,
+        description="Tokens by site key, for sites that want one or give more with one. Default: "
+        "the Prefect Secret block `tidemark-<key>`, where a server is configured.",
+    )
     request_interval_s: float | None = Field(
         default=None,
         ge=0,

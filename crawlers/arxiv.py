@@ -30,9 +30,8 @@ INFO = SourceInfo(
     language="en",
     category="science",
     sites={"arxiv": "https://export.arxiv.org", "arxiv_oai": "https://oaipmh.arxiv.org"},
-    # Users met 429 at the documented 3 s in 2026. The fetcher keeps this distance to each host;
-    # here they are asked one after the other, so the limit over both holds, too.
-    request_interval_s=5.0,
+    request_interval_s=5.0,  # users met 429 at the documented 3 s in 2026
+    shares_pace=True,
     redirect_hosts=("arxiv.org",),
 )
 CATEGORIES = {"cs.CL": "cs:cs:CL"}  # category of the query API: the same as an OAI set

@@ -47,6 +47,7 @@ class SourceInfo:
         sites: base URL by site key; settings replace them (``TIDEMARK_SITES__<KEY>``).
         request_interval_s: seconds between two requests to one host.
         redirect_hosts: hosts that the sites may redirect to.
+        shares_pace: the sites' limits are over all of them together: one connection, one interval.
         robots_exempt_paths: exact paths of APIs that are offered to programs under rules of their
             own, though robots.txt closes them to crawlers of pages; the module states the rules.
         language_sites: of sources that exist in other languages, too: base URL by site key, with
@@ -69,6 +70,7 @@ class SourceInfo:
     sites: Mapping[str, str]
     request_interval_s: float = 1.0
     redirect_hosts: tuple[str, ...] = ()
+    shares_pace: bool = False
     robots_exempt_paths: tuple[str, ...] = ()
     language_sites: Mapping[str, str] = field(default_factory=dict)
     first_month: Month = Month("2017-01")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +28,9 @@ from crawlers.contract import (
     load_crawler,
 )
 from crawlers.http import Fetcher
+from crawlers.pacing import Turnstile
+
+_log = logging.getLogger(__name__)
 
 
 def crawl_partition(  # noqa: PLR0913 - every choice that the command line offers
@@ -37,11 +42,15 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
     limit: int | None = None,
     seed: int = 0,
     replace: bool = False,
+    reparse: bool = False,
+    turnstile: Turnstile | None = None,
 ) -> Seal:
     """Crawl, clean and seal one month of one source.
 
     What is sealed already is returned as it is, without any request. A run that was stopped
-    half-way has sealed nothing; the next one takes from the raw cache what was fetched before.
+    half-way has sealed nothing; the next one takes from the raw cache what was fetched before. A
+    partial month is completed in the same way, with the sample that it was begun with; where
+    nothing more can be had, it stays as it is.
 
     Args:
         source: name of a crawler.
@@ -50,7 +59,9 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
         settings: base URLs, pace, cache folder, the longest document.
         limit: keep about this many documents, sampled with ``seed``; None keeps all.
         seed: of the sample.
-        replace: fetch everything anew and seal it in place of what is there.
+        replace: ask for everything anew and seal it in place of what is there.
+        reparse: seal anew in place of what is there, from the raw cache as far as it goes.
+        turnstile: to share the pace of hosts with other machines.
 
     Raises:
         FutureMonth: the month is not over.
@@ -62,30 +73,49 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
     crawler = load_crawler(source)
     require_complete(month)
     partition = Partition(source, month)
-    if not replace and (seal := read_seal(store, partition)) is not None:
+    seal, is_again = read_seal(store, partition), replace or reparse
+    if seal is not None and not seal.is_partial and not is_again:
         return seal
+    begun = None if is_again else seal
     info, languages = crawler.INFO, settings.languages.get(source, ())
     if lack := info.lacks(month):
+        if begun is not None:
+            return begun
         raise UsageError(f"{source} {month}: {lack}")
     fetcher = Fetcher(
         settings,
         info.all_sites(languages),
         info.request_interval_s,
         info.redirect_hosts,
-        use_cache=not replace,
         robots_exempt_paths=info.robots_exempt_paths,
+        revalidates=replace,
+        shares_pace=info.shares_pace,
+        turnstile=turnstile,
     )
     budget = settings.monthly_bytes.get(source, info.monthly_bytes or 0) if limit is None else 0
     context = CrawlContext(settings, fetcher, limit, seed, budget or None, languages)
-    crawl = _Crawl(crawler, month, context)
-    return seal_partition(store, partition, crawl.tables(), crawl.describe, replace, crawl.beside)
+    if begun is not None:
+        sample: Any = {name: begun.manifest.get(name) for name in ("limit", "seed", "max_bytes")}
+        context = dataclasses.replace(context, **sample)
+    crawl = _Crawl(crawler, month, context, begun)
+    try:
+        return seal_partition(
+            store, partition, crawl.tables(), crawl.describe, seal is not None, crawl.beside
+        )
+    except SourceUnavailable as error:
+        if begun is None:
+            raise
+        _log.info("%s stays partial: %s", partition, error)
+        return begun
 
 
 class _Crawl:
     """One run: its tables, and what the manifest says of it once they are used up."""
 
-    def __init__(self, crawler: Crawler, month: Month, context: CrawlContext) -> None:
-        self._crawler, self._month, self._context = crawler, month, context
+    def __init__(
+        self, crawler: Crawler, month: Month, context: CrawlContext, begun: Seal | None
+    ) -> None:
+        self._crawler, self._month, self._context, self._begun = crawler, month, context, begun
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
         self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes)
@@ -116,6 +146,13 @@ class _Crawl:
             **self._ledger.close(),
         )
         self.beside[manifest.DROPPED_FILE] = self._ledger.dropped_items()
+        self._require_gain()
+
+    def _require_gain(self) -> None:
+        """Keep a partial month rather than seal another that has no more."""
+        begun, kept = self._begun, self._ledger.kept
+        if begun and self.describe["status"] == "partial" and kept <= begun.num_documents:
+            raise SourceUnavailable(f"{kept} documents could be had, {begun.num_documents} before")
 
     def _items(self) -> Iterator[Item]:
         """Yield what the crawler finds; a site that gives out ends the month, but loses nothing."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import zstandard
 
-from core.corpus import Partition
+from core.corpus import Partition, Seal
 from core.errors import EmptyPartition, SourceUnavailable, TidemarkError
 from crawlers.contract import Drop, Failure, Repeat
 
@@ -104,6 +104,15 @@ def _line(other: Drop | Failure | Repeat) -> dict[str, str]:
         "reason": reason,
         "detail": other.detail[:_MAX_DETAIL],
     }
+
+
+def lack_of(seal: Seal) -> str | None:
+    """Return what a partial month lacks, for people; None where it is whole."""
+    if not seal.is_partial:
+        return None
+    found: Any = seal.manifest
+    counts = ", ".join(f"{number} {reason}" for reason, number in found["failed"].items())
+    return "; ".join(filter(None, [counts and f"failed: {counts}", found["ended_early"]]))
 
 
 def now() -> str:

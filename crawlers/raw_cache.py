@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import zstandard
 
 from core.errors import SourceChanged, StorageError
 from core.storage import explain_disk_errors
+from crawlers.urls import is_sendable
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,20 @@ class Fetched:
     headers: dict[str, str]
     body: bytes
     retrieved_at: dt.datetime
+
+    @property
+    def validators(self) -> dict[str, str]:
+        """The headers that ask whether this answer is still good (RFC 9110, 13.1)."""
+        pairs = (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified"))
+        values = ((name, self.headers.get(theirs, "")) for name, theirs in pairs)
+        return {name: value for name, value in values if value and is_sendable(value)}
+
+    def renewed(self, confirmation: Fetched) -> Fetched:
+        """Return this answer as one that was had now, since the site confirmed it (304)."""
+        told = confirmation.headers.items()
+        news = {name: value for name, value in told if not name.startswith("content-")}
+        headers = {**self.headers, **news}
+        return replace(self, headers=headers, retrieved_at=confirmation.retrieved_at)
 
     def json(self) -> Any:
         """Parse the body as JSON.

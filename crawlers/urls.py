@@ -37,8 +37,8 @@ def follow(url: str, location: str) -> str:
         raise SourceChanged(f"{url} redirects to {location!r}, which is no URL") from error
 
 
-def host_of_url(url: str) -> str | None:
-    """Return ``name`` or, of an unusual port, ``name:port``; None for no plain web address."""
+def place_of_url(url: str) -> tuple[str, int] | None:
+    """Return host and port; None for no plain web address."""
     try:
         parts = urlsplit(url)
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
@@ -46,11 +46,24 @@ def host_of_url(url: str) -> str | None:
         return None
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
         return None
-    is_usual = port == _DEFAULT_PORTS[parts.scheme]
-    return parts.hostname if is_usual else f"{parts.hostname}:{port}"
+    return parts.hostname, port or 0
+
+
+def host_of_url(url: str) -> str | None:
+    """Return ``name`` or, of an unusual port, ``name:port``; None for no plain web address."""
+    place = place_of_url(url)
+    if place is None:
+        return None
+    host, port = place
+    return host if port == _DEFAULT_PORTS[urlsplit(url).scheme] else f"{host}:{port}"
 
 
 def origin_of(url: str) -> str:
     """Return scheme, host and port: who gets what is meant for this address."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def is_sendable(value: str) -> bool:
+    """Whether a header's value stays on its line, in characters that HTTP allows."""
+    return value.isascii() and value.isprintable() and value == value.strip()

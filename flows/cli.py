@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from core import progress
 from core.errors import TidemarkError, UsageError
 from core.month import Month, month_range, require_complete
-from core.settings import Settings, load_settings
+from core.settings import Settings, load_settings, prefect_server
 from core.storage import Store
 from flows.analyst_commands import export_app, shell_command, sql_command
 from flows.catalogues import models_app, protocols_app, sources_app
@@ -35,6 +36,10 @@ from flows.options import (
 )
 from flows.published_commands import land_published_command, load_benchmarks_command
 from flows.text_commands import compare_texts_command
+
+if TYPE_CHECKING:  # it imports Prefect, which takes seconds
+    from core.corpus import Seal
+    from flows.run import RunSummary
 
 app = typer.Typer(
     help="How well do language models predict text that was written after they were trained?",
@@ -107,29 +112,46 @@ def crawl(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample; recorded.")] = 0,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Crawl sealed months again, past the cache.")
+        bool,
+        typer.Option("--replace", help="Crawl sealed months again, asking for what has changed."),
+    ] = False,
+    reparse: Annotated[
+        bool, typer.Option("--reparse", help="Seal sealed months anew, from the raw cache.")
     ] = False,
 ) -> None:
     """Crawl months of sources into sealed Parquet partitions.
 
-    A month that is sealed already is left alone. Without --month: the last complete month.
+    A month that is sealed already is left alone, unless it is partial: then what failed is asked
+    for again. Without --month: the last complete month.
     """
-    from crawlers.crawl import crawl_partition
+    from crawlers.manifest import lack_of
     from tasks.planning import plan_crawl
 
+    if replace and reparse:
+        raise UsageError("--replace asks the sites, --reparse does not; give one of them")
     settings = settings_of(context)
     partitions, lacks = plan_crawl(source, window(month, to) or [Month.last_complete()])
     for lack in lacks:
         err.print(f"left out: {lack}", soft_wrap=True)
+    crawl_one: Callable[..., Seal]
+    if prefect_server():
+        settings_for_tasks(context)
+        from tasks.crawling import crawl as crawl_one
+    else:
+        from crawlers.crawl import crawl_partition as crawl_one
     failures = []
     with progress_bars():
         for number, (name, each) in enumerate(partitions, start=1):
             try:
-                seal = crawl_partition(
+                seal = crawl_one(
                     name, each, Store(settings.home), settings,
-                    limit=limit, seed=seed, replace=replace,
+                    limit=limit, seed=seed, replace=replace, reparse=reparse,
                 )  # fmt: skip
-                out.print(f"{seal.partition}: {seal.num_documents} documents")
+                lack = f" (partial: {lack_of(seal)})" if seal.is_partial else ""
+                out.print(
+                    visible(f"{seal.partition}: {seal.num_documents} documents{lack}"),
+                    soft_wrap=True,
+                )
             except UsageError:
                 raise
             except TidemarkError as error:
@@ -247,8 +269,14 @@ def run(
 
     with progress_bars():
         summary = monthly(month=month, sources=source, models=model, settings=settings)
-    out.print(str(summary), soft_wrap=True)
+    _print_summary(summary)
     fail_with([str(hole) for hole in summary.holes])
+
+
+def _print_summary(summary: RunSummary) -> None:
+    out.print(str(summary), soft_wrap=True)
+    for partition in summary.partial:
+        out.print(visible(f"partial: {partition}"), soft_wrap=True)
 
 
 @app.command()
@@ -272,7 +300,7 @@ def backfill(
         summary = backfill_flow(
             first=first, last=last, sources=source, models=model, settings=settings
         )
-    out.print(str(summary), soft_wrap=True)
+    _print_summary(summary)
     fail_with([str(hole) for hole in summary.holes])
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.settings import Settings
+from crawlers.manifest import lack_of
 from flows.score import score
 from models.catalogue import find_model
 from tasks.canary import run_canary
@@ -18,12 +19,17 @@ from tasks.reporting import write_report
 
 @dataclass
 class RunSummary:
-    """What a run did; a run with holes is partial, and doing it again fills them."""
+    """What a run did; a run with holes is partial, and doing it again fills them.
+
+    A partition that is partial is no hole: what could be had is sealed and scored, and the next
+    run asks for the rest.
+    """
 
     partitions: int = 0
     cells: int = 0
     report: str = ""
     holes: list[Hole] = field(default_factory=list)
+    partial: list[str] = field(default_factory=list)  # partitions that lack items, and why
 
     def keep_holes(self, results: Iterable[Any]) -> list[Any]:
         """Take the holes out of a fan-out's results and return the others."""
@@ -33,7 +39,10 @@ class RunSummary:
 
     def __str__(self) -> str:
         state = f"partial, {len(self.holes)} holes" if self.holes else "complete"
-        return f"{state}: {self.partitions} partitions, {self.cells} cells, report {self.report}"
+        partitions = f"{self.partitions} partitions"
+        if self.partial:
+            partitions += f" ({len(self.partial)} of them partial)"
+        return f"{state}: {partitions}, {self.cells} cells, report {self.report}"
 
 
 def run_months(request: Request, settings: Settings) -> RunSummary:
@@ -57,8 +66,10 @@ def crawl_months(summary: RunSummary, request: Request, settings: Settings) -> N
             for source, each in request.partitions()
             if each == month
         ]
-        results = fan_out(crawl_month, calls, step=f"crawl {month}")
-        summary.partitions += len(summary.keep_holes(results))
+        seals = summary.keep_holes(fan_out(crawl_month, calls, step=f"crawl {month}"))
+        summary.partitions += len(seals)
+        lacks = ((seal.partition, lack_of(seal)) for seal in seals)
+        summary.partial += [f"{partition}: {lack}" for partition, lack in lacks if lack]
 
 
 def score_models(summary: RunSummary, request: Request, settings: Settings) -> None:

@@ -1,18 +1,35 @@
-"""The task that seals one month of one source."""
+"""The task that seals one month of one source, and what a Prefect server adds to a crawl.
+
+Where a server is configured, its global concurrency limits ``tidemark-host-<host>`` let all
+machines share the pace of a host (a limit that exists is left as it is), and its Secret blocks
+``tidemark-<site key>`` hold tokens.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from collections.abc import Iterator
+from typing import Any, cast
 
 from prefect import task
+from prefect.blocks.system import Secret
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
+from prefect.concurrency.sync import concurrency
+from prefect.exceptions import ObjectAlreadyExists
+from pydantic import SecretStr
 
 from core.corpus import Seal
 from core.errors import SourceUnavailable
 from core.month import Month
-from core.settings import Settings
+from core.settings import Settings, prefect_server
 from core.storage import Store
+from crawlers.contract import load_crawler
 from crawlers.crawl import crawl_partition
+from crawlers.pacing import LOCK_WAIT_S
+
+LEASE_S = 60.0  # the least that a server takes: so long a killed machine keeps a host
 
 
 async def may_pass(_task: Any, _run: Any, state: Any) -> bool:
@@ -32,4 +49,56 @@ async def may_pass(_task: Any, _run: Any, state: Any) -> bool:
 )
 def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
     """Seal one partition; one that is sealed already is left alone."""
-    return crawl_partition(source, month, Store(settings.home), settings)
+    return crawl(source, month, Store(settings.home), settings)
+
+
+def crawl(source: str, month: Month, store: Store, settings: Settings, **choices: Any) -> Seal:
+    """Do ``crawl_partition``, with what a Prefect server adds, if one is configured.
+
+    Tokens of the settings win over the server's.
+    """
+    if prefect_server():
+        choices["turnstile"] = take_slot
+        settings = with_tokens(source, settings)
+    return crawl_partition(source, month, store, settings, **choices)
+
+
+@contextlib.contextmanager
+def take_slot(host: str) -> Iterator[None]:
+    """Hold the one slot that all machines have for a host.
+
+    Raises:
+        SourceUnavailable: the server does not give it.
+    """
+    name = f"tidemark-host-{host}"
+    with contextlib.ExitStack() as stack:
+        try:
+            with get_client(sync_client=True) as client, contextlib.suppress(ObjectAlreadyExists):
+                client.create_global_concurrency_limit(
+                    GlobalConcurrencyLimitCreate(name=name, limit=1)
+                )
+            stack.enter_context(
+                concurrency(name, timeout_seconds=LOCK_WAIT_S, lease_duration=LEASE_S)
+            )
+        except Exception as error:  # Prefect's and its HTTP client's are no family
+            raise SourceUnavailable(
+                f"the Prefect server gives no slot of the limit {name} ({error}); "
+                "see that it runs, or unset PREFECT_API_URL"
+            ) from error
+        yield
+
+
+def with_tokens(source: str, settings: Settings) -> Settings:
+    """Return settings with the tokens of a source's sites that the server holds."""
+    keys = load_crawler(source).INFO.all_sites(settings.languages.get(source, ()))
+    found = {key: token for key in keys if (token := _load_token(key)) is not None}
+    return settings.model_copy(update={"tokens": {**found, **settings.tokens}})
+
+
+def _load_token(key: str) -> SecretStr | None:
+    name = f"tidemark-{key.replace('_', '-')}"  # a block's name has no underscores
+    try:
+        block = cast(Secret[Any], Secret.load(name))
+    except ValueError:  # there is none
+        return None
+    return SecretStr(str(block.get()))

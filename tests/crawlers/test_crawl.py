@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ from core.settings import Settings
 from core.storage import Store
 from crawlers.contract import DROP_REASONS, list_sources
 from crawlers.crawl import crawl_partition
+from crawlers.manifest import lack_of
 from simulator.server import Fault, Request, Response, Web, serve_sites
 
 MARCH = Month("2024-03")
@@ -76,6 +79,7 @@ class ToySite:
         self.items: list[dict[str, Any]] = []
         self.pages: dict[str, str | None] = {}
         self.is_down = False
+        self.has_validators = False
 
     def add(self, id_: str, text: str | None = None, **item: Any) -> None:
         self.items.append({"id": id_, **item})
@@ -83,11 +87,18 @@ class ToySite:
 
     def respond(self, request: Request) -> Response:
         if request.path == "/items":
-            return Response(body=json.dumps(self.items).encode())
+            return self._page(request, json.dumps(self.items).encode())
         text = self.pages[request.path]
         if self.is_down or text is None:
             return Response(403 if self.is_down else 404)
-        return Response(body=text.encode())
+        return self._page(request, text.encode())
+
+    def _page(self, request: Request, body: bytes) -> Response:
+        if not self.has_validators:
+            return Response(body=body)
+        headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()}"'}
+        is_known = request.headers.get("if-none-match") == headers["ETag"]
+        return Response(304, headers) if is_known else Response(200, headers, body)
 
 
 @pytest.fixture
@@ -318,6 +329,102 @@ def test_a_site_that_gives_out_leaves_a_partial_month(
     assert [row["native_id"] for row in _rows(store, seal)] == ["one"]
     assert seal.is_partial
     assert "/item/two answered 501" in str(seal.manifest["ended_early"])
+
+
+def test_a_partial_month_is_completed_by_the_next_crawl(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    for name in ("one", "two", "three"):
+        site.add(name)
+    web.faults.append(Fault("status", "toy", "/item/two", 1, 501))
+    first = crawl_partition("toy", MARCH, store, crawl_settings)
+    assert lack_of(first) is not None
+    web.requests.clear()
+    whole = crawl_partition("toy", MARCH, store, crawl_settings)
+    assert not whole.is_partial
+    assert lack_of(whole) is None
+    assert [row["native_id"] for row in _rows(store, whole)] == ["one", "two", "three"]
+    assert [path for _, _, path in web.requests] == ["/item/two", "/item/three"]
+    web.requests.clear()
+    assert crawl_partition("toy", MARCH, store, crawl_settings) == whole
+    assert web.requests == []
+
+
+def test_a_partial_month_that_stays_partial_is_left_alone(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    for name in ("one", "two", "three"):
+        site.add(name)
+    web.faults.append(Fault("status", "toy", "/item/two", 99, 501))
+    seal = crawl_partition("toy", MARCH, store, crawl_settings)
+    before = {path: store.sha256(path) for path in store.list(f"{TOY.path}/*")}
+    assert crawl_partition("toy", MARCH, store, crawl_settings) == seal
+    shutil.rmtree(crawl_settings.scratch / "http-cache")
+    web.faults.append(Fault("status", "toy", "/item/one", 99, 501))  # less than before
+    assert crawl_partition("toy", MARCH, store, crawl_settings) == seal
+    web.faults.append(Fault("status", "toy", "/items", 99, 501))  # nothing at all
+    assert crawl_partition("toy", MARCH, store, crawl_settings) == seal
+    assert {path: store.sha256(path) for path in store.list(f"{TOY.path}/*")} == before
+
+
+def test_a_partial_month_is_completed_with_the_sample_it_was_begun_with(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    for name in ("one", "two"):
+        site.add(name)
+    web.faults.append(Fault("status", "toy", "/item/two", 1, 501))
+    first = crawl_partition("toy", MARCH, store, crawl_settings, limit=2, seed=7)
+    assert first.is_partial
+    whole = crawl_partition("toy", MARCH, store, crawl_settings)
+    assert (whole.manifest["limit"], whole.manifest["seed"]) == (2, 7)
+    again = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    assert (again.manifest["limit"], again.manifest["seed"]) == (None, 0)
+
+
+def test_a_partial_month_is_whole_once_what_failed_is_known_to_be_gone(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    for name in ("one", "two"):
+        site.add(name)
+    web.faults.append(Fault("status", "toy", "/item/two", 1, 501))
+    first = crawl_partition("toy", MARCH, store, crawl_settings)
+    site.pages["/item/two"] = None
+    whole = crawl_partition("toy", MARCH, store, crawl_settings)
+    assert (whole.digest, whole.is_partial) == (first.digest, False)
+    assert whole.manifest["dropped"] == {"http_404": 1}
+
+
+def test_replace_asks_whether_a_page_has_changed(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    for name in ("one", "two"):
+        site.add(name)
+    site.has_validators = True
+    crawl_partition("toy", MARCH, store, crawl_settings)
+    site.pages["/item/two"] = f"Another text. {BODY}{BODY}"
+    seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    assert [row["text"][:3] for row in _rows(store, seal)] == ["one", "Ano"]
+    assert seal.manifest["requests"]["304"] == 2  # type: ignore[index]
+    assert seal.manifest["requests"]["2xx"] == 1  # type: ignore[index]
+
+
+def test_reparse_asks_for_nothing_that_is_there(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    for name in ("one", "two"):
+        site.add(name)
+    first = crawl_partition("toy", MARCH, store, crawl_settings)
+    site.pages["/item/two"] = f"Another text. {BODY}{BODY}"
+    web.requests.clear()
+    settings = crawl_settings.model_copy(update={"max_document_bytes": 10**6})
+    again = crawl_partition("toy", MARCH, store, settings, reparse=True)
+    assert web.requests == []
+    assert (again.digest, again.manifest["max_document_bytes"]) == (first.digest, 10**6)
+    [lost] = [p for p in (settings.scratch / "http-cache").rglob("*.zst")
+              if b"/item/two" in zstandard.decompress(p.read_bytes())]  # fmt: skip
+    lost.unlink()
+    crawl_partition("toy", MARCH, store, settings, reparse=True)
+    assert [path for _, _, path in web.requests] == ["/item/two"]
 
 
 def test_a_month_that_the_source_does_not_have_is_refused(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import email.utils
 import gzip
@@ -23,7 +24,8 @@ from core.errors import (
     UsageError,
 )
 from core.settings import Settings
-from crawlers import http, pacing, transfer
+from crawlers import circuit, connections, pacing, robots, transfer
+from crawlers.contract import FAIL_REASONS
 from crawlers.http import Fetched, Fetcher
 from simulator import server
 from simulator.server import Fault, Request, Response, Web, serve_sites
@@ -86,7 +88,7 @@ def make(settings: Settings, web: Web) -> Make:
     """Make fetchers that know the main site only."""
 
     def make_fetcher(interval_s: float = 0.0, **options: Any) -> Fetcher:
-        own = settings.model_copy(update={"request_interval_s": None})
+        own = settings.model_copy(update={"request_interval_s": None, "sites": web.urls})
         return Fetcher(own, {"main": web.urls["main"]}, interval_s, **options)
 
     return make_fetcher
@@ -265,7 +267,7 @@ def test_robots_are_asked_once_a_day(make: Make, web: Web, monkeypatch: pytest.M
     make().get("main", "/page?again")
     asked = [target for _, _, target in web.requests]
     assert asked == ["/robots.txt", "/page", "/page", "/robots.txt", "/page", "/page?again"]
-    monkeypatch.setattr(http, "ROBOTS_MAX_AGE", dt.timedelta(0))
+    monkeypatch.setattr(robots, "MAX_AGE", dt.timedelta(0))
     make().get("main", "/page?tomorrow")
     fetcher.get("main", "/page?tomorrow")
     assert [target for _, _, target in web.requests][6:] == ["/robots.txt", "/page?tomorrow"] * 2
@@ -305,7 +307,8 @@ def test_robots_that_recover_are_obeyed(make: Make, web: Web, site: PageSite) ->
 
 def test_a_host_that_is_down_is_refused_clearly(settings: Settings) -> None:
     with pytest.raises(AccessRefused, match=r"cannot read http://127.0.0.1:9/robots\.txt"):
-        Fetcher(settings, {"main": NOT_THERE}, 0.0).get("main", "/page")
+        own = settings.model_copy(update={"sites": {"main": NOT_THERE}})
+        Fetcher(own, {"main": NOT_THERE}, 0.0).get("main", "/page")
 
 
 def test_a_redirects_target_has_robots_too(
@@ -317,6 +320,49 @@ def test_a_redirects_target_has_robots_too(
         make(redirect_hosts=[web.urls["other"].removeprefix("http://")]).get("main", "/old")
     assert caught.value.reason == "robots"
     assert other.seen == []
+
+
+def test_robots_behind_redirects_are_obeyed(make: Make, web: Web, site: PageSite) -> None:
+    site.pages["/rules"] = Response(body=b"User-agent: *\nDisallow: /page\n")
+    web.faults.append(Fault("status", "main", "^/robots.txt", 1, 301, {"Location": "/rules"}))
+    with pytest.raises(ItemUnavailable) as caught:
+        make().get("main", "/page")
+    assert caught.value.reason == "robots"
+
+
+def test_robots_may_begin_with_a_byte_order_mark(make: Make, site: PageSite) -> None:
+    site.robots = "\ufeffUser-agent: *\nDisallow: /page\n"
+    with pytest.raises(ItemUnavailable):
+        make().get("main", "/page")
+
+
+@pytest.mark.parametrize("packing", [None, "gzip"])
+def test_of_endless_robots_the_beginning_counts(
+    make: Make, web: Web, site: PageSite, packing: str | None
+) -> None:
+    """RFC 9309, 2.5: at least 500 KiB are read; a rule that is cut in two is none."""
+    start = b"User-agent: *\nDisallow: /first\n" + b"# more to come\n" * 35_000
+    rules = start + b"Disallow: /late\n"
+    assert len(start) > 500 * 2**10
+    rules = rules.ljust(robots.MAX_BYTES - 11, b"\n") + b"Disallow: /page\n" + bytes(2**20)
+    body = gzip.compress(rules) if packing else rules
+    headers = {"Content-Encoding": packing} if packing else {}
+    web.faults.append(Fault("status", "main", "^/robots.txt", 1, 200, headers, body))
+    fetcher = make()
+    assert fetcher.get("main", "/page").body == b"hello"
+    for path in ("/first", "/late"):
+        with pytest.raises(ItemUnavailable) as caught:
+            fetcher.get("main", path)
+        assert caught.value.reason == "robots"
+    with pytest.raises(ItemUnavailable):
+        make().get("main", "/late?again")  # from the cache, where it ends, too
+
+
+@pytest.mark.parametrize("delay", ["nan", "inf", "-5", "soon", "1e400"])
+def test_a_crawl_delay_that_is_none_is_passed_over(make: Make, site: PageSite, delay: str) -> None:
+    site.robots = f"User-agent: *\nCrawl-delay: {delay}\n"
+    with contextlib.suppress(SourceUnavailable):
+        assert make().get("main", "/page").body == b"hello"
 
 
 # Pace
@@ -363,7 +409,7 @@ def test_threads_and_fetchers_share_the_pace_of_a_host(make: Make, site: PageSit
 
 
 def test_one_host_does_not_wait_for_another(settings: Settings, web: Web) -> None:
-    own = settings.model_copy(update={"request_interval_s": 0.6})
+    own = settings.model_copy(update={"request_interval_s": 0.6, "sites": web.urls})
     fetcher = Fetcher(own, {key: web.urls[key] for key in ("main", "other")}, 1.0)
     started = time.monotonic()
     for key in ("main", "other"):
@@ -523,7 +569,7 @@ def test_many_refusals_in_a_row_stop_the_fetcher(make: Make, web: Web, status: i
     for number in range(20):
         with pytest.raises((ItemUnavailable, SourceUnavailable)):
             fetcher.get("main", f"/item/{number}")
-    assert len(pages_asked(web)) == 1 + http.REFUSALS_TO_STOP
+    assert len(pages_asked(web)) == 1 + circuit.REFUSALS_TO_STOP
     with pytest.raises(SourceUnavailable, match="10 requests in a row were refused"):
         fetcher.get("main", "/item/new")
     assert fetcher.get("main", "/page").body == b"hello"  # what is on disk stays at hand
@@ -531,7 +577,7 @@ def test_many_refusals_in_a_row_stop_the_fetcher(make: Make, web: Web, status: i
 
 def test_single_refusals_do_not_stop_the_fetcher(make: Make, web: Web) -> None:
     fetcher = make(use_cache=False)
-    for number in range(http.REFUSALS_TO_STOP + 5):
+    for number in range(circuit.REFUSALS_TO_STOP + 5):
         web.faults.append(Fault("status", "main", "/forbidden", status=403))
         with pytest.raises(ItemUnavailable):
             fetcher.get("main", "/forbidden")
@@ -541,11 +587,98 @@ def test_single_refusals_do_not_stop_the_fetcher(make: Make, web: Web) -> None:
 def test_refusals_behind_redirects_count_too(make: Make, web: Web, site: PageSite) -> None:
     site.pages |= {"/old": Response(302, {"Location": "/new"}), "/new": Response(403)}
     fetcher = make()
-    for _ in range(http.REFUSALS_TO_STOP):
+    for _ in range(circuit.REFUSALS_TO_STOP):
         with pytest.raises(ItemUnavailable):
             fetcher.get("main", "/old")
     with pytest.raises(SourceUnavailable, match="in a row"):
         fetcher.get("main", "/old")
+
+
+def test_many_failed_addresses_in_a_row_stop_the_fetcher(make: Make, web: Web) -> None:
+    fetcher = make()
+    fetcher.get("main", "/page")
+    web.faults.append(Fault("status", "main", "/item", 999, 500))
+    for number in range(circuit.FAILURES_TO_STOP):
+        with pytest.raises(ItemFailed) as caught:
+            fetcher.get("main", f"/item/{number}")
+        assert caught.value.reason == "http_5xx"
+    asked = len(pages_asked(web))
+    assert asked == 1 + 5 * circuit.FAILURES_TO_STOP
+    for _ in range(2):
+        with pytest.raises(SourceUnavailable, match="5 addresses in a row failed") as stopped:
+            fetcher.get("main", "/page?new")
+        assert not isinstance(stopped.value, ItemFailed)
+    assert len(pages_asked(web)) == asked
+    assert fetcher.get("main", "/page").body == b"hello"  # what is on disk stays at hand
+
+
+@pytest.mark.parametrize("good", ["/page", "/gone"])
+def test_single_failed_addresses_do_not_stop_the_fetcher(make: Make, web: Web, good: str) -> None:
+    fetcher = make(use_cache=False)
+    web.faults.append(Fault("disconnect", "main", "/item", 999))
+    for number in range(circuit.FAILURES_TO_STOP + 2):
+        with pytest.raises(ItemFailed) as caught:
+            fetcher.get("main", f"/item/{number}")
+        assert caught.value.reason == "network"
+        with contextlib.suppress(ItemUnavailable):
+            fetcher.get("main", good)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (Fault("status", "main", "/page", 99, 429), "http_429"),
+        (Fault("status", "main", "/page", 99, 500), "http_5xx"),
+        (Fault("status", "main", "/page", 99, 503, {"Retry-After": "0"}), "http_5xx"),
+        (Fault("disconnect", "main", "/page", 99), "network"),
+        (Fault("truncate", "main", "/page", 99), "damaged_answer"),
+        (Fault("drip", "main", "/page", 99), "timeout"),
+        (
+            Fault("status", "main", "/page", 99, 200, {"Content-Encoding": "gzip"}, b"no gzip"),
+            "damaged_answer",
+        ),
+    ],
+    ids=lambda value: f"{value.kind}-{value.status}" if isinstance(value, Fault) else value,
+)
+def test_every_failure_has_its_reason(
+    make: Make,
+    web: Web,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Fault,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(connections, "READ_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(server, "DRIP_PAUSE_S", 1.0)
+    web.faults.append(fault)
+    with pytest.raises(ItemFailed) as caught:
+        make().get("main", "/page")
+    assert caught.value.reason == reason
+    assert reason in FAIL_REASONS
+    web.faults.clear()
+    assert make().get("main", "/page").body == b"hello"  # nothing of it was kept
+
+
+def test_a_host_that_is_not_there_is_a_failure_of_the_network(
+    make: Make, settings: Settings, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(robots.Robots, "obey", lambda self, url: 0.0)
+    for url in (NOT_THERE, "http://nobody.invalid"):
+        own = settings.model_copy(update={"sites": {"main": url}})
+        with pytest.raises(ItemFailed) as caught:
+            Fetcher(own, {"main": url}, 0.0).get("main", "/page")
+        assert caught.value.reason == "network"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["Thu, 01 Jan 1970 00:00:00 GMT", "-5", "soon", "1.5", "", "Fri, 99 Foo 2024 00:00:00 GMT"],
+)
+def test_a_pause_that_is_over_or_none_delays_little(make: Make, web: Web, value: str) -> None:
+    web.faults.append(Fault("status", "main", "/page", 1, 429, {"Retry-After": value}))
+    started = time.monotonic()
+    assert make().get("main", "/page").body == b"hello"
+    assert time.monotonic() - started < 5
 
 
 # Redirects
@@ -607,10 +740,10 @@ def test_redirects_to_nowhere(make: Make, site: PageSite, location: str) -> None
 
 
 def test_https_is_never_left_for_http(settings: Settings) -> None:
-    fetcher = Fetcher(settings, {"main": "https://127.0.0.1:9"}, 0.0, ["127.0.0.1"])
-    fetcher._require_known_host("https://127.0.0.1/y", "https://127.0.0.1:9/x")
+    fetcher = Fetcher(settings, {"main": "https://site.example:9"}, 0.0, ["site.example"])
+    fetcher._require_known_host("https://site.example/y", "https://site.example:9/x")
     with pytest.raises(AccessRefused, match="anyone on the way can alter"):
-        fetcher._require_known_host("http://127.0.0.1/y", "https://127.0.0.1:9/x")
+        fetcher._require_known_host("http://site.example/y", "https://site.example:9/x")
 
 
 def test_a_redirect_without_a_target(make: Make, site: PageSite) -> None:
@@ -621,7 +754,8 @@ def test_a_redirect_without_a_target(make: Make, site: PageSite) -> None:
 
 def test_sites_may_redirect_to_each_other(settings: Settings, web: Web, site: PageSite) -> None:
     site.pages["/old"] = Response(302, {"Location": f"{web.urls['other']}/page"})
-    fetcher = Fetcher(settings, {key: web.urls[key] for key in ("main", "other")}, 0.0)
+    own = settings.model_copy(update={"sites": web.urls})
+    fetcher = Fetcher(own, {key: web.urls[key] for key in ("main", "other")}, 0.0)
     assert fetcher.get("main", "/old").url == f"{web.urls['other']}/page"
 
 
@@ -710,7 +844,7 @@ def test_a_slow_drip_is_cut_off(make: Make, web: Web, monkeypatch: pytest.Monkey
     monkeypatch.setattr(server, "DRIP_PAUSE_S", 0.1)
     web.faults.append(Fault("drip", "main", "/page"))
     fetcher = make()
-    with pytest.raises(ItemUnavailable, match="bytes came in") as caught:
+    with pytest.raises(ItemFailed, match="was not complete after") as caught:
         fetcher.get("main", "/page")
     assert caught.value.reason == "timeout"
     assert fetcher.stats["retries"] == 0
@@ -719,7 +853,7 @@ def test_a_slow_drip_is_cut_off(make: Make, web: Web, monkeypatch: pytest.Monkey
 def test_a_silent_site_is_tried_again(
     make: Make, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "READ_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(connections, "READ_TIMEOUT_S", 0.5)
     monkeypatch.setattr(server, "DRIP_PAUSE_S", 1.5)
     web.faults.append(Fault("drip", "main", "/page"))
     fetcher = make()
@@ -745,7 +879,7 @@ def test_the_cache_can_be_left_out(make: Make, web: Web, settings: Settings) -> 
     for _ in range(2):
         make(use_cache=False).get("main", "/page")
     assert pages_asked(web) == ["/page", "/page"]
-    assert not settings.scratch.exists()
+    assert not (settings.scratch / "http-cache").exists()
 
 
 def test_other_questions_have_other_answers(make: Make, web: Web) -> None:
@@ -758,6 +892,96 @@ def test_other_questions_have_other_answers(make: Make, web: Web) -> None:
     for path, params, headers in asked:
         make().get("main", path, params, headers=headers)
     assert len(pages_asked(web)) == 4
+
+
+class Validating(PageSite):
+    """Says 304 where it is asked for what the client has."""
+
+    etag: str | None = '"v1"'
+    changed_at: str | None = "Mon, 01 Apr 2024 00:00:00 GMT"
+
+    def respond(self, request: Request) -> Response:
+        whole = super().respond(request)
+        named = {"ETag": self.etag, "Last-Modified": self.changed_at, "X-Of": str(len(self.seen))}
+        headers = {name: value for name, value in named.items() if value}
+        asked = request.headers.get("if-none-match"), request.headers.get("if-modified-since")
+        if whole.status == 200 and any(asked) and asked == (self.etag, self.changed_at):
+            return Response(304, headers)
+        return Response(whole.status, {**headers, **whole.headers}, whole.body)
+
+
+@pytest.fixture
+def validating(settings: Settings) -> Iterator[tuple[Validating, Make, Web]]:
+    site = Validating()
+    with serve_sites([site]) as web:
+        own = settings.model_copy(update={"sites": web.urls})
+        yield site, lambda **options: Fetcher(own, web.urls, 0.0, **options), web
+
+
+@pytest.mark.parametrize("lacking", [None, "etag", "changed_at"])
+def test_what_has_not_changed_is_not_sent_again(
+    validating: tuple[Validating, Make, Web], lacking: str | None
+) -> None:
+    site, make, web = validating
+    if lacking:
+        setattr(site, lacking, None)
+    first = make().get("main", "/page")
+    again = make(revalidates=True)
+    page = again.get("main", "/page")
+    assert (page.body, page.url) == (first.body, first.url)
+    assert page.retrieved_at > first.retrieved_at
+    assert page.headers["x-of"] == "2"  # what the site says of it now
+    assert page.headers["content-length"] == "5"  # the 304 has none to tell
+    assert (again.stats["304"], again.stats["3xx"], again.stats["bytes"]) == (1, 1, 0)
+    assert make().get("main", "/page") == page  # kept, with its new time
+    assert len(pages_asked(web)) == 2
+
+
+def test_what_has_changed_is_sent_anew(validating: tuple[Validating, Make, Web]) -> None:
+    site, make, _ = validating
+    make().get("main", "/page")
+    site.etag, site.pages["/page"] = '"v2"', Response(body=b"changed")
+    again = make(revalidates=True)
+    assert again.get("main", "/page").body == b"changed"
+    assert again.stats["304"] == 0
+    assert make().get("main", "/page").body == b"changed"
+
+
+def test_without_validators_a_page_is_fetched_anew(make: Make, web: Web, site: PageSite) -> None:
+    make().get("main", "/page")
+    site.pages["/page"] = Response(body=b"changed")
+    assert make(revalidates=True).get("main", "/page").body == b"changed"
+    assert "if-none-match" not in site.seen[-1].headers
+
+
+def test_a_304_that_nobody_asked_for_is_no_page(make: Make, web: Web) -> None:
+    make().get("main", "/page")
+    web.faults.append(Fault("status", "main", "/page", 1, 304, body=b""))
+    with pytest.raises(SourceChanged, match="answered 304"):
+        make(revalidates=True).get("main", "/page")
+
+
+def test_validators_go_where_the_page_came_from(
+    validating: tuple[Validating, Make, Web],
+) -> None:
+    site, make, web = validating
+    site.pages["/old"] = Response(302, {"Location": "/page"})
+    make().get("main", "/old")
+    again = make(revalidates=True)
+    assert again.get("main", "/old").body == b"hello"
+    assert again.stats["304"] == 1
+    asked = [(seen.path, "if-none-match" in seen.headers) for seen in site.seen]
+    assert asked == [("/old", False), ("/page", False), ("/old", False), ("/page", True)]
+
+
+def test_a_validator_that_breaks_its_line_is_not_sent(
+    validating: tuple[Validating, Make, Web],
+) -> None:
+    site, make, _ = validating
+    site.etag, site.changed_at = '"naïve"', None
+    make().get("main", "/page")
+    assert make(revalidates=True).get("main", "/page").body == b"hello"
+    assert "if-none-match" not in site.seen[-1].headers
 
 
 def test_failures_are_not_cached(make: Make, site: PageSite) -> None:
@@ -797,7 +1021,8 @@ def test_a_proxy_of_the_environment_is_used(
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", web.urls["main"])
-    fetcher = Fetcher(settings, {"far": "http://far.example", "near": web.urls["other"]}, 0.0)
+    own = settings.model_copy(update={"sites": {"near": web.urls["other"]}})
+    fetcher = Fetcher(own, {"far": "http://far.example", "near": web.urls["other"]}, 0.0)
     assert fetcher.get("far", "/page").body == b"by proxy"
     assert site.seen[0].headers["host"] == "far.example"
     assert fetcher.get("near", "/page").body == b"hello"  # no proxy stands before loopback

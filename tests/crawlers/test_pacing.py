@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import email.utils
+import json
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import SourceUnavailable
+from core.errors import SourceUnavailable, StorageError
 from crawlers import pacing
-from crawlers.pacing import Host, TryAgain, host_of, read_retry_after
+from crawlers.pacing import Pace, TryAgain, read_retry_after
+from simulator.server import QuirkName, Request, Response, serve_sites
 
 
 @pytest.mark.parametrize(
@@ -55,49 +63,255 @@ def test_no_header_breaks_the_reader(value: str) -> None:
     assert pause_s is None or pause_s >= 0
 
 
-def test_a_host_is_one_record_for_all() -> None:
-    assert host_of("pacing.example") is host_of("pacing.example")
-    assert host_of("pacing.example") is not host_of("pacing.example:8080")
-
-
-def failing_wait_s(host: Host) -> float:
+def failing_wait_s(pace: Pace) -> float:
     """Fail, and return how long the turn had to be waited for."""
-    with pytest.raises(TryAgain), host.turn(0.0) as waited_s:
+    with pytest.raises(TryAgain), pace.turn("h", 0.0) as waited_s:
         raise TryAgain("failed")
     return waited_s
 
 
-def test_pauses_double_and_a_success_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def pace(tmp_path: Path) -> Pace:
+    return Pace(tmp_path / "pace")
+
+
+def test_pauses_double_and_a_success_ends_them(pace: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing, "BACKOFF_BASE_S", 0.04)
-    host = Host("h")
     for expected in (0.0, 0.04, 0.08, 0.16):
-        assert 0.5 * expected <= failing_wait_s(host) <= 1.5 * expected + 0.3
-    with host.turn(0.0) as waited_s:
+        assert 0.5 * expected <= failing_wait_s(pace) <= 1.5 * expected + 0.3
+    with pace.turn("h", 0.0) as waited_s:
         assert waited_s >= 0.16  # half of 0.32, at the least
-    assert failing_wait_s(host) < 0.3
-    assert failing_wait_s(host) <= 1.5 * 0.04 + 0.3  # it would be 0.64 at least
+    assert failing_wait_s(pace) < 0.3
+    assert failing_wait_s(pace) <= 1.5 * 0.04 + 0.3  # it would be 0.64 at least
 
 
-def test_the_interval_is_from_start_to_start() -> None:
-    host = Host("h")
-    with host.turn(0.3):
+def test_the_interval_is_from_start_to_start(pace: Pace) -> None:
+    with pace.turn("h", 0.3):
         time.sleep(0.25)
-    with host.turn(0.3) as waited_s:
+    with pace.turn("h", 0.3) as waited_s:
         assert waited_s < 0.2
 
 
 def test_an_unending_row_of_failures_asks_for_a_bearable_pause() -> None:
-    host = Host("h")
-    host._failures = 10_000
-    assert host._pause_s(TryAgain("failed")) <= 2**9 * 2.0
+    assert pacing._pause_s(TryAgain("failed"), 10_000) <= 1.5 * 64
 
 
-def test_a_pause_that_is_too_long_is_refused_without_waiting() -> None:
-    host = Host("slow.example")
-    with pytest.raises(TryAgain), host.turn(0.0):
+def test_pauses_are_not_in_step() -> None:
+    assert len({pacing._pause_s(TryAgain("failed"), 3) for _ in range(20)}) == 20
+
+
+def test_a_pause_that_is_too_long_is_refused_without_waiting(pace: Pace, tmp_path: Path) -> None:
+    with pytest.raises(TryAgain), pace.turn("slow.example", 0.0):
         raise TryAgain("asked for it", pacing.MAX_WAIT_S + 5)
     started = time.monotonic()
     refusal = r"slow\.example asks for a pause of 60\d s"
-    with pytest.raises(SourceUnavailable, match=refusal), host.turn(0.0):
-        pytest.fail("it is not our turn")
+    for each in (pace, Pace(tmp_path / "pace")):  # a later process knows it, too
+        with pytest.raises(SourceUnavailable, match=refusal), each.turn("slow.example", 0.0):
+            pytest.fail("it is not our turn")
     assert time.monotonic() - started < 1
+
+
+def test_a_pause_of_a_thousand_years_is_forgotten_after_a_day(pace: Pace, tmp_path: Path) -> None:
+    with pytest.raises(TryAgain), pace.turn("h", 0.0):
+        raise TryAgain("asked for it", float("inf"))
+    record = read_record(tmp_path)
+    assert record["ready"] - record["written"] == pytest.approx(86400, abs=5)
+
+
+def read_record(folder: Path) -> dict[str, float]:
+    record: dict[str, float] = json.loads((folder / "pace" / "h.json").read_text())
+    return record
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"", b"{", b"[]", b"7", b"null", b'{"written": "x"}', b'{"written": 1, "more": 2}',
+        b"\xff\xfe", b"[" * 100_000,
+        b'{"written": NaN}', b'{"written": 1, "started": 2}', b'{"written": 1, "ready": 1e300}',
+        b'{"written": 1, "ready": NaN}', b'{"written": 1, "ready": Infinity}',
+        b'{"written": 1, "failures": -1}', b'{"written": 1, "failures": 0.5}',
+        b'{"written": 1, "started": "1"}',
+    ],
+)  # fmt: skip
+def test_a_damaged_record_costs_an_interval(pace: Pace, tmp_path: Path, damage: bytes) -> None:
+    """Nobody knows any more when the last request was, so it may have been just now."""
+    with pace.turn("h", 0.0):
+        pass
+    (tmp_path / "pace" / "h.json").write_bytes(damage)
+    with pace.turn("h", 0.2) as waited_s:
+        assert 0.15 <= waited_s < 2
+    with pace.turn("h", 0.0) as waited_s:
+        assert waited_s < 0.15
+
+
+@pytest.mark.parametrize("back_s", [3600.0, 86400.0 * 400])
+def test_a_clock_that_is_set_back_changes_no_distance(
+    pace: Pace, tmp_path: Path, back_s: float
+) -> None:
+    with pytest.raises(TryAgain), pace.turn("h", 0.0):
+        raise TryAgain("asked for it", 0.6)
+    record = read_record(tmp_path)
+    for name in ("written", "started", "ready"):
+        record[name] += back_s
+    (tmp_path / "pace" / "h.json").write_text(json.dumps(record))
+    with pace.turn("h", 0.3) as waited_s:
+        assert 0.4 <= waited_s < 2
+    with pace.turn("h", 0.3) as waited_s:
+        assert 0.2 <= waited_s < 2
+
+
+def test_a_host_that_others_keep_is_given_up(
+    pace: Pace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pacing, "LOCK_WAIT_S", 0.2)
+    with pace.turn("h", 0.0):
+        started = time.monotonic()
+        with (
+            pytest.raises(SourceUnavailable, match="other processes have kept h busy for 0 s"),
+            Pace(tmp_path / "pace").turn("h", 0.0),
+        ):
+            pytest.fail("it is not our turn")
+        assert time.monotonic() - started < 2
+    with pace.turn("h", 0.0):
+        pass
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pace").write_text("in the way")
+    with pytest.raises(StorageError, match="pace"), Pace(tmp_path / "pace").turn("h", 0.0):
+        pytest.fail("it is not our turn")
+
+
+def test_hosts_have_a_pace_of_their_own(pace: Pace) -> None:
+    with pace.turn("h", 60), pace.turn("h:8080", 60) as waited_s:
+        assert waited_s < 5
+
+
+def test_with_a_turnstile_a_turn_lasts_until_the_host_may_be_asked_again(tmp_path: Path) -> None:
+    held: list[tuple[str, float]] = []
+
+    @contextlib.contextmanager
+    def turnstile(host: str) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            held.append((host, time.monotonic() - started))
+
+    pace = Pace(tmp_path / "pace", turnstile)
+    with pace.turn("h", 0.3):
+        pass
+    with pytest.raises(TryAgain), pace.turn("h", 0.0):
+        raise TryAgain("asked for it", 0.5)
+    with pytest.raises(TryAgain), pace.turn("h", 0.0):
+        raise TryAgain("asked for it", pacing.MAX_WAIT_S + 5)  # the others will be told, too
+    assert [host for host, _ in held] == ["h"] * 3
+    assert 0.3 <= held[0][1] < 0.5
+    assert 0.5 <= held[1][1] < 2
+    assert held[2][1] < 0.3
+
+
+# Processes
+
+ROOT = Path(__file__).resolve().parents[2]
+_ASKS = """
+import sys
+from core.settings import Settings
+from crawlers.http import Fetcher
+
+home, interval_s, first, last, *urls = sys.argv[1:]
+settings = Settings(home=home, sites={str(n): url for n, url in enumerate(urls)})
+fetcher = Fetcher(settings, settings.sites, float(interval_s), shares_pace=len(urls) > 1)
+for number in range(int(first), int(last)):
+    fetcher.get(str(number % len(urls)), f"/page/{number}")
+"""
+
+
+class SlowSite:
+    """Notes when each request came and went, and takes some time in between."""
+
+    robots: str | None = None
+
+    def __init__(self, key: str = "0") -> None:
+        self.keys = (key,)
+        self.quirks: dict[QuirkName, int] = {}
+        self.times: list[tuple[float, float]] = []
+        self.takes_s = 0.05
+
+    def respond(self, request: Request) -> Response:
+        came = time.monotonic()
+        time.sleep(self.takes_s)
+        self.times.append((came, time.monotonic()))
+        return Response(body=b"page")
+
+
+def ask(home: Path, interval_s: float, first: int, last: int, *urls: str) -> subprocess.Popen[str]:
+    numbers = map(str, (interval_s, first, last))
+    command = [sys.executable, "-c", _ASKS, str(home), *numbers, *urls]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+
+def finish(*processes: subprocess.Popen[str]) -> None:
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+
+
+def distances(*sites: SlowSite) -> tuple[list[float], list[float]]:
+    """Return the seconds from start to start, and from end to start."""
+    times = sorted(time for site in sites for time in site.times)
+    pairs = list(zip(times, times[1:], strict=False))
+    return [b[0] - a[0] for a, b in pairs], [b[0] - a[1] for a, b in pairs]
+
+
+def test_two_processes_share_the_pace_of_a_host(tmp_path: Path) -> None:
+    site = SlowSite()
+    with serve_sites([site]) as web:
+        finish(*(ask(tmp_path, 0.3, n * 8, n * 8 + 8, web.urls["0"]) for n in range(2)))
+    starts, pauses = distances(site)
+    assert len(starts) == 15
+    assert min(starts) >= 0.25  # the site's clock starts late when the machine is busy
+    assert min(pauses) > 0  # one request at a time
+
+
+def test_nobody_is_left_waiting_for_ever(tmp_path: Path) -> None:
+    """A process that asks again at once must not always be the first at the lock."""
+    site = SlowSite()
+    came: list[int] = []
+    with serve_sites([site]) as web:
+        processes = [ask(tmp_path, 0.0, n * 100, n * 100 + 30, web.urls["0"]) for n in range(2)]
+        finish(*processes)
+        paths = [path for _, _, path in web.requests if path != "/robots.txt"]
+        came = [int(path.rpartition("/")[2]) // 100 for path in paths]
+    both = range(came.index(1), len(came) - came[::-1].index(0))  # while both were asking
+    changes = sum(came[n] != came[n + 1] for n in both[:-1])
+    assert changes >= len(both) // 3, came
+
+
+def test_sites_that_share_a_pace_are_asked_one_after_the_other(tmp_path: Path) -> None:
+    sites = [SlowSite("0"), SlowSite("1")]
+    with serve_sites(sites) as web:
+        urls = [web.urls["0"], web.urls["1"]]
+        finish(*(ask(tmp_path, 0.25, n * 6, n * 6 + 6, *urls) for n in range(2)))
+    starts, pauses = distances(*sites)
+    assert all(len(site.times) == 6 for site in sites)
+    assert min(starts) >= 0.2
+    assert min(pauses) > 0
+
+
+def test_a_killed_holder_frees_the_host(tmp_path: Path) -> None:
+    site = SlowSite()
+    site.takes_s = 60
+    with serve_sites([site]) as web:
+        killed = ask(tmp_path, 0.0, 0, 1, web.urls["0"])
+        while not any(path.startswith("/page") for _, _, path in web.requests):
+            time.sleep(0.01)
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate()
+        site.takes_s = 0.0
+        started = time.monotonic()
+        finish(ask(tmp_path, 0.5, 1, 3, web.urls["0"]))
+        assert time.monotonic() - started < 20
+    starts, _ = distances(site)
+    assert min(starts) >= 0.4

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prefect.testing.utilities import prefect_test_harness
 
-from simulator.server import Web
+from simulator.server import Fault, Web
 
 Tidemark = Callable[..., Any]
 
@@ -56,3 +56,37 @@ def test_a_model_that_fails_is_a_hole_with_a_name(
     assert f"{tmp_path}: has no config.json" in failure
     assert "Traceback" not in ran.err
     assert cells(tidemark) == ["arxiv 2024-01"]
+
+
+def test_a_partial_month_is_named_and_fails_nothing(tidemark: Tidemark, sites: Web) -> None:
+    """A source that gives out: its month is partial, the other is whole, the run has succeeded."""
+    which = ("-s", "arxiv", "-s", "wikipedia_new", "-m", "control:zstd")
+    sites.faults.append(Fault("status", "arxiv", r"/src/\d+\.\d+0003v1", 99, 501))
+    try:
+        ran = tidemark("run", "--month", "2024-01", *which)
+        again = tidemark("crawl", "--month", "2024-01", "-s", "arxiv", "-s", "wikipedia_new")
+    finally:
+        sites.faults.clear()
+    assert ran.code == 0, ran.err
+    first, partial = ran.out.splitlines()[-2:]
+    assert first.startswith("complete: 2 partitions (1 of them partial), 2 cells")
+    assert partial.startswith("partial: arxiv 2024-01: ")
+    assert "501" in partial or "http_5xx" in partial
+    assert again.code == 0, again.err
+    line, whole = again.out.splitlines()
+    assert line.startswith("arxiv 2024-01: ")
+    assert "(partial: " in line
+    assert whole == "wikipedia_new 2024-01: 4 documents"
+    ran = tidemark("run", "--month", "2024-01", *which)
+    assert ran.out.splitlines()[-1].startswith("complete: 2 partitions, 1 cells")
+
+
+def test_reparse_and_replace_exclude_each_other(tidemark: Tidemark, sites: Web) -> None:
+    crawl = ("crawl", "-s", "wikipedia_new", "--month", "2024-01")
+    assert tidemark(*crawl, "--reparse", "--replace").code == 2
+    assert tidemark(*crawl).code == 0
+    asked = len(sites.requests)
+    assert tidemark(*crawl, "--reparse").out == "wikipedia_new 2024-01: 4 documents\n"
+    assert len(sites.requests) == asked
+    assert tidemark(*crawl, "--replace").code == 0
+    assert len(sites.requests) > asked

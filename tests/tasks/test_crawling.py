@@ -1,57 +1,222 @@
-"""Only what may be well a moment later is tried again."""
+"""Crawls beside a real Prefect server: a pace over machines, and tokens from Secret blocks."""
 
 from __future__ import annotations
 
-import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from prefect.states import Failed
+import zstandard
+from prefect.blocks.system import Secret
+from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from pydantic import SecretStr
 
-from core.errors import (
-    AccessRefused,
-    DiskFull,
-    EmptyPartition,
-    SourceChanged,
-    SourceUnavailable,
-    TidemarkError,
-)
+from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
-from core.storage import Store
-from simulator.server import serve
+from simulator.server import QuirkName, Request, Response, Web, serve, serve_sites
 from simulator.world import World
-from tasks.crawling import crawl_month, may_pass
+from tasks import crawling
+from tasks.crawling import take_slot, with_tokens
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKEN = "Zq9-x_W73-s3cr3t"
+OTHER = "another-s3cr3t-token"
 
 
-@pytest.mark.parametrize(
-    ("error", "is_tried_again"),
-    [
-        (SourceUnavailable("503"), True),
-        (SourceChanged("a new layout"), False),
-        (AccessRefused("robots.txt"), False),
-        (EmptyPartition("nothing kept"), False),
-        (DiskFull("no space left"), False),
-        (ZeroDivisionError("a bug"), False),
-    ],
-)
-def test_what_is_tried_again(error: Exception, is_tried_again: bool) -> None:
-    assert asyncio.run(may_pass(None, None, Failed(data=error))) is is_tried_again
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A Prefect server of its own: the address of its API, and its folder."""
+    home = tmp_path_factory.mktemp("prefect")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    environment = {
+        **os.environ,  # noqa: TID251
+        "PREFECT_HOME": str(home),
+        "PREFECT_SERVER_API_PORT": port,
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+    }
+    prefect = Path(sys.executable).parent / "prefect"
+    command = [prefect, "server", "start", "--host", "127.0.0.1", "--port", port, "--no-ui"]
+    with (
+        (home / "log").open("w") as log,
+        subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
+    ):
+        try:
+            url = f"http://127.0.0.1:{port}/api"
+            _wait_for(f"{url}/health", process, home / "log")
+            yield url, home
+        finally:
+            process.terminate()
 
 
-def test_a_month_is_sealed_once(settings: Settings, store: Store) -> None:
-    month = Month("2024-01")
-    with serve(World(0, month, month, stories_per_month=3)) as web:
-        there = settings.model_copy(update={"sites": web.urls})
-        seal = crawl_month.fn("wikipedia_new", month, there)
-        asked = len(web.requests)
-        assert crawl_month.fn("wikipedia_new", month, there) == seal
-        assert len(web.requests) == asked
-    assert seal.num_documents == 3
-    assert store.exists(seal.parts[0])
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.2)
+    pytest.fail(f"the Prefect server did not start:\n{log.read_text()[-2000:]}")
 
 
-def test_a_month_without_text_is_an_error(settings: Settings) -> None:
-    world = World(0, Month("2024-01"), Month("2024-01"), stories_per_month=3)
-    with serve(world) as web, pytest.raises(TidemarkError, match="nothing to keep"):
-        there = settings.model_copy(update={"sites": web.urls})
-        crawl_month.fn("wikipedia_new", Month("2024-02"), there)
+@pytest.fixture
+def api(server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Configure the server, for this process and those that it starts."""
+    url, home = server
+    monkeypatch.setenv("PREFECT_API_URL", url)
+    monkeypatch.setenv("PREFECT_HOME", str(home / "client"))
+    with temporary_settings({PREFECT_API_URL: url}):
+        yield url
+
+
+class SlowSite:
+    """Notes when each request came and went, and takes some time in between."""
+
+    keys = ("slow",)
+    robots: str | None = None
+
+    def __init__(self) -> None:
+        self.quirks: dict[QuirkName, int] = {}
+        self.times: list[tuple[float, float]] = []
+
+    def respond(self, request: Request) -> Response:
+        came = time.monotonic()
+        time.sleep(0.1)
+        self.times.append((came, time.monotonic()))
+        return Response(body=b"page")
+
+
+_ASKS = """
+import sys
+from core.settings import Settings
+from crawlers.http import Fetcher
+from tasks.crawling import take_slot
+
+home, first, url = sys.argv[1:]
+settings = Settings(home=home, sites={"slow": url})
+fetcher = Fetcher(settings, settings.sites, 0.5, turnstile=take_slot)
+for number in range(int(first), int(first) + 5):
+    fetcher.get("slow", f"/page/{number}")
+"""
+
+
+def test_machines_share_the_pace_of_a_host(api: str, tmp_path: Path) -> None:
+    """Each process has a scratch folder of its own, as on another machine."""
+    site = SlowSite()
+    with serve_sites([site]) as web:
+        machines = [
+            subprocess.Popen(
+                [sys.executable, "-c", _ASKS, str(tmp_path / str(n)), str(n * 5), web.urls["slow"]],
+                cwd=ROOT,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for n in range(2)
+        ]
+        for machine in machines:
+            _, errors = machine.communicate(timeout=280)
+            assert machine.returncode == 0, errors
+        name = f"tidemark-host-{web.urls['slow'].removeprefix('http://')}"
+    times = sorted(site.times)
+    assert len(times) == 10
+    pairs = list(zip(times, times[1:], strict=False))
+    assert min(late[0] - early[0] for early, late in pairs) >= 0.45
+    assert min(late[0] - early[1] for early, late in pairs) > 0
+    with get_client(sync_client=True) as client:
+        limit = client.read_global_concurrency_limit_by_name(name)
+    assert (limit.limit, limit.active_slots, limit.active) == (1, 0, True)
+
+
+def test_a_limit_that_somebody_else_holds_is_not_waited_for_for_ever(
+    api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with take_slot("held.example"):
+        monkeypatch.setattr(crawling, "LOCK_WAIT_S", 1.0)
+        with (
+            pytest.raises(SourceUnavailable, match="no slot of the limit tidemark-host-held"),
+            take_slot("held.example"),
+        ):
+            pytest.fail("it is not our turn")
+    with take_slot("held.example"):
+        pass
+
+
+def test_an_error_within_a_turn_is_not_the_servers(api: str) -> None:
+    with pytest.raises(ZeroDivisionError), take_slot("held.example"):
+        raise ZeroDivisionError
+    with take_slot("held.example"):
+        pass
+
+
+def test_a_server_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    with (
+        temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}),
+        pytest.raises(SourceUnavailable, match="PREFECT_API_URL"),
+        take_slot("some.example"),
+    ):
+        pytest.fail("it is not our turn")
+
+
+def test_tokens_come_from_secret_blocks(api: str, settings: Settings) -> None:
+    Secret(value=TOKEN).save("tidemark-arxiv-oai")
+    found = with_tokens("arxiv", settings)
+    assert found.tokens == {"arxiv_oai": SecretStr(TOKEN)}
+    own = settings.model_copy(update={"tokens": {"arxiv_oai": SecretStr(OTHER)}})
+    assert with_tokens("arxiv", own).tokens == own.tokens
+    assert settings.tokens == {}
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with serve(World(0, Month("2024-01"), Month("2024-01"), stories_per_month=3)) as running:
+        yield running
+
+
+def test_a_run_on_a_server_shows_no_token(
+    api: str, server: tuple[str, Path], web: Web, tmp_path: Path
+) -> None:
+    Secret(value=TOKEN).save("tidemark-wikipedia")
+    sites = {f"TIDEMARK_SITES__{key.upper()}": url for key, url in web.urls.items()}
+    environment = {
+        **os.environ,  # noqa: TID251
+        **sites,
+        "TIDEMARK_HOME": str(tmp_path / "home"),
+        "TIDEMARK_TOKENS__ARXIV": OTHER,
+        "TIDEMARK_REQUEST_INTERVAL_S": "0",
+        "PREFECT_LOGGING_LEVEL": "DEBUG",
+        "PREFECT_LOGGING_TO_API_ENABLED": "true",
+        "PYTHONPATH": str(ROOT),
+    }
+    run = [sys.executable, "-c", "from flows.cli import main; main()", "run", "--month", "2024-01"]
+    done = subprocess.run(
+        [*run, "-s", "wikipedia_new", "-m", "control:zstd"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "complete: 1 partitions" in done.stdout
+    texts = [done.stdout.encode(), done.stderr.encode()]
+    for path in [*tmp_path.rglob("*"), *server[1].rglob("*")]:
+        if path.is_file():
+            data = path.read_bytes()
+            texts.append(zstandard.decompress(data) if path.suffix == ".zst" else data)
+    assert len(texts) > 10
+    for token in (TOKEN, OTHER):
+        assert not any(token.encode() in text for text in texts)
