@@ -185,33 +185,6 @@ class MediaWiki:
                 filled[page_id] = texts.get(revision_id, is_gone)
         return filled
 
-    def month_end_revision(
-        self, page_id: int, page: Mapping[str, Any] | None, month: Month
-    ) -> Revision | Drop | Failure:
-        """Return the last revision of an article before a month's end.
-
-        Args:
-            page_id: of the page.
-            page: its row of an answer with info, pageprops and the latest revision, as they are
-                today; None where the answer had none.
-            month: whose end counts.
-        """
-        native_id = self.edition.native_id(page_id)
-        if page is None or page.get("missing"):
-            return Drop(native_id, "deleted")
-        if (namespace := take(page, "ns", int)) != 0:
-            detail = f"moved out of the articles, to namespace {namespace}"
-            return Drop(native_id, "withdrawn", detail)
-        if "disambiguation" in take(page, "pageprops", dict, default={}):
-            return Drop(native_id, "disambiguation")
-        latest: Revision | None = page["revisions"][0] if page["revisions"] else None
-        if latest is None or latest.timestamp >= month.end:
-            try:
-                latest = self.last_revision_before(page_id, month.end)
-            except ItemFailed as error:
-                return missing_item(native_id, error)
-        return latest or Drop(native_id, "deleted", "no revision of the month is left")
-
     def _history(self, page_id: int, **params: str | int) -> Iterator[Piece]:
         return self.query(prop="revisions", rvprop="ids|timestamp", pageids=page_id, **params)
 

@@ -7,14 +7,25 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
-from core.errors import ItemUnavailable
+from core.errors import ItemFailed, ItemUnavailable
+from core.month import Month
 from crawlers import wikitext
-from crawlers.contract import CrawlContext, Document, Drop, DropReason, Item, SourceInfo
-from crawlers.mediawiki import BATCH, SITE, Edition, Revision, unexpected
+from crawlers.contract import (
+    CrawlContext,
+    Document,
+    Drop,
+    DropReason,
+    Failure,
+    Item,
+    SourceInfo,
+    missing_item,
+)
+from crawlers.mediawiki import BATCH, SITE, Edition, MediaWiki, Revision, join, take, unexpected
 
 CC_BY_SA_4_SINCE = dt.datetime(2023, 6, 7, tzinfo=dt.UTC)  # licence of what was written from then
 
 T = TypeVar("T")
+Version = tuple[str, Revision] | Drop | Failure  # today's title and an old revision
 
 
 def editions(
@@ -72,6 +83,53 @@ def take_sample(
                 yield item
     for each in candidates[start:]:
         yield Drop(native_id(each), "sample_cap")
+
+
+def at_month_end(wiki: MediaWiki, page_ids: Sequence[int], month: Month) -> dict[int, Version]:
+    """Return up to BATCH articles as they stood before a month's end, or why there is nothing.
+
+    Returns:
+        By page id, in the order given: today's title and the revision with its text. Today's state
+        decides what is no article (deleted, moved to another namespace, a disambiguation).
+    """
+    try:
+        pages = wiki.pages(
+            prop="info|pageprops|revisions",
+            ppprop="disambiguation",
+            rvprop="ids|timestamp",
+            pageids=join(page_ids),
+        )
+    except ItemFailed as error:
+        return {key: missing_item(wiki.edition.native_id(key), error) for key in page_ids}
+    page_of = {page.get("pageid"): page for page in pages}
+    found = wiki.add_texts(
+        {key: _month_end_revision(wiki, key, page_of.get(key), month) for key in page_ids}
+    )
+    return {
+        key: (take(page_of[key], "title", str), row) if isinstance(row, Revision) else row
+        for key, row in found.items()
+    }
+
+
+def _month_end_revision(
+    wiki: MediaWiki, page_id: int, page: dict[str, Any] | None, month: Month
+) -> Revision | Drop | Failure:
+    """Return the last revision before a month's end, still without its text."""
+    native_id = wiki.edition.native_id(page_id)
+    if page is None or page.get("missing"):
+        return Drop(native_id, "deleted")
+    if (namespace := take(page, "ns", int)) != 0:
+        detail = f"moved out of the articles, to namespace {namespace}"
+        return Drop(native_id, "withdrawn", detail)
+    if "disambiguation" in take(page, "pageprops", dict, default={}):
+        return Drop(native_id, "disambiguation")
+    latest: Revision | None = page["revisions"][0] if page["revisions"] else None
+    if latest is None or latest.timestamp >= month.end:
+        try:
+            latest = wiki.last_revision_before(page_id, month.end)
+        except ItemFailed as error:
+            return missing_item(native_id, error)
+    return latest or Drop(native_id, "deleted", "no revision of the month is left")
 
 
 def document(edition: Edition, title: str, revision: Revision, **fields: Any) -> Document | Drop:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from core.errors import ItemFailed, UsageError
+from core.errors import UsageError
 from core.month import Month
 from crawlers import mediawiki, wiki_documents
 from crawlers.contract import (
@@ -28,7 +28,6 @@ from crawlers.contract import (
     Item,
     Repeat,
     SourceInfo,
-    missing_item,
 )
 from crawlers.mediawiki import Edition, MediaWiki, Revision, take
 
@@ -141,38 +140,25 @@ def _list_day(wiki: MediaWiki, day: dt.datetime) -> Iterator[int]:
 def _fetch_batch(wiki: MediaWiki, articles: Sequence[Article], month: Month) -> Iterator[Item]:
     """Yield what became of up to BATCH articles, in their order."""
     ids = [article.page_id for article in articles]
-    try:
-        pages = wiki.pages(
-            prop="info|pageprops|revisions",
-            ppprop="disambiguation",
-            rvprop="ids|timestamp",
-            pageids=mediawiki.join(ids),
-        )
-    except ItemFailed as error:
-        for page_id in ids:
-            yield missing_item(wiki.edition.native_id(page_id), error)
-        return
-    page_of = {page.get("pageid"): page for page in pages}
-    found = wiki.add_texts({i: wiki.month_end_revision(i, page_of.get(i), month) for i in ids})
+    found = wiki_documents.at_month_end(wiki, ids, month)
     for article in articles:
-        item = found[article.page_id]
-        if isinstance(item, Revision):
-            title = take(page_of[article.page_id], "title", str)
-            yield _document(wiki.edition, article, title, item)
+        version = found[article.page_id]
+        if isinstance(version, tuple):
+            yield _document(wiki.edition, article.day, *version)
         else:
-            yield item
+            yield version
 
 
 def _document(
-    edition: Edition, article: Article, title: str, revision: Revision
+    edition: Edition, day: dt.datetime, title: str, revision: Revision
 ) -> Document | Drop:
     """Return a published article; where it is a redirect or hidden, that is said first."""
-    is_english_4 = edition.language == "en" and article.day >= CC_BY_4_SINCE
+    is_english_4 = edition.language == "en" and day >= CC_BY_4_SINCE
     item = wiki_documents.document(
         edition,
         title,
         revision,
-        event_time=article.day,
+        event_time=day,
         date_kind="published",
         licence="CC-BY-4.0" if is_english_4 else "CC-BY-2.5",
         shown_templates=SHOWN_TEMPLATES,

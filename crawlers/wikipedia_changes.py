@@ -98,7 +98,8 @@ def _draw_windows(month: Month, context: CrawlContext) -> list[tuple[dt.datetime
     for number in range(1, NUM_WINDOWS):
         drawn = int.from_bytes(context.rank(f"{month}/cut/{number}")[:8]) / 2**64
         cuts.append((month.start + (number + drawn - 0.5) * step).replace(microsecond=0))
-    windows = list(zip(cuts, [*cuts[1:], month.end], strict=True))
+    pairs = zip(cuts, [*cuts[1:], month.end], strict=True)
+    windows = [(start, end) for start, end in pairs if start < end]
     return sorted(windows, key=lambda window: context.rank(f"window/{window[0].isoformat()}"))
 
 

@@ -15,11 +15,10 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from core.errors import ItemFailed
 from core.month import Month
 from crawlers import mediawiki, mediawiki_history, wiki_documents
-from crawlers.contract import CrawlContext, Drop, Item, Repeat, SourceInfo, missing_item
-from crawlers.mediawiki import MediaWiki, Revision, take
+from crawlers.contract import CrawlContext, Drop, Item, Repeat, SourceInfo
+from crawlers.mediawiki import MediaWiki, take
 
 INFO = SourceInfo(
     name="wikipedia_new",
@@ -119,25 +118,12 @@ def _read_dump(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator
 
 def _fetch_batch(wiki: MediaWiki, creations: Sequence[Creation], month: Month) -> Iterator[Item]:
     """Yield what became of up to BATCH pages, in their order."""
-    try:
-        pages = wiki.pages(
-            prop="info|pageprops|revisions",
-            ppprop="disambiguation",
-            rvprop="ids|timestamp",
-            pageids=mediawiki.join([creation.page_id for creation in creations]),
-        )
-    except ItemFailed as error:
-        for creation in creations:
-            yield missing_item(wiki.edition.native_id(creation.page_id), error)
-        return
-    page_of = {page.get("pageid"): page for page in pages}
     ids = [creation.page_id for creation in creations]
-    found = wiki.add_texts({i: wiki.month_end_revision(i, page_of.get(i), month) for i in ids})
+    found = wiki_documents.at_month_end(wiki, ids, month)
     for creation in creations:
-        item = found[creation.page_id]
-        if isinstance(item, Revision):
-            title = take(page_of[creation.page_id], "title", str)
+        version = found[creation.page_id]
+        if isinstance(version, tuple):
             dates = {"event_time": creation.created_at, "date_kind": "created"}
-            yield wiki_documents.document(wiki.edition, title, item, **dates)
+            yield wiki_documents.document(wiki.edition, *version, **dates)
         else:
-            yield item
+            yield version

@@ -10,7 +10,7 @@ import pytest
 from core.errors import ItemUnavailable
 from core.month import Month
 from crawlers.wikitext import MAX_CHARS, MAX_NESTING, is_redirect, to_text
-from simulator.wiki import article
+from simulator.wiki_articles import article
 from simulator.world import World
 
 ARTICLE = """{{Infobox river|name=Rhine|length={{convert|288|km|mi}}}}
