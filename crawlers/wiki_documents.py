@@ -50,39 +50,54 @@ def _share(whole: int | None, number: int, num_shares: int) -> int | None:
     return whole // num_shares + (number < whole % num_shares)
 
 
-def take_sample(
-    context: CrawlContext,
-    candidates: Sequence[T],
-    native_id: Callable[[T], str],
-    fetch: Callable[[Sequence[T]], Iterable[Item]],
-) -> Iterator[Item]:
-    """Yield what becomes of the candidates, fetched in batches, until enough is kept.
+class Sample:
+    """Keeps as much as a crawl wants, and asks for no more than that.
 
     Args:
-        context: of the crawl; where it asks for a part, the candidates come in the order of their
-            ranks, and those that are not wanted are dropped as ``sample_cap``, unasked.
-        candidates: in the site's order.
-        native_id: of a candidate.
-        fetch: yields one item for each of up to BATCH candidates.
+        context: of the crawl: how much is wanted, and the seed.
     """
-    if context.is_sampled:
-        candidates = sorted(candidates, key=lambda each: context.rank(native_id(each)))
-    quota = context.quota()
-    start = num_kept = 0
-    while start < len(candidates) and not quota.is_full:
-        left = BATCH if context.limit is None else context.limit - num_kept
-        batch = candidates[start : start + min(BATCH, left)]
-        start += len(batch)
-        for item in fetch(batch):
-            if isinstance(item, Document) and quota.is_full:
-                yield Drop(item.native_id, "sample_cap")
-            elif isinstance(item, Document):
-                num_kept += 1
-                yield quota.take(item)
-            else:
-                yield item
-    for each in candidates[start:]:
-        yield Drop(native_id(each), "sample_cap")
+
+    def __init__(self, context: CrawlContext) -> None:
+        self._context, self._quota, self._num_kept = context, context.quota(), 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether enough is kept."""
+        return self._quota.is_full
+
+    def take(
+        self,
+        candidates: Sequence[T],
+        native_id: Callable[[T], str],
+        fetch: Callable[[Sequence[T]], Iterable[Item]],
+    ) -> Iterator[Item]:
+        """Yield what becomes of the candidates, fetched in batches, until enough is kept.
+
+        Args:
+            candidates: in the site's order; where a part is wanted, they come in the order of their
+                ranks, and those that are not wanted are dropped as ``sample_cap``, unasked.
+            native_id: of a candidate.
+            fetch: yields one item for each of up to BATCH candidates.
+        """
+        if self._context.is_sampled:
+            candidates = sorted(candidates, key=lambda each: self._context.rank(native_id(each)))
+        start = 0
+        while start < len(candidates) and not self.is_full:
+            limit = self._context.limit
+            size = BATCH if limit is None else min(BATCH, limit - self._num_kept)
+            batch = candidates[start : start + size]
+            start += len(batch)
+            yield from map(self._count, fetch(batch))
+        for each in candidates[start:]:
+            yield Drop(native_id(each), "sample_cap")
+
+    def _count(self, item: Item) -> Item:
+        if not isinstance(item, Document):
+            return item
+        if self.is_full:
+            return Drop(item.native_id, "sample_cap")
+        self._num_kept += 1
+        return self._quota.take(item)
 
 
 def at_month_end(wiki: MediaWiki, page_ids: Sequence[int], month: Month) -> dict[int, Version]:

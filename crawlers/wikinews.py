@@ -113,8 +113,7 @@ def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iter
             else:
                 articles[page_id] = Article(page_id, day)
         day += dt.timedelta(days=1)
-    yield from wiki_documents.take_sample(
-        context,
+    yield from wiki_documents.Sample(context).take(
         list(articles.values()),
         lambda article: wiki.edition.native_id(article.page_id),
         lambda batch: _fetch_batch(wiki, batch, month),

@@ -66,26 +66,24 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator[Item]:
-    quota = context.quota()
+    sample = wiki_documents.Sample(context)
     seen: set[int] = set()
     windows = _draw_windows(month, context) if context.is_sampled else [(month.start, month.end)]
     for window in windows:
-        if quota.is_full:
+        if sample.is_full:
             return
-        edits = _list_edits(wiki, window, month, is_part=context.is_sampled)
-        for batch in mediawiki.batches(edits, mediawiki.BATCH):
-            fresh: dict[int, Edit] = {}
-            for edit in batch:
-                if edit.page_id in seen:
-                    yield Repeat(wiki.edition.native_id(edit.page_id), f"{edit.revision_id}")
-                else:
-                    seen.add(edit.page_id)
-                    fresh[edit.page_id] = edit
-            for item in _fetch_batch(wiki, list(fresh.values())):
-                if isinstance(item, Document) and quota.is_full:
-                    yield Drop(item.native_id, "sample_cap")
-                else:
-                    yield quota.take(item) if isinstance(item, Document) else item
+        edits: list[Edit] = []
+        for edit in _list_edits(wiki, window, month, is_part=context.is_sampled):
+            if edit.page_id in seen:
+                yield Repeat(wiki.edition.native_id(edit.page_id), f"{edit.revision_id}")
+            else:
+                seen.add(edit.page_id)
+                edits.append(edit)
+        yield from sample.take(
+            edits,
+            lambda edit: wiki.edition.native_id(edit.page_id),
+            lambda batch: _fetch_batch(wiki, batch),
+        )
 
 
 def _draw_windows(month: Month, context: CrawlContext) -> list[tuple[dt.datetime, dt.datetime]]:
@@ -136,8 +134,6 @@ def _edits_of(page: dict[str, Any]) -> Iterator[Edit]:
 
 def _fetch_batch(wiki: MediaWiki, edits: Sequence[Edit]) -> Iterator[Item]:
     """Yield what became of up to BATCH pages, in their order."""
-    if not edits:
-        return
     try:
         pages = wiki.pages(
             prop="info|pageprops|revisions",

@@ -79,8 +79,7 @@ def _fetch_edition(
             yield Repeat(edition.native_id(page.page_id), detail)
         else:
             pages[page.page_id] = page
-    yield from wiki_documents.take_sample(
-        context,
+    yield from wiki_documents.Sample(context).take(
         list(pages.values()),
         lambda page: edition.native_id(page.page_id),
         lambda batch: _fetch_batch(wiki, batch, month),

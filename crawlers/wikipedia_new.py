@@ -73,8 +73,7 @@ def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iter
             yield Drop(wiki.edition.native_id(row.page_id), "outside_month", detail)
         else:
             creations[row.page_id] = row
-    yield from wiki_documents.take_sample(
-        context,
+    yield from wiki_documents.Sample(context).take(
         list(creations.values()),
         lambda creation: wiki.edition.native_id(creation.page_id),
         lambda batch: _fetch_batch(wiki, batch, month),
@@ -123,7 +122,8 @@ def _fetch_batch(wiki: MediaWiki, creations: Sequence[Creation], month: Month) -
     for creation in creations:
         version = found[creation.page_id]
         if isinstance(version, tuple):
-            dates = {"event_time": creation.created_at, "date_kind": "created"}
-            yield wiki_documents.document(wiki.edition, *version, **dates)
+            yield wiki_documents.document(
+                wiki.edition, *version, event_time=creation.created_at, date_kind="created"
+            )
         else:
             yield version

@@ -157,7 +157,7 @@ class _Query:
         seen = [page for page in pages.values() if self._visible(page.page_id)]
         edits = [(row, page) for page in seen if not page.namespace for row in page.revisions]
         edits = [edit for edit in edits if start <= edit[0].timestamp <= end]
-        edits.sort(key=lambda edit: _revision_key(edit[0]))
+        edits.sort(key=lambda edit: (edit[0].timestamp, edit[0].revision_id))
         edits, more = self._page_of(edits, lambda edit: _revision_key(edit[0]), "arv")
         groups: list[Json] = []
         for revision, page in edits:

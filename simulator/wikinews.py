@@ -12,7 +12,7 @@ from core.month import Month
 from simulator.wiki import FIRST_NEW_PAGE, Page, Revision, Wiki
 from simulator.world import Story, World
 
-ODDITIES = ("redirect", "unpublished", "late", "deleted", "suppressed")
+ODDITIES = ("redirect", "unpublished", "late", "suppressed", "disambiguation")
 _PAGES_A_MONTH = 1_000
 _SECOND = dt.timedelta(seconds=1)
 _DAY = dt.timedelta(days=1)
