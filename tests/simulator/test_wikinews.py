@@ -15,7 +15,7 @@ from simulator.mediawiki import MAX_ROWS
 from simulator.server import Web, serve_sites
 from simulator.sites import wikimedia_dumps, wikinews, wikipedia, wikipedia_de
 from simulator.sites.wikimedia_dumps import FOLDER, NUM_COLUMNS
-from simulator.wiki import ODDITIES, Wiki
+from simulator.wiki import FIRST_NEW_PAGE, ODDITIES, Wiki
 from simulator.wikinews import NewsWiki
 from simulator.world import World
 
@@ -65,7 +65,8 @@ def test_all_revisions_come_by_time_each_once(web: Web) -> None:
         answer = _ask(web, "wikipedia", **params, **window, arvprop=fields, **more)
         for page in answer["query"]["allrevisions"]:
             seen += [(row["timestamp"], row["revid"]) for row in page["revisions"]]
-            firsts += sum(row["parentid"] == 0 for row in page["revisions"])
+            is_new = page["pageid"] >= FIRST_NEW_PAGE
+            firsts += is_new and sum(row["parentid"] == 0 for row in page["revisions"])
         if "continue" not in answer:
             break
         assert sum(len(page["revisions"]) for page in answer["query"]["allrevisions"]) == MAX_ROWS
