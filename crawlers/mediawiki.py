@@ -110,12 +110,14 @@ class MediaWiki:
         """Yield an answer piece by piece, following every ``continue``.
 
         A list that the wiki cannot continue (``badcontinue``) is read once more from its start, so
-        that rows may come twice; the second request is no answer from the cache.
+        that rows may come twice. ``requestid`` changes nothing but the address, so that the second
+        reading does not meet the first one's answers in the cache.
         """
         try:
             yield from self._pieces(params)
         except _CannotContinue:
-            yield from self._pieces({**params, "requestid": "again"})
+            again = f"again-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}"
+            yield from self._pieces({**params, "requestid": again})
 
     def _pieces(self, params: Mapping[str, str | int]) -> Iterator[Piece]:
         more: dict[str, str | int] = {}

@@ -93,12 +93,12 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
         UsageError: an edition is asked for whose customs are not known.
         SourceUnavailable, AccessRefused, SourceChanged: see ``MediaWiki``.
     """
+    if unknown := sorted(set(context.languages) - set(_CUSTOMS)):
+        raise UsageError(
+            f"wikinews: how articles are marked is known for {', '.join(sorted(_CUSTOMS))} only, "
+            f"not for {', '.join(unknown)} (TIDEMARK_LANGUAGES__WIKINEWS)"
+        )
     for edition, share in wiki_documents.editions(INFO, context, SITE):
-        if edition.language not in _CUSTOMS:
-            raise UsageError(
-                f"wikinews: how articles are marked is known for {', '.join(sorted(_CUSTOMS))} "
-                f"only, not for {edition.language}"
-            )
         wiki = MediaWiki(context.fetcher, edition)
         yield from _fetch_edition(wiki, month, share)
 

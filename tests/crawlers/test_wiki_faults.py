@@ -62,6 +62,18 @@ def test_what_passes_costs_no_item(
     assert _kept(found) == _kept(right) and len(found) == len(right)
 
 
+@pytest.mark.parametrize("headers", [{}, {"Retry-After": "0"}])
+@pytest.mark.parametrize("source", SOURCES)
+def test_429_is_waited_out_with_and_without_retry_after(
+    source: str, headers: dict[str, str], settings: Settings, web: Web
+) -> None:
+    """A peer omits 429 from the answers that it tries again."""
+    web.faults.append(Fault("status", _key(source), "api.php", 4, 429, headers))
+    found: list[Item] = []
+    _crawl(source, settings, web, found)
+    assert web.faults[0].times == 0 and _kept(found)
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_texts_that_never_come_are_failures_each_counted(
     source: str, settings: Settings, web: Web
@@ -100,4 +112,6 @@ def test_requests_follow_each_other_and_carry_maxlag(
     _crawl(source, settings, web, [])
     asked = [target for _, _, target in web.requests if "api.php" in target]
     assert asked and all("maxlag=5" in target for target in asked)
+    # action=parse would put today's templates into old text.
+    assert all("action=query" in target for target in asked)
     assert all(target.count("%7C") <= 49 + 4 for target in asked)  # fifty values in a parameter
