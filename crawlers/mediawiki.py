@@ -1,4 +1,4 @@
-"""MediaWiki's action API, as far as the Wikipedia crawlers need it.
+"""MediaWiki's action API, as far as the crawlers of Wikipedia and Wikinews need it.
 
 Protocol: https://www.mediawiki.org/wiki/API:Query; etiquette:
 https://www.mediawiki.org/wiki/API:Etiquette. Errors come with status 200, long answers in pieces.
@@ -10,22 +10,27 @@ import datetime as dt
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from core.errors import AccessRefused, ItemUnavailable, SourceChanged, SourceUnavailable
+from core.errors import (
+    AccessRefused,
+    ItemFailed,
+    ItemUnavailable,
+    SourceChanged,
+    SourceUnavailable,
+)
 from core.month import Month
-from crawlers import wikitext
-from crawlers.contract import Document, Drop, DropReason
+from crawlers.contract import Drop, Failure, missing_item
 from crawlers.http import Fetched, Fetcher
 
 SITE = "wikipedia"
 BASE_URL = "https://en.wikipedia.org"
+LANGUAGE_SITES = {SITE: "https://{language}.wikipedia.org"}
 API_PATH = "/w/api.php"
 # robots.txt closes /w/ to crawlers of pages. The API is meant for programs; what binds them is its
 # etiquette: one request at a time, maxlag, Retry-After, and a user agent that names us.
 ROBOTS_EXEMPT_PATHS = (API_PATH,)
 BATCH = 50  # ids or titles in one request, for clients without a bot's rights
-CC_BY_SA_4_SINCE = dt.datetime(2023, 6, 7, tzinfo=dt.UTC)  # licence of what was written from then
 
 _ALWAYS: Mapping[str, str | int] = {
     "action": "query",
@@ -38,7 +43,34 @@ _PASSING = ("maxlag", "ratelimited", "readonly", "internal_api_error")  # beginn
 _SECOND = dt.timedelta(seconds=1)  # the resolution of MediaWiki's timestamps
 
 T = TypeVar("T")
+Found = dict[int, "Revision | Drop | Failure"]  # by page id
 Piece = tuple[dict[str, Any], dt.datetime]  # the ``query`` part of an answer, when it was given
+
+
+@dataclass(frozen=True)
+class Edition:
+    """One wiki: a project in a language.
+
+    Attributes:
+        language: of its text.
+        site: the fetcher's key of its base URL.
+        project: the second level of its name: wikipedia, wikinews.
+        is_home: whether it is the source's own language, whose page ids stand as they are.
+    """
+
+    language: str = "en"
+    site: str = SITE
+    project: str = SITE
+    is_home: bool = True
+
+    @property
+    def address(self) -> str:
+        """The public address, also where a stand-in is asked."""
+        return f"https://{self.language}.{self.project}.org"
+
+    def native_id(self, key: object) -> str:
+        """Return the id of a page (or of a title, a log row) in this wiki: ``123``, ``de:123``."""
+        return str(key) if self.is_home else f"{self.language}:{key}"
 
 
 @dataclass(frozen=True)
@@ -63,39 +95,57 @@ class MediaWiki:
     """A client of one wiki.
 
     Args:
-        fetcher: has the site SITE.
+        fetcher: has the site of the edition.
+        edition: the English Wikipedia by default.
 
-    All methods raise SourceUnavailable where the wiki is overloaded for too long, AccessRefused
-    where it refuses us, and SourceChanged where it answers what the protocol does not explain.
+    All methods raise SourceUnavailable where the wiki is overloaded for too long (ItemFailed, so
+    that the page it was about may be left out), AccessRefused where it refuses us, and
+    SourceChanged where it answers what the protocol does not explain.
     """
 
-    def __init__(self, fetcher: Fetcher) -> None:
-        self._fetcher = fetcher
+    def __init__(self, fetcher: Fetcher, edition: Edition | None = None) -> None:
+        self._fetcher, self.edition = fetcher, edition or Edition()
 
     def query(self, **params: str | int) -> Iterator[Piece]:
-        """Yield an answer piece by piece, following every ``continue``."""
+        """Yield an answer piece by piece, following every ``continue``.
+
+        A list that the wiki cannot continue (``badcontinue``) is read once more from its start, so
+        that rows may come twice. ``requestid`` changes nothing but the address, so that the second
+        reading does not meet the first one's answers in the cache.
+        """
+        try:
+            yield from self._pieces(params)
+        except _CannotContinue:
+            again = f"again-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}"
+            yield from self._pieces({**params, "requestid": again})
+
+    def _pieces(self, params: Mapping[str, str | int]) -> Iterator[Piece]:
         more: dict[str, str | int] = {}
         passed: list[dict[str, str | int]] = []
         while more not in passed:
             passed.append(more)
             fetched = self._get({**_ALWAYS, **params, **more})
             answer = fetched.json()
-            if not isinstance(answer, dict) or "errors" in answer:
-                raise _unexpected(fetched.url, "an answer without errors", answer)
+            if more and "badcontinue" in _error_codes(answer):
+                raise _CannotContinue(f"{fetched.url}: the wiki cannot continue its own list")
+            if not isinstance(answer, dict) or _error_codes(answer):
+                raise unexpected(fetched.url, "an answer without errors", answer)
             yield take(answer, "query", dict, default={}), fetched.retrieved_at
             if "continue" not in answer:
                 return
             more = take(answer, "continue", dict)
-        raise _unexpected(fetched.url, "a continuation that leads on", more)
+        raise unexpected(fetched.url, "a continuation that leads on", more)
 
     def pages(self, **params: str | int) -> list[dict[str, Any]]:
         """Return the pages of an answer; ``revisions`` of each is a list of Revision."""
         return _merge(self.query(**params))
 
-    def history(self, page_id: int, **params: str | int) -> list[Revision]:
-        """Return revisions of one page, without their text, in the order asked for."""
-        pieces = self._history(page_id, **params)
-        return [revision for page in _merge(pieces) for revision in page["revisions"]]
+    def history(self, page_id: int, **params: str | int) -> list[Revision] | None:
+        """Return revisions of one page, without text, in the order asked for; None if deleted."""
+        pages = _merge(self._history(page_id, **params))
+        if any(page.get("missing") for page in pages):
+            return None
+        return [revision for page in pages for revision in page["revisions"]]
 
     def last_revision_before(self, page_id: int, end: dt.datetime) -> Revision | None:
         """Return the version of a page just before an instant; None where there was none yet."""
@@ -120,53 +170,33 @@ class MediaWiki:
             found |= {row.revision_id: row for page in pages for row in page["revisions"]}
         return found
 
+    def add_texts(self, found: Found) -> Found:
+        """Return the same with the text of each revision, or why there is none."""
+        filled = dict(found)
+        revisions = {key: row for key, row in found.items() if isinstance(row, Revision)}
+        for batch in batches(list(revisions), BATCH):
+            try:
+                texts = self.texts([revisions[page_id].revision_id for page_id in batch])
+            except ItemFailed as error:
+                filled |= {key: missing_item(self.edition.native_id(key), error) for key in batch}
+                continue
+            for page_id in batch:
+                revision_id = revisions[page_id].revision_id
+                gone = f"revision {revision_id} is gone"
+                is_gone = Drop(self.edition.native_id(page_id), "deleted", gone)
+                filled[page_id] = texts.get(revision_id, is_gone)
+        return filled
+
     def _history(self, page_id: int, **params: str | int) -> Iterator[Piece]:
         return self.query(prop="revisions", rvprop="ids|timestamp", pageids=page_id, **params)
 
     def _get(self, params: Mapping[str, str | int]) -> Fetched:
         try:
-            return self._fetcher.get(SITE, API_PATH, params, is_busy=_is_busy)
+            return self._fetcher.get(self.edition.site, API_PATH, params, is_busy=_is_busy)
         except ItemUnavailable as error:  # the API is no item that could be done without
             if error.reason in ("http_403", "robots", "permission"):
                 raise AccessRefused(f"the wiki's API refuses us: {error}") from error
             raise SourceUnavailable(f"the wiki's API cannot be reached: {error}") from error
-
-
-def document(page_id: int, title: str, revision: Revision, **dates: Any) -> Document | Drop:
-    """Return a revision as a document, or why it is none.
-
-    Args:
-        page_id: stays the same when a page is moved.
-        title: of the page.
-        revision: with its text.
-        dates: ``event_time``, ``date_kind`` and ``extra`` of the document.
-    """
-    native_id = str(page_id)
-    if revision.is_hidden:
-        return Drop(native_id, "suppressed", f"revision {revision.revision_id}")
-    if revision.wikitext is None:
-        raise _unexpected(f"revision {revision.revision_id}", "its text", revision)
-    if wikitext.is_redirect(revision.wikitext):
-        return Drop(native_id, "redirect_page", title)
-    try:
-        text = wikitext.to_text(revision.wikitext)
-    except ItemUnavailable as error:
-        return Drop(native_id, cast(DropReason, error.reason), str(error))
-    index = f"{BASE_URL}/w/index.php"
-    version = "4.0" if revision.timestamp >= CC_BY_SA_4_SINCE else "3.0"
-    return Document(
-        native_id=native_id,
-        version_id=str(revision.revision_id),
-        cluster_id=f"page:{page_id}",
-        text=text,
-        title=title,
-        url=f"{index}?oldid={revision.revision_id}",
-        text_as_of=revision.timestamp,
-        retrieved_at=revision.retrieved_at,
-        licence=f"CC-BY-SA-{version}",
-        attribution=f"Wikipedia contributors, “{title}”: {index}?curid={page_id}&action=history",
-        **dates,
-    )
 
 
 def month_window(month: Month) -> tuple[str, str]:
@@ -200,9 +230,9 @@ def read_time(row: Mapping[str, Any]) -> dt.datetime:
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError as error:
-        raise _unexpected("timestamp", "an ISO 8601 instant", text) from error
+        raise unexpected("timestamp", "an ISO 8601 instant", text) from error
     if moment.utcoffset() != dt.timedelta(0):
-        raise _unexpected("timestamp", "an instant in UTC", text)
+        raise unexpected("timestamp", "an instant in UTC", text)
     return moment
 
 
@@ -214,7 +244,7 @@ def take(row: object, name: str, kind: type[T], default: T | None = None) -> T:
     """
     value = row.get(name, default) if isinstance(row, Mapping) else None
     if not isinstance(value, kind):
-        raise _unexpected(f"field {name!r}", kind.__name__, row)
+        raise unexpected(f"field {name!r}", kind.__name__, row)
     return value
 
 
@@ -226,7 +256,7 @@ def rows_of(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """
     rows = take(answer, name, list, default=[])
     if not all(isinstance(row, dict) for row in rows):
-        raise _unexpected(f"field {name!r}", "a list of objects", rows)
+        raise unexpected(f"field {name!r}", "a list of objects", rows)
     return rows
 
 
@@ -239,7 +269,9 @@ def _merge(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
             key = take(page, "pageid", int) if has_id else take(page, "title", str)
             known = pages.setdefault(key, {})
             revisions = known.get("revisions", [])
-            revisions += [_revision(page, row, retrieved_at) for row in rows_of(page, "revisions")]
+            rows = [_revision(page, row, retrieved_at) for row in rows_of(page, "revisions")]
+            passed = {revision.revision_id for revision in revisions}
+            revisions += [revision for revision in rows if revision.revision_id not in passed]
             known.update(page)
             known["revisions"] = revisions
     return list(pages.values())
@@ -263,13 +295,27 @@ def _is_busy(fetched: Fetched) -> bool:
     """Tell an error that passes; such answers are asked for again and never cached."""
     if not fetched.body.strip():
         return True
-    if not fetched.body.lstrip().startswith(b"{") or b'"errors"' not in fetched.body:
+    if not fetched.body.lstrip().startswith(b"{") or b'"error' not in fetched.body:
         return False
-    codes = [str(error.get("code")) for error in rows_of(fetched.json(), "errors")]
-    return any(code.startswith(_PASSING) for code in codes)
+    return any(code.startswith(_PASSING) for code in _error_codes(fetched.json()))
 
 
-def _unexpected(where: str, expected: str, got: object) -> SourceChanged:
+def _error_codes(answer: object) -> list[str]:
+    """Return the codes of an answer's errors, as of late (``errors``) or as of old (``error``)."""
+    if not isinstance(answer, Mapping):
+        return []
+    rows = rows_of(answer, "errors")
+    if "error" in answer:
+        rows = [*rows, take(answer, "error", dict)]
+    return [str(row.get("code")) for row in rows]
+
+
+class _CannotContinue(SourceUnavailable):
+    """The wiki does not accept its own ``continue``; what it pointed at may be gone."""
+
+
+def unexpected(where: str, expected: str, got: object) -> SourceChanged:
+    """Return the error for an answer that the protocol does not explain."""
     return SourceChanged(
         f"{where}: expected {expected}, got {str(got)[:300]!r}; see whether MediaWiki's API changed"
     )

@@ -1,70 +1,89 @@
-"""Well-known articles of the English Wikipedia, each month as they stood at the month's end.
+"""Well-known articles of Wikipedia, each month as they stood at the month's end.
 
-The titles are in ``wikipedia_titles.txt``. The month is that of the last revision before the
-month's end. Where a page was not edited in the month, the version that stood all month long is
-that of an earlier one: ``event_time`` is then the month's first instant, ``text_as_of`` the true
-time of the revision, and ``extra.is_new_this_month`` false, so that a view can leave it out.
-A page not created before the month's end is dropped as ``not_yet_created``, a title that is no
-page today as ``deleted``.
+The titles are in ``wikipedia_titles.txt``; the first live run finds the page of each, and keeps its
+id (``kept_pages.py``). The month is that of the last revision before the month's end. Where a page
+was not edited in the month, the version that stood all month long is that of an earlier one:
+``event_time`` is then the month's first instant, ``text_as_of`` the true time of the revision, and
+``extra.is_new_this_month`` false, so that a view can leave it out. A page not created before the
+month's end is dropped as ``not_yet_created``, one that is gone, and a title that never was a page,
+as ``deleted``; one that was merged into another is a ``redirect_page``.
 
-Histories are listed by calendar year: the twelve months of a backfill share one list.
+Two passes, so that a backfill needs few requests: the revisions of a page are listed by calendar
+year, and the twelve months of the year share that list; texts come fifty to a request.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from core.errors import ItemFailed
 from core.month import Month
-from crawlers import mediawiki
-from crawlers.contract import CrawlContext, Document, Drop, SourceInfo
-from crawlers.mediawiki import MediaWiki, Revision, take
+from core.storage import Store
+from crawlers import kept_pages, mediawiki, wiki_documents
+from crawlers.contract import (
+    CrawlContext,
+    Document,
+    Drop,
+    Failure,
+    Item,
+    Repeat,
+    SourceInfo,
+    missing_item,
+)
+from crawlers.kept_pages import KeptPage
+from crawlers.mediawiki import MediaWiki, Revision
 
 INFO = SourceInfo(
     name="wikipedia_monitored",
-    title="English Wikipedia: monitored articles",
+    title="Wikipedia: monitored articles",
     licence="CC-BY-SA-4.0",
     language="en",
     category="encyclopedia",
     sites={mediawiki.SITE: mediawiki.BASE_URL},
+    language_sites=mediawiki.LANGUAGE_SITES,
     request_interval_s=1.0,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
+    keeps_versions=True,
 )
 TITLES_FILE = Path(__file__).with_name("wikipedia_titles.txt")
+PAGES_FILE = "sources/wikipedia_monitored/pages.json"  # under the data root
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Document | Drop]:
+def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     """Yield the month-end version of every monitored page, in the order of the titles.
+
+    In another language than English, it is the pages that the English ones link to as the same.
 
     Raises:
         SourceUnavailable, AccessRefused, SourceChanged: see ``MediaWiki``.
+        MalformedInput: the file of kept pages is damaged.
     """
-    wiki = MediaWiki(context.fetcher)
-    titles = _read_titles()
-    pages: dict[int, str] = {}
-    for title, found in _resolve(wiki, titles).items():
-        if found is None:
-            yield Drop(title, "deleted", "no page of this title")
-        elif found[0] in pages:
-            yield Drop(title, "exact_dup", f"the same page as {pages[found[0]]!r}")
+    english = MediaWiki(context.fetcher)
+    for edition, share in wiki_documents.editions(INFO, context):
+        wiki = MediaWiki(context.fetcher, edition)
+        yield from _fetch_edition(wiki, english, month, share)
+
+
+def _fetch_edition(
+    wiki: MediaWiki, english: MediaWiki, month: Month, context: CrawlContext
+) -> Iterator[Item]:
+    edition, store = wiki.edition, Store(context.settings.home)
+    pages: dict[int, KeptPage] = {}
+    found = kept_pages.resolve(wiki, english, _read_titles(), store, PAGES_FILE)
+    for title, page in found.items():
+        if page is None:
+            yield Drop(edition.native_id(title), "deleted", "no page of this title")
+        elif page.page_id in pages:
+            detail = f"{title!r} is the same page as {pages[page.page_id].title!r}"
+            yield Repeat(edition.native_id(page.page_id), detail)
         else:
-            pages[found[0]] = found[1]
-    chosen = _sample(list(pages), context)
-    revisions: dict[int, Revision] = {}
-    for page_id in pages:
-        if page_id not in chosen:
-            yield Drop(str(page_id), "sample_cap")
-        elif revision := _month_end_revision(wiki, page_id, month):
-            revisions[page_id] = revision
-        else:
-            yield Drop(str(page_id), "not_yet_created", pages[page_id])
-    texts = wiki.texts([revision.revision_id for revision in revisions.values()])
-    for page_id, revision in revisions.items():
-        if version := texts.get(revision.revision_id):
-            yield _version(page_id, pages[page_id], version, month)
-        else:
-            yield Drop(str(page_id), "deleted", f"revision {revision.revision_id} is gone")
+            pages[page.page_id] = page
+    yield from wiki_documents.Sample(context).take(
+        list(pages.values()),
+        lambda page: edition.native_id(page.page_id),
+        lambda batch: _fetch_batch(wiki, batch, month),
+    )
 
 
 def _read_titles() -> list[str]:
@@ -72,54 +91,39 @@ def _read_titles() -> list[str]:
     return [line for line in map(str.strip, lines) if line and not line.startswith("#")]
 
 
-def _sample(page_ids: Sequence[int], context: CrawlContext) -> set[int]:
-    """Choose by a hash of seed and page, so that one page more does not change all the others."""
-    ranked = sorted(page_ids, key=lambda i: hashlib.sha256(f"{context.seed}|{i}".encode()).digest())
-    return set(ranked[: context.limit])
+def _fetch_batch(wiki: MediaWiki, pages: Sequence[KeptPage], month: Month) -> Iterator[Item]:
+    listed = {page.page_id: _month_end_revision(wiki, page, month) for page in pages}
+    found = wiki.add_texts(listed)
+    for page in pages:
+        item = found[page.page_id]
+        yield _version(wiki, page, item, month) if isinstance(item, Revision) else item
 
 
-def _resolve(wiki: MediaWiki, titles: Sequence[str]) -> dict[str, tuple[int, str] | None]:
-    """Return id and today's title of each title's page, redirects followed; None if missing."""
-    target: dict[str, str] = {}
-    pages: dict[str, tuple[int, str] | None] = {}
-    for batch in mediawiki.batches(titles, mediawiki.BATCH):
-        params: Mapping[str, str | int] = {"titles": mediawiki.join(batch), "redirects": 1}
-        for piece, _ in wiki.query(prop="info", **params):
-            for kind in ("normalized", "redirects"):
-                rows = mediawiki.rows_of(piece, kind)
-                target |= {take(row, "from", str): take(row, "to", str) for row in rows}
-            for page in mediawiki.rows_of(piece, "pages"):
-                title = take(page, "title", str)
-                is_gone = page.get("missing") or page.get("invalid")
-                pages[title] = None if is_gone else (take(page, "pageid", int), title)
-    return {title: pages.get(_follow(title, target)) for title in titles}
-
-
-def _follow(title: str, target: Mapping[str, str]) -> str:
-    passed = {title}
-    while (following := target.get(title)) is not None and following not in passed:
-        passed.add(following)
-        title = following
-    return title
-
-
-def _month_end_revision(wiki: MediaWiki, page_id: int, month: Month) -> Revision | None:
-    """Return the last revision before the month's end; None where the page was not yet created."""
+def _month_end_revision(wiki: MediaWiki, page: KeptPage, month: Month) -> Revision | Drop | Failure:
+    """Return the last revision before the month's end, or why there is none."""
+    native_id = wiki.edition.native_id(page.page_id)
     january = Month(f"{month.first_day.year}-01")
     last = min(january + 11, max(month, Month.last_complete()))
     start, end = mediawiki.month_window(january)[0], mediawiki.month_window(last)[1]
-    year = wiki.history(page_id, rvdir="newer", rvlimit="max", rvstart=start, rvend=end)
-    ready = [revision for revision in year if revision.timestamp < month.end]
-    if ready:
-        return max(ready, key=lambda revision: (revision.timestamp, revision.revision_id))
-    return wiki.last_revision_before(page_id, january.start)
+    window = {"rvstart": start, "rvend": end}
+    try:
+        year = wiki.history(page.page_id, rvdir="newer", rvlimit="max", **window)
+        if year is None:
+            return Drop(native_id, "deleted", page.page_title)
+        ready = [revision for revision in year if revision.timestamp < month.end]
+        if ready:
+            return max(ready, key=lambda revision: (revision.timestamp, revision.revision_id))
+        earlier = wiki.last_revision_before(page.page_id, january.start)
+    except ItemFailed as error:
+        return missing_item(native_id, error)
+    return earlier or Drop(native_id, "not_yet_created", page.page_title)
 
 
-def _version(page_id: int, title: str, revision: Revision, month: Month) -> Document | Drop:
+def _version(wiki: MediaWiki, page: KeptPage, revision: Revision, month: Month) -> Document | Drop:
     is_new = revision.timestamp in month
-    return mediawiki.document(
-        page_id,
-        title,
+    return wiki_documents.document(
+        wiki.edition,
+        page.page_title,
         revision,
         event_time=revision.timestamp if is_new else month.start,
         date_kind="revised",

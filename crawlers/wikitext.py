@@ -7,7 +7,7 @@ ordinary articles both agree (tests/crawlers/test_wikitext.py).
 
 Kept: prose, list items and headings, each heading on a line of its own. Taken out: comments,
 footnotes, templates (not expanded: the number inside ``{{convert}}`` is gone), tables, files,
-categories, formulas, and the sections that hold no prose (``DROPPED_SECTIONS``).
+categories, formulas, and the sections that hold no prose (crawlers/wikitext_words.py).
 """
 
 from __future__ import annotations
@@ -18,15 +18,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from core.errors import ItemUnavailable
+from crawlers.wikitext_words import HIDDEN_NAMESPACES, REDIRECTS, closing_sections
 
 MAX_CHARS = 2 * 2**20  # MediaWiki saves no page of more bytes ($wgMaxArticleSize)
 MAX_NESTING = 100  # of MediaWiki's own expansion ($wgMaxTemplateDepth)
-DROPPED_SECTIONS = frozenset({
-    "references", "notes", "notes and references", "footnotes", "citations", "sources",
-    "bibliography", "further reading", "external links", "see also",
-})  # fmt: skip
-
-_DROPPED_LINKS = frozenset({"file", "image", "media", "category"})
 _KEPT_AS_TYPED = frozenset({"nowiki", "pre"})
 _DROPPED_ELEMENTS = frozenset({
     "ref", "references", "gallery", "math", "chem", "ce", "timeline", "score", "syntaxhighlight",
@@ -34,7 +29,7 @@ _DROPPED_ELEMENTS = frozenset({
     "categorytree", "templatestyles", "style", "script",
 })  # fmt: skip
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
+_REDIRECT = re.compile(rf"\s*#\s*(?:{'|'.join(REDIRECTS)})\b", re.IGNORECASE)
 _TOKEN = re.compile(
     r"(?P<open>\{\{\{(?!\{)|\{\{|\[\[|^[ \t:]*\{\||\[(?:https?:|ftp:|mailto:|//)[^\s\[\]<>]*[ \t]*)"
     r"|(?P<close>^[ \t]*\|\}(?!\})|\}\}|\]\]|\])"
@@ -43,6 +38,7 @@ _TOKEN = re.compile(
     r"|(?P<break>\n[ \t]*\n)",
     re.MULTILINE,
 )
+_NAMED = re.compile(r"\s*[a-zA-Z][\w -]{0,40}=")
 _END_TAG = re.compile(r"</([a-zA-Z]+)")
 _OPENED_BY = {"}}": "{", "]]": "[[", "]": "[", "|}": "{|"}
 
@@ -52,8 +48,16 @@ def is_redirect(wikitext: str) -> bool:
     return _REDIRECT.match(wikitext) is not None
 
 
-def to_text(wikitext: str) -> str:
+def to_text(
+    wikitext: str, language: str = "en", shown_templates: frozenset[str] = frozenset()
+) -> str:
     """Return the prose of a page: paragraphs, list items and headings between blank lines.
+
+    Args:
+        wikitext: of the whole page.
+        language: of the wiki, which decides what the sections without prose are called.
+        shown_templates: names in lower case of templates that stand for their last unnamed
+            argument, as Wikinews' ``{{w|Lake Geneva|the lake}}`` does.
 
     Raises:
         ItemUnavailable: longer, or nested deeper, than any article; or a template or table that
@@ -61,9 +65,10 @@ def to_text(wikitext: str) -> str:
     """
     if len(wikitext) > MAX_CHARS:
         raise _parse_error(f"longer than {MAX_CHARS} characters")
-    text = _Scanner(_COMMENT.sub("", wikitext)).scan()
+    text = _Scanner(_COMMENT.sub("", wikitext), shown_templates).scan()
     lines = (line.strip() for line in html.unescape(text).replace("\xa0", " ").split("\n"))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(_prose_lines(lines))).strip()
+    prose = _prose_lines(lines, closing_sections(language))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(prose)).strip()
 
 
 def _parse_error(what: str) -> ItemUnavailable:
@@ -77,8 +82,8 @@ class _Scanner:
     closed stays; one that is closed is cut off together with all that followed.
     """
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, source: str, shown_templates: frozenset[str]) -> None:
+        self.source, self.shown_templates = source, shown_templates
         self.last_end = {end[1].lower(): end.start() for end in _END_TAG.finditer(source)}
         self.out: list[str] = []
         self.open: list[tuple[str, int]] = []  # kind, where in out
@@ -134,6 +139,8 @@ class _Scanner:
             self.out.append(_link_text(inner))
         elif kind == "[":
             self.out.append(inner)
+        elif opening == "{{" and self.shown_templates:
+            self.out.append(_template_text(inner, self.shown_templates))
         end = match.end() - (match["close"] == "]]" and mark == "]")
         return end + (opening == "{{{" and self.source.startswith("}", end))
 
@@ -166,12 +173,19 @@ class _Scanner:
 
 def _link_text(inner: str) -> str:
     target, _, label = inner.partition("|")
-    if target.partition(":")[0].strip().lower() in _DROPPED_LINKS:
+    if target.partition(":")[0].strip().lower() in HIDDEN_NAMESPACES:
         return ""
     return label or target.strip().removeprefix(":")
 
 
-def _prose_lines(lines: Iterable[str]) -> Iterator[str]:
+def _template_text(inner: str, shown: frozenset[str]) -> str:
+    """Return what a template shows: the last argument without a name, of those that are shown."""
+    name, *arguments = inner.split("|")
+    unnamed = [argument for argument in arguments if not _NAMED.match(argument)]
+    return unnamed[-1].strip() if unnamed and name.strip().lower() in shown else ""
+
+
+def _prose_lines(lines: Iterable[str], closing: frozenset[str]) -> Iterator[str]:
     """Yield the lines of the sections that are kept, without the marks at their beginning."""
     dropped_level = 0  # of the section that is being left out
     for line in lines:
@@ -179,7 +193,7 @@ def _prose_lines(lines: Iterable[str]) -> Iterator[str]:
         if level:
             title = line[level:-level].strip()
             if not dropped_level or level <= dropped_level:
-                dropped_level = level if title.lower() in DROPPED_SECTIONS else 0
+                dropped_level = level if title.lower() in closing else 0
             if not dropped_level:
                 yield from ("", title, "")
         elif not dropped_level:

@@ -26,7 +26,13 @@ CUTOFFS = {"reference-2023-08": Month("2023-08"), "reference-2024-01": Month("20
 CONTROLS = ("control:gzip", "control:zstd", "control:xz")
 _MARK = "demo.json"  # says of which seed the folder is, and whether it is complete
 # Whatever the user's environment says: the demo needs no configuration.
-_EMBEDDED = {"request_interval_s": 0.0, "device": "cpu", "dtype": "auto", "protocol": "default"}
+_EMBEDDED = {
+    "request_interval_s": 0.0,
+    "monthly_bytes": dict.fromkeys(SOURCES, 0),  # all of the little there is, in the sites' order
+    "device": "cpu",
+    "dtype": "auto",
+    "protocol": "default",
+}
 
 
 def run_demo(settings: Settings, seed: int) -> RunSummary:

@@ -3,25 +3,44 @@
 New pages (``wikipedia_new``): the world's stories, each with a stub, a full revision and, for every
 second page, a revision of a later month. Beside them, every month, the pages in ODDITIES.
 
-Monitored pages (``wikipedia_monitored``): every sixth title, by its hash, is a page, so that any
-list of titles has some; the others are missing. Each has a lead that never changes and a section
-about the month's story. Everything but the title follows from the page id, so that the wiki gives
-the same answers after a restart.
+Monitored pages (``wikipedia_monitored``): TITLES, in both languages; a few are reached through a
+redirect alone. Each has a lead that never changes and a section about the month's story. Everything
+but the title follows from the page id, so that the wiki gives the same answers after a restart.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import re
 from dataclasses import dataclass, replace
 
 from core.month import Month
+from simulator.wiki_articles import ARTICLES, MONITORED
 from simulator.world import Story, World
 
+# The well-known subjects that this wiki has a page of: English title, and the German one.
+TITLES = {
+    "Argentina": "Argentinien",
+    "Australia": "Australien",
+    "Berlin": "Berlin",
+    "Cryptocurrency": "Kryptowährung",
+    "FIFA World Cup": "Fußball-Weltmeisterschaft",
+    "Formula One": "Formel 1",
+    "India": "Indien",
+    "Malaria": "Malaria",
+    "Microsoft": "Microsoft",
+    "NATO": "NATO",
+    "Quantum computing": "Quanteninformatik",
+    "South Africa": "Südafrika",
+    "Sweden": "Schweden",
+    "Taiwan": None,
+    "Tesla, Inc.": "Tesla, Inc.",
+    "United States": "Vereinigte Staaten",
+    "Vietnam": "Vietnam",
+}
 ODDITIES = ("redirect", "disambiguation", "short", "deleted", "suppressed", "moved", "concealed")
 
-_FIRST_NEW_PAGE = 1_000_000  # smaller ids are monitored pages
+FIRST_NEW_PAGE = 1_000_000  # smaller ids are monitored pages
 _PAGES_A_MONTH = 1_000
 _REVISIONS_A_PAGE = 10_000
 _SECOND = dt.timedelta(seconds=1)
@@ -35,6 +54,7 @@ class Revision:
     revision_id: int
     timestamp: dt.datetime
     wikitext: str | None
+    is_minor: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,10 +77,15 @@ class Page:
 
 
 class Wiki:
-    """All pages of the wiki, made from the world when asked for."""
+    """All pages of the wiki, made from the world when asked for.
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    Args:
+        world: tells its stories in the wiki's language.
+        language: en or de.
+    """
+
+    def __init__(self, world: World, language: str = "en") -> None:
+        self.world, self.language = world, language
         self._titles: dict[int, str] = {}  # of monitored pages asked for so far
         self._made: dict[int, Page] = {}  # making a page takes longer than answering for it
 
@@ -68,9 +93,9 @@ class Wiki:
         """Return a page, whether or not it was deleted since; None where there never was one."""
         if page_id < 1:
             return None
-        if page_id < _FIRST_NEW_PAGE:
+        if page_id < FIRST_NEW_PAGE:
             return self._monitored(page_id)
-        offset, number = divmod(page_id - _FIRST_NEW_PAGE, _PAGES_A_MONTH)
+        offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
         month = self.world.first + offset
         total = self.world.stories_per_month + len(ODDITIES)
         return self._created(month, number) if month <= self.world.last and number < total else None
@@ -89,16 +114,46 @@ class Wiki:
     def find(self, title: str) -> tuple[Page | None, str]:
         """Return the page of a title, and the title it has (another where the first redirects)."""
         base = title.removesuffix(" (topic)")
-        value = int.from_bytes(hashlib.sha256(base.encode()).digest()[:8])
-        if value % 6:
+        if base not in self._subjects():
             return None, title
+        value = int.from_bytes(hashlib.sha256(base.encode()).digest()[:8])
         target = title if value // 6 % 4 else f"{base} (topic)"
-        page_id = 1 + value // 24 % (_FIRST_NEW_PAGE - 1)
+        page_id = 1 + value // 24 % (FIRST_NEW_PAGE - 1)
         self._titles[page_id] = target
         return self._monitored(page_id), target
 
+    def _subjects(self) -> list[str]:
+        return [title for title in (TITLES if self.language == "en" else TITLES.values()) if title]
+
+    def subjects(self) -> list[Page]:
+        """Return the monitored pages."""
+        found = [self.find(title)[0] for title in self._subjects()]
+        return [page for page in found if page]
+
+    def pages_edited(self, month: Month) -> list[Page]:
+        """Return all pages that may have been edited in a month."""
+        months = [month - number for number in range(4)]  # the last edit is two months later
+        return [*self.subjects(), *(page for each in months for page in self.pages_created(each))]
+
+    def find_created(self, title: str) -> Page | None:
+        """Return a new page by its title."""
+        pages = (page for month in self.world.months for page in self.pages_created(month))
+        return next((page for page in pages if page.title == title), None)
+
+    def members(self, category: str) -> list[Page]:
+        """Return the pages of a category; this wiki keeps none."""
+        return []
+
+    def title_in(self, language: str, title: str) -> str | None:
+        """Return what a monitored page is called in another language."""
+        base = title.removesuffix(" (topic)")
+        return TITLES.get(base) if (self.language, language) == ("en", "de") else None
+
+    def _article(self, story: Story, paragraphs: tuple[str, ...] = ()) -> str:
+        return ARTICLES[self.language](story, self.world, paragraphs)
+
     def _created(self, month: Month, number: int) -> Page:
-        page_id = _FIRST_NEW_PAGE + month.months_since(self.world.first) * _PAGES_A_MONTH + number
+        page_id = FIRST_NEW_PAGE + month.months_since(self.world.first) * _PAGES_A_MONTH + number
         if page_id in self._made:
             return self._made[page_id]
         rng = self.world.generator("wikipedia_new", month, number)
@@ -113,15 +168,15 @@ class Wiki:
         oddity = oddity if number >= self.world.stories_per_month else ""
         texts: list[tuple[dt.datetime, str | None]]
         if oddity:
-            texts = [(created, _odd_text(oddity, story, self.world))]
+            texts = [(created, _odd_text(oddity, story, self._article(story)))]
         else:
             texts = [
-                (created, article(story, self.world, story.paragraphs[:1])),
-                (min(created + _DAY, month.end - _SECOND), article(story, self.world)),
+                (created, self._article(story, story.paragraphs[:1])),
+                (min(created + _DAY, month.end - _SECOND), self._article(story)),
             ]
         if number % 2 == 0 and not oddity:
             later = self.world.story(month + 2, "wikipedia_new", number)
-            texts.append((later.month.start + number * _DAY / 2, article(later, self.world)))
+            texts.append((later.month.start + number * _DAY / 2, self._article(later)))
         title = f"Draft:{story.title}" if oddity == "moved" else story.title
         page = Page(page_id, title, _revisions(page_id, texts), oddity)
         self._made[page_id] = page
@@ -144,11 +199,13 @@ class Wiki:
             return []
         story = self.world.story(month, "wikipedia_monitored", page_id)
         last = month.end - _SECOND if page_id % 3 == 0 else month.end - (1 + page_id % 9) * _DAY
-        texts = [(last, monitored_article(story, story.paragraphs))]
+        tell = MONITORED[self.language]
+        texts = [(last, tell(story, story.paragraphs))]
         if page_id % 2:
-            texts.insert(0, (month.start, monitored_article(story, story.paragraphs[:1])))
+            texts.insert(0, (month.start, tell(story, story.paragraphs[:1])))
+        first = page_id * _REVISIONS_A_PAGE + index * 2
         return [
-            Revision(page_id * _REVISIONS_A_PAGE + index * 2 + number, timestamp, text)
+            Revision(first + number, timestamp, text, is_minor=number < len(texts) - 1)
             for number, (timestamp, text) in enumerate(texts)
         ]
 
@@ -160,57 +217,11 @@ def _revisions(page_id: int, texts: list[tuple[dt.datetime, str | None]]) -> tup
     )
 
 
-def article(story: Story, world: World, paragraphs: tuple[str, ...] = ()) -> str:
-    """Return a story as the wikitext of an article; without its markup it is the paragraphs.
-
-    The last of three or more paragraphs has the heading "Aftermath".
-    """
-    blocks = [_marked_up(text, story, world) for text in paragraphs or story.paragraphs]
-    if len(blocks) > 2:
-        blocks[-1] = f"== Aftermath ==\n{blocks[-1]}"
-    return "\n\n".join(
-        [
-            "{{Short description|Recent event}}\n{{Infobox event\n| name = " + story.title,
-            "| map = {{Location map|World|label={{nowrap|Here}}}}\n}}",
-            "[[File:View.jpg|thumb|upright=1.2|A view, seen from the [[tower]].]]",
-            *blocks,
-            '{| class="wikitable"\n! Year !! Count\n|-\n| 1 || 2\n|}',
-            "== See also ==\n* [[List of events]]\n\n=== Elsewhere ===\n* [[Other lists]]",
-            "==References==\n{{Reflist}}\n<references />",
-            "== External links ==\n* [https://example.org/ Official site]\n{{Navbox events}}",
-            f"[[Category:{story.topic.capitalize()}]]\n[[Category:Events]]",
-        ]
-    )
-
-
-def _marked_up(paragraph: str, story: Story, world: World) -> str:
-    """Add links, emphasis, comments and footnotes that a reader of the text does not see."""
-    names = [name for name in world.names(story.month) if re.search(rf"\b{name}\b", paragraph)]
-    first, second, third, *_ = [*names, "-", "-", "-"]
-    paragraph = re.sub(rf"\b{first}\b", f"'''[[{first}]]'''", paragraph, count=1)
-    paragraph = re.sub(rf"\b{second}\b", f"[[{second} (name)|{second}]]", paragraph, count=1)
-    paragraph = re.sub(rf"\b{third}\b", f"<i>{third}</i><!-- check -->", paragraph, count=1)
-    note = '.<ref name="a">{{cite web |url=https://example.org/a |title=A [[note]]}}</ref> '
-    return paragraph.replace(". ", note, 1) + '<ref name="a" />'
-
-
-def monitored_article(story: Story, paragraphs: tuple[str, ...]) -> str:
-    """Return a monitored page: a lead that is always the same, then what is new this month."""
-    return "\n\n".join(
-        [
-            "{{Infobox subject}}\nThe subject of this article has been '''documented''' for long.",
-            "== Developments ==\n" + "\n\n".join(paragraphs),
-            "== Notes ==\n{{Notelist}}\n\n== Further reading ==\n* ''A book''",
-            f"[[Category:{story.topic.capitalize()}]]",
-        ]
-    )
-
-
-def _odd_text(oddity: str, story: Story, world: World) -> str | None:
+def _odd_text(oddity: str, story: Story, article: str) -> str | None:
     texts = {
         "redirect": f"#REDIRECT [[{story.title}]]\n\n{{{{R from move}}}}",
         "disambiguation": f"'''{story.title}''' may refer to:\n* [[A]]\n* [[B]]\n{{{{disambig}}}}",
         "short": "{{stub}}\nToo short.",
         "suppressed": None,
     }
-    return texts.get(oddity, article(story, world))
+    return texts.get(oddity, article)

@@ -14,9 +14,11 @@ from core.month import Month
 from core.settings import Settings
 from crawlers.contract import Document, Drop
 from crawlers.http import Fetcher
-from crawlers.mediawiki import API_PATH, MediaWiki, Revision, document
-from simulator.server import Fault, Web, serve
-from simulator.sites.wikipedia import MAX_ROWS, MAX_TEXTS, lagging
+from crawlers.mediawiki import API_PATH, Edition, MediaWiki, Revision
+from crawlers.wiki_documents import document
+from simulator.mediawiki import MAX_ROWS, MAX_TEXTS, lagging
+from simulator.server import Fault, QuirkName, Web, serve, serve_sites
+from simulator.sites.wikipedia import Site
 from simulator.wiki import Wiki
 from simulator.world import World
 
@@ -78,7 +80,7 @@ def test_history_follows_every_continue(wiki: MediaWiki) -> None:
     window = {"rvstart": "2023-01-01T00:00:00Z", "rvend": "2024-12-31T23:59:59Z"}
     rows = wiki.history(page.page_id, rvdir="newer", rvlimit="max", **window)
     expected = [row.revision_id for row in page.revisions if row.timestamp >= FIRST.start]
-    assert [row.revision_id for row in rows] == expected
+    assert rows is not None and [row.revision_id for row in rows] == expected
     assert len(expected) > MAX_ROWS
 
 
@@ -98,7 +100,16 @@ def test_revisions_that_are_gone_are_left_out(wiki: MediaWiki) -> None:
     assert list(wiki.texts([PAGE * 10_000, PAGE * 10_000 + 9, 42])) == [PAGE * 10_000]
 
 
-@pytest.mark.parametrize("body", [lagging(7.5).body, b"", b'{"errors":[{"code":"readonly"}]}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lagging(7.5).body,
+        b"",
+        b'{"errors":[{"code":"readonly"}]}',
+        b'{"errors":[{"code":"ratelimited","text":"slow down"}]}',
+        b'{"error":{"code":"maxlag","info":"the form of old"}}',
+    ],
+)
 def test_waits_out_what_passes_and_does_not_cache_it(
     body: bytes, make_fetcher: Callable[[], Fetcher], web: Web
 ) -> None:
@@ -125,11 +136,80 @@ def _page(**fields: Any) -> dict[str, Any]:
     return {"query": {"pages": [{"pageid": 1, "ns": 0, "title": "A", **fields}]}}
 
 
+def _cannot_continue(web: Web, times: int) -> Fault:
+    body = b'{"errors":[{"code":"badcontinue","text":"Invalid continue param."}]}'
+    fault = Fault("status", "wikipedia", "rvcontinue", times, 200, body=body)
+    web.faults.append(fault)
+    return fault
+
+
+def test_badcontinue_reads_the_list_once_more_and_keeps_each_row_once(
+    wiki: MediaWiki, web: Web
+) -> None:
+    page = next(page for n in range(1, 99, 2) if (page := Wiki(WORLD).page(n)) and page.page_id % 8)
+    fault = _cannot_continue(web, times=1)
+    window = {"rvstart": "2023-01-01T00:00:00Z", "rvend": "2024-12-31T23:59:59Z"}
+    rows = wiki.history(page.page_id, rvdir="newer", rvlimit="max", **window)
+    assert rows is not None and fault.times == 0
+    expected = [row.revision_id for row in page.revisions if row.timestamp >= FIRST.start]
+    assert [row.revision_id for row in rows] == expected
+    assert "requestid=again-" in _api_requests(web)[-1]
+
+
+def test_badcontinue_for_ever_ends_the_source_as_partial(wiki: MediaWiki, web: Web) -> None:
+    _cannot_continue(web, times=100)
+    window = {"rvstart": "2023-01-01T00:00:00Z", "rvend": "2024-12-31T23:59:59Z"}
+    with pytest.raises(SourceUnavailable, match="cannot continue"):
+        wiki.history(1, rvdir="newer", rvlimit="max", **window)
+
+
+def test_a_page_that_is_gone_has_no_history_and_none_is_made_up(wiki: MediaWiki) -> None:
+    deleted = next(p for p in Wiki(WORLD).pages_created(FIRST) if p.oddity == "deleted")
+    assert wiki.history(deleted.page_id, rvdir="newer", rvlimit="max") is None
+
+
+def test_an_answer_of_formatversion_1_is_a_change_not_an_empty_wiki(
+    wiki: MediaWiki, web: Web
+) -> None:
+    row = {"revid": 1, "timestamp": "2024-01-01T00:00:00Z", "*": "text as of old"}
+    _answer_with(web, {"query": {"pages": {"1": {"pageid": 1, "ns": 0, "revisions": [row]}}}})
+    with pytest.raises(SourceChanged, match="'pages'"):
+        wiki.texts([1])
+
+
+def test_badrevids_and_missing_pages_are_no_texts(wiki: MediaWiki, web: Web) -> None:
+    answer = {
+        "batchcomplete": True,
+        "query": {
+            "badrevids": {"5": {"revid": 5, "missing": True}},
+            "pages": [{"ns": 0, "title": "Gone", "missing": True}],
+        },
+    }
+    _answer_with(web, answer, times=1)
+    assert wiki.texts([5]) == {}
+
+
+@pytest.mark.parametrize("quirk", ["error_as_200", "extra_fields", "missing_fields"])
+def test_quirks_of_the_api_change_no_text(quirk: QuirkName, settings: Settings) -> None:
+    site = Site(WORLD)
+    with serve_sites([site]) as running:
+        own = settings.model_copy(update={"sites": running.urls})
+        sites = {"wikipedia": "https://unused.example"}
+        wiki = MediaWiki(Fetcher(own, sites, 0, use_cache=False, robots_exempt_paths=[API_PATH]))
+        right = wiki.texts([PAGE * 10_000 + n for n in range(3)])
+        site.quirks[quirk] = 1
+        found = wiki.texts([PAGE * 10_000 + n for n in range(3)])
+        assert site.quirks[quirk] == 0
+    assert [r.wikitext for r in found.values()] == [r.wikitext for r in right.values()]
+
+
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
         ({"errors": [{"code": "badvalue", "text": "no such thing"}]}, "no such thing"),
-        ({"error": 1, "query": []}, "'query'"),
+        ({"query": []}, "'query'"),
+        ({"error": 1, "query": []}, "'error'"),
+        ({"error": {"code": "badvalue", "info": "of old"}}, "of old"),
         (["query"], "without errors"),
         (b"<html>consent</html>", "expected JSON"),
         ({"query": {"pages": {"1": {"pageid": 1}}}}, "'pages'"),
@@ -177,7 +257,17 @@ def _revision(text: str | None, at: str = "2024-01-05", is_hidden: bool = False)
 
 
 def _document(revision: Revision) -> Document | Drop:
-    return document(7, "A", revision, event_time=revision.timestamp, date_kind="revised")
+    return document(Edition(), "A", revision, event_time=revision.timestamp, date_kind="revised")
+
+
+def test_a_page_of_another_language_has_that_language_in_its_id() -> None:
+    german = Edition("de", "wikipedia_de", is_home=False)
+    dates = {"event_time": _revision("a").timestamp, "date_kind": "revised"}
+    found = document(german, "A", _revision("Text.\n== Literatur ==\nBuch"), **dates)
+    assert isinstance(found, Document)
+    assert (found.native_id, found.cluster_id, found.language) == ("de:7", "page:de:7", "de")
+    assert found.url == "https://de.wikipedia.org/w/index.php?oldid=70"
+    assert found.text == "Text."
 
 
 def test_document_names_its_version_licence_and_authors() -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import mwparserfromhell
 import pytest
 
 from core.errors import ItemUnavailable
 from core.month import Month
+from crawlers.cleaning import MIN_CHARS, Gate, clean
 from crawlers.wikitext import MAX_CHARS, MAX_NESTING, is_redirect, to_text
-from simulator.wiki import article
+from crawlers.wikitext_words import CLOSING_SECTIONS
+from simulator.wiki_articles import article
 from simulator.world import World
+
+from .conftest import marked, token_f1
 
 ARTICLE = """{{Infobox river|name=Rhine|length={{convert|288|km|mi}}}}
 The '''Rhine''' is a [[river]] in [[Switzerland|the Swiss]] ''plateau''.<ref name="x">{{cite book
@@ -141,3 +146,78 @@ def test_nesting_as_deep_as_allowed_is_read() -> None:
 def test_recognises_a_redirect(text: str) -> None:
     assert is_redirect(text)
     assert not is_redirect(f"See {text}")
+
+
+@pytest.mark.parametrize(
+    ("raw", "right"), [pytest.param(*pair, id=pair[0].name) for pair in marked("wikipedia")]
+)
+def test_marked_articles_are_read_as_by_hand(raw: Path, right: str) -> None:
+    language = raw.suffixes[0].strip(".") if len(raw.suffixes) == 2 else "en"  # 09.de.wikitext
+    found = clean(to_text(raw.read_text(encoding="utf-8"), language))
+    assert token_f1(found, right) >= 0.95
+    assert not any(mark in found for mark in ("{{", "}}", "|-", "<ref", "'''", "Category:"))
+
+
+def test_literatur_and_references_are_two_titles_each_of_which_ends_the_text() -> None:
+    r"""A peer lacks the comma between "\nLiteratur" and "\nRéférences": neither is ever found."""
+    for title in ("Literatur", "Einzelnachweise", "Weblinks", "Siehe auch"):
+        assert to_text(f"Text.\n== {title} ==\nBuch", "de") == "Text."
+    for title in ("Références", "Notes et références", "Liens externes", "Voir aussi"):
+        assert to_text(f"Texte.\n== {title} ==\nLivre", "fr") == "Texte."
+
+
+@pytest.mark.parametrize("language", sorted(CLOSING_SECTIONS))
+def test_no_two_titles_of_sections_have_run_together(language: str) -> None:
+    titles = CLOSING_SECTIONS[language]
+    assert len(set(titles)) == len(titles)
+    for title in titles:
+        assert title == title.lower().strip() and len(title) <= 32
+        assert to_text(f"a\n== {title.capitalize()} ==\nb\n== Z ==\nc", language) == "a\n\nZ\n\nc"
+        parts = {other for other in titles if title.startswith(other) and title != other}
+        rests = {title.removeprefix(part) for part in parts}
+        assert not rests & set(titles)
+
+
+@pytest.mark.parametrize("heading", ['<span id="References">References</span>', "'''References'''"])
+def test_the_references_are_found_by_their_title_not_by_the_span_of_a_skin(heading: str) -> None:
+    """A peer looks for ``span#References``, which newer headings do not have."""
+    assert to_text(f"Text.\n== {heading} ==\n* A book") == "Text."
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        ("{{w|Rhine}} and {{W|Lake Geneva|the lake}}", "Rhine and the lake"),
+        ("{{w|Halle (river)|Halle|anchor=Course}}", "Halle"),
+        ("{{w|The Lancet|lang=en|''The Lancet''}}", "The Lancet"),
+        ("{{w|a|{{w|b}}}}{{x|{{w|c}}}}{{w}}{{ww|d}}", "b"),
+        ("{{w|2 + 2 {{=}} 4}}", "2 + 2  4"),
+    ],
+)
+def test_templates_that_stand_for_their_words_show_them(wikitext: str, text: str) -> None:
+    assert to_text(wikitext, shown_templates=frozenset({"w"})) == text
+    assert "Rhine" not in to_text(wikitext)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["#WEITERLEITUNG [[A]]", "#REDIRECTION [[A]]", "#REDIRECCIÓN [[A]]", "#перенаправление [[А]]"],
+)
+def test_recognises_a_redirect_in_other_languages(text: str) -> None:
+    assert is_redirect(text)
+
+
+def test_words_are_counted_by_white_space_of_any_kind() -> None:
+    r"""A peer drops below 300 words by split(" "), which takes "a\nb" for one; we count characters.
+
+    The length that a text needs is that of its characters after cleaning, however it is broken.
+    """
+    lines = "\n".join("word" for _ in range(40))
+    spaces = " ".join("word" for _ in range(40))
+    gates = [Gate(MIN_CHARS, 2**20).refuse("a", text) for text in (lines, spaces)]
+    assert gates == [None, None]
+
+
+def test_files_and_categories_are_taken_out_in_every_language() -> None:
+    hidden = "[[Datei:A.jpg|mini|b]][[Kategorie:C]][[Fichier:D.png]][[Catégorie:E]][[Archivo:F]]"
+    assert to_text(f"a{hidden}b") == "ab"

@@ -39,7 +39,9 @@ def test_months_that_a_source_does_not_have_are_left_out(settings: Settings) -> 
     months = [Month("2016-11"), Month("2016-12"), Month("2017-01")]
     partitions, lacks = plan_crawl(["github_projects"], months)
     assert partitions == [("github_projects", Month("2017-01"))]
-    assert lacks == [f"github_projects {m}: github_projects begins with 2017-01" for m in months[:2]]
+    assert lacks == [
+        f"github_projects {m}: github_projects begins with 2017-01" for m in months[:2]
+    ]
     assert check_request(months, ["github_projects"], None, settings).partitions() == partitions
     with pytest.raises(UsageError, match="github_projects 2016-11: github_projects begins with"):
         plan_crawl(["github_projects"], months[:2])

@@ -1,0 +1,373 @@
+"""MediaWiki's action API, as far as the crawlers ask it; the wikis among the sites share it.
+
+Protocol: https://www.mediawiki.org/wiki/API:Query, ``formatversion=2``. Answers are cut after a few
+rows, so that every list needs its ``continue``; errors come with status 200.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from core.month import Month
+from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.wiki import Page, Revision, Wiki
+from simulator.wiki_html import show
+
+MAX_ROWS = 20  # of a list in one answer; the real API gives 500
+MAX_TEXTS = 8  # of revisions with text in one answer; the real API cuts at 8 MB
+MAX_VALUES = 50  # ids or titles in one request, as the real API
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+class WikiSite:
+    """A site that is a wiki: its API, and pages to look at. Sites are made from it.
+
+    Attributes:
+        keys: of the ``sites`` setting.
+        robots: as Wikimedia's in spirit: the scripts are closed to crawlers of pages. Programs
+            that use the API follow the API's own rules instead.
+    """
+
+    keys: tuple[str, ...] = ()
+    robots: str | None = (
+        "User-agent: *\n"
+        "Allow: /w/api.php?action=mobileview&\nAllow: /w/load.php?\nAllow: /api/rest_v1/?doc\n"
+        "Disallow: /w/\nDisallow: /api/\nDisallow: /trap/\nDisallow: /wiki/Special:\n"
+    )
+
+    def __init__(self, wiki: Wiki) -> None:
+        self.quirks: dict[QuirkName, int] = {}
+        self._wiki = wiki
+
+    def respond(self, request: Request) -> Response:
+        """Answer ``/w/api.php`` and pages; a user agent is required, as by Wikimedia."""
+        if not request.headers.get("user-agent"):
+            return Response(403, body=b"Please set a user-agent")
+        if request.path != "/w/api.php":
+            return show(self._wiki, request)
+        args = {name: values[-1] for name, values in request.query.items()}
+        if int(args.get("maxlag", "99")) < 0:  # documented way to see what a lagging wiki answers
+            return lagging(0.5)
+        if take_quirk(self, "error_as_200"):
+            return lagging(6.2, retry_after_s=1)
+        try:
+            return _json(_Query(self, self._wiki, args).answer())
+        except _ApiError as error:
+            return _error(error.code, str(error))
+        except ValueError as error:
+            return _error("badinteger", str(error))
+
+
+def lagging(lag_s: float, retry_after_s: int = 5) -> Response:
+    """Return what a wiki answers whose database is behind by more than ``maxlag`` seconds."""
+    text = f"Waiting for a database server: {lag_s} seconds lagged."
+    return _error("maxlag", text, {"Retry-After": str(retry_after_s)}, {"lag": lag_s})
+
+
+class _ApiError(Exception):
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class _Query:
+    """One ``action=query`` request."""
+
+    def __init__(self, site: WikiSite, wiki: Wiki, args: dict[str, str]) -> None:
+        self.site, self.wiki, self.args = site, wiki, args
+
+    def answer(self) -> Json:
+        answer = self._answer()
+        if take_quirk(self.site, "extra_fields"):
+            answer = {**answer, "warnings": {"main": {"warnings": "New."}}, "curtimestamp": "now"}
+            answer["query"] = {**answer.get("query", {}), "interwiki": [{"prefix": "x"}]}
+        if take_quirk(self.site, "missing_fields"):
+            answer = _without(answer, {"parentid", "params", "batchcomplete", "minor", "redirect"})
+        return answer
+
+    def _answer(self) -> Json:
+        expected = {"action": "query", "format": "json", "formatversion": "2"}
+        for name, value in expected.items():
+            if self.args.get(name) != value:
+                raise _ApiError("badvalue", f'Unrecognized value for parameter "{name}".')
+        lists = {
+            "logevents": self._log_events,
+            "allrevisions": self._all_revisions,
+            "categorymembers": self._category_members,
+        }
+        if (name := self.args.get("list", "")) in lists:
+            return lists[name]()
+        if "titles" in self.args:
+            return self._titles()
+        if "revids" in self.args:
+            return self._revisions_by_id()
+        if "pageids" in self.args:
+            return self._pages_by_id()
+        return {"batchcomplete": True}
+
+    def _values(self, name: str) -> list[str]:
+        values = self.args[name].split("|")
+        if len(values) > MAX_VALUES:
+            raise _ApiError("toomanyvalues", f'Too many values supplied for parameter "{name}".')
+        return values
+
+    def _time(self, name: str, default: dt.datetime) -> dt.datetime:
+        text = self.args.get(name)
+        return dt.datetime.fromisoformat(text) if text else default
+
+    def _limit(self, name: str) -> int:
+        text = self.args.get(name, "10")
+        return MAX_ROWS if text == "max" else min(int(text), MAX_ROWS)
+
+    def _log_events(self) -> Json:
+        """``list=logevents``, oldest first; both ends of the window belong to it."""
+        if self.args.get("leaction") != "create/create" or self.args.get("ledir") != "newer":
+            raise _ApiError("badvalue", "the simulated log lists creations only, oldest first")
+        world = self.wiki.world
+        start = self._time("lestart", world.first.start)
+        end = self._time("leend", world.last.end)
+        first, last = max(Month.of(start), world.first), min(Month.of(end), world.last)
+        months = [first + n for n in range(max(0, last.months_since(first) + 1))]
+        pages = [page for month in months for page in self.wiki.pages_created(month)]
+        rows = [_log_row(page) for page in pages]
+        rows = [row for row in rows if start <= dt.datetime.fromisoformat(row["timestamp"]) <= end]
+        rows.sort(key=_log_key)
+        rows, more = self._page_of(rows, _log_key, "le")
+        return _paged("logevents", rows, "lecontinue", more)
+
+    def _all_revisions(self) -> Json:
+        """``list=allrevisions``, oldest first, neighbours of one page together."""
+        if self.args.get("arvnamespace") != "0" or self.args.get("arvdir") != "newer":
+            raise _ApiError("badvalue", "the simulated list has articles only, oldest first")
+        world = self.wiki.world
+        start = self._time("arvstart", world.first.start)
+        end = self._time("arvend", world.last.end)
+        if start > end:
+            raise _ApiError("badparams", "arvstart must be before arvend")
+        months = {
+            Month.of(start) + n for n in range(Month.of(end).months_since(Month.of(start)) + 1)
+        }
+        pages = {p.page_id: p for month in sorted(months) for p in self.wiki.pages_edited(month)}
+        seen = [page for page in pages.values() if self._visible(page.page_id)]
+        edits = [(row, page) for page in seen if not page.namespace for row in page.revisions]
+        edits = [edit for edit in edits if start <= edit[0].timestamp <= end]
+        edits.sort(key=lambda edit: (edit[0].timestamp, edit[0].revision_id))
+        edits, more = self._page_of(edits, lambda edit: _revision_key(edit[0]), "arv")
+        groups: list[Json] = []
+        for revision, page in edits:
+            if not groups or groups[-1]["pageid"] != page.page_id:
+                groups.append({**_page_row(page), "revisions": []})
+            row = self._revision_row(page, revision, self.args.get("arvprop", "ids").split("|"))
+            groups[-1]["revisions"].append(row)
+        return _paged("allrevisions", groups, "arvcontinue", more)
+
+    def _category_members(self) -> Json:
+        """``list=categorymembers`` by sort key, which is the title here."""
+        title = self.args.get("cmtitle", "")
+        if not title.startswith(("Category:", "Kategorie:")):
+            raise _ApiError("invalidcategory", "The category name you entered is not valid.")
+        members = [page for page in self.wiki.members(title) if page.oddity != "deleted"]
+        members.sort(key=lambda page: page.title)
+        members, more = self._page_of(members, lambda page: f"page|{page.page_id}", "cm")
+        rows = [
+            {key: row[key] for key in ("pageid", "ns", "title")} for row in map(_page_row, members)
+        ]
+        return _paged("categorymembers", rows, "cmcontinue", more)
+
+    def _page_of(
+        self, rows: list[T], key: Callable[[T], str], prefix: str
+    ) -> tuple[list[T], str | None]:
+        """Return the rows of one answer of a list, and where the next one begins."""
+        begin, limit = self.args.get(f"{prefix}continue"), self._limit(f"{prefix}limit")
+        if rows and begin is None and take_quirk(self.site, "empty_page"):
+            return [], key(rows[0])
+        shown, more = _cut(rows, key, begin, limit)
+        if more and len(shown) > 1 and take_quirk(self.site, "moving_items"):
+            more = key(shown[-1])  # something was put in before it, so it comes again
+        return shown, more
+
+    def _titles(self) -> Json:
+        normalized, redirects, pages = [], [], []
+        for asked in self._values("titles"):
+            title = asked.replace("_", " ").strip()
+            title = title[:1].upper() + title[1:]
+            if title != asked:
+                normalized.append({"fromencoded": False, "from": asked, "to": title})
+            page, target = self.wiki.find(title)
+            if page and target != title:
+                redirects.append({"from": title, "to": target})
+            pages.append(_page_row(page) if page else {"ns": 0, "title": title, "missing": True})
+            language = self.args.get("lllang", "")
+            if page and (name := self.wiki.title_in(language, page.title)):
+                pages[-1]["langlinks"] = [{"lang": language, "title": name}]
+        query = {"normalized": normalized, "redirects": redirects, "pages": pages}
+        return {"batchcomplete": True, "query": {key: rows for key, rows in query.items() if rows}}
+
+    def _pages_by_id(self) -> Json:
+        """Pages with their properties and latest revision, or the history of one page."""
+        ids = [int(value) for value in self._values("pageids")]
+        is_listing = any(f"rv{name}" in self.args for name in ("limit", "start", "end", "dir"))
+        if not is_listing:
+            return self._latest(ids)
+        if len(ids) > 1:
+            raise _ApiError("invalidparammix", "rvstart and the like may be used on one page only.")
+        page = self._visible(ids[0])
+        if page is None:
+            return {"batchcomplete": True, "query": {"pages": [_missing(ids[0])]}}
+        is_newer = self.args.get("rvdir") == "newer"
+        bounds = "rvstart", "rvend"
+        early, late = bounds if is_newer else bounds[::-1]
+        oldest = self._time(early, page.revisions[0].timestamp)
+        newest = self._time(late, page.revisions[-1].timestamp)
+        rows = [row for row in page.revisions if oldest <= row.timestamp <= newest]
+        rows = rows if is_newer else rows[::-1]
+        rows, more = _cut(rows, _revision_key, self.args.get("rvcontinue"), self._limit("rvlimit"))
+        found = _page_row(page)
+        if rows:
+            found["revisions"] = [self._revision_row(page, row) for row in rows]
+        return _paged("pages", [found], "rvcontinue", more)
+
+    def _latest(self, ids: list[int]) -> Json:
+        rows: list[Json] = []
+        found: list[tuple[Json, Page]] = []
+        for page_id in sorted(set(ids)):
+            page = self._visible(page_id)
+            rows.append(_page_row(page) if page else _missing(page_id))
+            if page:
+                found.append((rows[-1], page))
+            if page and page.oddity == "disambiguation" and "pageprops" in self.args["prop"]:
+                rows[-1]["pageprops"] = {"disambiguation": ""}
+        found, more = _cut(
+            found, lambda pair: f"{pair[1].page_id}|0", self.args.get("rvcontinue"), MAX_ROWS
+        )
+        for row, page in found:
+            row["revisions"] = [self._revision_row(page, page.revisions[-1])]
+        return _paged("pages", rows, "rvcontinue", more)
+
+    def _revisions_by_id(self) -> Json:
+        ids = sorted({int(value) for value in self._values("revids")})
+        pages: dict[int, Json] = {}
+        bad: dict[str, Json] = {}
+        found: list[tuple[Json, Page, Revision]] = []
+        for revision_id in ids:
+            page = self.wiki.page_of_revision(revision_id)
+            page = self._visible(page.page_id) if page else None
+            versions = {row.revision_id: row for row in page.revisions} if page else {}
+            if page and revision_id in versions:
+                row = pages.setdefault(page.page_id, _page_row(page))
+                found.append((row, page, versions[revision_id]))
+                if page.oddity == "disambiguation" and "pageprops" in self.args["prop"]:
+                    row["pageprops"] = {"disambiguation": ""}
+            else:
+                bad[str(revision_id)] = {"revid": revision_id, "missing": True}
+        found, more = _cut(
+            found, lambda each: str(each[2].revision_id), self.args.get("rvcontinue"), MAX_TEXTS
+        )
+        for row, page, revision in found:
+            row.setdefault("revisions", []).append(self._revision_row(page, revision))
+        answer = _paged("pages", list(pages.values()), "rvcontinue", more)
+        if bad:
+            answer["query"]["badrevids"] = bad
+        return answer
+
+    def _visible(self, page_id: int) -> Page | None:
+        page = self.wiki.page(page_id)
+        return None if page is None or page.oddity == "deleted" else page
+
+    def _revision_row(
+        self, page: Page, revision: Revision, fields: list[str] | None = None
+    ) -> Json:
+        fields = fields or self.args.get("rvprop", "ids|timestamp|flags|comment|user").split("|")
+        row: Json = {}
+        if "ids" in fields:
+            index = page.revisions.index(revision)
+            parent_id = page.revisions[index - 1].revision_id if index else 0
+            row.update(revid=revision.revision_id, parentid=parent_id)
+        if "flags" in fields:
+            row["minor"] = revision.is_minor
+        if "timestamp" in fields:
+            row["timestamp"] = _stamp(revision.timestamp)
+        if "content" in fields:
+            slot: Json = {"contentmodel": "wikitext", "contentformat": "text/x-wiki"}
+            hidden = {"texthidden": True}
+            slot.update({"content": revision.wikitext} if revision.wikitext else hidden)
+            row["slots"] = {"main": slot}
+        return row
+
+
+def _log_row(page: Page) -> Json:
+    timestamp = _stamp(page.revisions[0].timestamp)
+    row: Json = {"logid": page.page_id + 7, "type": "create", "action": "create"}
+    row.update(timestamp=timestamp, params={}, ns=0)
+    if page.oddity == "concealed":
+        return {**row, "actionhidden": True, "suppressed": True}
+    # ``pageid`` is the page that has the title now; ``logpage`` the one that was created.
+    is_gone = page.oddity in ("deleted", "moved")
+    row.update(title=page.title.removeprefix("Draft:"), pageid=0 if is_gone else page.page_id)
+    row.update(logpage=page.page_id, revid=page.revisions[0].revision_id)
+    return row
+
+
+def _page_row(page: Page) -> Json:
+    row: Json = {"pageid": page.page_id, "ns": page.namespace, "title": page.title}
+    return {**row, "redirect": True} if page.oddity == "redirect" else row
+
+
+def _missing(page_id: int) -> Json:
+    return {"pageid": page_id, "missing": True}
+
+
+def _log_key(row: Json) -> str:
+    return f"{re.sub('[^0-9]', '', row['timestamp'])}|{row['logid']}"
+
+
+def _revision_key(revision: Revision) -> str:
+    return f"{revision.timestamp:%Y%m%d%H%M%S}|{revision.revision_id}"
+
+
+def _cut(
+    rows: list[T], key: Callable[[T], str], begin: str | None, limit: int
+) -> tuple[list[T], str | None]:
+    """Return one answer's rows, and the key of the next row after them."""
+    if begin is not None:
+        keys = [key(row) for row in rows]
+        if begin not in keys:
+            raise _ApiError("badcontinue", "Invalid continue param.")
+        rows = rows[keys.index(begin) :]
+    return rows[:limit], key(rows[limit]) if len(rows) > limit else None
+
+
+def _without(value: Any, names: set[str]) -> Any:
+    """Return an answer without some fields, wherever they are."""
+    if isinstance(value, dict):
+        return {key: _without(each, names) for key, each in value.items() if key not in names}
+    return [_without(each, names) for each in value] if isinstance(value, list) else value
+
+
+def _paged(name: str, rows: list[Json], parameter: str, more: str | None) -> Json:
+    answer: Json = {"query": {name: rows}}
+    if more is None:
+        return {"batchcomplete": True, **answer}
+    return {"continue": {parameter: more, "continue": "||"}, **answer}
+
+
+def _stamp(moment: dt.datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _json(answer: Json, headers: dict[str, str] | None = None) -> Response:
+    content_type = {"Content-Type": "application/json; charset=utf-8"}
+    return Response(200, {**content_type, **(headers or {})}, json.dumps(answer).encode())
+
+
+def _error(
+    code: str, text: str, headers: dict[str, str] | None = None, data: Json | None = None
+) -> Response:
+    error = {"code": code, "text": text, **({"data": data} if data else {})}
+    return _json({"errors": [error], "docref": "See /w/api.php"}, headers)

@@ -1,0 +1,130 @@
+"""The pages of the simulated Wikinews: the world's stories, each on a day of its month.
+
+Beside them, every month, the pages in ODDITIES: what is in a day's category and no news article.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from core.month import Month
+from simulator.wiki import FIRST_NEW_PAGE, Page, Revision, Wiki
+from simulator.world import Story, World
+
+ODDITIES = ("redirect", "unpublished", "late", "suppressed", "disambiguation")
+_PAGES_A_MONTH = 1_000
+_SECOND = dt.timedelta(seconds=1)
+_DAY = dt.timedelta(days=1)
+_SOURCES = "\n".join(
+    [
+        "== Sources ==",
+        "*{{source|url=https://example.org/a",
+        "|title=A report",
+        "|author=The desk",
+        "|pub=Example",
+        "|date=January 1, 2020}}",
+    ]
+)
+
+
+class NewsWiki(Wiki):
+    """All articles of the simulated Wikinews."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._total = world.stories_per_month + len(ODDITIES)
+
+    def page(self, page_id: int) -> Page | None:
+        """Return an article; None where there never was one."""
+        offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
+        month = self.world.first + offset if page_id >= FIRST_NEW_PAGE else None
+        if month is None or month > self.world.last or number >= self._total:
+            return None
+        return self._news(month, number)
+
+    def pages_created(self, month: Month) -> list[Page]:
+        """Return the articles of a month, oddities last."""
+        if not self.world.first <= month <= self.world.last:
+            return []
+        return [self._news(month, number) for number in range(self._total)]
+
+    def find(self, title: str) -> tuple[Page | None, str]:
+        """Return the article of a title."""
+        return self.find_created(title), title
+
+    def subjects(self) -> list[Page]:
+        """Wikinews follows no subject."""
+        return []
+
+    def members(self, category: str) -> list[Page]:
+        """Return the articles of a day, by its category: ``Category:April 10, 2018``."""
+        try:
+            day = dt.datetime.strptime(category, "Category:%B %d, %Y").replace(tzinfo=dt.UTC)
+        except ValueError:
+            return []
+        pages = self.pages_created(Month.of(day))
+        return [page for page in pages if self._day(page.page_id) == day]
+
+    def _day(self, page_id: int) -> dt.datetime:
+        """Story 0 is of a month's first day, story 1 of its last."""
+        offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
+        month = self.world.first + offset
+        days = (month.end - month.start).days
+        drawn = self.world.generator("wikinews", month, number).randrange(days)
+        return month.start + {0: 0, 1: days - 1}.get(number, drawn) * _DAY
+
+    def _news(self, month: Month, number: int) -> Page:
+        page_id = FIRST_NEW_PAGE + month.months_since(self.world.first) * _PAGES_A_MONTH + number
+        if page_id in self._made:
+            return self._made[page_id]
+        story, day = self.world.story(month, "wikinews", number), self._day(page_id)
+        index = number - self.world.stories_per_month
+        oddity = ODDITIES[index] if index >= 0 else ""
+        whole = news_article(story, self.world, day)
+        draft = whole.replace("{{publish}}", "{{develop}}")
+        texts: list[tuple[dt.datetime, str | None]] = [
+            (day + 9 * 3600 * _SECOND, draft),
+            (min(day + 20 * 3600 * _SECOND, month.end - _SECOND), whole),
+        ]
+        if oddity == "redirect":
+            texts = [(day, f"#REDIRECT [[{story.title} again]]")]
+        elif oddity == "unpublished":
+            texts = texts[:1]
+        elif oddity == "late":
+            texts[1] = (month.end, whole)
+        elif oddity == "suppressed":
+            texts = [(day, None)]
+        elif number % 2 == 0:  # the archive is tidied up in a later month
+            texts.append((month.end + number * _DAY, f"{{{{archived}}}}\nLater.\n{whole}"))
+        revisions = tuple(
+            Revision(page_id * 10_000 + place, timestamp, text)
+            for place, (timestamp, text) in enumerate(texts)
+        )
+        self._made[page_id] = Page(page_id, story.title, revisions, oddity)
+        return self._made[page_id]
+
+
+def news_article(story: Story, world: World, day: dt.datetime) -> str:
+    """Return a story as a published article of Wikinews; its text is the story's paragraphs."""
+    blocks = [_linked(paragraph, story, world) for paragraph in story.paragraphs]
+    date = f"{day:%B} {day.day}, {day.year}"
+    return "\n\n".join(
+        [
+            f"{{{{date|{date}}}}}\n{{{{{story.topic.capitalize()}}}}}",
+            "[[Image:View.jpg|thumb|left|View of the town.{{image source|[[User:Example]]}}]]",
+            *blocks,
+            "{{haveyoursay}}\n== Related news ==\n*{{wikinews|title=Earlier|date=May 1, 2019}}",
+            _SOURCES,
+            f"{{{{publish}}}}\n[[Category:{story.topic.capitalize()}]]\n[[Category:Europe]]",
+        ]
+    )
+
+
+def _linked(paragraph: str, story: Story, world: World) -> str:
+    """Link names to Wikipedia, as Wikinews does: by a template that shows its last argument."""
+    names = [name for name in world.names(story.month) if re.search(rf"\b{name}\b", paragraph)]
+    first, second, *_ = [*names, "-", "-"]
+    paragraph = re.sub(rf"\b{first}\b", f"{{{{w|{first}}}}}", paragraph, count=1)
+    shown = f"{{{{w|{second} (name)|{second}|anchor=Life}}}}"
+    return re.sub(rf"\b{second}\b", shown, paragraph, count=1)
