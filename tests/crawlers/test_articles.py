@@ -153,7 +153,7 @@ def test_a_page_beyond_the_cap_is_too_large() -> None:
     assert caught.value.reason == "too_large"
 
 
-def test_twice_the_page_takes_twice_the_time() -> None:
+def test_six_times_the_page_takes_six_times_the_time() -> None:
     piece = "<div><p>Some <a href='/x'>words</a> of a page.</p><ul><li>item</li></ul>"
 
     def seconds(times: int) -> float:
@@ -162,4 +162,4 @@ def test_twice_the_page_takes_twice_the_time() -> None:
         return time.process_time() - begin
 
     short = min(seconds(2_000) for _ in range(3))
-    assert min(seconds(16_000) for _ in range(3)) < 8 * short * 3
+    assert min(seconds(12_000) for _ in range(3)) < 6 * short * 3
