@@ -22,7 +22,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable
+from core.errors import (
+    AccessRefused,
+    ItemFailed,
+    ItemUnavailable,
+    SourceChanged,
+    SourceUnavailable,
+)
 from core.month import Month
 from crawlers import articles
 from crawlers.cleaning import clean
@@ -57,6 +63,7 @@ DOCUMENT_TYPES = (
 PAGE_SIZE = 500  # entries of one answer; the search API gives up to 1,500
 ATTRIBUTION = "Contains public sector information licensed under the Open Government Licence v3.0"
 
+_EXTRA = ("content_id", "document_type", "updated_at")
 _PATH = re.compile(r"/(?:[\w.%~-]+/)*[\w.%~-]+", re.ASCII)
 _DAY = dt.timedelta(days=1)
 
@@ -181,6 +188,10 @@ def _get_content(
         fetched = fetcher.get(SITE, f"/api/content{path}", is_busy=is_no_json)
     except (ItemUnavailable, ItemFailed) as error:
         return missing_item(path, error)
+    except SourceChanged as error:  # this page leads in circles; the list has shown the site is up
+        return Drop(path, "parse_error", str(error))
+    except AccessRefused as error:  # or leads away
+        return Failure(path, "damaged_answer", str(error))
     page = decode(fetched)
     if not isinstance(page, dict):
         return Drop(path, "parse_error", "the content API gave no object")
@@ -210,7 +221,7 @@ def _examine(
     retrieved_at: dt.datetime,
 ) -> Item:
     """Return the document of a page, or why it is none of this month."""
-    if page.get("document_type") in {"redirect", "gone"} or page.get("base_path", path) != path:
+    if page.get("document_type") in ("redirect", "gone") or page.get("base_path", path) != path:
         return Drop(path, "redirect_page", f"now {page.get('base_path')}")
     if _is_withdrawn(page.get("withdrawn_notice")):
         return Drop(path, "withdrawn", str(page["withdrawn_notice"].get("withdrawn_at")))
@@ -233,7 +244,8 @@ def _examine(
         text = articles.to_text(body)
     except ItemUnavailable as error:
         return missing_item(path, error)
-    organisations = [str(row["title"]) for row in _links(page, "organisations") if row.get("title")]
+    titles = [row.get("title") for row in _links(page, "organisations")]
+    organisations = [title for title in titles if isinstance(title, str) and title]
     return Document(
         native_id=path,
         version_id=changed.isoformat(),
@@ -250,10 +262,8 @@ def _examine(
         category=INFO.category,
         language=str(locale),
         extra={
-            "content_id": page.get("content_id"),
-            "document_type": page.get("document_type"),
             "organisations": organisations,
-            "updated_at": page.get("updated_at"),
+            **{name: page[name] for name in _EXTRA if isinstance(page.get(name), str)},
         },
     )
 

@@ -32,6 +32,7 @@ from .conftest import marked, token_f1
 MONTH = Month("2024-02")
 WORLD = World(11, Month("2024-01"), Month("2024-05"), stories_per_month=24)
 Crawl = Callable[..., list[Item]]
+WEIRD = (None, [], {}, 0, -1.5, "", True, "x", [None], [{}], [[]], {"a": []}, "\ud800", 10**30, "1")
 
 
 @pytest.fixture
@@ -208,6 +209,14 @@ def test_html_where_json_was_promised_is_asked_again(crawl: Crawl, web: Web) -> 
         crawl()
 
 
+@pytest.mark.parametrize("kind", ["status", "truncate", "disconnect", "empty", "wrong_charset"])
+def test_a_fault_of_the_list_that_passes_costs_nothing(kind: str, crawl: Crawl, web: Web) -> None:
+    whole = crawl()
+    fault = Fault(kind, "global_voices", "posts", 2, headers={"Retry-After": "0"})  # type: ignore[arg-type]
+    web.faults.append(fault)
+    assert [item.native_id for item in crawl()] == [item.native_id for item in whole]
+
+
 def test_truncated_json_is_asked_again(crawl: Crawl, web: Web) -> None:
     web.faults.append(Fault("truncate", "global_voices", "posts", 1))
     cut = Fault("status", "global_voices", "posts", 1, 200, {"Retry-After": "0"}, b'[{"id": 1, "ti')
@@ -239,6 +248,22 @@ def test_a_post_of_unknown_shape_is_dropped_alone(
 ) -> None:
     web.faults.append(_answer([_post(**fields), _post(id=6)]))
     assert [getattr(item, "reason", "kept") for item in crawl()] == [reason, "kept"]
+
+
+@pytest.mark.parametrize("weird", WEIRD, ids=repr)
+def test_no_value_of_any_field_stops_the_crawl(crawl: Crawl, web: Web, weird: object) -> None:
+    usual = _post(status="publish", type="post")
+    rows: list[dict[str, object]] = [{**usual, name: weird} for name in usual]
+    rows += [{**usual, "content": {"rendered": "<p>a</p>", "protected": weird}}]
+    rows += [{**usual, name: {"rendered": weird}} for name in ("content", "title")]
+    for number, row in enumerate(rows):
+        row["id"] = 100 + number if row["id"] == usual["id"] else row["id"]
+    web.faults.append(_answer([*rows, weird]))
+    items = crawl()
+    assert len(items) == len(rows) + 1
+    assert len(_documents(items)) >= 4
+    for document in _documents(items):
+        assert f"{document.text}{document.title}{document.attribution}".encode()
 
 
 def test_hostile_fields_do_not_reach_the_document(crawl: Crawl, web: Web) -> None:
@@ -280,6 +305,20 @@ def test_a_language_that_gives_out_keeps_the_others(settings: Settings, web: Web
         for item in fetch_month(MONTH, CrawlContext(own, fetcher, languages=languages)):
             items.append(item)
     assert len(_documents(items)) == 26
+
+
+def test_a_page_of_the_list_that_gives_out_keeps_the_pages_before(
+    settings: Settings, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(global_voices, "PER_PAGE", 10)
+    again = {"Retry-After": "0"}
+    web.faults.append(Fault("status", "global_voices", "&page=3", 99, headers=again))
+    own = settings.model_copy(update={"sites": web.urls})
+    items = []
+    with pytest.raises(ItemFailed):
+        for item in fetch_month(MONTH, CrawlContext(own, Fetcher(own, INFO.sites, 0))):
+            items.append(item)
+    assert len(items) == 20
 
 
 def test_robots_txt_is_obeyed(crawl: Crawl, site: Site, web: Web) -> None:

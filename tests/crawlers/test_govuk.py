@@ -31,6 +31,7 @@ from .conftest import marked, token_f1
 MONTH = Month("2024-02")
 WORLD = World(11, Month("2024-01"), Month("2024-05"), stories_per_month=24)
 Crawl = Callable[..., list[Item]]
+WEIRD = (None, [], {}, 0, -1.5, "", True, "x", [None], [{}], [[]], {"a": []}, "\ud800", 10**30, "1")
 
 
 @pytest.fixture
@@ -233,12 +234,60 @@ def test_html_where_json_was_promised_is_asked_again(crawl: Crawl, web: Web) -> 
     assert not [fault for fault in web.faults if fault.times]
 
 
+@pytest.mark.parametrize(
+    "kind", ["status", "truncate", "disconnect", "redirect_loop", "redirect_off_host", "empty",
+             "gzip_bomb", "wrong_charset"]
+)  # fmt: skip
+def test_one_faulty_answer_costs_one_item_at_most(kind: str, crawl: Crawl, web: Web) -> None:
+    whole = crawl()
+    again = {"Retry-After": "0"}
+    web.faults.append(Fault(kind, "govuk", "/api/content/", 1, headers=again))  # type: ignore[arg-type]
+    items = crawl()
+    assert [item.native_id for item in items] == [item.native_id for item in whole]
+    assert len(_documents(items)) >= len(_documents(whole)) - 1
+
+
+@pytest.mark.parametrize("kind", ["status", "truncate", "disconnect", "empty", "wrong_charset"])
+def test_a_fault_of_the_list_that_passes_costs_nothing(kind: str, crawl: Crawl, web: Web) -> None:
+    whole = crawl()
+    again = {"Retry-After": "0"}
+    web.faults.append(Fault(kind, "govuk", "search.json", 2, headers=again))  # type: ignore[arg-type]
+    assert [item.native_id for item in crawl()] == [item.native_id for item in whole]
+
+
 def test_an_item_that_never_is_json_fails_alone(crawl: Crawl, web: Web, site: Site) -> None:
     slug = next(a for a in site.newsroom.of_month(MONTH) if not a.oddity).slug
     fault = Fault("status", "govuk", f"content.*{slug}$", 99, 200, {"Retry-After": "0"}, b'{"a":')
     web.faults.append(fault)
     failures = [item for item in crawl() if isinstance(item, Failure)]
     assert [failure.native_id for failure in failures] == [NEWS + slug]
+
+
+@pytest.mark.parametrize("weird", WEIRD, ids=repr)
+def test_no_value_of_any_field_stops_the_crawl(crawl: Crawl, web: Web, weird: object) -> None:
+    """Of every field of an item, and of every field one level below."""
+    usual = json.loads(marked("govuk")[0][0].read_text(encoding="utf-8"))
+    links = {"organisations": [{"title": "A"}], "available_translations": [{"locale": "cy"}]}
+    usual.update(links=links, updated_at="2024-03-01", public_updated_at="2024-02-03T00:00:00Z")
+    usual.update(first_published_at="2024-02-03T00:00:00Z")
+    items = [{**usual, name: weird} for name in usual]
+    for name in ("details", "links", "withdrawn_notice"):
+        items += [{**usual, name: {**usual[name], key: weird}} for key in (*usual[name], "other")]
+    items += [{**usual, "links": {"organisations": [{"title": weird}]}}]
+    items += [{**usual, "details": {"body": "a", "change_history": [{"public_timestamp": weird}]}}]
+    rows = [{"link": f"/{number}"} for number in range(len(items))]
+    listed = json.dumps({"results": rows, "total": len(rows), "start": 0}).encode()
+    web.faults.append(Fault("status", "govuk", "search.json", 1, 200, body=listed))
+    for number, item in enumerate(items):
+        if "base_path" in item and item["base_path"] == usual["base_path"]:
+            item["base_path"] = f"/{number}"
+        body = json.dumps(item).encode()
+        web.faults.append(Fault("status", "govuk", f"/api/content/{number}$", 1, 200, body=body))
+    found = crawl(languages=("en", "cy"))
+    assert {item.native_id for item in found} >= {row["link"] for row in rows}
+    assert len(_documents(found)) >= 10
+    for document in _documents(found):
+        assert f"{document.text}{document.title}{document.attribution}".encode()
 
 
 @pytest.mark.parametrize("body", [b"[1]", b'"text"', b'{"base_path": 1, "links": []}'])
