@@ -4,7 +4,7 @@ Whoever writes for a site may write anything. So nothing is built from the HTML:
 reports elements as they come, a counter tells whether they are inside something that is left out,
 and all that is kept is text. Nesting costs nothing, attributes but for ``class`` and a few more are
 not looked at, entities are HTML's own only, nothing is fetched and no script is run. The one bound
-needed is that on the length: MAX_CHARS of the worst markup take half a second.
+needed is that on the length: MAX_CHARS of the worst markup take a second.
 
 Kept: paragraphs, headings, list items and quotations, each a block of its own between blank lines.
 Left out: pictures with their captions, tables, forms, navigation, posts of other sites that are

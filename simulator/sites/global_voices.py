@@ -8,6 +8,7 @@ compared with the site's own time, and leave out the instant itself; a page beyo
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import html
 import json
 import re
@@ -57,8 +58,11 @@ class Site:
         self._language = language
         name = "global_voices" if language == "en" else f"global_voices/{language}"
         self.newsroom = Newsroom(world, name, ODDITIES)
-        self._posts = {number: a for number, a in enumerate(self.newsroom.articles, 800_001)}
         self._num_moved = 0  # posts that appeared before the others while a list was read
+
+    @functools.cached_property
+    def _posts(self) -> dict[int, Article]:
+        return dict(enumerate(self.newsroom.articles, 800_001))
 
     def respond(self, request: Request) -> Response:
         """Answer the API, and the pages for people."""

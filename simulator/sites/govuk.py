@@ -9,6 +9,7 @@ deleted page for a while, and dates pages by their last major change.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import html
 import json
 import uuid
@@ -56,8 +57,11 @@ class Site:
     def __init__(self, world: World) -> None:
         self.quirks: dict[QuirkName, int] = {}
         self.newsroom = Newsroom(world, "govuk", ODDITIES)
-        self._by_path = {_path(article): article for article in self.newsroom.articles}
         self._num_moved = 0  # entries that appeared before the others while a list was read
+
+    @functools.cached_property
+    def _by_path(self) -> dict[str, Article]:
+        return {_path(article): article for article in self.newsroom.articles}
 
     def respond(self, request: Request) -> Response:
         """Answer the two APIs, and the pages for people."""

@@ -276,9 +276,16 @@ def test_hostile_fields_do_not_reach_the_document(crawl: Crawl, web: Web) -> Non
     assert document.url == "https://globalvoices.org/?p=5"
 
 
-def test_a_wrong_charset_in_the_header_changes_nothing(crawl: Crawl, web: Web) -> None:
-    """UTF-8 is forced: JSON is never anything else, whatever the header says or leaves out."""
-    web.faults.append(Fault("wrong_charset", "global_voices", "", 10))
+@pytest.mark.parametrize(
+    "kind", ["text/html; charset=utf-16", "application/json", "text/html; charset=latin-1"]
+)
+def test_utf8_is_forced_where_the_header_has_no_charset_or_a_wrong_one(
+    crawl: Crawl, web: Web, kind: str
+) -> None:
+    """JSON is never in anything else."""
+    web.faults.append(
+        Fault("wrong_charset", "global_voices", "", 10, headers={"Content-Type": kind})
+    )
     assert all("’" in document.title for document in _documents(crawl()))
 
 

@@ -305,9 +305,14 @@ def test_a_list_of_unknown_shape_stops_the_crawl(crawl: Crawl, web: Web) -> None
         crawl()
 
 
-def test_a_wrong_charset_in_the_header_changes_nothing(crawl: Crawl, web: Web, site: Site) -> None:
-    """UTF-8 is forced: JSON is never anything else, whatever the header says or leaves out."""
-    web.faults.append(Fault("wrong_charset", "govuk", "", 1000))
+@pytest.mark.parametrize(
+    "kind", ["text/html; charset=utf-16", "application/json", "text/html; charset=latin-1"]
+)
+def test_utf8_is_forced_where_the_header_has_no_charset_or_a_wrong_one(
+    crawl: Crawl, web: Web, site: Site, kind: str
+) -> None:
+    """JSON is never in anything else."""
+    web.faults.append(Fault("wrong_charset", "govuk", "", 1000, headers={"Content-Type": kind}))
     titles = {document.title for document in _documents(crawl())}
     assert {a.title for a in site.newsroom.of_month(MONTH) if not a.oddity} <= titles
     assert all("’" in title for title in titles)
