@@ -20,6 +20,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from core.errors import (
@@ -163,27 +164,70 @@ def _path_of(entry: object) -> str | None:
     return path if is_path else None
 
 
+@dataclass(frozen=True)
+class _Page:
+    """What the content API says of a page; any field may be missing, or be anything.
+
+    Attributes:
+        path: that was asked for.
+    """
+
+    path: str
+    fields: dict[str, Any]
+    retrieved_at: dt.datetime
+
+    @property
+    def locale(self) -> object:
+        return self.fields.get("locale") or INFO.language
+
+    @property
+    def details(self) -> dict[str, Any]:
+        details = self.fields.get("details")
+        return details if isinstance(details, dict) else {}
+
+    @property
+    def published(self) -> dt.datetime | None:
+        return read_time(self.fields.get("first_published_at"))
+
+    @property
+    def changed(self) -> dt.datetime | None:
+        """When the page last had a major change, its publication being the first."""
+        history = self.details.get("change_history")
+        notes = history if isinstance(history, list) else []
+        times = [note.get("public_timestamp") for note in notes if isinstance(note, dict)]
+        times += [self.fields.get(name) for name in ("public_updated_at", "first_published_at")]
+        return max((moment for moment in map(read_time, times) if moment), default=None)
+
+    def links(self, name: str) -> list[dict[str, Any]]:
+        """Return the pages that this one links to, as ``name``."""
+        links = self.fields.get("links")
+        rows = links.get(name) if isinstance(links, dict) else None
+        return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+    def translations(self, languages: tuple[str, ...]) -> Iterator[str]:
+        """Yield the paths of the same page in other languages."""
+        for other in self.links("available_translations"):
+            path = _path_of({"link": other.get("base_path")})
+            if path not in (None, self.path) and other.get("locale") in languages:
+                yield str(path)
+
+
 def _fetch_page(path: str, month: Month, context: CrawlContext) -> Iterator[Item]:
     """Yield what becomes of a page, and of its translations into languages that are wanted."""
     languages = context.languages or (INFO.language,)
-    content = _get_content(path, context.fetcher)
-    if isinstance(content, Drop | Failure):
-        yield content
+    page = _get_page(path, context.fetcher)
+    if not isinstance(page, _Page):
+        yield page
         return
-    page, retrieved_at = content
-    yield _examine(path, page, month, languages, retrieved_at)
-    for other in _translations(page, languages):
-        if other != path:
-            content = _get_content(other, context.fetcher)
-            if isinstance(content, Drop | Failure):
-                yield content
-            else:
-                yield _examine(other, content[0], month, languages, content[1])
+    yield _examine(page, month, languages)
+    for other in page.translations(languages):
+        if isinstance(translation := _get_page(other, context.fetcher), _Page):
+            yield _examine(translation, month, languages)
+        else:
+            yield translation
 
 
-def _get_content(
-    path: str, fetcher: Fetcher
-) -> tuple[dict[str, Any], dt.datetime] | Drop | Failure:
+def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
     try:
         fetched = fetcher.get(SITE, f"/api/content{path}", is_busy=is_no_json)
     except (ItemUnavailable, ItemFailed) as error:
@@ -192,91 +236,67 @@ def _get_content(
         return Drop(path, "parse_error", str(error))
     except AccessRefused as error:  # or leads away
         return Failure(path, "damaged_answer", str(error))
-    page = decode(fetched)
-    if not isinstance(page, dict):
+    fields = decode(fetched)
+    if not isinstance(fields, dict):
         return Drop(path, "parse_error", "the content API gave no object")
-    return page, fetched.retrieved_at
+    return _Page(path, fields, fetched.retrieved_at)
 
 
-def _translations(page: dict[str, Any], languages: tuple[str, ...]) -> Iterator[str]:
-    for other in _links(page, "available_translations"):
-        if other.get("locale") in languages and other.get("locale") != page.get("locale"):
-            path = _path_of({"link": other.get("base_path")})
-            if path is not None:
-                yield path
-
-
-def _links(page: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the pages that one links to, as ``name``; links are optional."""
-    links = page.get("links")
-    rows = links.get(name) if isinstance(links, dict) else None
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
-def _examine(
-    path: str,
-    page: dict[str, Any],
-    month: Month,
-    languages: tuple[str, ...],
-    retrieved_at: dt.datetime,
-) -> Item:
+def _examine(page: _Page, month: Month, languages: tuple[str, ...]) -> Item:
     """Return the document of a page, or why it is none of this month."""
-    if page.get("document_type") in ("redirect", "gone") or page.get("base_path", path) != path:
-        return Drop(path, "redirect_page", f"now {page.get('base_path')}")
-    if _is_withdrawn(page.get("withdrawn_notice")):
-        return Drop(path, "withdrawn", str(page["withdrawn_notice"].get("withdrawn_at")))
-    locale = page.get("locale") or INFO.language
-    if locale not in languages:
-        return Drop(path, "wrong_language", str(locale))
-    published = read_time(page.get("first_published_at"))
-    if published is None:
-        return Drop(path, "no_date", f"first_published_at: {page.get('first_published_at')!r}")
+    if drop := _refuse(page, month, languages):
+        return drop
+    body, title = page.details.get("body"), page.fields.get("title")
+    if not isinstance(body, str) or not isinstance(title, str):
+        return Drop(page.path, "parse_error", "a title and details.body were expected, as text")
+    try:
+        return _document(page, title, articles.to_text(body))
+    except ItemUnavailable as error:
+        return missing_item(page.path, error)
+
+
+def _refuse(page: _Page, month: Month, languages: tuple[str, ...]) -> Drop | None:
+    path, fields = page.path, page.fields
+    published, changed = page.published, page.changed
+    if fields.get("document_type") in ("redirect", "gone") or fields.get("base_path", path) != path:
+        return Drop(path, "redirect_page", f"now {fields.get('base_path')}")
+    notice = fields.get("withdrawn_notice")
+    if isinstance(notice, dict) and notice.get("withdrawn_at"):
+        return Drop(path, "withdrawn", str(notice["withdrawn_at"]))
+    if page.locale not in languages:
+        return Drop(path, "wrong_language", str(page.locale))
+    if published is None or changed is None:
+        return Drop(path, "no_date", f"first_published_at: {fields.get('first_published_at')!r}")
     if published not in month:
         return Drop(path, "outside_month", f"first published {published.isoformat()}")
-    changed = _last_change(page, published)
     if changed >= month.end:
         return Drop(path, "edited_later", f"changed {changed.isoformat()}")
-    details, title = page.get("details"), page.get("title")
-    body = details.get("body") if isinstance(details, dict) else None
-    if not isinstance(body, str) or not isinstance(title, str):
-        return Drop(path, "parse_error", "a title and details.body were expected, as text")
-    try:
-        text = articles.to_text(body)
-    except ItemUnavailable as error:
-        return missing_item(path, error)
-    titles = [row.get("title") for row in _links(page, "organisations")]
-    organisations = [title for title in titles if isinstance(title, str) and title]
+    return None
+
+
+def _document(page: _Page, title: str, text: str) -> Document:
+    """Return the document of a page that was not refused."""
+    published, changed = page.published, page.changed
+    assert published and changed  # noqa: S101 - without a date it was refused
+    names = [row.get("title") for row in page.links("organisations")]
+    organisations = [name for name in names if isinstance(name, str) and name]
     return Document(
-        native_id=path,
+        native_id=page.path,
         version_id=changed.isoformat(),
         text=text,
         title=" ".join(clean(title).split()),
-        url=f"{INFO.sites[SITE]}{path}",
+        url=f"{INFO.sites[SITE]}{page.path}",
         event_time=published,
         date_kind="published",
         text_as_of=changed,
-        retrieved_at=retrieved_at,
+        retrieved_at=page.retrieved_at,
         licence=INFO.licence,
         attribution=clean(f"{', '.join(organisations) or 'GOV.UK'}. {ATTRIBUTION}."),
-        cluster_id=f"page:{path}",
+        cluster_id=f"page:{page.path}",
         category=INFO.category,
-        language=str(locale),
+        language=str(page.locale),
         extra={
             "organisations": organisations,
-            **{name: page[name] for name in _EXTRA if isinstance(page.get(name), str)},
+            **{k: page.fields[k] for k in _EXTRA if isinstance(page.fields.get(k), str)},
         },
     )
-
-
-def _is_withdrawn(notice: object) -> bool:
-    return isinstance(notice, dict) and bool(notice.get("withdrawn_at"))
-
-
-def _last_change(page: dict[str, Any], published: dt.datetime) -> dt.datetime:
-    """Return when the page last had a major change, its publication being the first."""
-    details = page.get("details")
-    history = details.get("change_history") if isinstance(details, dict) else None
-    notes = history if isinstance(history, list) else []
-    times = [note.get("public_timestamp") for note in notes if isinstance(note, dict)]
-    found = map(read_time, [page.get("public_updated_at"), *times])
-    return max([published, *(moment for moment in found if moment is not None)])
