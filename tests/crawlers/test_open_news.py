@@ -15,7 +15,7 @@ from simulator.sites import govuk as govuk_site
 from simulator.world import World
 
 MONTH = Month("2024-02")
-# Global Voices publishes 60 to 140 stories a month, GOV.UK some ten times as many.
+# Global Voices publishes 50 to 140 stories a month, GOV.UK some ten times as many.
 WORLDS = (World(1, MONTH, MONTH, stories_per_month=420), World(1, MONTH, MONTH, 80))
 
 
