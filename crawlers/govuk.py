@@ -1,0 +1,302 @@
+"""GOV.UK: press releases, news stories, speeches and statements of the UK government.
+
+The month is that of ``first_published_at`` in the content API
+(https://content-api.publishing.service.gov.uk). The search API, which lists the pages, dates them
+by their last *major* change instead (https://docs.publishing.service.gov.uk/repos/search-api/): its
+date only narrows what is looked at, and loses nothing, since a page that had a major change after
+the month is not wanted. Its index may be behind, so pages are looked at themselves: one with a
+change after the month's end is dropped (``edited_later``), never passed off as older. Minor changes
+(typing errors, by the publishers' rules) leave no trace in either API; ``extra.updated_at`` is when
+anything about the page was written last, often by a republication of thousands.
+
+Withdrawn pages leave the index, renamed ones lead to their new address (a 303, followed): both
+are dropped where the index still has them. Text is the body alone; the summary above it mostly
+repeats it. robots.txt closes ``/search/all`` to robots, and neither API; the content API allows 10
+requests a second.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import (
+    AccessRefused,
+    ItemFailed,
+    ItemUnavailable,
+    SourceChanged,
+    SourceUnavailable,
+)
+from core.month import Month
+from crawlers import articles
+from crawlers.cleaning import clean
+from crawlers.contract import (
+    CrawlContext,
+    Document,
+    Drop,
+    Failure,
+    Item,
+    Repeat,
+    SourceInfo,
+    missing_item,
+)
+from crawlers.http import Fetched, Fetcher
+from crawlers.json_answers import decode, get_list, is_no_json, read_time
+
+SITE = "govuk"
+INFO = SourceInfo(
+    name="govuk",
+    title="GOV.UK: news, speeches and statements",
+    licence="OGL-UK-3.0",
+    language="en",
+    category="news",
+    sites={SITE: "https://www.gov.uk"},
+    language_sites={SITE: "https://www.gov.uk"},  # translations are on the same site
+    monthly_bytes=3_000_000,
+)
+DOCUMENT_TYPES = (
+    "authored_article", "government_response", "news_story", "oral_statement", "press_release",
+    "speech", "world_news_story", "written_statement",
+)  # fmt: skip
+PAGE_SIZE = 500  # entries of one answer; the search API gives up to 1,500
+ATTRIBUTION = "Contains public sector information licensed under the Open Government Licence v3.0"
+
+_EXTRA = ("content_id", "document_type", "updated_at")
+_PATH = re.compile(r"/(?:[\w.%~-]+/)*[\w.%~-]+", re.ASCII)
+_DAY = dt.timedelta(days=1)
+
+
+def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+    """Yield the pages that the index dates to about the month, in its order; see the module.
+
+    A sample comes in the order drawn. Translations follow their English page.
+
+    Raises:
+        SourceUnavailable: the search API does not answer, or answers with errors only.
+        SourceChanged: a list is not as documented.
+        AccessRefused: robots.txt forbids the list.
+    """
+    paths, failure = [], None
+    try:
+        for entry in _list_paths(month, context.fetcher):
+            if isinstance(entry, str):
+                paths.append(entry)
+            else:
+                yield entry
+    except SourceUnavailable as error:
+        failure = error  # what is listed so far can be had nevertheless
+    if context.is_sampled:
+        paths.sort(key=context.rank)
+    quota = context.quota()
+    for path in paths:
+        if quota.is_full:
+            yield Drop(path, "sample_cap")
+            continue
+        for item in _fetch_page(path, month, context):
+            yield quota.take(item) if isinstance(item, Document) else item
+    if failure:
+        raise failure
+
+
+def _list_paths(month: Month, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]:
+    """Yield the paths of pages, each once, oldest first.
+
+    The window is a day wider than the month on both sides: the two dates of a page differ by
+    seconds, and ``to`` ends at 23:59, without the last minute's seconds.
+    """
+    types = "&".join(f"filter_content_store_document_type={name}" for name in DOCUMENT_TYPES)
+    window = f"from:{month.first_day - _DAY},to:{(month + 1).first_day}"
+    seen: set[str] = set()
+    start = total = 0
+    while start == 0 or start < total:
+        params: dict[str, str | int] = {
+            "count": PAGE_SIZE, "fields": "link", "filter_public_timestamp": window,
+            "order": "public_timestamp", "start": start,
+        }  # fmt: skip
+        page = get_list(fetcher, SITE, f"/api/search.json?{types}", params, _is_no_list)
+        entries, total = _read_list(page)
+        if not entries:
+            return
+        for number, entry in enumerate(entries, start):
+            path = _path_of(entry)
+            if path is None:
+                yield Drop(f"entry {number} of {month}", "parse_error", f"no path: {entry!r}")
+            elif path in seen:
+                yield Repeat(path, f"entry {number} of the list")
+            else:
+                seen.add(path)
+                yield path
+        start += len(entries)
+
+
+def _is_no_list(fetched: Fetched) -> bool:
+    """Whether to ask again: no JSON, an error under status 200, or no entry where some follow."""
+    answer = decode(fetched)
+    if not isinstance(answer, dict):
+        return answer is None
+    if "results" not in answer:
+        return "error" in answer or "errors" in answer
+    total, start = answer.get("total"), answer.get("start")
+    has_more = isinstance(total, int) and isinstance(start, int) and total > start
+    return has_more and not answer["results"]
+
+
+def _read_list(page: Fetched) -> tuple[list[Any], int]:
+    answer = decode(page)
+    if isinstance(answer, dict):
+        entries, total = answer.get("results"), answer.get("total")
+        if isinstance(entries, list) and isinstance(total, int):
+            return entries, total
+    raise SourceChanged(
+        f"{page.url} is not as documented; expected an object with results and total"
+    )
+
+
+def _path_of(entry: object) -> str | None:
+    """Return the path of a page from an entry; ``_id`` is the same, where ``link`` is missing."""
+    if not isinstance(entry, dict):
+        return None
+    path = entry.get("link") or entry.get("_id")
+    is_path = isinstance(path, str) and _PATH.fullmatch(path) and ".." not in path.split("/")
+    return path if is_path else None
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What the content API says of a page; any field may be missing, or be anything.
+
+    Attributes:
+        path: that was asked for.
+    """
+
+    path: str
+    fields: dict[str, Any]
+    retrieved_at: dt.datetime
+
+    @property
+    def locale(self) -> object:
+        return self.fields.get("locale") or INFO.language
+
+    @property
+    def details(self) -> dict[str, Any]:
+        details = self.fields.get("details")
+        return details if isinstance(details, dict) else {}
+
+    @property
+    def published(self) -> dt.datetime | None:
+        return read_time(self.fields.get("first_published_at"))
+
+    @property
+    def changed(self) -> dt.datetime | None:
+        """When the page last had a major change, its publication being the first."""
+        history = self.details.get("change_history")
+        notes = history if isinstance(history, list) else []
+        times = [note.get("public_timestamp") for note in notes if isinstance(note, dict)]
+        times += [self.fields.get(name) for name in ("public_updated_at", "first_published_at")]
+        return max((moment for moment in map(read_time, times) if moment), default=None)
+
+    def links(self, name: str) -> list[dict[str, Any]]:
+        """Return the pages that this one links to, as ``name``."""
+        links = self.fields.get("links")
+        rows = links.get(name) if isinstance(links, dict) else None
+        return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+    def translations(self, languages: tuple[str, ...]) -> Iterator[str]:
+        """Yield the paths of the same page in other languages."""
+        for other in self.links("available_translations"):
+            path = _path_of({"link": other.get("base_path")})
+            if path not in (None, self.path) and other.get("locale") in languages:
+                yield str(path)
+
+
+def _fetch_page(path: str, month: Month, context: CrawlContext) -> Iterator[Item]:
+    """Yield what becomes of a page, and of its translations into languages that are wanted."""
+    languages = context.languages or (INFO.language,)
+    page = _get_page(path, context.fetcher)
+    if not isinstance(page, _Page):
+        yield page
+        return
+    yield _examine(page, month, languages)
+    for other in page.translations(languages):
+        if isinstance(translation := _get_page(other, context.fetcher), _Page):
+            yield _examine(translation, month, languages)
+        else:
+            yield translation
+
+
+def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
+    try:
+        fetched = fetcher.get(SITE, f"/api/content{path}", is_busy=is_no_json)
+    except (ItemUnavailable, ItemFailed) as error:
+        return missing_item(path, error)
+    except SourceChanged as error:  # this page leads in circles; the list has shown the site is up
+        return Drop(path, "parse_error", str(error))
+    except AccessRefused as error:  # or leads away
+        return Failure(path, "damaged_answer", str(error))
+    fields = decode(fetched)
+    if not isinstance(fields, dict):
+        return Drop(path, "parse_error", "the content API gave no object")
+    return _Page(path, fields, fetched.retrieved_at)
+
+
+def _examine(page: _Page, month: Month, languages: tuple[str, ...]) -> Item:
+    """Return the document of a page, or why it is none of this month."""
+    if drop := _refuse(page, month, languages):
+        return drop
+    body, title = page.details.get("body"), page.fields.get("title")
+    if not isinstance(body, str) or not isinstance(title, str):
+        return Drop(page.path, "parse_error", "a title and details.body were expected, as text")
+    try:
+        return _document(page, title, articles.to_text(body))
+    except ItemUnavailable as error:
+        return missing_item(page.path, error)
+
+
+def _refuse(page: _Page, month: Month, languages: tuple[str, ...]) -> Drop | None:
+    path, fields = page.path, page.fields
+    published, changed = page.published, page.changed
+    if fields.get("document_type") in ("redirect", "gone") or fields.get("base_path", path) != path:
+        return Drop(path, "redirect_page", f"now {fields.get('base_path')}")
+    notice = fields.get("withdrawn_notice")
+    if isinstance(notice, dict) and notice.get("withdrawn_at"):
+        return Drop(path, "withdrawn", str(notice["withdrawn_at"]))
+    if page.locale not in languages:
+        return Drop(path, "wrong_language", str(page.locale))
+    if published is None or changed is None:
+        return Drop(path, "no_date", f"first_published_at: {fields.get('first_published_at')!r}")
+    if published not in month:
+        return Drop(path, "outside_month", f"first published {published.isoformat()}")
+    if changed >= month.end:
+        return Drop(path, "edited_later", f"changed {changed.isoformat()}")
+    return None
+
+
+def _document(page: _Page, title: str, text: str) -> Document:
+    """Return the document of a page that was not refused."""
+    published, changed = page.published, page.changed
+    assert published and changed  # noqa: S101 - without a date it was refused
+    names = [row.get("title") for row in page.links("organisations")]
+    organisations = [name for name in names if isinstance(name, str) and name]
+    return Document(
+        native_id=page.path,
+        version_id=changed.isoformat(),
+        text=text,
+        title=" ".join(clean(title).split()),
+        url=f"{INFO.sites[SITE]}{page.path}",
+        event_time=published,
+        date_kind="published",
+        text_as_of=changed,
+        retrieved_at=page.retrieved_at,
+        licence=INFO.licence,
+        attribution=clean(f"{', '.join(organisations) or 'GOV.UK'}. {ATTRIBUTION}."),
+        cluster_id=f"page:{page.path}",
+        category=INFO.category,
+        language=str(page.locale),
+        extra={
+            "organisations": organisations,
+            **{k: page.fields[k] for k in _EXTRA if isinstance(page.fields.get(k), str)},
+        },
+    )

@@ -1,0 +1,332 @@
+"""GOV.UK as far as its news goes: search API, content API, and pages for people.
+
+Search API: https://docs.publishing.service.gov.uk/repos/search-api/using-the-search-api.html,
+strict on parameters (422). Content API: https://content-api.publishing.service.gov.uk, which knows
+more pages than the index lists, and knows them better: the index keeps a renamed, a withdrawn and a
+deleted page for a while, and dates pages by their last major change.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import html
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from core.month import Month
+from simulator.news import Article, Newsroom, integer, link_list, page
+from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.world import World
+
+MAX_COUNT = 1_500  # of results in one answer
+MAX_START = 500_000
+NEWS = "/government/news/"
+LISTING = "/search/news-and-communications"
+TYPES = ("press_release", "news_story", "speech", "world_news_story", "government_response")
+ODDITIES = (
+    "withdrawn", "renamed", "gone", "welsh", "edited_unnoticed", "edited", "updated_old",
+    "undated", "short", "bodiless", "translated", "linkless",
+)  # fmt: skip
+ORGANISATIONS = ("Department for Examples", "Office of Sample Standards", "Ministry of Tests")
+
+_KNOWN = {"q", "count", "start", "order", "fields", "filter_public_timestamp", "debug", "c"}
+_TYPE_FILTER = "filter_content_store_document_type"
+_SORTABLE = {"public_timestamp", "popularity", "title", "release_timestamp"}
+_FIELDS = {
+    "link", "title", "description", "public_timestamp", "content_store_document_type", "format",
+    "organisations", "content_id", "updated_at",
+}  # fmt: skip
+_NAMESPACE = uuid.UUID(int=0)
+Json = dict[str, Any]
+
+
+class Site:
+    """See ``simulator.server.Site``."""
+
+    keys: tuple[str, ...] = ("govuk",)
+    robots: str | None = (
+        "User-agent: *\nDisallow: /*/print$\n# Don't allow indexing of site search\n"
+        "Disallow: /search/all*\nSitemap: https://www.gov.uk/sitemap.xml\n\n"
+        "User-agent: AhrefsBot\nCrawl-delay: 10\n\nUser-agent: deepcrawl\nDisallow: /\n"
+    )
+
+    def __init__(self, world: World) -> None:
+        self.quirks: dict[QuirkName, int] = {}
+        self.newsroom = Newsroom(world, "govuk", ODDITIES)
+        self._num_moved = 0  # entries that appeared before the others while a list was read
+
+    @functools.cached_property
+    def _by_path(self) -> dict[str, Article]:
+        return {_path(article): article for article in self.newsroom.articles}
+
+    def respond(self, request: Request) -> Response:
+        """Answer the two APIs, and the pages for people."""
+        if request.path == "/api/search.json":
+            return self._search(request)
+        if request.path.startswith("/api/content/"):
+            return self._content(request.path.removeprefix("/api/content"))
+        if request.path == LISTING:
+            return self._listing(request)
+        if request.path == "/":
+            return page("Welcome to GOV.UK", f'<a href="{LISTING}">News and communications</a>')
+        return self._article_page(request.path)
+
+    def _search(self, request: Request) -> Response:
+        if errors := list(_complaints(request)):
+            return _json(422, {"error": ". ".join(errors)})
+        if take_quirk(self, "error_as_200"):
+            return _json(200, {"error": "search is unavailable"}, {"Retry-After": "0"})
+        count, start = integer(request, "count", 10), integer(request, "start", 0)
+        assert count is not None and start is not None  # noqa: S101 - checked above
+        if start == 0:
+            self._num_moved = 0
+        elif take_quirk(self, "moving_items"):
+            self._num_moved += 1
+        found = [article for article in self.newsroom.articles if _matches(article, request)]
+        found.sort(key=lambda article: (_indexed_at(article), article.slug))
+        if request.arg("order").startswith("-"):
+            found.reverse()
+        rows = found[max(start - self._num_moved, 0) :][:count]
+        if take_quirk(self, "empty_page"):
+            rows = []
+        answer = {
+            "results": [self._entry(article, request) for article in rows],
+            "total": len(found) + self._num_moved, "start": start, "aggregates": {},
+            "suggested_queries": [], "suggested_autocomplete": [], "es_cluster": "A",
+        }  # fmt: skip
+        return _json(200, answer, {} if rows else {"Retry-After": "0"})
+
+    def _entry(self, article: Article, request: Request) -> Json:
+        path = _path(article)
+        values: Json = {
+            "link": path, "title": article.title, "description": _summary(article),
+            "public_timestamp": _stamp(_indexed_at(article)), "format": _type(article),
+            "content_store_document_type": _type(article), "content_id": _content_id(article),
+            "organisations": [{"title": _organisation(article)}],
+            "updated_at": _stamp(article.changed),
+        }  # fmt: skip
+        wanted = [name for value in request.query.get("fields", []) for name in value.split(",")]
+        entry = {name: values[name] for name in wanted or values}
+        if article.oddity == "linkless" or take_quirk(self, "missing_fields"):
+            entry.pop("link", None)
+        if take_quirk(self, "extra_fields"):
+            entry["learned_rank"] = {"model": [0.5, None]}
+        rest = {"index": "government", "es_score": None, "_id": path, "document_type": "edition"}
+        return {**entry, **rest, "elasticsearch_type": "edition"}
+
+    def _content(self, path: str) -> Response:
+        article, locale = self._find(path)
+        if article is None:
+            return _json(404, {"message": "not found"})
+        if article.oddity == "gone":
+            return _json(410, {"base_path": path, "document_type": "gone", "schema_name": "gone"})
+        if article.oddity == "renamed" and path == _path(article):
+            return Response(303, {"Location": f"/api/content{path}-renamed"})
+        item = _item(article, path, locale)
+        if take_quirk(self, "missing_fields"):
+            for name in ("links", "description", "withdrawn_notice", "updated_at", "locale"):
+                item.pop(name, None)
+            item["details"].pop("change_history", None)
+        if take_quirk(self, "extra_fields"):
+            item.update(cost_centre=[{"n": 1}], details={**item["details"], "new_thing": None})
+        return _json(200, item)
+
+    def _find(self, path: str) -> tuple[Article | None, str]:
+        if article := self._by_path.get(path):
+            return article, "cy" if article.oddity == "welsh" else "en"
+        found = self._by_path.get(path.removesuffix("-renamed").removesuffix(".cy"))
+        has_other = found and found.oddity in {"renamed", "translated"}
+        return (found, "cy" if path.endswith(".cy") else "en") if has_other else (None, "en")
+
+    def _listing(self, request: Request) -> Response:
+        """Serve a list by month, as the finder does where one gives it dates."""
+        months = self.newsroom.world.months
+        links = [(f"{LISTING}?month={month}", str(month)) for month in months]
+        chosen = request.arg("month", str(months[-1]))
+        if chosen not in {str(month) for month in months}:
+            return Response(422, body=b"no such month")
+        found = self.newsroom.of_month(Month(chosen))
+        rows = link_list([(_path(article), article.title) for article in found])
+        return page(
+            f"News and communications {chosen}", f"{link_list(links)}<h1>{chosen}</h1>{rows}"
+        )
+
+    def _article_page(self, path: str) -> Response:
+        article, locale = self._find(path)
+        if article is None:
+            return Response(404, {"Content-Type": "text/html"}, b"<h1>Page not found</h1>")
+        if article.oddity == "gone":
+            return Response(410, {"Content-Type": "text/html"}, b"<h1>No longer available</h1>")
+        if article.oddity == "renamed" and path == _path(article):
+            return Response(301, {"Location": f"{path}-renamed"})
+        head = f'<link rel="alternate" type="application/json" href="/api/content{quote(path)}">'
+        body = (
+            f'<header><a href="{LISTING}">News</a></header><main><h1>{html.escape(article.title)}'
+            f'</h1><p class="gem-c-lead-paragraph">{html.escape(_summary(article))}</p>'
+            f"<dl><dt>Published</dt><dd>{article.published:%-d %B %Y}</dd></dl>"
+            f"{_body(article, locale)}</main>"
+        )
+        return page(f"{article.title} - GOV.UK", body, head, locale)
+
+
+def _complaints(request: Request) -> Iterator[str]:
+    """Yield what the API says of parameters that it does not know."""
+    unknown = sorted(set(request.query) - _KNOWN - {_TYPE_FILTER})
+    if unknown:
+        yield f"Unexpected parameters: {', '.join(unknown)}"
+    for name, most in (("count", MAX_COUNT), ("start", MAX_START)):
+        number = integer(request, name, 0)
+        if number is None:
+            yield f'Invalid value "{request.arg(name)}" for parameter "{name}"'
+        elif number > most:
+            yield f"Maximum {name} value ({most}) exceeded"
+    order = request.arg("order", "public_timestamp").removeprefix("-")
+    if order not in _SORTABLE:
+        yield f'"{order}" is not a valid sort field'
+    fields = {name for value in request.query.get("fields", []) for name in value.split(",")}
+    if fields - _FIELDS:
+        yield f"Some requested fields are not valid return fields: {sorted(fields - _FIELDS)}"
+    if _window(request) is None:
+        yield 'Invalid value for parameter "public_timestamp" (expected ISO8601 date)'
+
+
+def _window(request: Request) -> tuple[dt.datetime, dt.datetime] | None:
+    """Return the dates asked for, both included: a day without a time ends at 23:59."""
+    bounds = {"from": "0001-01-01", "to": "9999-12-31"}
+    given = request.arg("filter_public_timestamp")
+    for part in given.split(",") if given else ():
+        name, _, value = part.partition(":")
+        if name not in bounds:
+            return None
+        bounds[name] = value
+    try:
+        first, last = (dt.datetime.fromisoformat(bounds[name]) for name in ("from", "to"))
+    except ValueError:
+        return None
+    if ":" not in bounds["to"]:
+        last += dt.timedelta(hours=23, minutes=59)
+    return first.replace(tzinfo=dt.UTC), last.replace(tzinfo=dt.UTC)
+
+
+def _matches(article: Article, request: Request) -> bool:
+    window = _window(request)
+    types = request.query.get(_TYPE_FILTER, [])
+    is_in = window is not None and window[0] <= _indexed_at(article) <= window[1]
+    return is_in and (not types or _type(article) in types)
+
+
+def _indexed_at(article: Article) -> dt.datetime:
+    """Return the index's date: of the last major change, unless the index does not know yet.
+
+    Of an unchanged page, it is some seconds before the publication that the content API gives.
+    """
+    if article.oddity == "edited_unnoticed":
+        return article.published
+    return _last_major_change(article)
+
+
+def _last_major_change(article: Article) -> dt.datetime:
+    is_changed = article.changed > article.published
+    return article.changed if is_changed else article.published - dt.timedelta(seconds=4)
+
+
+def _path(article: Article) -> str:
+    return NEWS + article.slug
+
+
+def _type(article: Article) -> str:
+    return TYPES[article.number % len(TYPES)]
+
+
+def _organisation(article: Article) -> str:
+    return ORGANISATIONS[article.number % len(ORGANISATIONS)]
+
+
+def _content_id(article: Article) -> str:
+    return str(uuid.uuid5(_NAMESPACE, _path(article)))
+
+
+def _summary(article: Article) -> str:
+    return article.story.paragraphs[0].split(". ")[0] + "."
+
+
+def _first_published(article: Article) -> dt.datetime | None:
+    if article.oddity == "undated":
+        return None
+    # An old page whose only change of this month is a major one.
+    is_old = article.oddity == "updated_old"
+    return article.published - dt.timedelta(days=400) if is_old else article.published
+
+
+def _item(article: Article, path: str, locale: str) -> Json:
+    """Return a content item, as the content API gives it (schema news_article)."""
+    first = _first_published(article)
+    is_withdrawn = article.oddity == "withdrawn"
+    notice = {"explanation": "<p>Out of date.</p>", "withdrawn_at": _stamp(article.published)}
+    return {
+        "analytics_identifier": None, "base_path": path, "content_id": _content_id(article),
+        "document_type": _type(article), "schema_name": "news_article", "locale": locale,
+        "first_published_at": _millis(first) if first else None,
+        "public_updated_at": _millis(_last_major_change(article)),
+        "updated_at": _millis(article.changed + dt.timedelta(days=200)), "phase": "live",
+        "publishing_app": "whitehall", "rendering_app": "frontend", "title": article.title,
+        "description": _summary(article), "withdrawn_notice": notice if is_withdrawn else {},
+        "links": {
+            "organisations": [{"title": _organisation(article), "locale": "en"}],
+            "available_translations": _translations(article),
+        },
+        "details": _details(article, first or article.published, locale),
+    }  # fmt: skip
+
+
+def _translations(article: Article) -> list[Json]:
+    locales = ("en", "cy") if article.oddity == "translated" else ()
+    suffix = {"en": "", "cy": ".cy"}
+    return [{"locale": name, "base_path": _path(article) + suffix[name]} for name in locales]
+
+
+def _details(article: Article, first: dt.datetime, locale: str) -> Json:
+    history = [{"public_timestamp": _millis(first), "note": "First published."}]
+    if article.changed > first:
+        history.insert(0, {"public_timestamp": _millis(article.changed), "note": "Added figures."})
+    details: Json = {"change_history": history, "first_public_at": _millis(first)}
+    if article.oddity != "bodiless":
+        details["body"] = _body(article, locale)
+    return {**details, "political": False, "emphasised_organisations": [], "attachments": []}
+
+
+def _body(article: Article, locale: str) -> str:
+    """Return govspeak, rendered: with a picture, a contact and a download that are no prose."""
+    if article.oddity == "short":
+        return '<div class="govspeak"><p>Watch the video.</p></div>'
+    parts = [f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in article.blocks]
+    if locale == "cy":
+        parts = [part.replace(" the ", " y ") for part in parts]
+    parts.insert(1, (
+        '<figure class="image embedded"><div class="img"><img src="/1.jpg" alt="A hall"></div>'
+        "<figcaption><p>Image: the hall last week</p></figcaption></figure>"
+    ))  # fmt: skip
+    parts.append(
+        '<div class="contact" id="contact_1"><h3>Media enquiries</h3>'
+        '<p>Email <a href="mailto:press@example.gov.uk">press@example.gov.uk</a></p></div>'
+        '<section class="gem-c-attachment"><h2>Annex A</h2><p>PDF, 1.2 MB, 12 pages</p></section>'
+    )
+    inner = "\n\n".join(parts)
+    return f'<div class="govspeak">{inner}\n</div>'
+
+
+def _stamp(moment: dt.datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _millis(moment: dt.datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.000+00:00"
+
+
+def _json(status: int, answer: Json, headers: dict[str, str] | None = None) -> Response:
+    content_type = {"Content-Type": "application/json; charset=utf-8"}
+    return Response(status, {**content_type, **(headers or {})}, json.dumps(answer).encode())
