@@ -32,6 +32,7 @@ from core.errors import (
 from core.settings import Settings
 from crawlers import robots
 from crawlers.addresses import is_private_address
+from crawlers.api_rules import ApiRules
 from crawlers.circuit import Circuit
 from crawlers.connections import Sender
 from crawlers.pacing import Pace, TryAgain, Turnstile, read_retry_after
@@ -69,6 +70,7 @@ class _Ask:
     known: Fetched | None = None  # still good, if the site says so
     max_bytes: int = DEFAULT_MAX_BYTES
     is_busy: Callable[[Fetched], bool] | None = None
+    rules: ApiRules | None = None
     is_robots: bool = False
 
 
@@ -82,7 +84,7 @@ class _Hop(NamedTuple):
 
 class _Answer(NamedTuple):
     status: int
-    fetched: Fetched  # with a body only where the status is 200
+    fetched: Fetched  # with a body where the status is 200, or 403 and rules are to read it
     redirect: str | None
 
 
@@ -144,6 +146,7 @@ class Fetcher:
         library = requests.utils.default_user_agent()
         self.user_agent = f"{robots.AGENT}/{_version()} (+{settings.contact}) {library}"
         _require_sendable({"User-Agent (its contact is TIDEMARK_CONTACT)": self.user_agent})
+        self._rules: dict[str, ApiRules] = {}
         self._lock = threading.Lock()  # of what follows
         self.stats: dict[str, int] = dict.fromkeys(_COUNTED, 0)
 
@@ -160,6 +163,10 @@ class Fetcher:
     def token(self, key: str) -> SecretStr | None:
         """Return the token that settings have for a site, or None."""
         return self._tokens.of(key)
+
+    def heed(self, key: str, rules: ApiRules) -> None:
+        """Read the answers of a site by the rules of its API from now on."""
+        self._rules[key] = rules
 
     def get(  # noqa: PLR0913 - what a request is made of
         self,
@@ -205,7 +212,8 @@ class Fetcher:
         }
         try:
             url = normalise(self.base_url(key) + path, params)
-            return self._get(_Ask(url, headers, secrets, None, max_bytes, is_busy))
+            rules = self._rules.get(key)
+            return self._get(_Ask(url, headers, secrets, None, max_bytes, is_busy, rules))
         except TidemarkError as error:
             hidden = self._tokens.hidden(error)
             if hidden is None:
@@ -234,7 +242,7 @@ class Fetcher:
                 self._count(**{"304": 1})
                 found = known.renewed(found)
             else:
-                _require_ok(answer)
+                _require_ok(answer, ask.rules)
         except (ItemFailed, ItemUnavailable) as error:
             self._circuit.note_address(has_failed=isinstance(error, ItemFailed))
             raise
@@ -306,12 +314,16 @@ class Fetcher:
                 self._circuit.note_status(response.status_code)
                 answer = self._read(response, url, ask)
             pause_s = read_retry_after(answer.fetched.headers.get("retry-after"))
-            if answer.status in _WORTH_ANOTHER_TRY:
-                reason = "http_429" if answer.status == 429 else "http_5xx"
+            rest_s = ask.rules.pause_s(answer.status, answer.fetched) if ask.rules else None
+            pause_s = pause_s if rest_s is None else rest_s
+            if answer.status in _WORTH_ANOTHER_TRY or (answer.status == 403 and rest_s is not None):
+                reason = "http_5xx" if answer.status >= 500 else "http_429"
                 raise TryAgain(f"{url} answered {answer.status}", pause_s, reason)
             if answer.status == 200 and ask.is_busy and ask.is_busy(answer.fetched):
                 raise TryAgain(f"{url} answered that it is busy", pause_s, "http_5xx")
-            return answer
+        if rest_s is not None:
+            self._pace.rest(host, rest_s)
+        return answer
 
     def _send(self, hop: _Hop, ask: _Ask) -> requests.Response:
         merged = CaseInsensitiveDict({"Accept": "*/*", **hop.headers})
@@ -324,7 +336,7 @@ class Fetcher:
         redirect = self._sender.redirect_of(response)
         try:
             headers = read_headers(response, url)
-            is_wanted = response.status_code == 200
+            is_wanted = response.status_code == 200 or (ask.rules and response.status_code == 403)
             body = read_body(response, url, ask.max_bytes, ask.is_robots) if is_wanted else b""
         finally:
             self._count(bytes=response.raw.tell())
@@ -371,12 +383,12 @@ def _host_of_site(key: str, url: str) -> str:
     return host
 
 
-def _require_ok(answer: _Answer) -> None:
+def _require_ok(answer: _Answer, rules: ApiRules | None = None) -> None:
     """Raise what an answer other than 200 means."""
     status, url = answer.status, answer.fetched.url
     if status == 200:
         return
-    if reason := _DROP_REASONS.get(status):
+    if reason := {**_DROP_REASONS, **(rules.drops if rules else {})}.get(status):
         raise ItemUnavailable(reason, f"{url} answered {status}")
     if status == 401:
         raise AccessRefused(
