@@ -204,9 +204,10 @@ def test_an_hour_that_is_missing_is_counted_and_no_hour_at_all_is_no_empty_month
     ("packed", "reason"),
     [
         (b"no gzip", "bad_archive"),
-        (gzip.compress(b"x" * 10_000)[:-20], "bad_archive"),
-        (gzip.compress(bytes(200_000)), "too_large"),
+        (gzip.compress(b"x" * 10_000, mtime=0)[:-20], "bad_archive"),
+        (gzip.compress(bytes(200_000), mtime=0), "too_large"),
     ],
+    ids=["no gzip", "truncated", "too large"],
 )
 def test_a_hostile_hour_is_refused(
     packed: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
