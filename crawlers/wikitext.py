@@ -29,7 +29,7 @@ _DROPPED_ELEMENTS = frozenset({
     "categorytree", "templatestyles", "style", "script",
 })  # fmt: skip
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_REDIRECT = re.compile(rf"\s*#\s*(?:{'|'.join(REDIRECTS)})\b", re.IGNORECASE)
+_REDIRECT = re.compile(rf"\s*#\s*(?:{'|'.join(REDIRECTS)})\s*:?\s*\[\[", re.IGNORECASE)
 _TOKEN = re.compile(
     r"(?P<open>\{\{\{(?!\{)|\{\{|\[\[|^[ \t:]*\{\||\[(?:https?:|ftp:|mailto:|//)[^\s\[\]<>]*[ \t]*)"
     r"|(?P<close>^[ \t]*\|\}(?!\})|\}\}|\]\]|\])"

@@ -17,6 +17,7 @@ from core.errors import MalformedInput
 from core.month import Month
 from core.settings import Settings
 from core.storage import Store
+from crawlers import kept_pages
 from crawlers.contract import CrawlContext, Document, Drop, Failure, Item, Repeat
 from crawlers.http import Fetcher
 from crawlers.wikipedia_monitored import INFO, PAGES_FILE, TITLES_FILE, fetch_month
@@ -331,3 +332,22 @@ def test_a_sample_of_bytes_ends_when_it_is_full(crawl: Crawl) -> None:
 
 def test_versions_are_kept_every_month() -> None:
     assert INFO.keeps_versions
+
+
+def test_what_another_month_wrote_down_meanwhile_stays(
+    crawl: Crawl, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two crawls that find the same pages at once must not give a title two answers."""
+    store = Store(settings.home)
+    first = {"title": "Argentina", "language": "en", "page_id": 7, "page_title": "Argentina"}
+    rows = [{**first, "resolved_at": "2024-01-01T00:00:00+00:00"}]
+    ask = kept_pages._look_up
+
+    def slow(*given: Any) -> Any:
+        found = ask(*given)
+        store.write_bytes(PAGES_FILE, json.dumps({"pages": rows}).encode())
+        return found
+
+    monkeypatch.setattr(kept_pages, "_look_up", slow)
+    assert "7" in {document.native_id for document in _documents(crawl(FIRST))}
+    assert next(row for row in _kept(settings) if row["title"] == "Argentina")["page_id"] == 7

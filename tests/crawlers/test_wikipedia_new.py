@@ -273,3 +273,14 @@ def test_backfill_goes_to_2017() -> None:
 def test_a_month_that_no_dump_holds_is_no_empty_month(crawl: Crawl) -> None:
     with pytest.raises(SourceUnavailable, match="has no file with 2018-06"):
         crawl(OLD)
+
+
+def test_a_partition_of_two_languages_accounts_for_every_page(
+    settings: Settings, store: Store, web: Web
+) -> None:
+    languages = {"wikipedia_new": ("en", "de")}
+    own = settings.model_copy(update={"sites": web.urls, "languages": languages})
+    seal = crawl_partition("wikipedia_new", MONTH, store, own)
+    rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+    assert Counter(row["language"] for row in rows) == {"en": 24, "de": 24}
+    assert len({row["document_id"] for row in rows}) == 48

@@ -148,6 +148,11 @@ def test_recognises_a_redirect(text: str) -> None:
     assert not is_redirect(f"See {text}")
 
 
+def test_a_list_that_begins_with_such_a_word_is_no_redirect() -> None:
+    assert not is_redirect("# Redirect lights were put up.\n# They were red.")
+    assert not is_redirect("# Tam o' Shanter\n# [[Robert Burns]]")
+
+
 @pytest.mark.parametrize(
     ("raw", "right"), [pytest.param(*pair, id=pair[0].name) for pair in marked("wikipedia")]
 )
