@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from core.errors import AccessRefused, SourceChanged, SourceError, SourceUnavailable
 from core.month import Month
@@ -17,7 +18,7 @@ from crawlers.http import Fetcher
 from crawlers.mediawiki import API_PATH, Edition, MediaWiki, Revision
 from crawlers.wiki_documents import document
 from simulator.mediawiki import MAX_ROWS, MAX_TEXTS, lagging
-from simulator.server import Fault, QuirkName, Web, serve, serve_sites
+from simulator.server import Fault, QuirkName, Request, Response, Web, serve, serve_sites
 from simulator.sites.wikipedia import Site
 from simulator.wiki import Wiki
 from simulator.world import World
@@ -187,6 +188,34 @@ def test_badrevids_and_missing_pages_are_no_texts(wiki: MediaWiki, web: Web) -> 
     }
     _answer_with(web, answer, times=1)
     assert wiki.texts([5]) == {}
+
+
+class _Listening(Site):
+    """The wiki, which remembers what clients show it."""
+
+    def __init__(self) -> None:
+        super().__init__(WORLD)
+        self.shown: list[str | None] = []
+
+    def respond(self, request: Request) -> Response:
+        self.shown.append(request.headers.get("authorization"))
+        return super().respond(request)
+
+
+@pytest.mark.parametrize("tokens", [{}, {"wikipedia": "s3cret-of-mine"}])
+def test_a_token_is_shown_where_there_is_one_and_kept_nowhere(
+    tokens: dict[str, str], settings: Settings
+) -> None:
+    site = _Listening()
+    with serve_sites([site]) as running:
+        secrets = {key: SecretStr(token) for key, token in tokens.items()}
+        own = settings.model_copy(update={"sites": running.urls, "tokens": secrets})
+        sites = {"wikipedia": "https://unused.example"}
+        MediaWiki(Fetcher(own, sites, 0, robots_exempt_paths=[API_PATH])).texts([PAGE * 10_000])
+    expected = "Bearer s3cret-of-mine" if tokens else None
+    assert site.shown == [expected]
+    files = [path for path in settings.scratch.rglob("*") if path.is_file()]
+    assert files and not any(b"s3cret" in path.read_bytes() for path in files)
 
 
 @pytest.mark.parametrize("quirk", ["error_as_200", "extra_fields", "missing_fields"])
