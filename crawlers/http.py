@@ -58,6 +58,10 @@ _DROP_REASONS = {403: "http_403", 404: "http_404", 410: "http_410", 451: "permis
 _COUNTED = ("requests", "cached", "retries", "2xx", "3xx", "304", "4xx", "5xx", "bytes", "wait_ms")
 _log = logging.getLogger(__name__)
 
+# What a site's API says of its limits: status and answer -> seconds to leave the host alone, or
+# None. May raise ItemUnavailable for a status that means no more than that the item is not there.
+Rule = Callable[[int, Fetched], float | None]
+
 
 @dataclass(frozen=True)
 class _Ask:
@@ -69,6 +73,7 @@ class _Ask:
     known: Fetched | None = None  # still good, if the site says so
     max_bytes: int = DEFAULT_MAX_BYTES
     is_busy: Callable[[Fetched], bool] | None = None
+    rule: Rule | None = None
     is_robots: bool = False
 
 
@@ -82,7 +87,7 @@ class _Hop(NamedTuple):
 
 class _Answer(NamedTuple):
     status: int
-    fetched: Fetched  # with a body only where the status is 200
+    fetched: Fetched  # with a body where the status is 200, or 403 and a rule wants to read it
     redirect: str | None
 
 
@@ -144,6 +149,7 @@ class Fetcher:
         library = requests.utils.default_user_agent()
         self.user_agent = f"{robots.AGENT}/{_version()} (+{settings.contact}) {library}"
         _require_sendable({"User-Agent (its contact is TIDEMARK_CONTACT)": self.user_agent})
+        self._rules: dict[str, Rule] = {}
         self._lock = threading.Lock()  # of what follows
         self.stats: dict[str, int] = dict.fromkeys(_COUNTED, 0)
 
@@ -160,6 +166,15 @@ class Fetcher:
     def token(self, key: str) -> SecretStr | None:
         """Return the token that settings have for a site, or None."""
         return self._tokens.of(key)
+
+    def heed(self, key: str, rule: Rule) -> None:
+        """Let a rule see every answer of a site first, with the body of a 403, too.
+
+        The host is left alone for as long as the rule says: after an answer 200, so that a limit
+        that is used up is not overstepped, and after a 403, which is then tried again like a 429,
+        where it is final for other sites.
+        """
+        self._rules[key] = rule
 
     def get(  # noqa: PLR0913 - what a request is made of
         self,
@@ -205,7 +220,7 @@ class Fetcher:
         }
         try:
             url = normalise(self.base_url(key) + path, params)
-            return self._get(_Ask(url, headers, secrets, None, max_bytes, is_busy))
+            return self._get(_Ask(url, headers, secrets, None, max_bytes, is_busy, self._rules.get(key)))
         except TidemarkError as error:
             hidden = self._tokens.hidden(error)
             if hidden is None:
@@ -306,12 +321,17 @@ class Fetcher:
                 self._circuit.note_status(response.status_code)
                 answer = self._read(response, url, ask)
             pause_s = read_retry_after(answer.fetched.headers.get("retry-after"))
-            if answer.status in _WORTH_ANOTHER_TRY:
-                reason = "http_429" if answer.status == 429 else "http_5xx"
+            ruled_s = ask.rule(answer.status, answer.fetched) if ask.rule else None
+            pause_s = pause_s if ruled_s is None else ruled_s
+            is_limited = answer.status == 403 and ruled_s is not None
+            if answer.status in _WORTH_ANOTHER_TRY or is_limited:
+                reason = "http_5xx" if answer.status >= 500 else "http_429"
                 raise TryAgain(f"{url} answered {answer.status}", pause_s, reason)
             if answer.status == 200 and ask.is_busy and ask.is_busy(answer.fetched):
                 raise TryAgain(f"{url} answered that it is busy", pause_s, "http_5xx")
-            return answer
+        if ruled_s is not None:
+            self._pace.rest(host, ruled_s)
+        return answer
 
     def _send(self, hop: _Hop, ask: _Ask) -> requests.Response:
         merged = CaseInsensitiveDict({"Accept": "*/*", **hop.headers})
@@ -324,7 +344,8 @@ class Fetcher:
         redirect = self._sender.redirect_of(response)
         try:
             headers = read_headers(response, url)
-            is_wanted = response.status_code == 200
+            # Of a refusal the body may say that it is for now only.
+            is_wanted = response.status_code == 200 or (ask.rule and response.status_code == 403)
             body = read_body(response, url, ask.max_bytes, ask.is_robots) if is_wanted else b""
         finally:
             self._count(bytes=response.raw.tell())

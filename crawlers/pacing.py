@@ -103,7 +103,7 @@ class Pace:
             StorageError: the folder cannot be written.
         """
         asked = time.monotonic()
-        stem = re.sub(r"[^A-Za-z0-9.-]+", "_", host)
+        stem = _stem(host)
         with self._alone(host, stem):
             file = self._folder / f"{stem}.json"
             record = _read(file)
@@ -134,6 +134,15 @@ class Pace:
                     if self._turnstile and 0 < left_s <= MAX_WAIT_S:
                         time.sleep(left_s)
 
+    def rest(self, host: str, seconds: float) -> None:
+        """Let no request to a host begin for some seconds, at most MAX_PAUSE_S."""
+        stem = _stem(host)
+        with self._alone(host, stem):
+            file = self._folder / f"{stem}.json"
+            record = _read(file)
+            record.ready = max(record.ready, time.time() + min(seconds, MAX_PAUSE_S))
+            _write(file, record)
+
     @contextlib.contextmanager
     def _alone(self, host: str, stem: str) -> Iterator[None]:
         with explain_disk_errors(str(self._folder / stem)):
@@ -157,6 +166,10 @@ class Pace:
             yield
         finally:
             now.release()
+
+
+def _stem(host: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", host)
 
 
 def _wait_s(record: _Record, interval_s: float) -> float:

@@ -1038,3 +1038,64 @@ def test_nothing_of_the_users_netrc_is_sent(
     monkeypatch.setenv("NETRC", str(netrc))
     make().get("main", "/page")
     assert "authorization" not in site.seen[0].headers
+
+
+# Rules of an API on its limits
+
+
+def test_a_rule_sees_refusals_with_their_body_and_the_request_is_tried_again(
+    make: Make, web: Web
+) -> None:
+    seen = []
+
+    def rule(status: int, answer: Fetched) -> float | None:
+        seen.append((status, answer.body))
+        return 0.0 if b"rate limit" in answer.body else None
+
+    fetcher = make()
+    fetcher.heed("main", rule)
+    web.faults.append(Fault("status", "main", "^/page", 2, 403, body=b"rate limit exceeded"))
+    assert fetcher.get("main", "/page").body
+    assert seen[:2] == [(403, b"rate limit exceeded")] * 2
+    assert len(pages_asked(web)) == 3
+
+
+def test_a_403_of_which_the_rule_says_nothing_stays_final(make: Make, web: Web) -> None:
+    fetcher = make()
+    fetcher.heed("main", lambda status, answer: None)
+    web.faults.append(Fault("status", "main", "^/page", 1, 403, body=b"blocked"))
+    with pytest.raises(ItemUnavailable) as caught:
+        fetcher.get("main", "/page")
+    assert caught.value.reason == "http_403"
+    assert len(pages_asked(web)) == 1
+
+
+def test_a_host_rests_after_a_good_answer_that_used_up_its_limit(make: Make, web: Web) -> None:
+    fetcher = make()
+    fetcher.heed("main", lambda status, answer: 0.3)
+    fetcher.get("main", "/page")
+    started = time.monotonic()
+    fetcher.get("main", "/page?again=1")
+    assert time.monotonic() - started >= 0.25
+
+
+def test_a_rest_that_is_too_long_ends_the_source(make: Make, web: Web) -> None:
+    fetcher = make()
+    fetcher.heed("main", lambda status, answer: pacing.MAX_WAIT_S + 60)
+    fetcher.get("main", "/page")
+    with pytest.raises(SourceUnavailable, match="asks for a pause of 6"):
+        fetcher.get("main", "/page?again=1")
+    assert len(pages_asked(web)) == 1
+
+
+def test_a_rule_may_say_that_an_item_is_not_there(make: Make, web: Web) -> None:
+    def rule(status: int, answer: Fetched) -> float | None:
+        if status == 409:
+            raise ItemUnavailable("empty", "an empty repository")
+        return None
+
+    fetcher = make()
+    fetcher.heed("main", rule)
+    web.faults.append(Fault("status", "main", "^/page", 1, 409))
+    with pytest.raises(ItemUnavailable, match="an empty repository"):
+        fetcher.get("main", "/page")
