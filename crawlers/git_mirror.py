@@ -171,14 +171,18 @@ class Mirror:
         )  # fmt: skip
 
     def work(
-        self, start: dt.datetime, end: dt.datetime, pathspec: str, top_files: re.Pattern[str]
+        self,
+        start: dt.datetime,
+        end: dt.datetime,
+        pathspecs: tuple[str, ...],
+        top_files: re.Pattern[str],
     ) -> Work | None:
         """Return what was done from ``start`` up to ``end``; fetches its contents in one go.
 
         Args:
             start: belongs to the period; by committer date, to the second.
             end: does not.
-            pathspec: of the files wanted, as git matches paths.
+            pathspecs: of the files wanted, as git matches paths; any may match.
             top_files: whole names of the files that are wanted of the top folder.
 
         Returns:
@@ -192,12 +196,12 @@ class Mirror:
         before, head = self.span(start, end)
         if head is None:
             raise ItemUnavailable("not_yet_created", f"no commit before {end:%Y-%m-%d}")
-        touches, oids = self._history(before, head.oid, pathspec)
+        touches, oids = self._history(before, head.oid, pathspecs)
         if not oids:
             return None
         top_oids = self._top_files(head.oid, top_files)
         retrieved_at = self._fetch_blobs([*oids, *top_oids])
-        changes = self._changes(before, head.oid, pathspec)
+        changes = self._changes(before, head.oid, pathspecs)
         return Work(head, before is None, changes, touches, top_oids, retrieved_at)
 
     def span(self, start: dt.datetime, end: dt.datetime) -> Span:
@@ -218,7 +222,7 @@ class Mirror:
         return Span(None, head)
 
     def _history(
-        self, before: str | None, head: str, pathspec: str
+        self, before: str | None, head: str, pathspecs: tuple[str, ...]
     ) -> tuple[dict[str, Commit], list[str]]:
         """Follow the first-parent commits after ``before`` up to ``head``.
 
@@ -229,7 +233,7 @@ class Mirror:
         output = self._git.local(
             self._folder, "log", "--first-parent", "--diff-merges=first-parent", "--no-renames",
             "--raw", "-z", "--no-abbrev", f"--format=%x01{_COMMIT}",
-            head if before is None else f"{before}..{head}", "--", pathspec,
+            head if before is None else f"{before}..{head}", "--", *pathspecs,
         )  # fmt: skip
         touches: dict[str, Commit] = {}
         ends: dict[str, tuple[str, str]] = {}  # path -> oid at ``before``, oid at ``head``
@@ -248,15 +252,15 @@ class Mirror:
         is_new = any(old != new != _NO_OID for old, new in ends.values())
         return touches, sorted(oids) if is_new else []
 
-    def _changes(self, before: str | None, head: str, pathspec: str) -> list[Change]:
+    def _changes(self, before: str | None, head: str, pathspecs: tuple[str, ...]) -> list[Change]:
         """Return the files added or modified between two commits, renames left out.
 
         A file is renamed where git finds half of a removed file in it; both must match
-        ``pathspec``. Their contents must have been fetched.
+        one of ``pathspecs``. Their contents must have been fetched.
         """
         output = self._git.local(
             self._folder, "diff", "--raw", "-z", "--no-abbrev", "-M50%", "--diff-filter=AM",
-            before or EMPTY_TREE, head, "--", pathspec,
+            before or EMPTY_TREE, head, "--", *pathspecs,
         )  # fmt: skip
         tokens = output.split(b"\0")[:-1]
         return [_parse_change(*pair) for pair in zip(tokens[::2], tokens[1::2], strict=True)]

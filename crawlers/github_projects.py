@@ -1,32 +1,48 @@
-"""Python files that some well-known projects added or rewrote in a month.
+"""Source files that well-known projects added or rewrote in a month.
 
 From https://github.com, by git alone (no API): a mirror of each repository in
-``github_projects.txt`` is kept in the scratch folder. A month's files are those that differ between
-the last first-parent commit before the month and the last one before its end: files that were
-added, and files of which more than half has changed; renamed files are not new.
+``github_projects.txt`` (75 as shipped; the file may be changed) is kept in the scratch folder. A
+month's files are those that differ between the last first-parent commit before the month and the
+last one before its end: files that were added, and files of which more than half has changed;
+renamed files are not new.
 
 ``event_time`` is the committer date of the newest first-parent commit of the month that touched the
 file (a merge counts when it was merged); should that commit claim a date outside the month, the
-date of the month's last commit. Quirks: dates are the committer's claim; history that was rewritten
-before the mirror was made is not seen; robots.txt is not asked, since git is how GitHub offers
-repositories to programs.
+date of the month's last commit. Quirks: dates are the committer's claim (the author's is in
+``extra``); history that was rewritten before the mirror was made is not seen; robots.txt is not
+asked, since git is how GitHub offers repositories to programs.
 """
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 from urllib.parse import quote
 
-from core.errors import ItemUnavailable
+from core.errors import DiskFull, ItemFailed, ItemUnavailable, SourceUnavailable, StorageError
 from core.month import Month
-from crawlers.contract import CrawlContext, Document, Drop, DropReason, SourceInfo
+from crawlers.contract import (
+    CrawlContext,
+    Document,
+    Drop,
+    Failure,
+    Item,
+    Quota,
+    SourceInfo,
+    missing_item,
+)
 from crawlers.git import Git
-from crawlers.git_mirror import REGULAR_MODES, BlobReader, Change, Mirror, Work, open_mirror
-from crawlers.source_code import LICENCE_FILE, changed_ratio, find_licence, read_source
+from crawlers.git_mirror import REGULAR_MODES, BlobReader, Change, Work, open_mirror
+from crawlers.source_code import (
+    LANGUAGES,
+    LICENCE_FILE,
+    changed_ratio,
+    find_licence,
+    language_of,
+    read_source,
+)
 
 INFO = SourceInfo(
     name="github_projects",
@@ -36,34 +52,40 @@ INFO = SourceInfo(
     category="code",
     sites={"github": "https://github.com"},
     request_interval_s=2.0,
+    monthly_bytes=35_000_000,
 )
 PROJECTS = Path(__file__).with_name("github_projects.txt")
-FILES = "*.py"  # as git matches paths: in any folder
+FILES = tuple(f"*{suffix}" for suffix in LANGUAGES)  # as git matches paths: in any folder
 MAX_FILES = 50  # of one repository and month, so that no project is most of the month
 MIN_CHANGED_RATIO = 0.5
+FAILURES_TO_STOP = 3  # repositories in a row; then it is the site that fails
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Document | Drop]:
-    """Yield the files of all projects, project by project, in an order drawn with the seed.
+def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+    """Yield the files of all projects, one of each project in turn, in an order drawn by the seed.
 
-    A limit is spread evenly over the projects.
+    So a sample is spread evenly: no project has two files more in it than another that has more.
 
     Raises:
-        SourceUnavailable: the site fails in a way that may pass; mirrors so far are kept.
-        StorageError: a mirror in the scratch folder is damaged.
+        SourceUnavailable: some repositories in a row failed; what the others gave came before.
+        DiskFull: no space for the mirrors.
     """
-    settings, projects = context.settings, read_projects()
-    pace_s = settings.request_interval_s
-    pace_s = INFO.request_interval_s if pace_s is None else pace_s
-    agent = f"tidemark (+{settings.contact}) git"
-    git = Git(settings.scratch / "git", context.fetcher.base_url("github"), agent, pace_s)
-    limit = MAX_FILES if context.limit is None else -(-context.limit // len(projects))
-    for project in projects:
+    git, quota = _git(context), context.quota()
+    visits: list[_Visit] = []
+    gone: SourceUnavailable | None = None
+    with contextlib.ExitStack() as stack:
         try:
-            mirror = open_mirror(git, project, month.end)
-            yield from _Visit(project, month, mirror, context.seed).items(min(limit, MAX_FILES))
-        except ItemUnavailable as error:
-            yield Drop(project, cast(DropReason, error.reason), str(error))
+            for outcome in _visit_all(git, month, context, stack):
+                if isinstance(outcome, _Visit):
+                    visits.append(outcome)
+                else:
+                    yield outcome
+        except SourceUnavailable as error:
+            gone = error
+        visits.sort(key=lambda visit: context.rank(f"{month}/{visit.project}"))
+        yield from _take_turns([visit.items(quota) for visit in visits])
+    if gone is not None:
+        raise gone
 
 
 def read_projects() -> list[str]:
@@ -72,47 +94,100 @@ def read_projects() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
+def _git(context: CrawlContext) -> Git:
+    settings, pace_s = context.settings, context.settings.request_interval_s
+    pace_s = INFO.request_interval_s if pace_s is None else pace_s
+    agent = f"tidemark (+{settings.contact}) git"
+    return Git(settings.scratch / "git", context.fetcher.base_url("github"), agent, pace_s)
+
+
+def _visit_all(
+    git: Git, month: Month, context: CrawlContext, stack: contextlib.ExitStack
+) -> Iterator[_Visit | Drop | Failure]:
+    """Yield a visit for each project that did something in the month, or why there is none."""
+    num_failed = 0
+    for project in read_projects():
+        try:
+            if visit := _visit(project, git, month, context, stack):
+                yield visit
+        except ItemUnavailable as error:
+            yield missing_item(project, error)
+        except DiskFull:
+            raise
+        except StorageError as error:
+            yield Failure(project, "damaged_answer", str(error))
+        except SourceUnavailable as error:
+            num_failed += 1
+            if num_failed == FAILURES_TO_STOP:
+                raise
+            yield missing_item(project, ItemFailed("network", str(error)))
+            continue
+        num_failed = 0
+
+
+def _visit(
+    project: str, git: Git, month: Month, context: CrawlContext, stack: contextlib.ExitStack
+) -> _Visit | None:
+    mirror = open_mirror(git, project, month.end)
+    work = mirror.work(month.start, month.end, FILES, LICENCE_FILE)
+    if work is None:
+        return None
+    blobs = stack.enter_context(mirror.blobs())
+    licence_files = [blobs.read(oid) or b"" for oid in work.top_oids]
+    licence = find_licence([file.decode("utf-8", "replace") for file in licence_files])
+    if licence is None:
+        raise ItemUnavailable("licence", f"neither MIT nor BSD at {work.head.oid}")
+    return _Visit(project, month, context, work, blobs, licence)
+
+
+def _take_turns(queues: list[Iterator[Item]]) -> Iterator[Item]:
+    """Yield a document of each queue in turn, with what comes before it, until all are empty."""
+    while queues:
+        for queue in list(queues):
+            for item in queue:
+                yield item
+                if isinstance(item, Document):
+                    break
+            else:
+                queues.remove(queue)
+
+
 @dataclass(frozen=True)
 class _Visit:
     project: str
     month: Month
-    mirror: Mirror
-    seed: int
+    context: CrawlContext
+    work: Work
+    blobs: BlobReader
+    licence: str
 
-    def items(self, max_files: int) -> Iterator[Document | Drop]:
-        work = self.mirror.work(self.month.start, self.month.end, FILES, LICENCE_FILE)
-        if work is None:
-            return
-        with self.mirror.blobs() as blobs:
-            licence_files = [blobs.read(oid) or b"" for oid in work.top_oids]
-            licence = find_licence([file.decode("utf-8", "replace") for file in licence_files])
-            if licence is None:
-                raise ItemUnavailable("licence", f"neither MIT nor BSD at {work.head.oid}")
-            num_kept = 0
-            for change in sorted(work.changes, key=self._draw):
-                item: Document | Drop
-                try:
-                    if num_kept == max_files:
-                        raise ItemUnavailable("sample_cap", f"{num_kept} files are kept already")
-                    item = self._document(change, blobs, work, licence)
-                    num_kept += 1
-                except ItemUnavailable as error:
-                    native_id = f"{self.project}:{change.path}"
-                    item = Drop(native_id, cast(DropReason, error.reason), str(error))
-                yield item
+    def items(self, quota: Quota) -> Iterator[Item]:
+        """Yield the project's files; beyond its cap, or once the quota is full, they are drops."""
+        num_kept = 0
+        for change in sorted(self.work.changes, key=self._rank):
+            native_id = f"{self.project}:{change.path}"
+            if quota.is_full or num_kept == MAX_FILES:
+                yield Drop(native_id, "sample_cap", f"{num_kept} files of the project are kept")
+                continue
+            try:
+                document = self._document(native_id, change)
+            except ItemUnavailable as error:
+                yield missing_item(native_id, error)
+                continue
+            num_kept += 1
+            yield quota.take(document)
 
-    def _draw(self, change: Change) -> bytes:
-        """Where a file comes in the sample: at random, but always the same."""
-        key = f"{self.seed}/{self.project}/{self.month}/{change.path}"
-        return hashlib.sha256(key.encode()).digest()
+    def _rank(self, change: Change) -> bytes:
+        return self.context.rank(f"{self.project}/{self.month}/{change.path}")
 
-    def _document(self, change: Change, blobs: BlobReader, work: Work, licence: str) -> Document:
+    def _document(self, native_id: str, change: Change) -> Document:
         if change.mode not in REGULAR_MODES:
             raise ItemUnavailable("unsafe_path", f"a link (mode {change.mode}), not a file")
-        text = read_source(change.path, blobs.read(change.new_oid))
+        work = self.work
+        text = read_source(change.path, self.blobs.read(change.new_oid))
         ratio = None
         if change.status == "M":
-            old = blobs.read(change.old_oid)
+            old = self.blobs.read(change.old_oid)
             if old is None:
                 raise ItemUnavailable("too_large", "its version before the month")
             ratio = changed_ratio(old.decode("utf-8-sig", "replace"), text)
@@ -122,7 +197,7 @@ class _Visit:
         committed_at = (commit if commit.committed_at in self.month else work.head).committed_at
         page = f"{self.project}/blob/{work.head.oid}/{quote(change.path)}"
         return Document(
-            native_id=f"{self.project}:{change.path}",
+            native_id=native_id,
             version_id=change.new_oid,
             text=text,
             title=change.path,
@@ -131,11 +206,11 @@ class _Visit:
             date_kind="committed",
             text_as_of=committed_at,
             retrieved_at=work.retrieved_at,
-            licence=licence,
+            licence=self.licence,
             attribution=f"{self.project} contributors",
             cluster_id=f"repo:{self.project}",
             category=INFO.category,
-            language=INFO.language,
+            language=f"code:{language_of(change.path)}",
             extra={
                 "commit": commit.oid,
                 "authored_at": commit.authored_at.isoformat(),

@@ -12,7 +12,15 @@ from core.errors import ItemUnavailable
 
 MAX_LINE_CHARS = 1000  # a longer line is data or minified code
 MAX_MEAN_LINE_CHARS = 100
-LICENCE_FILE = re.compile(r"(LICEN[CS]E|COPYING)([.-].*)?", re.IGNORECASE)
+LICENCE_FILE = re.compile(r"((MIT|BSD)-)?(LICEN[CS]E|COPYING)([.-].*)?", re.IGNORECASE)
+# By the end of a file's name; what has another is not asked for: data, lockfiles, notebooks, pages.
+LANGUAGES = {
+    ".c": "c", ".cc": "cpp", ".cpp": "cpp", ".cs": "csharp", ".cxx": "cpp", ".ex": "elixir",
+    ".exs": "elixir", ".go": "go", ".h": "c", ".hh": "cpp", ".hpp": "cpp", ".java": "java",
+    ".jl": "julia", ".js": "javascript", ".jsx": "javascript", ".kt": "kotlin", ".mjs": "javascript",
+    ".php": "php", ".py": "python", ".rb": "ruby", ".rs": "rust", ".swift": "swift",
+    ".ts": "typescript", ".tsx": "typescript",
+}  # fmt: skip
 
 _MAX_COMPARISONS = 200_000  # of lines; difflib needs about 0.1 s for them
 _VENDORED = {
@@ -40,6 +48,11 @@ class Ratio(NamedTuple):
 
     value: float
     is_lower_bound: bool
+
+
+def language_of(path: str) -> str | None:
+    """Return the programming language that a file's name tells, such as ``python``, or None."""
+    return LANGUAGES.get(PurePosixPath(path).suffix.lower())
 
 
 def changed_ratio(old: str, new: str) -> Ratio:
@@ -111,6 +124,10 @@ def read_source(path: str, content: bytes | None) -> str:
 def _why_not_written(path: str, text: str) -> str | None:
     if vendored := _VENDORED.intersection(PurePosixPath(path).parts[:-1]):
         return f"vendored: lies in {min(vendored)}/"
+    if ".min." in PurePosixPath(path).name:
+        return "minified: its name says so"
+    if text.lstrip()[:5].lower() == "<?xml":  # translations of Qt end in .ts, too
+        return "data: XML"
     lines = text.splitlines()
     if any(_GENERATED.match(line) for line in lines[:_GENERATED_WITHIN_LINES]):
         return "generated: says so at its top"

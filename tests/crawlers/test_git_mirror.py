@@ -87,7 +87,7 @@ def open_now(git: Git) -> Mirror:
 
 
 def work_of(git: Git, month: Month = MARCH) -> Work:
-    work = open_now(git).work(month.start, month.end, "*.py", LICENCE)
+    work = open_now(git).work(month.start, month.end, ("*.py",), LICENCE)
     assert work is not None
     return work
 
@@ -138,7 +138,7 @@ def test_a_young_repository_is_flagged(git: Git, upstream: Upstream) -> None:
     with open_now(git).blobs() as blobs:
         assert [blobs.read(oid) for oid in work.top_oids] == [b"MIT"]
     with pytest.raises(ItemUnavailable, match="no commit before 2024-03-01") as caught:
-        open_now(git).work(Month("2024-02").start, MARCH.start, "*.py", LICENCE)
+        open_now(git).work(Month("2024-02").start, MARCH.start, ("*.py",), LICENCE)
     assert caught.value.reason == "not_yet_created"
 
 
@@ -160,8 +160,8 @@ def test_a_quiet_month_asks_for_nothing(git: Git, web: Web, upstream: Upstream) 
     upstream.commit("2024-03-05T00:00:00Z", (b"a.txt", b"1\n"), (b"b.py", None))
     mirror = open_now(git)
     num_requests = len(web.requests)
-    assert mirror.work(MARCH.start, MARCH.end, "*.py", LICENCE) is None
-    assert mirror.work((MARCH + 1).start, (MARCH + 1).end, "*.py", LICENCE) is None
+    assert mirror.work(MARCH.start, MARCH.end, ("*.py",), LICENCE) is None
+    assert mirror.work((MARCH + 1).start, (MARCH + 1).end, ("*.py",), LICENCE) is None
     assert len(web.requests) == num_requests
 
 
@@ -174,7 +174,7 @@ def test_a_months_contents_are_fetched_once_and_in_one_go(
     upstream.commit("2024-03-05T00:00:00Z", *changes, *added, (b"big.bin", bytes(10**6)))
     mirror = open_now(git)
     num_requests = len(web.requests)
-    first, second = (mirror.work(MARCH.start, MARCH.end, "*.py", LICENCE) for _ in range(2))
+    first, second = (mirror.work(MARCH.start, MARCH.end, ("*.py",), LICENCE) for _ in range(2))
     assert first is not None
     assert first == second
     assert [method for _, method, _ in web.requests[num_requests:]] == ["GET", "POST"]
@@ -244,7 +244,7 @@ def test_a_mirror_is_fetched_again_only_for_a_month_that_was_not_over(
     num_requests = len(web.requests)
     upstream.commit("2024-03-05T00:00:00Z", (b"b.py", b"2\n"))
     stale = open_mirror(git, NAME, MARCH.end)
-    assert stale.work(MARCH.start, MARCH.end, "*.py", LICENCE) is None
+    assert stale.work(MARCH.start, MARCH.end, ("*.py",), LICENCE) is None
     assert len(web.requests) == num_requests
     assert [change.path for change in work_of(git).changes] == ["b.py"]
 
@@ -318,7 +318,7 @@ def test_many_at_once_clone_once(web: Web, upstream: Upstream, tmp_path: Path) -
 
     def crawl() -> None:
         git = Git(tmp_path / "scratch", web.urls["github"], "agent", 0.0)
-        found.append(open_mirror(git, NAME, until).work(MARCH.start, MARCH.end, "*", LICENCE))
+        found.append(open_mirror(git, NAME, until).work(MARCH.start, MARCH.end, ("*",), LICENCE))
 
     threads = [threading.Thread(target=crawl) for _ in range(4)]
     for thread in threads:
@@ -341,7 +341,7 @@ def test_a_refusal_is_remembered_for_the_backfill_but_not_for_ever(
         assert caught.value.reason == "deleted"
     assert len(web.requests) == 1
     monkeypatch.setattr("crawlers.git_mirror._REFUSAL_LASTS", dt.timedelta(0))
-    assert open_mirror(git, NAME, MARCH.end).work(MARCH.start, MARCH.end, "*.py", LICENCE)
+    assert open_mirror(git, NAME, MARCH.end).work(MARCH.start, MARCH.end, ("*.py",), LICENCE)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from crawlers import github_projects
-from crawlers.contract import DROP_REASONS, CrawlContext, Document, Drop, load_crawler
+from crawlers.contract import DROP_REASONS, CrawlContext, Document, Drop, Failure, Item, load_crawler
 from crawlers.github_projects import INFO, MAX_FILES, fetch_month, read_projects
 from crawlers.http import Fetcher
 from simulator.server import Fault, Web, serve_sites
@@ -51,11 +51,11 @@ def make_context(settings: Settings, web: Web, **options: int) -> CrawlContext:
     return CrawlContext(settings, Fetcher(settings, INFO.sites, 0.0), **options)
 
 
-def documents_of(items: list[Document | Drop]) -> list[Document]:
+def documents_of(items: list[Item]) -> list[Document]:
     return [item for item in items if isinstance(item, Document)]
 
 
-def drops_of(items: list[Document | Drop]) -> Counter[str]:
+def drops_of(items: list[Item]) -> Counter[str]:
     return Counter(item.reason for item in items if isinstance(item, Drop))
 
 
@@ -65,7 +65,7 @@ def test_the_source_is_found_by_its_file() -> None:
 
 def test_the_list_of_projects_is_sound() -> None:
     projects = read_projects()
-    assert len(projects) == len({project.lower() for project in projects}) >= 40
+    assert len(projects) == len({project.lower() for project in projects}) == 75
     assert all(re.fullmatch(r"[\w.-]+/[\w.-]+", project) for project in projects)
     assert set(REPOSITORIES) <= set(projects)  # else the simulated source is empty
 
@@ -161,7 +161,8 @@ def test_a_limit_is_spread_and_drawn_with_the_seed(
     for seed in (0, 0, 1):
         items = list(fetch_month(month, make_context(settings, web, limit=10, seed=seed)))
         documents = documents_of(items)
-        assert Counter(d.cluster_id for d in documents) == {f"repo:{name}": 2 for name in GIVING}
+        counts = Counter(d.cluster_id for d in documents)
+        assert sorted(counts.values()) == [2, 2, 3, 3]
         assert drops_of(items)["sample_cap"] > 0
         drawn.append([document.native_id for document in documents])
     assert drawn[0] == drawn[1] != drawn[2]
@@ -179,10 +180,59 @@ def test_no_project_gives_more_than_its_share(settings: Settings, few_projects: 
 def test_a_site_that_fails_stops_the_month_and_the_rerun_goes_on(
     context: CrawlContext, web: Web, few_projects: None
 ) -> None:
-    web.faults.append(Fault("status", "github", "pytest-dev.*upload-pack$", times=3))
-    with pytest.raises(SourceUnavailable, match="pytest"):
-        list(fetch_month(Month("2024-03"), context))
+    web.faults.append(Fault("status", "github", "upload-pack$", times=99))
+    asked = fetch_month(Month("2024-03"), context)
+    with pytest.raises(SourceUnavailable, match="black|scrapy|pytest|flask"):
+        list(asked)
+    web.faults.clear()
     assert len(documents_of(list(fetch_month(Month("2024-03"), context)))) == 24
+
+
+def test_one_repository_that_fails_is_a_failure_and_the_others_go_on(
+    context: CrawlContext, web: Web, few_projects: None
+) -> None:
+    web.faults.append(Fault("status", "github", "pytest-dev.*upload-pack$", times=3))
+    items = list(fetch_month(Month("2024-03"), context))
+    [failure] = [item for item in items if isinstance(item, Failure)]
+    assert (failure.native_id, failure.reason) == ("pytest-dev/pytest", "network")
+    assert len(documents_of(items)) == 18
+
+
+def test_what_was_read_before_the_site_gave_out_is_kept(
+    context: CrawlContext, web: Web, few_projects: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(github_projects, "FAILURES_TO_STOP", 1)
+    web.faults.append(Fault("status", "github", "pytest-dev.*upload-pack$", times=3))
+    found = []
+    with pytest.raises(SourceUnavailable, match="pytest"):
+        found.extend(fetch_month(Month("2024-03"), context))  # extend keeps what came before
+    assert {d.cluster_id for d in documents_of(found)} == {"repo:pallets/flask", "repo:psf/black"}
+
+
+def test_a_damaged_mirror_does_not_end_the_month(
+    context: CrawlContext, settings: Settings, few_projects: None
+) -> None:
+    list(fetch_month(Month("2024-03"), context))
+    [mirror] = (settings.scratch / "git").glob("*/psf/black.git")
+    (mirror / "HEAD").write_text("ref: refs/heads/gone")
+    for pack in mirror.glob("objects/pack/*"):
+        pack.unlink()
+    items = list(fetch_month(Month("2024-03"), context))
+    [failure] = [item for item in items if isinstance(item, Failure)]
+    assert (failure.native_id, failure.reason) == ("psf/black", "damaged_answer")
+    assert len(documents_of(items)) == 18
+
+
+def test_a_volume_is_not_eaten_by_the_first_projects_of_the_list(
+    web: Web, settings: Settings, few_projects: None
+) -> None:
+    items = list(fetch_month(Month("2024-03"), make_context(settings, web, max_bytes=6000)))
+    documents = documents_of(items)
+    counts = Counter(document.cluster_id for document in documents)
+    assert set(counts) == {f"repo:{name}" for name in GIVING}
+    assert max(counts.values()) - min(counts.values()) <= 1
+    num_bytes = sum(len(document.text.encode()) for document in documents)
+    assert 6000 <= num_bytes <= 6000 + max(len(d.text.encode()) for d in documents)
 
 
 def test_a_repository_that_is_gone_is_counted(
