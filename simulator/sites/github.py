@@ -1,4 +1,4 @@
-"""GitHub's git side: real repositories, served over smart HTTP by ``git http-backend``.
+"""github.com: real repositories, served over smart HTTP by ``git http-backend``, and pages.
 
 A repository is made at the first request for it, commit for commit the same each time. Names that
 are not in ``REPOSITORIES`` get what GitHub gives git for them: 401. What the repositories hold is
@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.month import Month
+from simulator.github_pages import Pages
+from simulator.repositories import LICENCES
 from simulator.server import QuirkName, Request, Response
 from simulator.world import World
 
@@ -35,27 +37,24 @@ REPOSITORIES = {  # name -> licence; each gives the same number of files
 }
 YOUNG = "psf/black"  # has no commit before the world's first month
 _NUM_GIVING = sum(not licence.startswith("GPL") for licence in REPOSITORIES.values())
-_COPYRIGHT = "Copyright (c) 2020 The authors\n\n"
-_BSD = """Redistribution and use in source and binary forms, with or without
-modification, are permitted provided that the following conditions are met:
-1. Redistributions of source code must retain the above copyright notice.
-2. Redistributions in binary form must reproduce the above copyright notice.
-"""
-_LICENCES = {
-    "MIT": f"""MIT License
+# Of the true one, what concerns repositories and lists (seen in stored copies, 2026-11).
+ROBOTS = """# If you would like to crawl GitHub contact us via https://support.github.com
+# We also provide an extensive API: https://docs.github.com
+User-agent: *
 
-{_COPYRIGHT}Permission is hereby granted, free of charge, to any person obtaining a copy
-of this software, to deal in the Software without restriction, provided that the
-above copyright notice and this permission notice shall be included.
-""",
-    "BSD-2-Clause": _COPYRIGHT + _BSD,
-    "BSD-3-Clause": _COPYRIGHT
-    + _BSD
-    + """3. Neither the name of the copyright holder nor the names of its contributors may
-be used to endorse or promote products derived from this software.
-""",
-    "GPL-3.0-only": "GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n",
-}
+Disallow: /*/*/commits/
+Disallow: /*/*/stargazers
+Disallow: /*/tree/
+Disallow: /*/archive/
+Disallow: /*/raw/
+Disallow: /*.git$
+Disallow: /search$
+Disallow: /*q=
+Disallow: */tarball/
+Disallow: */zipball/
+Disallow: /*since=*
+Disallow: /*until=*
+"""
 _DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
 
 
@@ -63,16 +62,19 @@ class Site:
     """See the module's text."""
 
     keys = ("github",)
-    robots = None
+    robots: str | None = ROBOTS
 
     def __init__(self, world: World) -> None:
         self.quirks: dict[QuirkName, int] = {}
+        self._pages = Pages(world)
         self._world = world
         self._lock = threading.Lock()
         self._folder: Path | None = None
 
     def respond(self, request: Request) -> Response:
-        """Hand a request for a known repository to git."""
+        """Hand a request for a known repository to git; show a page for any other."""
+        if not request.path.endswith(("/info/refs", "/git-upload-pack")):
+            return self._pages.respond(request)
         owner, repository, rest = [*request.path[1:].split("/", 2), "", ""][:3]
         name = f"{owner}/{repository.removesuffix('.git')}"
         if name not in REPOSITORIES:
@@ -141,7 +143,7 @@ def run_backend(folder: Path, request: Request) -> Response:
 def _history(world: World, name: str) -> Iterator[bytes]:
     """Yield the repository as a stream for ``git fast-import``."""
     born_at = world.first.start if name == YOUNG else world.first.start - _DAY
-    yield _commit("main", born_at, _file("LICENSE", _LICENCES[REPOSITORIES[name]]))
+    yield _commit("main", born_at, _file("LICENSE", LICENCES[REPOSITORIES[name]]))
     for month in world.months:
         yield from _month(world, name, month)
 

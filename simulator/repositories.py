@@ -1,0 +1,298 @@
+"""The repositories that the simulated GitHub shows by its API and pages: new and trending ones.
+
+Every month has new repositories, each with six modules of the month, in history as well: what was
+there at the month's end, and what was made of it ten days later (all of it rewritten). Four of a
+month are of no use: one is empty, one was deleted since, one was under GPL at the month's end, and
+one was filled with a history that is older than itself. Trending repositories are the same in all
+months; each month their README tells of that month.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import gzip
+import hashlib
+import io
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from core.month import Month
+from simulator.world import World
+
+_COPYRIGHT = "Copyright (c) 2020 The authors\n\n"
+_BSD = """Redistribution and use in source and binary forms, with or without
+modification, are permitted provided that the following conditions are met:
+1. Redistributions of source code must retain the above copyright notice.
+2. Redistributions in binary form must reproduce the above copyright notice.
+"""
+LICENCES = {
+    "MIT": f"""MIT License
+
+{_COPYRIGHT}Permission is hereby granted, free of charge, to any person obtaining a copy
+of this software, to deal in the Software without restriction, provided that the
+above copyright notice and this permission notice shall be included.
+""",
+    "BSD-2-Clause": _COPYRIGHT + _BSD,
+    "BSD-3-Clause": _COPYRIGHT
+    + _BSD
+    + """3. Neither the name of the copyright holder nor the names of its contributors may
+be used to endorse or promote products derived from this software.
+""",
+    "GPL-3.0-only": "GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n",
+    "Apache-2.0": "Apache License\nVersion 2.0, January 2004\n",
+}
+MODULES = 6  # of a new repository
+ODDITIES = ("empty", "gone", "relicensed", "imported")
+TRENDING = 6
+_FREE = ("MIT", "BSD-2-Clause", "BSD-3-Clause")
+_DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
+_LINK, _SUBMODULE = "120000", "160000"
+
+Files = dict[str, tuple[str, bytes]]  # path -> mode, contents
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a tree."""
+
+    path: str
+    mode: str
+    kind: str
+    sha: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit with all files that are there after it."""
+
+    committed_at: dt.datetime
+    files: Files
+
+    @functools.cached_property
+    def tree(self) -> str:
+        """The tree's id."""
+        return _sha(b"tree", "".join(f"{e.path} {e.sha}\n" for e in self.entries()).encode())
+
+    @functools.cached_property
+    def sha(self) -> str:
+        """The commit's id."""
+        return _sha(b"commit", f"{self.tree} {self.committed_at}".encode())
+
+    def entries(self) -> list[Entry]:
+        """Return the rows of the whole tree, folders included, by path."""
+        folders: dict[str, list[str]] = {}
+        rows = []
+        for path, (mode, data) in sorted(self.files.items()):
+            kind = "commit" if mode == _SUBMODULE else "blob"
+            rows.append(Entry(path, mode, kind, blob_sha(data), len(data)))
+            parts = path.split("/")[:-1]
+            for depth in range(1, len(parts) + 1):
+                folders.setdefault("/".join(parts[:depth]), []).append(rows[-1].sha)
+        for folder, shas in folders.items():
+            sha = _sha(b"tree", "".join(shas).encode())
+            rows.append(Entry(folder, "040000", "tree", sha, 0))
+        return sorted(rows, key=lambda row: row.path)
+
+
+@dataclass
+class Repository:
+    """A repository as it is today.
+
+    Attributes:
+        name: ``owner/repository``.
+        licence: the SPDX id that GitHub shows today.
+        history: makes its commits, oldest first; they are made when they are asked for.
+    """
+
+    id: int
+    name: str
+    created_at: dt.datetime
+    licence: str
+    description: str = ""
+    language: str = "Python"
+    stars: int = 0
+    is_gone: bool = False
+    history: Callable[[], list[Commit]] = list
+
+    @functools.cached_property
+    def commits(self) -> list[Commit]:
+        """All commits, newest first."""
+        return sorted(self.history(), key=lambda commit: commit.committed_at, reverse=True)
+
+
+def blob_sha(data: bytes) -> str:
+    """Return git's id of contents."""
+    return _sha(b"blob", data)
+
+
+def _sha(kind: bytes, data: bytes) -> str:
+    header = kind + b" %d\0" % len(data)
+    return hashlib.sha1(header + data, usedforsecurity=False).hexdigest()
+
+
+def new_repositories(world: World, month: Month) -> list[Repository]:
+    """Return the repositories that were created in a month of the world, by time."""
+    count = max(2, world.stories_per_month // MODULES) + len(ODDITIES)
+    return [_new_repository(world, month, number, count) for number in range(count)]
+
+
+def _new_repository(world: World, month: Month, number: int, count: int) -> Repository:
+    names = [name.lower() for name in world.names(month)]
+    owner, topic = names[number % len(names)], names[(number * 7 + 3) % len(names)]
+    is_odd = number >= count - len(ODDITIES)
+    oddity = ODDITIES[number - count + len(ODDITIES)] if is_odd else ""
+    step = (month.end - month.start - _SECOND) / (count - len(ODDITIES) - 1)
+    # The first in the month's first second, the last in its last; oddities in its middle.
+    offset = 14 * _DAY if is_odd else number * step
+    created_at = (month.start + offset).replace(microsecond=0)
+    licence = _FREE[number % len(_FREE)]
+    return Repository(
+        id=10_000 * (month.start.year * 12 + month.start.month - 24_000) + number,
+        name=f"{owner}/{topic}-tools-{number}",
+        created_at=created_at,
+        licence=licence,
+        description=f"Tools for the records of {topic.title()}",
+        stars=(number * 37) % 101,
+        is_gone=oddity == "gone",
+        history=functools.partial(_history, world, month, number, created_at, oddity),
+    )
+
+
+def _history(
+    world: World, month: Month, number: int, created_at: dt.datetime, oddity: str
+) -> list[Commit]:
+    if oddity in ("empty", "gone"):
+        return []
+    licence = _FREE[number % len(_FREE)]
+    files = _new_files(world, month, number, licence)
+    if oddity == "relicensed":
+        files["LICENSE"] = ("100644", LICENCES["GPL-3.0-only"].encode())
+    if oddity == "imported":
+        return [Commit(created_at - 400 * _DAY, files)]
+    later = {path: (mode, b"# rewritten since\n" + data) for path, (mode, data) in files.items()}
+    later["LICENSE"] = ("100644", LICENCES[licence].encode())
+    return [Commit(created_at, files), Commit(month.end + 10 * _DAY, later)]
+
+
+def module_texts(world: World, month: Month, number: int) -> dict[str, str]:
+    """Return the modules that a month's repository of that number had at the month's end."""
+    numbers = range(MODULES * number, MODULES * number + MODULES)
+    return {f"src/tools/part_{n}.py": world.module(month, "github_new", n) for n in numbers}
+
+
+def _new_files(world: World, month: Month, number: int, licence: str) -> Files:
+    texts = module_texts(world, month, number)
+    first = next(iter(texts.values()))
+    plain = {
+        **texts,
+        "LICENSE": LICENCES[licence],
+        "README.md": f"# Tools of {month}\n",
+        "data/table.csv": "a,b\n1,2\n" * 50,
+        "package-lock.json": '{"lockfileVersion": 3}\n',
+        "src/_vendor/copy.py": first,
+        "src/made.py": f"# Generated by a tool. DO NOT EDIT.\n{first}",
+        "src/packed.py": f"DATA = {'0,' * 600!r}\n",
+        "notes.ipynb": '{"cells": [{"outputs": ["0"]}]}\n',
+    }
+    files: Files = {path: ("100644", text.encode()) for path, text in plain.items()}
+    files["src/binary.py"] = ("100644", b"x = 1\0\n" * 20)
+    files["src/large.py"] = ("100644", b"x = 1\n" * 200_000)
+    files["src/link.py"] = (_LINK, b"/etc/passwd")
+    files["libs/sub.py"] = (_SUBMODULE, b"")
+    return files
+
+
+def trending_repositories(world: World) -> list[Repository]:
+    """Return what is trending, the first first, whatever the month."""
+    names = [name.lower() for name in world.names(world.first)]
+    licences = ("MIT", "BSD-3-Clause", "Apache-2.0", "BSD-2-Clause", "MIT", "MIT")
+    return [
+        Repository(
+            id=900_000 + number,
+            name=f"{names[number]}/{names[number + 5]}",
+            created_at=world.first.start - 100 * _DAY,
+            licence=licences[number],
+            description=f"The workshop of {names[number].title()}",
+            stars=20_000 - 1_000 * number,
+            history=functools.partial(_trending_history, world, number, licences[number]),
+        )
+        for number in range(TRENDING)
+    ]
+
+
+def _trending_history(world: World, number: int, licence: str) -> list[Commit]:
+    """Number 3 has no README, number 4 one in reStructuredText and no work in every other month."""
+    files: Files = {"LICENSE": ("100644", LICENCES[licence].encode())}
+    commits = [Commit(world.first.start - 100 * _DAY, files)]
+    for index, month in enumerate(world.months):
+        if number == 4 and index % 2:
+            continue
+        path = {3: "docs/index.md", 4: "README.rst"}.get(number, "README.md")
+        text = readme(world, month, number)
+        commits.append(Commit(month.start + 9 * _DAY, {**files, path: ("100644", b"# Soon\n")}))
+        commits.append(Commit(month.end - _SECOND, {**files, path: ("100644", text.encode())}))
+    return commits
+
+
+def readme(world: World, month: Month, number: int) -> str:
+    """Return the README of a trending repository at a month's end, with badges and HTML."""
+    story = world.story(month, "github_trending", number)
+    name = story.title.split(" ")[0].lower()
+    if number == 4:
+        return "\n\n".join([story.title, f".. image:: {name}.svg", *story.paragraphs]) + "\n"
+    head = [
+        f'<p align="center"><img src="https://example.org/{name}.png" width="200"></p>',
+        f"# {story.title}",
+        f"[![Build](https://example.org/{name}.svg)](https://example.org/{name}) ![PyPI](a.svg)",
+        "<!-- the description is kept in two places -->",
+    ]
+    usage = ["## Installation", f"```bash\npip install {name}\n```", "## Usage"]
+    body = [story.paragraphs[0], *usage, *story.paragraphs[1:]]
+    return "\n\n".join([*head, *body, f"See the [guide](https://example.org/{name}).\n"])
+
+
+def tarball(repository: Repository, commit: Commit) -> bytes:
+    """Return what codeload gives: git archive's tar in a folder of its own, gzip."""
+    buffer = io.BytesIO()
+    top = f"{repository.name.replace('/', '-')}-{commit.sha[:7]}"
+    with tarfile.open(fileobj=buffer, mode="w", pax_headers={"comment": commit.sha}) as archive:
+        for path, (mode, data) in sorted(commit.files.items()):
+            info = tarfile.TarInfo(f"{top}/{path}")
+            if mode == _SUBMODULE:
+                info.type = tarfile.DIRTYPE
+            elif mode == _LINK:
+                info.type, info.linkname = tarfile.SYMTYPE, data.decode()
+            else:
+                info.size = len(data)
+            archive.addfile(info, io.BytesIO(data) if info.size else None)
+    return gzip.compress(buffer.getvalue(), 1)
+
+
+HOSTILE = ("parent", "absolute", "links", "many", "bomb", "cut")
+
+
+def hostile_tarball(kind: str) -> bytes:
+    """Return an archive that means harm, one of HOSTILE."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for info, size in _hostile_members(kind):
+            info.size = size
+            archive.addfile(info, io.BytesIO(bytes(size)) if size else None)
+    packed = gzip.compress(buffer.getvalue(), 1)
+    return packed[: len(packed) // 2] if kind == "cut" else packed
+
+
+def _hostile_members(kind: str) -> Iterator[tuple[tarfile.TarInfo, int]]:
+    if kind == "links":
+        for number, type_ in enumerate((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE)):
+            info = tarfile.TarInfo(f"top/{number}.py")
+            info.type, info.linkname = type_, "/etc/passwd"
+            yield info, 0
+    names = {"parent": "top/../../x.py", "absolute": "/tmp/x.py", "bomb": "top/x.py"}  # noqa: S108
+    count = 2_500 if kind == "many" else 1
+    for number in range(count):
+        size = 2**27 if kind == "bomb" else 8
+        yield tarfile.TarInfo(names.get(kind, f"top/x{number}.py")), size
