@@ -1,4 +1,4 @@
-"""Source packages (.tar.gz, .gz, bare files) read into memory, never onto the disk.
+"""Source packages and tarballs (.tar.gz, .gz, bare files) read into memory, never onto the disk.
 
 Whatever a site calls its package, its first bytes say what it is: headers are often wrong, and an
 HTTP client may have unpacked one layer already. Nothing is written, links are never followed, and
@@ -7,10 +7,11 @@ every size is capped before the memory is taken.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 
 from core.errors import ItemUnavailable
@@ -48,6 +49,34 @@ def read_package(data: bytes, suffixes: tuple[str, ...]) -> dict[str, bytes]:
     if len(data) > MAX_MEMBER_BYTES:
         raise ItemUnavailable("too_large", f"the source is one file of {len(data)} bytes")
     return {LONE_FILE: data}
+
+
+def read_files(
+    data: bytes, wants: Callable[[str], bool], max_file_bytes: int
+) -> dict[str, bytes | None]:
+    """Return files of a repository's tarball by their path in the repository.
+
+    Args:
+        data: gzip of a tar whose members are all in one folder, as ``git archive`` makes it.
+        wants: whether the file of that path is asked for; links are never, nor folders.
+        max_file_bytes: of a larger file there is None in place of its contents.
+
+    Raises:
+        ItemUnavailable: ``bad_archive``, ``unsafe_path`` or ``too_large``.
+    """
+    if not data.startswith(b"\x1f\x8b"):
+        raise ItemUnavailable("bad_archive", "the tarball is not gzip")
+    data = gunzip(data)
+    if data[_TAR_MAGIC] != b"ustar":
+        raise ItemUnavailable("bad_archive", "no tar is in the gzip")
+    files: dict[str, bytes | None] = {}
+    with _open_tar(data) as archive:
+        for member in _regular_members(archive):
+            _, _, path = _safe_name(member.name).partition("/")
+            if path and wants(path):
+                is_small = member.size <= max_file_bytes
+                files[path] = _read_member(archive, member) if is_small else None
+    return files
 
 
 def gunzip(data: bytes, max_bytes: int = MAX_TOTAL_BYTES) -> bytes:
@@ -95,21 +124,27 @@ def _refuse_other_formats(data: bytes) -> None:
 def _read_tar(data: bytes, suffixes: tuple[str, ...]) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     has_pdf = False
-    try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-            for member in _regular_members(archive):
-                name = _safe_name(member.name)
-                has_pdf = has_pdf or name.lower().endswith(".pdf")
-                if name.lower().endswith(suffixes):
-                    files[name] = _read_member(archive, member)
-    # Headers are untrusted text and numbers: tarfile lets a few bad ones out as ValueError, and
-    # reads a chain of long names by recursion.
-    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
-        raise ItemUnavailable("bad_archive", f"damaged tar: {error}") from error
+    with _open_tar(data) as archive:
+        for member in _regular_members(archive):
+            name = _safe_name(member.name)
+            has_pdf = has_pdf or name.lower().endswith(".pdf")
+            if name.lower().endswith(suffixes):
+                files[name] = _read_member(archive, member)
     if not files:
         reason = "pdf_only" if has_pdf else "no_tex"
         raise ItemUnavailable(reason, f"no member ends in {' '.join(suffixes)}")
     return dict(sorted(files.items()))
+
+
+@contextlib.contextmanager
+def _open_tar(data: bytes) -> Iterator[tarfile.TarFile]:
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            yield archive
+    # Headers are untrusted text and numbers: tarfile lets a few bad ones out as ValueError, and
+    # reads a chain of long names by recursion.
+    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
+        raise ItemUnavailable("bad_archive", f"damaged tar: {error}") from error
 
 
 def _regular_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

@@ -17,7 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from core.errors import ItemUnavailable, SourceChanged
+from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged, SourceError
+from crawlers.api_rules import ApiRules
+from crawlers.contract import Drop, Failure, missing_item
 from crawlers.http import Fetched, Fetcher
 from crawlers.pacing import read_retry_after
 
@@ -89,7 +91,7 @@ class GitHubApi:
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
         self._fetcher = fetcher
-        fetcher.heed(SITE, read_limits)
+        fetcher.heed(SITE, ApiRules(read_limits, {409: "empty"}))  # a repository without a commit
 
     def search(self, query: str, page: int) -> SearchPage:
         """Return a page (from 1) of the repositories that match a query, by stars.
@@ -182,18 +184,27 @@ class GitHubApi:
     def _get(
         self, path: str, params: Mapping[str, str | int] | None = None, is_search: bool = False
     ) -> Fetched:
-        is_busy = is_incomplete if is_search else None
+        is_busy = is_incomplete if is_search else is_blank
         return self._fetcher.get(SITE, path, params, headers=self._headers, is_busy=is_busy)
 
 
-def read_limits(status: int, answer: Fetched) -> float | None:
-    """Return for how many seconds GitHub wants to be left alone after an answer, or None.
+def missing_repository(name: str, error: SourceError) -> Drop | Failure:
+    """Return what a crawl says of a repository whose answers it did not get, or understand.
 
     Raises:
-        ItemUnavailable: 409, which means an empty repository.
+        SourceError: ``error``, where it is about the site and not about the repository.
     """
-    if status == 409:
-        raise ItemUnavailable("empty", f"{answer.url}: a repository without a commit")
+    if isinstance(error, ItemUnavailable | ItemFailed):
+        return missing_item(name, error)
+    if isinstance(error, SourceChanged):
+        return Drop(name, "parse_error", str(error))
+    if isinstance(error, AccessRefused):  # it may be a token that ran out: the month is not whole
+        return Failure(name, "damaged_answer", str(error))
+    raise error
+
+
+def read_limits(status: int, answer: Fetched) -> float | None:
+    """Return for how many seconds GitHub wants to be left alone after an answer, or None."""
     is_refused = status in (403, 429)
     pause_s = read_retry_after(answer.headers.get("retry-after")) if is_refused else None
     if pause_s is not None:
@@ -207,8 +218,15 @@ def read_limits(status: int, answer: Fetched) -> float | None:
     return None
 
 
+def is_blank(fetched: Fetched) -> bool:
+    """Tell an answer without a body, where there is always JSON."""
+    return not fetched.body.strip()
+
+
 def is_incomplete(fetched: Fetched) -> bool:
     """Tell a search that ran out of time, or a page without items where there must be some."""
+    if is_blank(fetched):
+        return True
     body = fetched.json()
     if not isinstance(body, dict):
         return False

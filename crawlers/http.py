@@ -32,6 +32,7 @@ from core.errors import (
 from core.settings import Settings
 from crawlers import robots
 from crawlers.addresses import is_private_address
+from crawlers.api_rules import ApiRules
 from crawlers.circuit import Circuit
 from crawlers.connections import Sender
 from crawlers.pacing import Pace, TryAgain, Turnstile, read_retry_after
@@ -58,10 +59,6 @@ _DROP_REASONS = {403: "http_403", 404: "http_404", 410: "http_410", 451: "permis
 _COUNTED = ("requests", "cached", "retries", "2xx", "3xx", "304", "4xx", "5xx", "bytes", "wait_ms")
 _log = logging.getLogger(__name__)
 
-# What a site's API says of its limits: status and answer -> seconds to leave the host alone, or
-# None. May raise ItemUnavailable for a status that means no more than that the item is not there.
-Rule = Callable[[int, Fetched], float | None]
-
 
 @dataclass(frozen=True)
 class _Ask:
@@ -73,7 +70,7 @@ class _Ask:
     known: Fetched | None = None  # still good, if the site says so
     max_bytes: int = DEFAULT_MAX_BYTES
     is_busy: Callable[[Fetched], bool] | None = None
-    rule: Rule | None = None
+    rules: ApiRules | None = None
     is_robots: bool = False
 
 
@@ -87,7 +84,7 @@ class _Hop(NamedTuple):
 
 class _Answer(NamedTuple):
     status: int
-    fetched: Fetched  # with a body where the status is 200, or 403 and a rule wants to read it
+    fetched: Fetched  # with a body where the status is 200, or 403 and rules are to read it
     redirect: str | None
 
 
@@ -149,7 +146,7 @@ class Fetcher:
         library = requests.utils.default_user_agent()
         self.user_agent = f"{robots.AGENT}/{_version()} (+{settings.contact}) {library}"
         _require_sendable({"User-Agent (its contact is TIDEMARK_CONTACT)": self.user_agent})
-        self._rules: dict[str, Rule] = {}
+        self._rules: dict[str, ApiRules] = {}
         self._lock = threading.Lock()  # of what follows
         self.stats: dict[str, int] = dict.fromkeys(_COUNTED, 0)
 
@@ -167,14 +164,9 @@ class Fetcher:
         """Return the token that settings have for a site, or None."""
         return self._tokens.of(key)
 
-    def heed(self, key: str, rule: Rule) -> None:
-        """Let a rule see every answer of a site first, with the body of a 403, too.
-
-        The host is left alone for as long as the rule says: after an answer 200, so that a limit
-        that is used up is not overstepped, and after a 403, which is then tried again like a 429,
-        where it is final for other sites.
-        """
-        self._rules[key] = rule
+    def heed(self, key: str, rules: ApiRules) -> None:
+        """Read the answers of a site by the rules of its API from now on."""
+        self._rules[key] = rules
 
     def get(  # noqa: PLR0913 - what a request is made of
         self,
@@ -249,7 +241,7 @@ class Fetcher:
                 self._count(**{"304": 1})
                 found = known.renewed(found)
             else:
-                _require_ok(answer)
+                _require_ok(answer, ask.rules)
         except (ItemFailed, ItemUnavailable) as error:
             self._circuit.note_address(has_failed=isinstance(error, ItemFailed))
             raise
@@ -321,7 +313,7 @@ class Fetcher:
                 self._circuit.note_status(response.status_code)
                 answer = self._read(response, url, ask)
             pause_s = read_retry_after(answer.fetched.headers.get("retry-after"))
-            ruled_s = ask.rule(answer.status, answer.fetched) if ask.rule else None
+            ruled_s = ask.rules.pause_s(answer.status, answer.fetched) if ask.rules else None
             pause_s = pause_s if ruled_s is None else ruled_s
             is_limited = answer.status == 403 and ruled_s is not None
             if answer.status in _WORTH_ANOTHER_TRY or is_limited:
@@ -345,7 +337,7 @@ class Fetcher:
         try:
             headers = read_headers(response, url)
             # Of a refusal the body may say that it is for now only.
-            is_wanted = response.status_code == 200 or (ask.rule and response.status_code == 403)
+            is_wanted = response.status_code == 200 or (ask.rules and response.status_code == 403)
             body = read_body(response, url, ask.max_bytes, ask.is_robots) if is_wanted else b""
         finally:
             self._count(bytes=response.raw.tell())
@@ -392,12 +384,12 @@ def _host_of_site(key: str, url: str) -> str:
     return host
 
 
-def _require_ok(answer: _Answer) -> None:
+def _require_ok(answer: _Answer, rules: ApiRules | None = None) -> None:
     """Raise what an answer other than 200 means."""
     status, url = answer.status, answer.fetched.url
     if status == 200:
         return
-    if reason := _DROP_REASONS.get(status):
+    if reason := {**_DROP_REASONS, **(rules.drops if rules else {})}.get(status):
         raise ItemUnavailable(reason, f"{url} answered {status}")
     if status == 401:
         raise AccessRefused(

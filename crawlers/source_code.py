@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
 from collections import Counter
 from pathlib import PurePosixPath
@@ -53,6 +54,12 @@ class Ratio(NamedTuple):
 def language_of(path: str) -> str | None:
     """Return the programming language that a file's name tells, such as ``python``, or None."""
     return LANGUAGES.get(PurePosixPath(path).suffix.lower())
+
+
+def blob_id(content: bytes) -> str:
+    """Return git's id of a file's contents."""
+    header = b"blob %d\0" % len(content)
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
 def changed_ratio(old: str, new: str) -> Ratio:

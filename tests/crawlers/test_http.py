@@ -25,6 +25,7 @@ from core.errors import (
 )
 from core.settings import Settings
 from crawlers import circuit, connections, pacing, robots, transfer
+from crawlers.api_rules import ApiRules
 from crawlers.contract import FAIL_REASONS
 from crawlers.http import Fetched, Fetcher
 from simulator import server
@@ -1053,7 +1054,7 @@ def test_a_rule_sees_refusals_with_their_body_and_the_request_is_tried_again(
         return 0.0 if b"rate limit" in answer.body else None
 
     fetcher = make()
-    fetcher.heed("main", rule)
+    fetcher.heed("main", ApiRules(rule))
     web.faults.append(Fault("status", "main", "^/page", 2, 403, body=b"rate limit exceeded"))
     assert fetcher.get("main", "/page").body
     assert seen[:2] == [(403, b"rate limit exceeded")] * 2
@@ -1062,7 +1063,7 @@ def test_a_rule_sees_refusals_with_their_body_and_the_request_is_tried_again(
 
 def test_a_403_of_which_the_rule_says_nothing_stays_final(make: Make, web: Web) -> None:
     fetcher = make()
-    fetcher.heed("main", lambda status, answer: None)
+    fetcher.heed("main", ApiRules(lambda status, answer: None))
     web.faults.append(Fault("status", "main", "^/page", 1, 403, body=b"blocked"))
     with pytest.raises(ItemUnavailable) as caught:
         fetcher.get("main", "/page")
@@ -1072,7 +1073,7 @@ def test_a_403_of_which_the_rule_says_nothing_stays_final(make: Make, web: Web) 
 
 def test_a_host_rests_after_a_good_answer_that_used_up_its_limit(make: Make, web: Web) -> None:
     fetcher = make()
-    fetcher.heed("main", lambda status, answer: 0.3)
+    fetcher.heed("main", ApiRules(lambda status, answer: 0.3))
     fetcher.get("main", "/page")
     started = time.monotonic()
     fetcher.get("main", "/page?again=1")
@@ -1081,7 +1082,7 @@ def test_a_host_rests_after_a_good_answer_that_used_up_its_limit(make: Make, web
 
 def test_a_rest_that_is_too_long_ends_the_source(make: Make, web: Web) -> None:
     fetcher = make()
-    fetcher.heed("main", lambda status, answer: pacing.MAX_WAIT_S + 60)
+    fetcher.heed("main", ApiRules(lambda status, answer: pacing.MAX_WAIT_S + 60))
     fetcher.get("main", "/page")
     with pytest.raises(SourceUnavailable, match="asks for a pause of 6"):
         fetcher.get("main", "/page?again=1")
@@ -1089,13 +1090,9 @@ def test_a_rest_that_is_too_long_ends_the_source(make: Make, web: Web) -> None:
 
 
 def test_a_rule_may_say_that_an_item_is_not_there(make: Make, web: Web) -> None:
-    def rule(status: int, answer: Fetched) -> float | None:
-        if status == 409:
-            raise ItemUnavailable("empty", "an empty repository")
-        return None
-
     fetcher = make()
-    fetcher.heed("main", rule)
+    fetcher.heed("main", ApiRules(lambda status, answer: None, {409: "empty"}))
     web.faults.append(Fault("status", "main", "^/page", 1, 409))
-    with pytest.raises(ItemUnavailable, match="an empty repository"):
+    with pytest.raises(ItemUnavailable) as caught:
         fetcher.get("main", "/page")
+    assert caught.value.reason == "empty"
