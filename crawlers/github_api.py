@@ -1,9 +1,9 @@
 """GitHub's REST API, as far as the crawlers need it: search, commits, trees, blobs, tarballs.
 
-Protocol: https://docs.github.com/en/rest. Limits, as of 2026-11: without a token 60 requests an hour
-and 10 searches a minute, with one 5,000 and 30; each answer says what is left. Where nothing is left
-the host is left alone until it gives more; a limit that lasts longer than ``pacing.MAX_WAIT_S`` ends
-the source. So do secondary limits, which come as 403, too.
+Protocol: https://docs.github.com/en/rest. Limits, as of 2026-11: without a token 60 requests an
+hour and 10 searches a minute, with one 5,000 and 30; each answer says what is left. Where nothing
+is left the host is left alone until it gives more; a limit that lasts longer than
+``pacing.MAX_WAIT_S`` ends the source. So do secondary limits, which come as 403, too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from crawlers.api_rules import ApiRules
 from crawlers.contract import Drop, Failure, missing_item
 from crawlers.http import Fetched, Fetcher
 from crawlers.pacing import read_retry_after
+from crawlers.source_code import blob_id
 
 SITE = "github_api"
 SITES = {SITE: "https://api.github.com", "github_codeload": "https://codeload.github.com"}
@@ -103,7 +104,13 @@ class GitHubApi:
             ItemFailed: it stayed incomplete.
             SourceChanged, SourceUnavailable: see ``Fetcher.get``.
         """
-        params = {"q": query, "sort": "stars", "order": "desc", "per_page": PER_PAGE, "page": page}
+        params: dict[str, str | int] = {
+            "q": query,
+            "sort": "stars",
+            "order": "desc",
+            "per_page": PER_PAGE,
+            "page": page,
+        }
         fetched = self._get("/search/repositories", params, is_search=True)
         body = fetched.json()
         where = "search"
@@ -116,7 +123,9 @@ class GitHubApi:
             ItemUnavailable: gone, empty, or without a commit then.
         """
         last = f"{end - dt.timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"  # "until" is included
-        params = {"until": last, "per_page": 1} | ({"sha": branch} if branch else {})
+        params: dict[str, str | int] = {"until": last, "per_page": 1}
+        if branch:
+            params["sha"] = branch
         rows = self._get(f"/repos/{name}/commits", params).json()
         if not isinstance(rows, list):
             raise _unexpected(f"commits of {name}", "a list", rows)
@@ -156,7 +165,7 @@ class GitHubApi:
         """Return a file's contents, and when the site gave them.
 
         Raises:
-            ItemUnavailable: gone, larger than MAX_BLOB_BYTES, or not in base64.
+            ItemUnavailable: gone, larger than MAX_BLOB_BYTES, not in base64, or other contents.
         """
         if entry.size > MAX_BLOB_BYTES:
             raise ItemUnavailable("too_large", f"{entry.path} has {entry.size} bytes")
@@ -168,9 +177,13 @@ class GitHubApi:
         if (encoding := take(where, body, "encoding", str)) != "base64":
             raise ItemUnavailable("parse_error", f"{where}: encoded as {encoding!r}")
         try:
-            return base64.b64decode(take(where, body, "content", str)), fetched.retrieved_at
+            packed = "".join(take(where, body, "content", str).split())
+            content = base64.b64decode(packed, validate=True)
         except (binascii.Error, ValueError) as error:
             raise ItemUnavailable("parse_error", f"{where}: {error}") from error
+        if blob_id(content) != entry.sha:
+            raise ItemUnavailable("damaged", f"{where} is not what {entry.sha} names")
+        return content, fetched.retrieved_at
 
     def tarball(self, name: str, sha: str) -> Fetched:
         """Return all files at a commit, as a gzip-packed tar; codeload gives it.
@@ -282,5 +295,5 @@ def take(where: str, row: Any, key: str, kind: type[_Value]) -> _Value:
 
 def _unexpected(where: str, expected: str, got: object) -> SourceChanged:
     return SourceChanged(
-        f"GitHub's {where}: expected {expected}, got {str(got)[:300]!r}; see whether its API changed"
+        f"GitHub's {where}: expected {expected}, got {str(got)[:300]!r}; see whether the API changed"
     )

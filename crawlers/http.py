@@ -212,7 +212,9 @@ class Fetcher:
         }
         try:
             url = normalise(self.base_url(key) + path, params)
-            return self._get(_Ask(url, headers, secrets, None, max_bytes, is_busy, self._rules.get(key)))
+            return self._get(
+                _Ask(url, headers, secrets, None, max_bytes, is_busy, self._rules.get(key))
+            )
         except TidemarkError as error:
             hidden = self._tokens.hidden(error)
             if hidden is None:

@@ -18,9 +18,9 @@ LICENCE_FILE = re.compile(r"((MIT|BSD)-)?(LICEN[CS]E|COPYING)([.-].*)?", re.IGNO
 LANGUAGES = {
     ".c": "c", ".cc": "cpp", ".cpp": "cpp", ".cs": "csharp", ".cxx": "cpp", ".ex": "elixir",
     ".exs": "elixir", ".go": "go", ".h": "c", ".hh": "cpp", ".hpp": "cpp", ".java": "java",
-    ".jl": "julia", ".js": "javascript", ".jsx": "javascript", ".kt": "kotlin", ".mjs": "javascript",
-    ".php": "php", ".py": "python", ".rb": "ruby", ".rs": "rust", ".swift": "swift",
-    ".ts": "typescript", ".tsx": "typescript",
+    ".jl": "julia", ".js": "javascript", ".jsx": "javascript", ".kt": "kotlin",
+    ".mjs": "javascript", ".php": "php", ".py": "python", ".rb": "ruby", ".rs": "rust",
+    ".swift": "swift", ".ts": "typescript", ".tsx": "typescript",
 }  # fmt: skip
 
 _MAX_COMPARISONS = 200_000  # of lines; difflib needs about 0.1 s for them

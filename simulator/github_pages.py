@@ -1,4 +1,4 @@
-"""The pages of the simulated GitHub that a person can click through: trending, repositories, files."""
+"""Pages of the simulated GitHub for a person to click through: trending, repositories, files."""
 
 from __future__ import annotations
 
@@ -95,5 +95,7 @@ def _text(commit: Commit, path: str) -> str:
 
 def _page(title: str, body: str, status: int = 200) -> Response:
     text = f"<!DOCTYPE html><html lang=en><head><title>{html.escape(title)} · GitHub</title></head>"
-    text += f'<body><a href="/trending">Trending</a><h1>{html.escape(title)}</h1>{body}</body></html>'
+    text += (
+        f'<body><a href="/trending">Trending</a><h1>{html.escape(title)}</h1>{body}</body></html>'
+    )
     return Response(status, _HTML, text.encode())

@@ -61,7 +61,7 @@ _DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
 class Site:
     """See the module's text."""
 
-    keys = ("github",)
+    keys: tuple[str, ...] = ("github",)
     robots: str | None = ROBOTS
 
     def __init__(self, world: World) -> None:

@@ -54,8 +54,8 @@ class Site:
         codeload_url: where tarballs are redirected to; the API's own address unless it is set.
     """
 
-    keys = ("github_api", "github_codeload")
-    robots = None
+    keys: tuple[str, ...] = ("github_api", "github_codeload")
+    robots: str | None = None
 
     def __init__(self, world: World) -> None:
         self.quirks: dict[QuirkName, int] = {}

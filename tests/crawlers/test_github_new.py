@@ -1,4 +1,4 @@
-"""New repositories: the simulated API over loopback HTTP, texts compared with what the world wrote."""
+"""New repositories: the simulated API over loopback HTTP, texts compared with the world's."""
 
 from __future__ import annotations
 
@@ -436,8 +436,6 @@ def test_one_faulty_answer_costs_one_repository_at_most(kind: str, crawl: Crawl,
 
 
 @pytest.mark.parametrize("kind", ["status", "truncate", "disconnect", "empty", "wrong_charset"])
-def test_a_fault_of_the_search_that_passes_costs_nothing(
-    kind: str, crawl: Crawl, web: Web
-) -> None:
+def test_a_fault_of_the_search_that_passes_costs_nothing(kind: str, crawl: Crawl, web: Web) -> None:
     web.faults.append(Fault(kind, "github_api", "/search"))  # type: ignore[arg-type]
     assert len(documents_of(crawl())) == NUM_USEFUL * MODULES

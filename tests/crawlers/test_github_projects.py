@@ -11,7 +11,15 @@ from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from crawlers import github_projects
-from crawlers.contract import DROP_REASONS, CrawlContext, Document, Drop, Failure, Item, load_crawler
+from crawlers.contract import (
+    DROP_REASONS,
+    CrawlContext,
+    Document,
+    Drop,
+    Failure,
+    Item,
+    load_crawler,
+)
 from crawlers.github_projects import INFO, MAX_FILES, fetch_month, read_projects
 from crawlers.http import Fetcher
 from simulator.server import Fault, Web, serve_sites

@@ -1,4 +1,4 @@
-"""What goes wrong where monitored projects are crawled: each trap, and each fault of other crawlers,
+"""What goes wrong where monitored projects are crawled: traps, and faults of other crawlers,
 by name, on a repository that the test commits to."""
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def crawl(
         own = settings.model_copy(update={"sites": dict(web.urls)})
 
         def run(month: Month = MARCH, **options: int) -> list[Item]:
-            return list(fetch_month(month, CrawlContext(own, Fetcher(own, INFO.sites, 0), **options)))
+            return list(
+                fetch_month(month, CrawlContext(own, Fetcher(own, INFO.sites, 0), **options))
+            )
 
         yield run
 
@@ -164,9 +166,7 @@ def test_a_repository_younger_than_the_month_is_an_initial_import(
     assert documents_of(crawl(MARCH + 1))["b.py"].extra["initial_import"] is False
 
 
-def test_the_licence_is_that_of_the_months_end_not_todays(
-    upstream: Upstream, crawl: Crawl
-) -> None:
+def test_the_licence_is_that_of_the_months_end_not_todays(upstream: Upstream, crawl: Crawl) -> None:
     upstream.commit("2024-02-10T12:00:00Z", GPL, (b"a.py", lines(9)))
     upstream.commit("2024-03-10T12:00:00Z", (b"b.py", lines(9, "b")))
     upstream.commit("2024-04-10T12:00:00Z", MIT, (b"c.py", lines(9, "c")))

@@ -1,0 +1,236 @@
+"""Trending: the simulated page and API over loopback HTTP, texts compared with the world's."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from core.errors import SourceChanged, UsageError
+from core.month import Month
+from core.settings import Settings
+from core.storage import Store
+from crawlers import pacing
+from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, load_crawler
+from crawlers.crawl import crawl_partition
+from crawlers.github_trending import INFO, RECENT_DAYS, fetch_month, read_links
+from crawlers.http import Fetcher
+from simulator.repositories import TRENDING, trending_repositories
+from simulator.server import Fault, Request, Response, Web, serve_sites
+from simulator.sites import github, github_api
+from simulator.world import World
+
+MONTH = Month("2024-02")
+WORLD = World(3, Month("2024-01"), Month("2024-03"), stories_per_month=12)
+NAMES = [repository.name for repository in trending_repositories(WORLD)]
+# Number 2 is under Apache-2.0, number 3 has no README, number 4 did nothing in February.
+GOOD = [0, 1, 5]
+Crawl = Callable[..., list[Item]]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "BACKOFF_BASE_S", 0.002)
+
+
+@pytest.fixture
+def site() -> github.Site:
+    return github.Site(WORLD)
+
+
+@pytest.fixture
+def api() -> github_api.Site:
+    return github_api.Site(WORLD)
+
+
+@pytest.fixture
+def web(site: github.Site, api: github_api.Site) -> Iterator[Web]:
+    with serve_sites([site, api]) as running:
+        yield running
+
+
+@pytest.fixture
+def own(settings: Settings, web: Web) -> Settings:
+    tokens = {"github_api": SecretStr(github_api.TOKEN)}
+    return settings.model_copy(update={"sites": dict(web.urls), "tokens": tokens})
+
+
+@pytest.fixture
+def crawl(own: Settings) -> Crawl:
+    def run(month: Month = MONTH, own: Settings = own, **options: int) -> list[Item]:
+        fetcher = Fetcher(own, INFO.sites, 0, use_cache=False)
+        return list(fetch_month(month, CrawlContext(own, fetcher, **options)))
+
+    return run
+
+
+def documents_of(items: list[Item]) -> list[Document]:
+    return [item for item in items if isinstance(item, Document)]
+
+
+def reasons_of(items: list[Item]) -> dict[str, str]:
+    return {item.native_id: item.reason for item in items if isinstance(item, Drop)}
+
+
+def test_the_source_is_found_by_its_file() -> None:
+    assert load_crawler("github_trending").INFO is INFO
+
+
+def test_documents_are_the_readmes_of_the_months_end(crawl: Crawl) -> None:
+    items = crawl()
+    documents = documents_of(items)
+    assert [document.native_id for document in documents] == [NAMES[n] for n in GOOD]
+    for number, document in zip(GOOD, documents, strict=True):
+        story = WORLD.story(MONTH, "github_trending", number)
+        assert all(paragraph in document.text for paragraph in story.paragraphs)
+        assert document.text.startswith(f"# {story.title}\n")
+        assert "See the guide." in document.text
+        assert "example.org" not in document.text
+        assert document.event_time == MONTH.end - dt.timedelta(seconds=1)
+    assert reasons_of(items) == {
+        NAMES[2]: "licence", NAMES[3]: "empty", NAMES[4]: "outside_month"
+    }  # fmt: skip
+
+
+def test_every_field_of_a_document(crawl: Crawl, api: github_api.Site) -> None:
+    first = documents_of(crawl())[0]
+    commit = next(c for c in api.repositories[NAMES[0]].commits if c.committed_at < MONTH.end)
+    assert (first.date_kind, first.licence, first.language) == ("committed", "MIT", None)
+    assert first.url == f"https://github.com/{NAMES[0]}/blob/{commit.sha}/README.md"
+    assert first.version_id == {e.path: e.sha for e in commit.entries()}["README.md"]
+    assert first.text_as_of == first.event_time == commit.committed_at
+    assert first.extra == {"commit": commit.sha, "list": "daily"}
+
+
+def test_a_readme_in_another_markup_is_read(crawl: Crawl) -> None:
+    story = WORLD.story(Month("2024-03"), "github_trending", 4)
+    [document] = [d for d in documents_of(crawl(Month("2024-03"))) if d.native_id == NAMES[4]]
+    assert document.text == "\n\n".join([story.title, *story.paragraphs])
+
+
+def test_robots_txt_closes_the_list_by_month_so_that_of_the_day_is_taken(
+    crawl: Crawl, web: Web
+) -> None:
+    assert documents_of(crawl())
+    pages = [target for key, _, target in web.requests if key == "github"]
+    assert pages == ["/robots.txt", "/trending/python"]
+
+
+def test_where_robots_txt_leaves_it_open_the_list_by_month_is_taken(
+    crawl: Crawl, site: github.Site, web: Web
+) -> None:
+    site.robots = None
+    documents = documents_of(crawl())
+    assert {document.extra["list"] for document in documents} == {"monthly"}
+    assert "/trending/python?since=monthly" in [target for _, _, target in web.requests]
+
+
+def test_a_list_without_rows_is_an_alarm_not_an_empty_month(crawl: Crawl, web: Web) -> None:
+    page = b"<html><body>It looks like we don't have any trending repositories.</body></html>"
+    web.faults.append(Fault("status", "github", "/trending", 1, 200, body=page))
+    with pytest.raises(SourceChanged, match="no row"):
+        crawl()
+
+
+def test_a_list_that_is_gone_is_an_alarm(crawl: Crawl, web: Web) -> None:
+    web.faults.append(Fault("status", "github", "/trending", 1, 404))
+    with pytest.raises(SourceChanged, match="is gone"):
+        crawl()
+
+
+def test_a_list_that_robots_txt_closes_is_not_asked_for(
+    crawl: Crawl, site: github.Site, web: Web
+) -> None:
+    site.robots = "User-agent: *\nDisallow: /trending\n"
+    with pytest.raises(SourceChanged, match=r"robots.txt disallows"):
+        crawl()
+    assert [target for key, _, target in web.requests if key == "github"] == ["/robots.txt"]
+
+
+def test_a_months_list_is_there_for_some_days_only(own: Settings, store: Store) -> None:
+    with pytest.raises(UsageError, match=f"keeps {RECENT_DAYS} days only"):
+        crawl_partition("github_trending", MONTH, store, own)
+
+
+def test_rows_that_name_no_repository_or_one_twice_are_counted(crawl: Crawl, web: Web) -> None:
+    rows = ["/" + NAMES[0], "/" + NAMES[0], "/../..//etc", "https://evil.example/x/y", ""]
+    page = "".join(f'<article class="Box-row"><h2><a href="{r}">x</a></h2></article>' for r in rows)
+    web.faults.append(Fault("status", "github", "/trending", 1, 200, body=page.encode()))
+    items = crawl()
+    assert reasons_of(items) == dict.fromkeys(["row:2", "row:3", "row:4"], "parse_error")
+    assert [item.native_id for item in items if isinstance(item, Repeat)] == [NAMES[0]]
+    assert len(documents_of(items)) == 1
+
+
+def test_the_link_of_a_row_is_that_of_its_heading_not_the_sponsors() -> None:
+    page = github.Site(WORLD).respond(Request("GET", "/trending/python", {}, {}, b"")).body
+    assert read_links(page.decode()) == [f"/{name}" for name in NAMES]
+    other = '<article class="Other"><h2><a href="/a/b">x</a></h2></article><h2><a href="/c/d">'
+    assert read_links(other) == []
+
+
+def test_a_sample_is_drawn_by_the_seed_and_the_rest_is_counted(crawl: Crawl, web: Web) -> None:
+    first, again = (crawl(limit=1, seed=5) for _ in range(2))
+    assert [d.native_id for d in documents_of(first)] == [d.native_id for d in documents_of(again)]
+    assert len(documents_of(first)) == 1
+    assert len(first) == TRENDING
+    others = {documents_of(crawl(limit=1, seed=seed))[0].native_id for seed in range(12)}
+    assert len(others) > 1
+
+
+def test_a_month_without_a_token_stays_within_60_requests(
+    crawl: Crawl, own: Settings, api: github_api.Site
+) -> None:
+    assert documents_of(crawl(own=own.model_copy(update={"tokens": {}})))
+    assert api.num_refused == 0
+
+
+def test_a_cut_tree_is_a_drop(crawl: Crawl, web: Web) -> None:
+    body = b'{"sha": "x", "tree": [], "truncated": true}'
+    web.faults.append(Fault("status", "github_api", "/git/trees/", 1, 200, body=body))
+    assert reasons_of(crawl())[NAMES[0]] == "too_large"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"encoding": "none", "content": ""}', "parse_error"),  # as of files above 1 MB
+        (b'{"encoding": "base64", "content": "!"}', "parse_error"),
+        (b'{"encoding": "base64", "content": "TUlU\\n"}', "damaged"),
+        (b'{"encoding": "base64"}', "parse_error"),
+    ],
+)
+def test_contents_that_are_not_what_was_asked_for_are_drops(
+    body: bytes, reason: str, crawl: Crawl, web: Web
+) -> None:
+    web.faults.append(Fault("status", "github_api", "/git/blobs/", 1, 200, body=body))
+    assert reasons_of(crawl())[NAMES[0]] == reason
+
+
+@pytest.mark.parametrize(
+    "kind", ["status", "truncate", "disconnect", "redirect_loop", "redirect_off_host", "empty",
+             "gzip_bomb", "wrong_charset"]
+)  # fmt: skip
+@pytest.mark.parametrize("pattern", ["/commits", "/git/trees", "/git/blobs"])
+def test_one_faulty_answer_costs_one_repository_at_most(
+    kind: str, pattern: str, crawl: Crawl, web: Web
+) -> None:
+    web.faults.append(Fault(kind, "github_api", pattern))  # type: ignore[arg-type]
+    items = crawl()
+    assert len(documents_of(items)) >= len(GOOD) - 1
+    assert Counter(item.native_id for item in items) == dict.fromkeys(NAMES, 1)
+
+
+def test_pages_can_be_clicked_through(site: github.Site) -> None:
+    def open_page(path: str) -> Response:
+        return site.respond(Request("GET", path, {}, {}, b""))
+
+    trending = open_page("/").body.decode()
+    assert f'href="/{NAMES[0]}"' in trending
+    repository = open_page(f"/{NAMES[0]}").body.decode()
+    link = repository.split('href="')[2].split('"')[0]
+    assert b"Permission is hereby granted" in open_page(link).body
+    assert open_page("/no/such").status == 404
