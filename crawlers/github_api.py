@@ -295,5 +295,5 @@ def take(where: str, row: Any, key: str, kind: type[_Value]) -> _Value:
 
 def _unexpected(where: str, expected: str, got: object) -> SourceChanged:
     return SourceChanged(
-        f"GitHub's {where}: expected {expected}, got {str(got)[:300]!r}; see whether the API changed"
+        f"GitHub's {where}: expected {expected}, got {str(got)[:300]!r}; did the API change?"
     )

@@ -1,26 +1,30 @@
 """READMEs of the repositories that trend on GitHub, as they stood at the end of the month.
 
 Which repositories trend, the page https://github.com/trending/python says, and it keeps no history:
-a month can be crawled for RECENT_DAYS days from its first on, so in the first days after its end.
-The list by month (``?since=monthly``) is asked for first; GitHub's robots.txt has closed addresses
-with ``since=`` to robots (seen 2026-11), and then the list of the day is taken, which it leaves
-open; ``extra`` says which one it was. A list without a row is an alarm, not an empty month.
+it is read until RECENT_DAYS days from a month's first, so in the first days after its end. The list
+by month (``?since=monthly``) is asked for first; GitHub's robots.txt has closed addresses with
+``since=`` to robots (seen 2026-11), and then the list of the day is taken, which it leaves open. A
+list without a row is an alarm, not an empty month. Older months are rebuilt from GH Archive: the
+NUM_STARRED repositories, of any language, that were starred most in some hours of the month.
+``extra`` says which list it was: ``monthly``, ``daily`` or ``archive``.
 
 ``event_time`` is the committer date of the last commit before the month's end; where that is before
 the month, nothing was done in it and the repository is dropped. The README and the licence are
-those of that commit. What a README's text is, ``crawlers/readme.py`` says.
+those of that commit. What a README's text is, ``crawlers/readme.py`` says. A repository costs up to
+five requests: without a token, MAX_REPOSITORIES_WITHOUT_TOKEN are read and the rest is counted.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
 from core.errors import ItemUnavailable, SourceChanged, SourceError
 from core.month import Month
-from crawlers import github_api
-from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo
+from crawlers import gh_archive, github_api
+from crawlers.contract import CrawlContext, Document, Drop, Failure, Item, Repeat, SourceInfo
 from crawlers.git_mirror import REGULAR_MODES
 from crawlers.github_api import GitHubApi, TreeEntry
 from crawlers.http import Fetcher
@@ -28,18 +32,25 @@ from crawlers.readme import find_readme, read_readme
 from crawlers.source_code import LICENCE_FILE, find_licence
 
 RECENT_DAYS = 40
+NUM_STARRED = 50
+MAX_REPOSITORIES_WITHOUT_TOKEN = 12
 INFO = SourceInfo(
     name="github_trending",
     title="GitHub: READMEs of trending repositories",
     licence="MIT OR BSD-2-Clause OR BSD-3-Clause",
     language="en",
     category="documentation",
-    sites={"github": "https://github.com", github_api.SITE: github_api.SITES[github_api.SITE]},
+    sites={
+        "github": "https://github.com",
+        github_api.SITE: github_api.SITES[github_api.SITE],
+        gh_archive.SITE: gh_archive.BASE_URL,
+    },
     request_interval_s=1.0,
-    recent_days=RECENT_DAYS,
 )
 PAGE = "/trending/python"
-_LINK = re.compile(r"/([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100})")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
+
+Rows = list[str | Drop | Failure]
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
@@ -50,19 +61,24 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
         SourceChanged: the list has no rows.
     """
     api, quota = GitHubApi(context.fetcher), context.quota()
-    period, links = _fetch_list(context.fetcher)
+    is_recent = dt.datetime.now(dt.UTC) - month.start <= dt.timedelta(days=RECENT_DAYS)
+    period, rows = _fetch_list(context.fetcher) if is_recent else _rebuild_list(month, context)
     names: list[str] = []
-    for number, link in enumerate(links):
-        match = _LINK.fullmatch(link)
-        if match is None:
-            yield Drop(f"row:{number}", "parse_error", f"a link to {link[:100]!r}")
-        elif match[1] in names:
-            yield Repeat(match[1], "listed before")
+    for number, row in enumerate(rows):
+        if not isinstance(row, str):
+            yield row
+        elif _NAME.fullmatch(row) is None:
+            yield Drop(f"row:{number}", "parse_error", f"no repository: {row[:100]!r}")
+        elif row in names:
+            yield Repeat(row, "listed before")
         else:
-            names.append(match[1])
-    if context.is_sampled:
+            names.append(row)
+    if context.is_sampled or not api.has_token:
         names.sort(key=context.rank)
-    for name in names:
+    for number, name in enumerate(names):
+        if not api.has_token and number >= MAX_REPOSITORIES_WITHOUT_TOKEN:
+            yield Drop(name, "sample_cap", f"no token: {number} repositories are enough")
+            continue
         if quota.is_full:
             yield Drop(name, "sample_cap")
             continue
@@ -72,8 +88,8 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
             yield github_api.missing_repository(name, error)
 
 
-def _fetch_list(fetcher: Fetcher) -> tuple[str, list[str]]:
-    """Return which list it is, and the links of its rows."""
+def _fetch_list(fetcher: Fetcher) -> tuple[str, Rows]:
+    """Return which list it is, and where its rows lead, without the first slash."""
     try:
         period, page = "monthly", fetcher.get("github", PAGE, {"since": "monthly"})
     except ItemUnavailable as error:
@@ -86,7 +102,11 @@ def _fetch_list(fetcher: Fetcher) -> tuple[str, list[str]]:
     links = read_links(page.body.decode("utf-8", "replace"))
     if not links:
         raise SourceChanged(f"{page.url}: no row (article.Box-row) in the list; see its HTML")
-    return period, links
+    return period, [link.removeprefix("/") for link in links]
+
+
+def _rebuild_list(month: Month, context: CrawlContext) -> tuple[str, Rows]:
+    return "archive", list(gh_archive.most_starred(month, context, NUM_STARRED))
 
 
 def read_links(page: str) -> list[str]:

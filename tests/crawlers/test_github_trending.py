@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 from pydantic import SecretStr
 
-from core.errors import SourceChanged, UsageError
+from core.corpus import read_documents
+from core.errors import ItemUnavailable, SourceChanged, SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from core.storage import Store
-from crawlers import pacing
+from crawlers import gh_archive, github_trending, pacing
 from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, load_crawler
 from crawlers.crawl import crawl_partition
-from crawlers.github_trending import INFO, RECENT_DAYS, fetch_month, read_links
+from crawlers.github_trending import INFO, fetch_month, read_links
 from crawlers.http import Fetcher
 from simulator.repositories import TRENDING, trending_repositories
 from simulator.server import Fault, Request, Response, Web, serve_sites
-from simulator.sites import github, github_api
+from simulator.sites import gharchive, github, github_api
 from simulator.world import World
 
 MONTH = Month("2024-02")
@@ -34,6 +38,13 @@ Crawl = Callable[..., list[Item]]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing, "BACKOFF_BASE_S", 0.002)
+    monkeypatch.setattr(github_trending, "RECENT_DAYS", 100_000)
+
+
+@pytest.fixture
+def old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The month is older than what the page tells."""
+    monkeypatch.setattr(github_trending, "RECENT_DAYS", 40)
 
 
 @pytest.fixture
@@ -48,7 +59,7 @@ def api() -> github_api.Site:
 
 @pytest.fixture
 def web(site: github.Site, api: github_api.Site) -> Iterator[Web]:
-    with serve_sites([site, api]) as running:
+    with serve_sites([site, api, gharchive.Site(WORLD)]) as running:
         yield running
 
 
@@ -150,9 +161,67 @@ def test_a_list_that_robots_txt_closes_is_not_asked_for(
     assert [target for key, _, target in web.requests if key == "github"] == ["/robots.txt"]
 
 
-def test_a_months_list_is_there_for_some_days_only(own: Settings, store: Store) -> None:
-    with pytest.raises(UsageError, match=f"keeps {RECENT_DAYS} days only"):
-        crawl_partition("github_trending", MONTH, store, own)
+def test_an_older_month_is_rebuilt_from_stars_not_from_todays_page(
+    old: None, own: Settings, store: Store, web: Web
+) -> None:
+    seal = crawl_partition("github_trending", MONTH, store, own)
+    rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+    assert {row["native_id"] for row in rows} == {NAMES[n] for n in GOOD}
+    assert {json.loads(row["extra"])["list"] for row in rows} == {"archive"}
+    assert not [target for key, _, target in web.requests if "trending" in target]
+    hours = [target for key, _, target in web.requests if key == "gharchive"][1:]
+    assert len(hours) == gh_archive.NUM_HOURS
+    assert all(re.fullmatch("/2024-02-[0-9]{2}-[1-9]?[0-9].json.gz", hour) for hour in hours)
+
+
+def test_the_hours_are_drawn_by_the_seed(own: Settings) -> None:
+    fetcher = Fetcher(own, INFO.sites, 0)
+    drawn = [
+        gh_archive.draw_hours(MONTH, CrawlContext(own, fetcher, seed=seed)) for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert all(hour in MONTH for hour in drawn[0])
+
+
+def test_the_most_starred_come_first_and_pushes_are_no_stars(old: None, own: Settings) -> None:
+    context = CrawlContext(own, Fetcher(own, INFO.sites, 0))
+    assert list(gh_archive.most_starred(MONTH, context, 3)) == NAMES[:3]
+
+
+def test_an_hour_that_is_missing_is_counted_and_no_hour_at_all_is_no_empty_month(
+    old: None, crawl: Crawl, web: Web
+) -> None:
+    web.faults.append(Fault("status", "gharchive", "json", 1, 404))
+    items = crawl()
+    assert [key for key in reasons_of(items) if key.startswith("hour:")]
+    assert len(documents_of(items)) == len(GOOD)
+    web.faults.append(Fault("status", "gharchive", "json", 99, 404))
+    with pytest.raises(SourceUnavailable, match="gave none of 6 hours"):
+        crawl()
+
+
+@pytest.mark.parametrize(
+    ("packed", "reason"),
+    [
+        (b"no gzip", "bad_archive"),
+        (gzip.compress(b"x" * 10_000)[:-20], "bad_archive"),
+        (gzip.compress(bytes(200_000)), "too_large"),
+    ],
+)
+def test_a_hostile_hour_is_refused(
+    packed: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gh_archive, "MAX_UNPACKED_BYTES", 100_000)
+    with pytest.raises(ItemUnavailable) as caught:
+        list(gh_archive.read_stars(packed))
+    assert caught.value.reason == reason
+
+
+def test_lines_that_are_no_star_are_passed_over() -> None:
+    lines = [b'{"type":"WatchEvent"', b'["WatchEvent"]', b'{"type":"WatchEvent","repo":3}',
+             b'{"type":"PushEvent","repo":{"name":"a/b"},"payload":"\\"WatchEvent\\""}',
+             b'{"type":"WatchEvent","repo":{"name":"c/d"}}']  # fmt: skip
+    assert list(gh_archive.read_stars(gzip.compress(b"\n".join(lines)))) == ["c/d"]
 
 
 def test_rows_that_name_no_repository_or_one_twice_are_counted(crawl: Crawl, web: Web) -> None:
@@ -186,6 +255,15 @@ def test_a_month_without_a_token_stays_within_60_requests(
 ) -> None:
     assert documents_of(crawl(own=own.model_copy(update={"tokens": {}})))
     assert api.num_refused == 0
+
+
+def test_without_a_token_the_sample_is_small_and_says_so(
+    crawl: Crawl, own: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(github_trending, "MAX_REPOSITORIES_WITHOUT_TOKEN", 2)
+    items = crawl(own=own.model_copy(update={"tokens": {}}))
+    left = [item for item in items if isinstance(item, Drop) and "no token" in item.detail]
+    assert len(left) == TRENDING - 2
 
 
 def test_a_cut_tree_is_a_drop(crawl: Crawl, web: Web) -> None:
