@@ -212,9 +212,8 @@ class Fetcher:
         }
         try:
             url = normalise(self.base_url(key) + path, params)
-            return self._get(
-                _Ask(url, headers, secrets, None, max_bytes, is_busy, self._rules.get(key))
-            )
+            rules = self._rules.get(key)
+            return self._get(_Ask(url, headers, secrets, None, max_bytes, is_busy, rules))
         except TidemarkError as error:
             hidden = self._tokens.hidden(error)
             if hidden is None:
@@ -315,16 +314,15 @@ class Fetcher:
                 self._circuit.note_status(response.status_code)
                 answer = self._read(response, url, ask)
             pause_s = read_retry_after(answer.fetched.headers.get("retry-after"))
-            ruled_s = ask.rules.pause_s(answer.status, answer.fetched) if ask.rules else None
-            pause_s = pause_s if ruled_s is None else ruled_s
-            is_limited = answer.status == 403 and ruled_s is not None
-            if answer.status in _WORTH_ANOTHER_TRY or is_limited:
+            rest_s = ask.rules.pause_s(answer.status, answer.fetched) if ask.rules else None
+            pause_s = pause_s if rest_s is None else rest_s
+            if answer.status in _WORTH_ANOTHER_TRY or (answer.status == 403 and rest_s is not None):
                 reason = "http_5xx" if answer.status >= 500 else "http_429"
                 raise TryAgain(f"{url} answered {answer.status}", pause_s, reason)
             if answer.status == 200 and ask.is_busy and ask.is_busy(answer.fetched):
                 raise TryAgain(f"{url} answered that it is busy", pause_s, "http_5xx")
-        if ruled_s is not None:
-            self._pace.rest(host, ruled_s)
+        if rest_s is not None:
+            self._pace.rest(host, rest_s)
         return answer
 
     def _send(self, hop: _Hop, ask: _Ask) -> requests.Response:
@@ -338,7 +336,6 @@ class Fetcher:
         redirect = self._sender.redirect_of(response)
         try:
             headers = read_headers(response, url)
-            # Of a refusal the body may say that it is for now only.
             is_wanted = response.status_code == 200 or (ask.rules and response.status_code == 403)
             body = read_body(response, url, ask.max_bytes, ask.is_robots) if is_wanted else b""
         finally:

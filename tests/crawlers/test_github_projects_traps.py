@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from core.corpus import read_documents
 from core.month import Month
 from core.settings import Settings
+from core.storage import Store
 from crawlers import github_projects
 from crawlers.contract import CrawlContext, Document, Drop, Item
+from crawlers.crawl import crawl_partition
 from crawlers.github_projects import INFO, MAX_FILES, fetch_month
 from crawlers.http import Fetcher
 from simulator.repositories import LICENCES
@@ -32,19 +35,20 @@ def upstream(tmp_path: Path) -> Upstream:
 
 
 @pytest.fixture
-def crawl(
+def own(
     upstream: Upstream, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Crawl]:
+) -> Iterator[Settings]:
     monkeypatch.setattr(github_projects, "read_projects", lambda: [NAME])
     with serve_sites([upstream]) as web:
-        own = settings.model_copy(update={"sites": dict(web.urls)})
+        yield settings.model_copy(update={"sites": dict(web.urls)})
 
-        def run(month: Month = MARCH, **options: int) -> list[Item]:
-            return list(
-                fetch_month(month, CrawlContext(own, Fetcher(own, INFO.sites, 0), **options))
-            )
 
-        yield run
+@pytest.fixture
+def crawl(own: Settings) -> Crawl:
+    def run(month: Month = MARCH, **options: int) -> list[Item]:
+        return list(fetch_month(month, CrawlContext(own, Fetcher(own, INFO.sites, 0), **options)))
+
+    return run
 
 
 def documents_of(items: list[Item]) -> dict[str, Document]:
@@ -201,3 +205,16 @@ def test_code_is_kept_to_the_byte(upstream: Upstream, crawl: Crawl) -> None:
     code = "def f(a):\t\n    return '<b>&amp;</b>'  \n\n\n# Größe, 名前 <script>x</script>\n  "
     upstream.commit("2024-03-10T12:00:00Z", MIT, (b"a.py", code.encode()))
     assert documents_of(crawl())["a.py"].text == code
+
+
+def test_sealed_code_differs_from_the_file_in_line_ends_and_unicode_form_alone(
+    upstream: Upstream, crawl: Crawl, store: Store, own: Settings
+) -> None:
+    """Combining accents are composed and line ends are one character; nothing else changes."""
+    code = 'x = "<b>&lt;</b>"\t \r\n' + "# cafe\u0301  \r\n" * 20 + "    pass\n\n\n"
+    upstream.commit("2024-03-10T12:00:00Z", MIT, (b"a.py", code.encode()))
+    seal = crawl_partition("github_projects", MARCH, store, own)
+    [row] = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+    expected = 'x = "<b>&lt;</b>"\t \n' + "# caf\u00e9  \n" * 20 + "    pass\n\n\n"
+    assert row["text"].encode() == expected.encode()
+    assert row["language"] == "code:python"

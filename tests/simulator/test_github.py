@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.month import Month
+from simulator.repositories import TRENDING
 from simulator.server import Web, serve_sites
 from simulator.sites.github import REPOSITORIES, YOUNG, Site
 from simulator.world import World
@@ -98,11 +99,21 @@ def test_the_licences_are_in_the_repositories(web: Web, tmp_path: Path) -> None:
 
 
 def test_other_names_get_what_github_gives(web: Web) -> None:
-    for path in ("/no/such/info/refs?service=git-upload-pack", "/", "/../../etc/passwd"):
+    for path in ("/no/such/info/refs?service=git-upload-pack", "/../../info/refs"):
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(web.urls["github"] + path)
         assert caught.value.code == 401
         assert caught.value.headers["WWW-Authenticate"] == 'Basic realm="GitHub"'
+        caught.value.close()
+
+
+def test_what_is_not_git_is_a_page(web: Web) -> None:
+    with urllib.request.urlopen(web.urls["github"] + "/trending/python?since=monthly") as page:
+        assert page.read().count(b'<article class="Box-row">') == TRENDING
+    for path in ("/no/such", "/../../etc/passwd"):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(web.urls["github"] + path)
+        assert caught.value.code == 404
         caught.value.close()
 
 
