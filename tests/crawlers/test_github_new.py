@@ -439,3 +439,20 @@ def test_one_faulty_answer_costs_one_repository_at_most(kind: str, crawl: Crawl,
 def test_a_fault_of_the_search_that_passes_costs_nothing(kind: str, crawl: Crawl, web: Web) -> None:
     web.faults.append(Fault(kind, "github_api", "/search"))  # type: ignore[arg-type]
     assert len(documents_of(crawl())) == NUM_USEFUL * MODULES
+
+
+def test_a_second_run_gives_the_same_and_asks_again_only_for_what_was_not_there(
+    own: Settings, web: Web, site: Site
+) -> None:
+    runs = []
+    for _ in range(2):
+        web.requests.clear()
+        runs.append(list(fetch_month(MONTH, CrawlContext(own, Fetcher(own, INFO.sites, 0)))))
+    assert runs[0] == runs[1]
+    missing = [
+        item.native_id
+        for item in runs[0]
+        if isinstance(item, Drop) and item.reason in ("empty", "http_404")
+    ]
+    again = [target.partition("?")[0] for _, _, target in web.requests if "robots" not in target]
+    assert again and set(again) <= {f"/repos/{name}/commits" for name in missing}
