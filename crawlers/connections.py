@@ -154,10 +154,11 @@ class _GuardedAdapter(HTTPAdapter):
         super().init_poolmanager(*arguments, **options)
         self.poolmanager.pool_classes_by_scheme = self._pools()
 
-    def proxy_manager_for(self, *arguments: Any, **options: Any) -> Any:
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         """Make, or find, the pools of a proxy."""
-        manager = super().proxy_manager_for(*arguments, **options)
-        manager.pool_classes_by_scheme = self._pools()
+        manager = super().proxy_manager_for(proxy, **options)
+        if not proxy.lower().startswith("socks"):  # which has connections of its own
+            manager.pool_classes_by_scheme = self._pools()
         return manager
 
     def _pools(self) -> dict[str, Any]:

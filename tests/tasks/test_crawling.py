@@ -160,18 +160,22 @@ def test_an_error_within_a_turn_is_not_the_servers(api: str) -> None:
         pass
 
 
-def test_a_server_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_gone_is_named(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    with (
-        temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}),
-        pytest.raises(SourceUnavailable, match="PREFECT_API_URL"),
-        take_slot("some.example"),
-    ):
-        pytest.fail("it is not our turn")
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
+        with (
+            pytest.raises(SourceUnavailable, match="PREFECT_API_URL"),
+            take_slot("some.example"),
+        ):
+            pytest.fail("it is not our turn")
+        with pytest.raises(SourceUnavailable, match="PREFECT_API_URL"):
+            with_tokens("arxiv", settings)
 
 
 def test_tokens_come_from_secret_blocks(api: str, settings: Settings) -> None:
-    Secret(value=TOKEN).save("tidemark-arxiv-oai")
+    Secret(value=SecretStr(TOKEN)).save("tidemark-arxiv-oai")
     found = with_tokens("arxiv", settings)
     assert found.tokens == {"arxiv_oai": SecretStr(TOKEN)}
     own = settings.model_copy(update={"tokens": {"arxiv_oai": SecretStr(OTHER)}})
@@ -188,7 +192,7 @@ def web() -> Iterator[Web]:
 def test_a_run_on_a_server_shows_no_token(
     api: str, server: tuple[str, Path], web: Web, tmp_path: Path
 ) -> None:
-    Secret(value=TOKEN).save("tidemark-wikipedia")
+    Secret(value=SecretStr(TOKEN)).save("tidemark-wikipedia")
     sites = {f"TIDEMARK_SITES__{key.upper()}": url for key, url in web.urls.items()}
     environment = {
         **os.environ,  # noqa: TID251
