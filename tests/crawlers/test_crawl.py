@@ -19,7 +19,6 @@ from core.errors import (
     EmptyPartition,
     FutureMonth,
     SourceChanged,
-    SourceUnavailable,
     UnknownName,
     UsageError,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -16,15 +17,17 @@ import zstandard
 from prefect.blocks.system import Secret
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Failed
 from pydantic import SecretStr
 
 from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
+from crawlers.circuit import CircuitOpen
 from simulator.server import QuirkName, Request, Response, Web, serve, serve_sites
 from simulator.world import World
 from tasks import crawling
-from tasks.crawling import take_slot, with_tokens
+from tasks.crawling import may_pass, take_slot, with_tokens
 
 pytestmark = pytest.mark.slow
 
@@ -172,6 +175,15 @@ def test_a_server_that_is_gone_is_named(
             pytest.fail("it is not our turn")
         with pytest.raises(SourceUnavailable, match="PREFECT_API_URL"):
             with_tokens("arxiv", settings)
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [(SourceUnavailable("busy"), True), (CircuitOpen("refused"), False), (KeyError("bug"), False)],
+)
+def test_what_the_task_tries_again(failure: Exception, expected: bool) -> None:
+    state = Failed(data=failure)
+    assert asyncio.run(may_pass(None, None, state)) is expected
 
 
 def test_tokens_come_from_secret_blocks(api: str, settings: Settings) -> None:
