@@ -52,7 +52,7 @@ class Settings(BaseSettings):
     sites: dict[str, str] = Field(
         default_factory=dict,
         description="Base URLs that replace a source's own, by site key (see `sources list`); "
-        "`hub` is the Hugging Face hub.",
+        "`hub` is the Hugging Face hub. Only hosts named here may be on a private network.",
     )
     tokens: dict[str, SecretStr] = Field(
         default_factory=dict,

@@ -10,6 +10,10 @@ REFUSALS_TO_STOP = 10  # answers 403 or 429 in a row
 FAILURES_TO_STOP = 5  # addresses in a row, each of which was tried as often as we try
 
 
+class CircuitOpen(SourceUnavailable):
+    """The site is left alone for the rest of this run: to try again at once would be no better."""
+
+
 class Circuit:
     """Counts refusals and failed addresses in a row; once open, it stays open for this run.
 
@@ -39,17 +43,17 @@ class Circuit:
         """Let a request pass.
 
         Raises:
-            SourceUnavailable: there were too many refusals or failures.
+            CircuitOpen: there were too many refusals or failures.
         """
         with self._lock:
             if self._refusals >= REFUSALS_TO_STOP:
-                raise SourceUnavailable(
+                raise CircuitOpen(
                     f"{self._refusals} requests in a row were refused (403 or 429), so no more "
                     f"are sent to {self._sites} in this run; "
                     "wait some hours, or raise TIDEMARK_REQUEST_INTERVAL_S"
                 )
             if self._failures >= FAILURES_TO_STOP:
-                raise SourceUnavailable(
+                raise CircuitOpen(
                     f"{self._failures} addresses in a row failed, so no more are asked of "
                     f"{self._sites} in this run; run the same command again later"
                 )

@@ -82,12 +82,14 @@ class _Guard:
     own: ClassVar[Set[tuple[str, int]]]
     host: str
     port: int
+    proxy: Any
     sock: Any
 
     def _new_conn(self) -> socket.socket:
         connected: socket.socket = super()._new_conn()  # type: ignore[misc]
         peer = str(connected.getpeername()[0])
-        if (self.host, self.port) not in self.own and not is_public(peer):
+        is_direct = self.proxy is None  # else the peer is the proxy
+        if is_direct and (self.host, self.port) not in self.own and not is_public(peer):
             connected.close()
             raise AccessRefused(
                 f"{self.host} leads to {peer}, which is no address of the public internet; if it "
@@ -148,13 +150,23 @@ class _GuardedAdapter(HTTPAdapter):
         super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        """Make the pools of direct connections; those of proxies are others."""
+        """Make the pools of direct connections."""
         super().init_poolmanager(*arguments, **options)
-        self.poolmanager.pool_classes_by_scheme = {
-            "http": self._pool(urllib3.HTTPConnectionPool, HTTPConnection),
-            "https": self._pool(urllib3.HTTPSConnectionPool, HTTPSConnection),
-        }
+        self.poolmanager.pool_classes_by_scheme = self._pools()
 
-    def _pool(self, pool: type, connection: type) -> Any:
-        guarded = type(f"Guarded{connection.__name__}", (_Guard, connection), {"own": self._own})
-        return type(f"Guarded{pool.__name__}", (pool,), {"ConnectionCls": guarded})
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        """Make, or find, the pools of a proxy."""
+        manager = super().proxy_manager_for(proxy, **options)
+        if not proxy.lower().startswith("socks"):  # which has connections of its own
+            manager.pool_classes_by_scheme = self._pools()
+        return manager
+
+    def _pools(self) -> dict[str, Any]:
+        def guarded(pool: type, connection: type) -> type:
+            guard = type(f"Guarded{connection.__name__}", (_Guard, connection), {"own": self._own})
+            return type(f"Guarded{pool.__name__}", (pool,), {"ConnectionCls": guard})
+
+        return {
+            "http": guarded(urllib3.HTTPConnectionPool, HTTPConnection),
+            "https": guarded(urllib3.HTTPSConnectionPool, HTTPSConnection),
+        }

@@ -16,6 +16,7 @@ from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage import Store
 from crawlers import manifest
+from crawlers.circuit import CircuitOpen
 from crawlers.cleaning import MIN_CHARS, Gate, clean, normalise
 from crawlers.contract import (
     CrawlContext,
@@ -162,7 +163,7 @@ class _Crawl:
                 num_items += 1
                 yield item
         except SourceUnavailable as error:
-            if not num_items:
+            if not num_items or (isinstance(error, CircuitOpen) and not self._ledger.kept):
                 raise
             self._ledger.ended_early = str(error)
 

@@ -114,7 +114,7 @@ class Pace:
                     f"{MAX_WAIT_S:.0f} s; run the same command again after it"
                 )
             with self._turnstile(host) if self._turnstile else contextlib.nullcontext():
-                time.sleep(max(wait_s, 0.0))
+                time.sleep(max(_wait_s(record, interval_s), 0.0))
                 record.started = time.time()
                 _write(file, record)
                 try:

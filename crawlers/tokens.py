@@ -35,9 +35,9 @@ class Tokens:
 
     def __init__(self, by_site: Mapping[str, SecretStr]) -> None:
         self._by_site = dict(by_site)
-        self._spellings: set[str] = set()
+        self._spellings: list[str] = []
         self._text: re.Pattern[str] | None = None
-        self._bytes: re.Pattern[bytes] | None = None
+        self._packed: list[bytes] = []
         for key, token in self._by_site.items():
             self.learn(token, f"the token of {key} (TIDEMARK_TOKENS__{key.upper()})")
 
@@ -58,12 +58,14 @@ class Tokens:
                 "without spaces"
             )
         if value not in self._spellings:
-            self._spellings |= {value, *_spellings(value)}
             # The longest first: one spelling may begin with another.
-            texts = sorted(self._spellings, key=len, reverse=True)
-            self._text = re.compile("|".join(map(re.escape, texts)), re.IGNORECASE)
-            packed = [text.encode(code) for text in texts for code in _CODES]
-            self._bytes = re.compile(b"|".join(map(re.escape, packed)), re.IGNORECASE)
+            every = {value, *self._spellings, *_spellings(value)}
+            self._spellings = sorted(every, key=len, reverse=True)
+            self._text = re.compile("|".join(map(re.escape, self._spellings)), re.IGNORECASE)
+            # A body may be large, and there a search without regard to case takes seconds.
+            cased = {form for text in self._spellings for form in (text.lower(), text.upper())}
+            forms = [*self._spellings, *sorted(cased - set(self._spellings))]
+            self._packed = [text.encode(code) for text in forms for code in _CODES]
             _watched.add(self)
             for name in _LOGS_OF_ADDRESSES:
                 logging.getLogger(name).addFilter(_log_filter)  # once, however often it is called
@@ -75,7 +77,9 @@ class Tokens:
 
     def hide_in(self, body: bytes) -> bytes:
         """Return bytes without tokens; bytes that hold none come back as they are."""
-        return self._bytes.sub(HIDDEN.encode(), body) if self._bytes else body
+        for spelling in self._packed:
+            body = body.replace(spelling, HIDDEN.encode())
+        return body
 
     def hidden(self, error: TidemarkError) -> TidemarkError | None:
         """Return the error to raise in place of one that shows a token, or None where none does.
@@ -93,13 +97,16 @@ _CODES = ("utf-8", "utf-16-le", "utf-16-be")
 
 def _spellings(value: str) -> set[str]:
     """The ways in which a site may repeat a value: in an address, in JSON, in HTML."""
-    return {quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1], html.escape(value)}
+    quoted = {quote(value, safe=""), quote(value), quote_plus(value)}
+    lower = {re.sub("%..", lambda code: code[0].lower(), text) for text in quoted}
+    return {*quoted, *lower, json.dumps(value)[1:-1], html.escape(value)}
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
+    if error is not None:
         yield error
-        error = error.__cause__ or error.__context__
+        yield from _chain(error.__cause__)
+        yield from _chain(error.__context__)
 
 
 class _HideTokens(logging.Filter):

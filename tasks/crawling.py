@@ -25,6 +25,7 @@ from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings, prefect_server
 from core.storage import Store
+from crawlers.circuit import CircuitOpen
 from crawlers.contract import load_crawler
 from crawlers.crawl import crawl_partition
 from crawlers.pacing import LOCK_WAIT_S
@@ -35,7 +36,7 @@ LEASE_S = 60.0  # the least that a server takes: so long a killed machine keeps 
 async def may_pass(_task: Any, _run: Any, state: Any) -> bool:
     """Retry only what may be well a moment later."""
     failure = await state.aresult(raise_on_failure=False)
-    return isinstance(failure, SourceUnavailable)
+    return isinstance(failure, SourceUnavailable) and not isinstance(failure, CircuitOpen)
 
 
 # Short pauses: the fetcher has already retried each request for minutes.
@@ -101,4 +102,9 @@ def _load_token(key: str) -> SecretStr | None:
         block = cast(Secret[Any], Secret.load(name))
     except ValueError:  # there is none
         return None
+    except Exception as error:  # as in take_slot
+        raise SourceUnavailable(
+            f"the Prefect server does not say whether it has a token {name} ({error}); "
+            "see that it runs, or unset PREFECT_API_URL"
+        ) from error
     return SecretStr(str(block.get()))

@@ -183,6 +183,19 @@ def test_a_proxy_is_not_asked_for_our_own_network(
     assert web.requests == []
 
 
+def test_a_proxy_does_not_make_an_answer_endless(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "WALL_CLOCK_S", 0.6)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with raw_server(drip(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b"x")) as url:
+        monkeypatch.setenv("http_proxy", url)
+        with pytest.raises(ItemFailed) as caught:
+            Fetcher(settings, {"a": "http://far.example"}, 0.0).get("a", "/page")
+    assert caught.value.reason == "timeout"
+
+
 # Answers that never end
 
 

@@ -19,13 +19,13 @@ from core.errors import (
     EmptyPartition,
     FutureMonth,
     SourceChanged,
-    SourceUnavailable,
     UnknownName,
     UsageError,
 )
 from core.month import Month
 from core.settings import Settings
 from core.storage import Store
+from crawlers.circuit import CircuitOpen
 from crawlers.contract import DROP_REASONS, list_sources
 from crawlers.crawl import crawl_partition
 from crawlers.manifest import lack_of
@@ -314,7 +314,7 @@ def test_a_site_that_refuses_us_stops_the_crawl(
     for number in range(30):
         site.add(f"i{number}")
     site.is_down = True
-    with pytest.raises(SourceUnavailable):
+    with pytest.raises(CircuitOpen, match="10 requests in a row were refused"):
         crawl_partition("toy", MARCH, store, crawl_settings)
     assert list_sealed(store) == []
 

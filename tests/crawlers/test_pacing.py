@@ -278,7 +278,7 @@ def test_two_processes_share_the_pace_of_a_host(tmp_path: Path) -> None:
 def test_nobody_is_left_waiting_for_ever(tmp_path: Path) -> None:
     """A process that asks again at once must not always be the first at the lock."""
     site = SlowSite()
-    came: list[int] = []
+    site.takes_s = 0.1
     with serve_sites([site]) as web:
         processes = [ask(tmp_path, 0.0, n * 100, n * 100 + 30, web.urls["0"]) for n in range(2)]
         finish(*processes)
@@ -286,7 +286,7 @@ def test_nobody_is_left_waiting_for_ever(tmp_path: Path) -> None:
         came = [int(path.rpartition("/")[2]) // 100 for path in paths]
     both = range(came.index(1), len(came) - came[::-1].index(0))  # while both were asking
     changes = sum(came[n] != came[n + 1] for n in both[:-1])
-    assert changes >= len(both) // 3, came
+    assert changes >= 0.6 * len(both), came
 
 
 def test_sites_that_share_a_pace_are_asked_one_after_the_other(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -16,15 +17,17 @@ import zstandard
 from prefect.blocks.system import Secret
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Failed
 from pydantic import SecretStr
 
 from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
+from crawlers.circuit import CircuitOpen
 from simulator.server import QuirkName, Request, Response, Web, serve, serve_sites
 from simulator.world import World
 from tasks import crawling
-from tasks.crawling import take_slot, with_tokens
+from tasks.crawling import may_pass, take_slot, with_tokens
 
 pytestmark = pytest.mark.slow
 
@@ -160,18 +163,31 @@ def test_an_error_within_a_turn_is_not_the_servers(api: str) -> None:
         pass
 
 
-def test_a_server_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_gone_is_named(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    with (
-        temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}),
-        pytest.raises(SourceUnavailable, match="PREFECT_API_URL"),
-        take_slot("some.example"),
-    ):
-        pytest.fail("it is not our turn")
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
+        with (
+            pytest.raises(SourceUnavailable, match="PREFECT_API_URL"),
+            take_slot("some.example"),
+        ):
+            pytest.fail("it is not our turn")
+        with pytest.raises(SourceUnavailable, match="PREFECT_API_URL"):
+            with_tokens("arxiv", settings)
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [(SourceUnavailable("busy"), True), (CircuitOpen("refused"), False), (KeyError("bug"), False)],
+)
+def test_what_the_task_tries_again(failure: Exception, expected: bool) -> None:
+    state = Failed(data=failure)
+    assert asyncio.run(may_pass(None, None, state)) is expected
 
 
 def test_tokens_come_from_secret_blocks(api: str, settings: Settings) -> None:
-    Secret(value=TOKEN).save("tidemark-arxiv-oai")
+    Secret(value=SecretStr(TOKEN)).save("tidemark-arxiv-oai")
     found = with_tokens("arxiv", settings)
     assert found.tokens == {"arxiv_oai": SecretStr(TOKEN)}
     own = settings.model_copy(update={"tokens": {"arxiv_oai": SecretStr(OTHER)}})
@@ -188,7 +204,7 @@ def web() -> Iterator[Web]:
 def test_a_run_on_a_server_shows_no_token(
     api: str, server: tuple[str, Path], web: Web, tmp_path: Path
 ) -> None:
-    Secret(value=TOKEN).save("tidemark-wikipedia")
+    Secret(value=SecretStr(TOKEN)).save("tidemark-wikipedia")
     sites = {f"TIDEMARK_SITES__{key.upper()}": url for key, url in web.urls.items()}
     environment = {
         **os.environ,  # noqa: TID251
