@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from core.corpus import Partition, Seal, read_seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, read_seal, tables_of
 from core.errors import SourceUnavailable, UsageError
 from core.month import Month, require_complete
+from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store
 from crawlers import manifest

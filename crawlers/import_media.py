@@ -16,8 +16,9 @@ from typing import Any, Literal, cast
 
 import pyarrow as pa
 
-from core.corpus import Partition, Seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, tables_of
 from core.errors import ItemUnavailable, MalformedInput, UsageError
+from core.sealing import seal_partition
 from core.storage import Store
 from crawlers import manifest
 from crawlers.contract import Drop, DropReason

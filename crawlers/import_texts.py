@@ -21,8 +21,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from core.corpus import Partition, Seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, tables_of
 from core.errors import MalformedInput
+from core.sealing import seal_partition
 from core.settings import MAX_DOCUMENT_BYTES
 from core.storage import Store
 from crawlers import manifest

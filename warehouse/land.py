@@ -35,6 +35,11 @@ from warehouse.statements import Statements, show
 from warehouse.turns import NAMES, WAREHOUSE, Turns, partition_turn
 from warehouse.writer import commit, connected, locked, turns_of
 
+# The provenance of losses from elsewhere: none, or what the cell has that they are added to.
+AS_BEFORE: Mapping[str, object] = dict.fromkeys(
+    ("partition_digest", "partition_version", "scoring")
+)
+
 
 @dataclass(frozen=True)
 class Landed:
@@ -86,6 +91,7 @@ class Warehouse:
         """
         record = read_cell_record(self._store, cell)
         provenance = {"partition_digest": cell.partition_digest, "scoring": cell.scoring}
+        version = cell.partition_version
         key = {
             "model": cell.model,
             "revision": cell.revision,
@@ -103,7 +109,7 @@ class Warehouse:
 
         def land() -> Landed:
             self._empty_records()
-            landed = self._insert(**provenance)
+            landed = self._insert({**provenance, "partition_version": version})
             if record is not None:
                 self._insert_record(key, record)
             return landed
@@ -156,7 +162,7 @@ class Warehouse:
         def land() -> Landed:
             if replace:
                 self._empty_records()
-            return self._insert(partition_digest=None, scoring=None)
+            return self._insert(AS_BEFORE)
 
         with self._turn_for_incoming():
             num_rows = self._incoming.merge(where, replace)
@@ -183,9 +189,10 @@ class Warehouse:
             run("insert_documents")
             run("delete_partition", key)
             size = {"num_documents": seal.num_documents, "num_bytes": seal.num_bytes}
-            run("insert_partition", {**key, "partition_digest": seal.digest, **size})
+            of_seal = {"partition_digest": seal.digest, "partition_version": seal.version}
+            run("insert_partition", {**key, **of_seal, **size})
             # Clusters may be others now, and standard errors and replicates follow them.
-            self._insert_sums(partition_digest=None, scoring=None)
+            self._insert_sums(AS_BEFORE)
 
         with (
             self._turn_for_documents(key),
@@ -287,7 +294,7 @@ class Warehouse:
         with self._turns.take([alone], [WAREHOUSE]):
             yield
 
-    def _insert(self, partition_digest: str | None, scoring: str | None) -> Landed:
+    def _insert(self, provenance: Mapping[str, object]) -> Landed:
         """Put what is incoming in place of the touched cells."""
         run = self._statements.run
         num_rows, num_cells = self._incoming.count()
@@ -298,18 +305,18 @@ class Warehouse:
                 f"{num_inserted} rows were read where {num_rows} had been counted: another process "
                 "is writing the file; nothing was landed. Land it again when that has ended"
             )
-        self._insert_sums(partition_digest, scoring)
+        self._insert_sums(provenance)
         run("drop_stray_tokenizers")
         for dimension in ("models", "sources", "protocols"):
             run(f"name_{dimension}")
         return Landed(num_cells, num_rows)
 
-    def _insert_sums(self, partition_digest: str | None, scoring: str | None) -> None:
+    def _insert_sums(self, provenance: Mapping[str, object]) -> None:
         """Record the touched cells anew, with sums and replicates of what is incoming."""
         run = self._statements.run
         run("group_clusters")
         run("empty_landed_cells")
-        run("insert_cells", {"partition_digest": partition_digest, "scoring": scoring})
+        run("insert_cells", provenance)
         run("empty_cell_replicates")
         run("seed_clusters")
         run("insert_replicates")

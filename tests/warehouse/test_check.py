@@ -17,8 +17,9 @@ import pytest
 
 from core.cell_record import CellRecord, Milestone
 from core.cells import Cell
-from core.corpus import Partition, Seal, read_seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, read_seal, tables_of
 from core.month import Month
+from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store, sha256_of_file
 from warehouse.check import DEEP, QUICK, SHOWN_ROWS, Finding, check_database, describe
@@ -140,13 +141,13 @@ DAMAGE = {
         ["delete from protocols"],
     ],
     "documents_match_partitions": [
-        ["insert into landed_partitions values ('other', null, 'x', 3, 9)"],
+        ["insert into landed_partitions values ('other', null, 'x', 1, 3, 9)"],
         ["insert into documents select * replace ('other' as source) from documents limit 1"],
         ["update landed_partitions set num_bytes = 1"],
     ],
     "months_are_first_days": [
         ["update models set cutoff = date '2023-01-31'"],
-        ["insert into landed_partitions values ('other', date '2024-01-02', 'x', 0, 0)"],
+        ["insert into landed_partitions values ('other', date '2024-01-02', 'x', 1, 0, 0)"],
     ],
     "records_have_cells": [
         ["insert into cell_costs select * replace ('other' as model) from cell_costs"],
