@@ -13,6 +13,7 @@ import hashlib
 import json
 from pathlib import PurePosixPath
 
+from core.corpus import document_id
 from core.storage import Store
 
 FOLDER = "corpus/forgotten"
@@ -26,6 +27,16 @@ def item_key(source: str, native_id: str) -> str:
 def list_tombstones(store: Store) -> frozenset[str]:
     """Return the ids of documents, and the keys of items, that are forgotten."""
     return frozenset(PurePosixPath(path).stem for path in store.list(f"{FOLDER}/*.json"))
+
+
+def is_forgotten(
+    tombstones: frozenset[str], source: str, native_id: str, version_id: str | None
+) -> bool:
+    """Whether a version of an item is forgotten, or the item in all its versions."""
+    if not tombstones:
+        return False
+    keys = {document_id(source, native_id, version_id), item_key(source, native_id)}
+    return not tombstones.isdisjoint(keys)
 
 
 def write_tombstone(store: Store, key: str, why: str, item: str | None = None) -> None:

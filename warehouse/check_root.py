@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from core import progress
 from core.cell_record import read_cell_record
 from core.cells import Cell
-from core.corpus import Partition, Seal, list_manifests, partition_of, read_manifest
+from core.corpus import MANIFEST, Partition, Seal, partition_of, read_manifest
 from core.errors import MalformedInput, StorageError, TidemarkError
 from core.partition_check import find_damage
 from core.schemas import LOSSES
@@ -61,11 +61,12 @@ class _Root:
     store: Store
     connection: duckdb.DuckDBPyConnection
     cells: list[Cell]
-    seals: dict[Partition, list[Seal]] = field(default_factory=dict)  # the newest version last
+    seals: dict[Partition, list[Seal]] = field(default_factory=dict)
 
     def digests(self, partition: Partition) -> list[str]:
         """Of the versions of a partition, the newest last."""
-        return [seal.digest for seal in self.seals.get(partition, [])]
+        seals = sorted(self.seals.get(partition, []), key=lambda seal: seal.version)
+        return [seal.digest for seal in seals]
 
 
 def check_home(database: Path, store: Store, is_deep: bool = False) -> Iterator[Finding]:
@@ -103,20 +104,17 @@ def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[
 
 def _check_partitions(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
-    manifests = [
-        (partition, paths[version])
-        for partition, paths in list_manifests(root.store).items()
-        for version in sorted(paths)
-    ]
-    for number, (partition, path) in enumerate(manifests, start=1):
+    folders = ("corpus/source=*/month=*", "corpus/source=*/month=*/version=*")
+    paths = [path for folder in folders for path in root.store.list(f"{folder}/{MANIFEST}")]
+    for number, path in enumerate(paths, start=1):
         try:
-            seal = read_manifest(root.store, partition, path)
-            root.seals.setdefault(partition, []).append(seal)
+            seal = read_manifest(root.store, partition_of(path), path)
+            root.seals.setdefault(seal.partition, []).append(seal)
             damage = find_damage(root.store, seal)
             rows += [{"file": file, "problem": problem} for file, problem in damage]
         except TidemarkError as error:
             rows.append({"file": path, "problem": str(error)})
-        progress.report("check partitions", number, len(manifests))
+        progress.report("check partitions", number, len(paths))
     meaning = "Sealed partitions whose files are not what was sealed."
     yield from finding_of("partitions_are_sound", meaning, _CRAWL_AGAIN, rows)
 

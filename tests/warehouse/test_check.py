@@ -417,8 +417,13 @@ def test_a_folder_of_no_month_is_named(home: Path) -> None:
     assert "2024-13" in finding.first
 
 
-def test_text_that_was_sealed_anew_or_is_gone_is_found(home: Path) -> None:
+def test_a_next_version_of_the_text_leaves_all_sound_until_the_one_scored_is_gone(
+    home: Path,
+) -> None:
     seal_texts(Store(str(home)), "other")
+    assert names(home) == []
+    for file in (home / "corpus/source=news/month=2024-01").glob("*.*"):
+        file.unlink()
     assert names(home) == ["documents_match_seals", "cells_have_texts"]
     shutil.rmtree(home / "corpus")
     [documents, texts] = check(home)

@@ -100,7 +100,7 @@ def test_a_migration_that_fails_changes_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(objects, "_derive_cells", fail)
+        patched.setattr(objects, "refresh_published_figures", fail)
         with pytest.raises(KeyboardInterrupt), open_warehouse(former):
             pass
     for name, rows in before.items():
