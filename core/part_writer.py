@@ -22,6 +22,7 @@ class PartWriter:
         store: the data root.
         folder: where to, under the data root.
         name: of the partition, for messages.
+        schema: of the part that is written where there are no documents.
 
     Attributes:
         digest: over the ids and digests of the documents, in row order.
@@ -31,8 +32,10 @@ class PartWriter:
         is_kept: whether a manifest names them, so that they are not discarded any more.
     """
 
-    def __init__(self, store: Store, folder: str, name: str) -> None:
-        self._store, self._folder, self._name = store, folder, name
+    def __init__(
+        self, store: Store, folder: str, name: str, schema: pa.Schema = DOCUMENTS
+    ) -> None:
+        self._store, self._folder, self._name, self._schema = store, folder, name, schema
         self.digest = hashlib.sha256()
         self.num_documents = 0
         self.num_bytes = 0
@@ -78,7 +81,7 @@ class PartWriter:
             )
 
     def _flush(self) -> None:
-        table = pa.concat_tables(self._pending or [DOCUMENTS.empty_table()])
+        table = pa.concat_tables(self._pending or [self._schema.empty_table()])
         name = f"part-{len(self.files):05d}-{self._run}.parquet"
         with self._store.writing(f"{self._folder}/{name}") as staged:
             pq.write_table(

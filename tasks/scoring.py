@@ -119,7 +119,8 @@ def select_sealed(
     return [
         seal
         for seal in list_sealed(store, as_of=as_of)
-        if (sources is None or seal.partition.source in sources)
+        if seal.num_documents  # all may have been forgotten
+        and (sources is None or seal.partition.source in sources)
         and (months is None or seal.partition.month in months)
     ]
 
