@@ -46,28 +46,29 @@ class FoundDocument:
     url: str | None
     seal: Seal
 
+    @property
+    def item(self) -> str:
+        """``item_key`` of what it is a version of."""
+        return item_key(self.seal.partition.source, self.native_id)
 
-def find_documents(
-    store: Store, document_ids: Collection[str], items: Collection[tuple[str, str]] = ()
-) -> list[FoundDocument]:
+
+def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
     """Look for documents in all versions of all partitions, and in what is held back.
 
     Args:
         store: the data root.
-        document_ids: of the documents.
-        items: source and native id of items, of which all versions are looked for.
+        keys: ids of documents, and ``item_key`` of items, of which all versions are looked for.
 
     Raises:
         StorageError: a partition is damaged, so it cannot be said what is in it.
     """
     found = []
     for seal in _all_seals(store):
-        source = seal.partition.source
-        native_ids = {native_id for name, native_id in items if name == source}
         for batch in read_documents(store, seal, columns=_KEYS, batch_rows=8192):
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                if row[0] in document_ids or row[1] in native_ids:
-                    found.append(FoundDocument(*row, seal))
+            for row in zip(*(batch[name].to_pylist() for name in _KEYS), strict=True):
+                document = FoundDocument(*row, seal)
+                if document.document_id in keys or document.item in keys:
+                    found.append(document)
     return found
 
 
@@ -182,6 +183,8 @@ def forget_losses(store: Store, partitions: Collection[Partition], ids: Collecti
     """
     for partition in sorted(partitions, key=str):
         folder = partition.path.removeprefix("corpus/")
+        for path in store.list(f"losses/model=*/{folder}/.tmp-*"):
+            store.delete(path)  # of a run that was killed, or that is scoring the document now
         for path in store.list(f"losses/model=*/{folder}/*.parquet"):
             if _rewrite_table(store, path, ids) == 0:
                 store.delete(path)

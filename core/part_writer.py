@@ -32,9 +32,7 @@ class PartWriter:
         is_kept: whether a manifest names them, so that they are not discarded any more.
     """
 
-    def __init__(
-        self, store: Store, folder: str, name: str, schema: pa.Schema = DOCUMENTS
-    ) -> None:
+    def __init__(self, store: Store, folder: str, name: str, schema: pa.Schema = DOCUMENTS) -> None:
         self._store, self._folder, self._name, self._schema = store, folder, name, schema
         self.digest = hashlib.sha256()
         self.num_documents = 0

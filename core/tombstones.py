@@ -29,6 +29,7 @@ class Tombstone(BaseModel):
         key: a document's id, or ``item_key``.
         forgotten_at: when it was first asked for (UTC).
         why: as it was said.
+        item: ``item_key`` of the item that a document is a version of, where that is known.
         partitions: folders under the data root that it was found in.
     """
 
@@ -37,6 +38,7 @@ class Tombstone(BaseModel):
     key: str
     forgotten_at: AwareDatetime
     why: str
+    item: str | None = None
     partitions: tuple[str, ...] = ()
 
     @property
@@ -65,15 +67,19 @@ def is_forgotten(
     return not tombstones.isdisjoint(keys)
 
 
-def write_tombstone(store: Store, key: str, why: str, partitions: tuple[str, ...] = ()) -> None:
-    """Leave a tombstone; of one that stands there already, only the partitions become more."""
+def write_tombstone(
+    store: Store, key: str, why: str, item: str | None = None, partitions: tuple[str, ...] = ()
+) -> None:
+    """Leave a tombstone; of one that stands there already, only item and partitions are added."""
     path = f"{FOLDER}/{key}.json"
     now = dt.datetime.now(dt.UTC).replace(microsecond=0)
     stone = Tombstone(key=key, forgotten_at=now, why=why)
     if store.exists(path):
         stone = _read(store, path)
     everywhere = tuple(sorted({*stone.partitions, *partitions}))
-    text = stone.model_copy(update={"partitions": everywhere}).model_dump_json()
+    text = stone.model_copy(
+        update={"item": stone.item or item, "partitions": everywhere}
+    ).model_dump_json()
     store.write_bytes(path, f"{text}\n".encode())
 
 

@@ -321,6 +321,15 @@ class Warehouse:
         run("seed_clusters")
         run("insert_replicates")
 
+    def sum_anew(self, key: Mapping[str, object]) -> None:
+        """Sum the landed cells of one partition anew, some of whose rows are gone.
+
+        Args:
+            key: source, and month (a date or None) of the partition.
+        """
+        self._incoming.read_partition(key)
+        self._insert_sums(AS_BEFORE)
+
     def _empty_records(self) -> None:
         """Forget what scoring the touched cells took: their losses are about to be others."""
         self._statements.run("empty_cell_costs")

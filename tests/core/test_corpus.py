@@ -13,7 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from core import corpus, part_writer
-from core.corpus import Partition, document_id, list_sealed, list_versions, read_documents, read_seal, tables_of
+from core.corpus import (
+    Partition,
+    document_id,
+    list_sealed,
+    list_versions,
+    read_documents,
+    read_seal,
+    tables_of,
+)
 from core.errors import PartitionHeld, PartitionSealed, SchemaMismatch, StorageError
 from core.month import Month
 from core.schemas import DOCUMENTS, MEDIA

@@ -57,9 +57,7 @@ def _seal(store: Store, *texts: str, partition: Partition = MARCH, **options: An
 def _tree(store: Store) -> dict[str, bytes]:
     root = Path(store.root)
     return {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in root.rglob("*")
-        if path.is_file()
+        str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()
     }
 
 

@@ -114,7 +114,9 @@ def test_cells_of_version_2_get_the_version_of_their_text(settings: Settings) ->
     path.parent.mkdir(parents=True)
     [former] = [file for file in FORMER if file.name.startswith("version_2_")]
     path.write_bytes(gzip.decompress(former.read_bytes()))
-    with duckdb.connect(str(path)) as connection:  # as tidemark's own, of a text and of a former one
+    with duckdb.connect(
+        str(path)
+    ) as connection:  # as tidemark's own, of a text and of a former one
         connection.execute(
             """update landed_cells set scoring = 's', partition_digest = coalesce(
                    (select p.partition_digest from landed_partitions as p
