@@ -51,6 +51,7 @@ def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings
             seal = find_version(store, cell.partition, cell.partition_digest)
             if seal is not None:
                 warehouse.land_documents(seal)
+                warehouse.land_duplicates(seal)
             landed += warehouse.land_cell(cell).num_cells
             progress.report(f"land {entry.name}", number + 1, len(finished))
     return landed

@@ -98,7 +98,12 @@ def _forget(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> int:
         return connection.execute(read_sql("forgetting", statement), key).fetchall()
 
     partitions = run("list_partitions")
-    for statement in ("delete_losses", "delete_documents", "insert_forgotten"):
+    for statement in (
+        "delete_losses",
+        "delete_documents",
+        "delete_duplicates",
+        "insert_forgotten",
+    ):
         run(statement)
     for source, month in partitions:
         key = {"source": source, "month": month}
@@ -112,6 +117,9 @@ def _forget(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> int:
 def has_rows(path: Path, tombstones: Sequence[Tombstone]) -> bool:
     """Whether a database file has documents or losses of what is to be forgotten."""
     with explain_database_errors(f"read {path}"), duckdb.connect(str(path), read_only=True) as it:
+        has_duplicates = it.execute(read_sql("forgetting", "count_duplicate_tables")).fetchall()
+        if has_duplicates == [(0,)]:  # of a former version: the statement names the table
+            it.execute(read_sql("forgetting", "stand_in_duplicates"))
         it.register("documents_to_forget", _as_table(tombstones))
         return bool(it.execute(read_sql("forgetting", "list_partitions")).fetchall())
 

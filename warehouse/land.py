@@ -14,13 +14,14 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.cell_record import CellRecord, read_cell_record
 from core.cells import Cell
 from core.corpus import Partition, Seal, read_documents
 from core.errors import MalformedInput, SchemaMismatch, StorageError, WarehouseError
-from core.schemas import DOCUMENTS, MEDIA
+from core.schemas import DOCUMENTS, DUPLICATES, MEDIA, validate
 from core.settings import Settings
 from core.storage import Store
 from warehouse.dimensions import (
@@ -35,6 +36,7 @@ from warehouse.statements import Statements, show
 from warehouse.turns import NAMES, WAREHOUSE, Turns, partition_turn
 from warehouse.writer import commit, connected, locked, turns_of
 
+DUPLICATES_FILE = "duplicate_of.parquet"  # beside a partition
 # The provenance of losses from elsewhere: none, or what the cell has that they are added to.
 AS_BEFORE: Mapping[str, object] = dict.fromkeys(
     ("partition_digest", "partition_version", "scoring")
@@ -203,6 +205,46 @@ class Warehouse:
             self._incoming.read_partition(key)
             commit(self._connection, f"land the documents of {seal.partition}", land)
         return True
+
+    def land_duplicates(self, seal: Seal) -> bool:
+        """Land what was found beside a partition of its documents that duplicate earlier ones.
+
+        Returns:
+            Whether anything changed.
+
+        Raises:
+            SchemaMismatch: ``duplicate_of.parquet`` is not of DUPLICATES.
+            StorageError: it is damaged.
+        """
+        path, key = f"{seal.folder}/{DUPLICATES_FILE}", _partition_key(seal.partition)
+        if seal.partition.month is None:
+            return False
+        table = DUPLICATES.empty_table()
+        if self._store.exists(path):
+            table = validate(self._read_table(path), DUPLICATES, where=path)
+        naive = pc.cast(table["found_at"], pa.timestamp("us"))  # in UTC, as the tables have it
+        table = table.set_column(table.schema.get_field_index("found_at"), "found_at", naive)
+        run = self._statements.run
+
+        def land() -> None:
+            run("delete_duplicates", key)
+            run("insert_duplicates")
+
+        with self._statements.given("duplicates_to_land", table):
+            if run("find_duplicates", key) == [(len(table), 0)]:
+                return False
+            with self._turns.take([WAREHOUSE]):
+                commit(self._connection, f"land the duplicates of {seal.partition}", land)
+        return True
+
+    def _read_table(self, path: str) -> pa.Table:
+        try:
+            with self._store.open(path) as file:
+                return pq.read_table(file)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise StorageError(
+                f"{self._store.url(path)} is damaged ({error}); delete it"
+            ) from error
 
     def _read_documents(self, seal: Seal) -> pa.Table:
         """Read what the warehouse keeps of documents; images and recordings have 0 characters."""

@@ -19,6 +19,7 @@ import zstandard
 from core.corpus import Partition, list_sealed, list_versions, read_seal, tables_of
 from core.errors import PartitionHeld, UsageError
 from core.month import Month
+from core.schemas import DUPLICATES
 from core.sealing import HELD_BECAUSE, read_held, seal_partition
 from core.settings import Settings
 from core.storage import Store
@@ -77,7 +78,7 @@ def _build(settings: Settings) -> Store:
     ids = [_id(store), "f" * 32]
     sketch = pa.table({"document_id": ids, "grams": [[1], [2]]}).replace_schema_metadata({"k": "v"})
     _write(store, f"{seal.folder}/sketch.parquet", sketch)
-    twins = pa.table({"document_id": ["a" * 32] * 2, "duplicate_of_document_id": ids})
+    twins = pa.Table.from_pylist([_twin(each) for each in ids], schema=DUPLICATES)
     _write(store, f"{APRIL.path}/duplicate_of.parquet", twins)
     past = settings.model_copy(update={"corpus_as_of": dt.datetime.now(dt.UTC)})
     seal_partition(store, MARCH, _tables(MARCH, "3"), describe, replace=True, beside=_beside())
@@ -93,6 +94,14 @@ def _build(settings: Settings) -> Store:
     cache.save("a", Fetched("http://127.0.0.1:8/list?all", {}, SECRET.encode(), now))
     cache.save("b", Fetched("http://127.0.0.1:9/other", {}, b"kept", now))
     return store
+
+
+def _twin(document_id: str) -> dict[str, Any]:
+    return {
+        "source": SOURCE, "month": dt.date(2024, 4, 1), "document_id": "a" * 32,
+        "duplicate_of_month": dt.date(2024, 3, 1), "duplicate_of_document_id": document_id,
+        "similarity": 0.9, "found_at": dt.datetime(2024, 5, 1, tzinfo=dt.UTC),
+    }  # fmt: skip
 
 
 def _write(store: Store, path: str, table: pa.Table) -> None:
@@ -204,6 +213,11 @@ def test_the_neighbours_in_tables_beside_stay(home: Settings) -> None:
     sketch = pq.read_table(store.url(f"{MARCH.path}/sketch.parquet"), partitioning=None)
     assert sketch.to_pylist() == [{"document_id": "f" * 32, "grams": [2]}]
     assert sketch.schema.metadata == {b"k": b"v"}
+    landed = query(home, "from duplicate_of").to_pylist()
+    assert [row["duplicate_of_document_id"] for row in landed] == ["f" * 32]
+    assert (landed[0]["similarity"], landed[0]["found_at"]) == (
+        pytest.approx(0.9), dt.datetime(2024, 5, 1)
+    )  # fmt: skip
     twins = pq.read_table(store.url(f"{APRIL.path}/duplicate_of.parquet"), partitioning=None)
     assert twins["duplicate_of_document_id"].to_pylist() == ["f" * 32]
     raw = store.read_bytes(f"{MARCH.path}/dropped.jsonl.zst")

@@ -4,11 +4,19 @@ select
     source,
     month
 from documents
-semi join documents_to_forget using (document_id)
+where document_id in (select document_id from documents_to_forget)
 union
 select
     source,
     month
 from chunk_losses
-semi join documents_to_forget using (document_id)
+where document_id in (select document_id from documents_to_forget)
+union
+select
+    source,
+    month
+from duplicate_of
+where
+    document_id in (select document_id from documents_to_forget)
+    or duplicate_of_document_id in (select document_id from documents_to_forget)
 order by source, month;
