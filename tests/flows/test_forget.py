@@ -215,9 +215,8 @@ def test_the_neighbours_in_tables_beside_stay(home: Settings) -> None:
     assert sketch.schema.metadata == {b"k": b"v"}
     landed = query(home, "from duplicate_of").to_pylist()
     assert [row["duplicate_of_document_id"] for row in landed] == ["f" * 32]
-    assert (landed[0]["similarity"], landed[0]["found_at"]) == (
-        pytest.approx(0.9), dt.datetime(2024, 5, 1)
-    )  # fmt: skip
+    assert landed[0]["similarity"] == pytest.approx(0.9)
+    assert str(landed[0]["found_at"]) == "2024-05-01 00:00:00"
     twins = pq.read_table(store.url(f"{APRIL.path}/duplicate_of.parquet"), partitioning=None)
     assert twins["duplicate_of_document_id"].to_pylist() == ["f" * 32]
     raw = store.read_bytes(f"{MARCH.path}/dropped.jsonl.zst")
