@@ -115,7 +115,7 @@ def crawl(
     seed: Annotated[int, typer.Option(help="Seed of the sample; recorded.")] = 0,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Crawl sealed months again, asking for changes: next versions."),
+        typer.Option("--replace", help="Crawl sealed months anew, as next versions."),
     ] = False,
     reparse: Annotated[
         bool, typer.Option("--reparse", help="Seal next versions from the raw cache.")
