@@ -66,7 +66,7 @@ def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
     for seal in _all_seals(store):
         for batch in read_documents(store, seal, columns=_KEYS, batch_rows=8192):
             for row in zip(*(batch[name].to_pylist() for name in _KEYS), strict=True):
-                document = FoundDocument(*row, seal)
+                document = FoundDocument(row[0], row[1], row[2], seal)
                 if document.document_id in keys or document.item in keys:
                     found.append(document)
     return found

@@ -28,6 +28,8 @@ from core.schemas import DOCUMENTS, MEDIA, validate
 from core.storage import Store
 from core.tombstones import list_tombstones
 
+# What a manifest keeps when the same content is crawled again.
+_OF_THE_VERSION = ("digest", "content_digest", "forgotten", "accepted")
 HELD_BECAUSE = "held_because"  # key of ``describe`` for the reasons to hold a partition back
 
 
@@ -52,7 +54,8 @@ def seal_partition(
         describe: more keys for the manifest (window, counts of dropped items, …). Reasons under
             ``held_because`` have the partition held back.
         replace: where other content is sealed, seal this as the next version. Where the newest
-            version is of this content, its files are mended if they are damaged.
+            version is of this content, its manifest tells of this crawl (a partial month may be
+            whole), and its files are mended if they are damaged.
         beside: small files for the version's folder, by name. This and ``describe`` are read
             after ``documents`` is used up, so a crawl may fill them on the way.
 
@@ -134,7 +137,7 @@ class _Sealing:
     def finish(self, replace: bool) -> Seal:
         reasons = self._describe.pop(HELD_BECAUSE, None)
         if self._newest is not None and self._newest.content_digest == self._digest:
-            return self._keep(self._newest, replace)
+            return self._keep(self._newest, replace and not reasons)
         if self._newest is not None and not replace:
             raise PartitionSealed(
                 f"{self._partition} is sealed with other content ({self._newest.num_documents} "
@@ -146,18 +149,29 @@ class _Sealing:
             raise self._hold([str(reason) for reason in reasons])
         return self._seal()
 
-    def _keep(self, newest: Seal, may_mend: bool) -> Seal:
-        """Return the version that is there; these files take the place of damaged ones."""
-        if not may_mend or not any(find_damage(self._store, newest)):
+    def _keep(self, newest: Seal, is_again: bool) -> Seal:
+        """Return the version that is there; its manifest tells of the last crawl that gave it."""
+        if not is_again:
             self._writer.discard()
             self._clear(newest)
             return newest
-        self._writer.move(newest.folder)
-        self._write_manifest(newest.folder, {**newest.manifest, "files": self._writer.files})
-        self._writer.is_kept = True
-        mended = read_manifest(self._store, self._partition, f"{newest.folder}/{MANIFEST}")
-        self._clear(mended)
-        return mended
+        files = newest.manifest["files"]
+        if any(find_damage(self._store, newest)):
+            self._writer.move(newest.folder)
+            files = self._writer.files
+        for name, data in self._beside.items():
+            self._store.write_bytes(f"{newest.folder}/{name}", data)
+        former = newest.manifest
+        stays = {name: former[name] for name in _OF_THE_VERSION if name in former}
+        stays["sealed_at"] = former.get("sealed_at", former.get("ended_at"))
+        manifest = {**self._manifest(self._describe), **stays, "files": files}
+        manifest["version"] = newest.version
+        self._write_manifest(newest.folder, manifest)
+        self._writer.is_kept = files is self._writer.files
+        self._writer.discard()
+        kept = read_manifest(self._store, self._partition, f"{newest.folder}/{MANIFEST}")
+        self._clear(kept)
+        return kept
 
     def _seal(self) -> Seal:
         folder = self._partition.folder_of(self._version)

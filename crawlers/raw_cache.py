@@ -149,6 +149,6 @@ def _host_of(path: Path) -> str | None:
                 if not (block := reader.read(2**16)):
                     return None
                 head += block
-        return urlsplit(json.loads(head.partition(b"\n")[0])["url"]).netloc.lower()
+        return urlsplit(str(json.loads(head.partition(b"\n")[0])["url"])).netloc.lower()
     except (OSError, zstandard.ZstdError, ValueError, KeyError, TypeError):
         return None
