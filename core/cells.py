@@ -7,7 +7,7 @@ The path is a pure function of what decides the content, so a file that exists i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from core.corpus import Partition
 from core.storage import path_part
@@ -21,9 +21,11 @@ class Cell:
         model: name in the catalogue, last part of a folder's path, or ``control:<compressor>``.
         revision: commit of the hub, or digest of weights and tokenizer.
         partition: the documents.
-        partition_digest: their seal's digest; a partition sealed anew makes new cells.
+        partition_digest: their seal's digest; another version of the partition makes new cells.
         protocol: name of the protocol.
         scoring: short hash over the protocol's definition, dtype and the scorer's version.
+        partition_version: which version of the partition has the digest; None where it is not
+            known. It follows from the digest, and tells no cells apart.
     """
 
     model: str
@@ -32,6 +34,7 @@ class Cell:
     partition_digest: str
     protocol: str
     scoring: str
+    partition_version: int | None = field(default=None, compare=False)
 
     @property
     def path(self) -> str:

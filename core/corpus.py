@@ -5,16 +5,19 @@ holds one of these kinds.
 
     corpus/source=<source>/month=<YYYY-MM | undated>/part-00000-<random>.parquet …
     corpus/source=<source>/month=<YYYY-MM | undated>/manifest.json
+    corpus/source=<source>/month=<YYYY-MM | undated>/version=<N>/…   the same, of later versions
+    corpus/source=<source>/month=<YYYY-MM | undated>/held/…          what failed a check
 
-The manifest is written last: a partition without one does not exist. A sealed partition never
-changes; ``replace`` seals another in its place, with another digest.
+The manifest is written last: a version without one does not exist. A sealed version never changes
+(but for takedown, ``core/forgetting.py``); what is crawled anew is sealed as the next one.
+docs/adr/0018-versions.md says why.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -23,14 +26,14 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.errors import PartitionSealed, SchemaMismatch, StorageError
+from core.errors import StorageError
 from core.month import Month
-from core.schemas import DOCUMENTS, MEDIA, validate
+from core.schemas import DOCUMENTS, MEDIA
 from core.storage import Store, name_of_part, path_part
 
-PART_BYTES = 128 * 2**20  # bytes of content after which a new part file begins
 BATCH_ROWS = 256
 BATCH_BYTES = 32 * 2**20  # bytes of content after which a batch ends early
+MANIFEST = "manifest.json"
 _UNDATED = "undated"
 
 Content = Literal["text", "image", "audio"]
@@ -48,26 +51,47 @@ class Partition:
         """The folder under the data root."""
         return f"corpus/source={path_part(self.source)}/month={self.month or _UNDATED}"
 
+    def folder_of(self, version: int) -> str:
+        """The folder of one version: the first one's is the partition's own."""
+        return self.path if version == 1 else f"{self.path}/version={version}"
+
     def __str__(self) -> str:
         return f"{self.source} {self.month or _UNDATED}"
 
 
 @dataclass(frozen=True)
 class Seal:
-    """What a manifest says of a sealed partition."""
+    """What a manifest says of a version of a partition.
+
+    Attributes:
+        partition: whose version it is.
+        digest: over the ids and digests of the documents, in row order, as they were sealed. It
+            names the version in losses and in the warehouse, whatever is forgotten later.
+        num_documents: that are in it now.
+        num_bytes: of their text or media.
+        parts: paths under the data root.
+        manifest: all of it.
+        version: counted from 1.
+        folder: where its files are, under the data root.
+        sealed_at: when; None of what was sealed before manifests said so.
+        content: the kind of its documents.
+    """
 
     partition: Partition
-    digest: str  # over the ids and digests of the documents, in row order
+    digest: str
     num_documents: int
-    num_bytes: int  # of text or media
-    parts: tuple[str, ...]  # paths under the data root
+    num_bytes: int
+    parts: tuple[str, ...]
     manifest: dict[str, object]
+    version: int
+    folder: str
+    sealed_at: dt.datetime | None = None
     content: Content = "text"
 
     @property
-    def folder(self) -> str:
-        """Where its files are, under the data root."""
-        return self.partition.path
+    def content_digest(self) -> str:
+        """As ``digest``, of the documents that are in it now: without those forgotten since."""
+        return str(self.manifest.get("content_digest", self.digest))
 
     @property
     def is_partial(self) -> bool:
@@ -131,40 +155,126 @@ def _completed(row: Mapping[str, Any], partition: Partition) -> dict[str, Any]:
     }
 
 
-def read_seal(store: Store, partition: Partition) -> Seal | None:
-    """Return the seal of a partition, or None where there is none."""
-    path = f"{partition.path}/manifest.json"
-    if not store.exists(path):
-        return None
+def read_seal(store: Store, partition: Partition, as_of: dt.datetime | None = None) -> Seal | None:
+    """Return the newest version of a partition, or None where nothing is sealed.
+
+    Args:
+        store: the data root.
+        partition: which.
+        as_of: versions that were sealed later are passed over; None takes the newest of all.
+
+    Raises:
+        StorageError: a manifest is damaged.
+    """
+    return _newest(store, partition, _list_manifests(store, partition), as_of)
+
+
+def list_versions(store: Store, partition: Partition) -> list[Seal]:
+    """Return all versions of a partition, the first one first."""
+    paths = _list_manifests(store, partition)
+    return [read_manifest(store, partition, paths[version]) for version in sorted(paths)]
+
+
+def find_version(store: Store, partition: Partition, digest: str) -> Seal | None:
+    """Return the newest version of a partition that was sealed with a digest, or None."""
+    for seal in reversed(list_versions(store, partition)):
+        if seal.digest == digest:
+            return seal
+    return None
+
+
+def list_sealed(
+    store: Store, source: str | None = None, as_of: dt.datetime | None = None
+) -> list[Seal]:
+    """Return the newest version of all partitions (of one source), ordered by source and month.
+
+    Args:
+        store: the data root.
+        source: None means all.
+        as_of: as ``read_seal``; partitions that were sealed later are not there.
+
+    Raises:
+        StorageError: a manifest is damaged.
+    """
+    seals = (
+        _newest(store, partition, paths, as_of)
+        for partition, paths in list_manifests(store, source).items()
+    )
+    return [seal for seal in seals if seal is not None]
+
+
+def list_manifests(store: Store, source: str | None = None) -> dict[Partition, dict[int, str]]:
+    """Return the manifests' paths by version, of all partitions (of one source), in order."""
+    folder = f"corpus/source={path_part(source)}" if source else "corpus/source=*"
+    found: dict[Partition, dict[int, str]] = {}
+    for path in store.list(f"{folder}/month=*/{MANIFEST}"):
+        found[partition_of(path)] = {1: path}
+    for path in store.list(f"{folder}/month=*/version=*/{MANIFEST}"):
+        found.setdefault(partition_of(path), {})[_version_of(path)] = path
+    return found
+
+
+def _list_manifests(store: Store, partition: Partition) -> dict[int, str]:
+    first = f"{partition.path}/{MANIFEST}"
+    found = {1: first} if store.exists(first) else {}
+    for path in store.list(f"{partition.path}/version=*/{MANIFEST}"):
+        found[_version_of(path)] = path
+    return found
+
+
+def _version_of(path: str) -> int:
+    folder = path.split("/")[-2]
     try:
-        manifest = json.loads(store.read_bytes(path))
+        return int(folder.removeprefix("version="))
+    except ValueError as error:
+        raise StorageError(
+            f"{path}: expected a folder version=N, found {folder}; move it out of corpus/"
+        ) from error
+
+
+def _newest(
+    store: Store, partition: Partition, paths: Mapping[int, str], as_of: dt.datetime | None
+) -> Seal | None:
+    for version in sorted(paths, reverse=True):
+        seal = read_manifest(store, partition, paths[version])
+        if as_of is None or seal.sealed_at is None or seal.sealed_at <= as_of:
+            return seal
+    return None
+
+
+def read_manifest(store: Store, partition: Partition, path: str) -> Seal:
+    """Read one manifest of a partition.
+
+    Raises:
+        StorageError: it is not there, or damaged.
+    """
+    raw = store.read_bytes(path)
+    folder = path.rpartition("/")[0]
+    try:
+        manifest = json.loads(raw)
         content = manifest.get("content", "text")  # the first manifests did not say
         if content not in get_args(Content):
             raise ValueError(f"unknown content {content!r}")
+        # Nor did they say when: a crawl and an import ended just before.
+        moment = manifest.get("sealed_at", manifest.get("ended_at"))
+        sealed_at = dt.datetime.fromisoformat(moment).astimezone(dt.UTC) if moment else None
         return Seal(
             partition=partition,
             digest=manifest["digest"],
             num_documents=manifest["num_documents"],
             num_bytes=manifest["num_bytes"],
-            parts=tuple(f"{partition.path}/{file['name']}" for file in manifest["files"]),
+            parts=tuple(f"{folder}/{file['name']}" for file in manifest["files"]),
             manifest=manifest,
+            version=int(manifest.get("version", 1)),
+            folder=folder,
+            sealed_at=sealed_at,
             content=content,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
             f"{store.url(path)} is not a manifest of tidemark ({error!r}); "
-            "delete the partition's folder and crawl or import it again"
+            "delete its folder and crawl or import the partition again"
         ) from error
-
-
-def list_sealed(store: Store, source: str | None = None) -> list[Seal]:
-    """Return the seals of all partitions (of one source), ordered by source and month."""
-    folder = f"source={path_part(source)}" if source else "source=*"
-    seals = []
-    for path in store.list(f"corpus/{folder}/month=*/manifest.json"):
-        if seal := read_seal(store, partition_of(path)):
-            seals.append(seal)
-    return seals
 
 
 def partition_of(path: str) -> Partition:
@@ -179,161 +289,6 @@ def partition_of(path: str) -> Partition:
         source=name_of_part(source.removeprefix("source=")),
         month=None if month == _UNDATED else Month(month),
     )
-
-
-def seal_partition(
-    store: Store,
-    partition: Partition,
-    documents: Iterable[pa.Table],
-    describe: dict[str, object] | None = None,
-    replace: bool = False,
-    beside: Mapping[str, bytes] | None = None,
-) -> Seal:
-    """Write documents as Parquet parts, then the manifest that makes them exist.
-
-    Args:
-        store: the data root.
-        partition: where to; every row's source and month must be its own.
-        documents: tables of schema DOCUMENTS, or of MEDIA of one kind, in the order to keep;
-            consumed once.
-        describe: more keys for the manifest (window, counts of dropped items, …).
-        replace: seal in place of what is sealed there, even of the same content: its files may
-            be damaged.
-        beside: small files for the partition's folder, by name. This and ``describe`` are read
-            after ``documents`` is used up, so a crawl may fill them on the way.
-
-    Returns:
-        The seal. Where the same content is sealed already and ``replace`` is not set, that seal;
-        nothing is written.
-
-    Raises:
-        PartitionSealed: other content is sealed there and ``replace`` is not set.
-        SchemaMismatch: a row is not of its schema, of another partition, or of another kind than
-            those before it; nothing is sealed.
-    """
-    writer = _PartWriter(store, partition)
-    try:
-        for table in documents:
-            schema = DOCUMENTS if _holds_text(table) else MEDIA
-            writer.add(_own(validate(table, schema, where=str(partition)), partition))
-        writer.close()
-        digest = writer.digest.hexdigest()
-        if (old := read_seal(store, partition)) is not None:
-            if old.digest == digest and not replace:
-                writer.discard()
-                return old
-            if not replace:
-                raise PartitionSealed(
-                    f"{partition} is sealed with other content ({old.num_documents} documents, "
-                    f"digest {old.digest[:12]}, now {writer.num_documents} documents, digest "
-                    f"{digest[:12]}); use --replace to seal the new content in its place"
-                )
-    except BaseException:
-        writer.discard()
-        raise
-    return writer.seal(digest, describe or {}, beside or {})
-
-
-def _holds_text(table: pa.Table) -> bool:
-    return "text" in table.column_names or "media" not in table.column_names
-
-
-def _own(table: pa.Table, partition: Partition) -> pa.Table:
-    month = partition.month.first_day if partition.month else None
-    for name, expected in (("source", partition.source), ("month", month)):
-        if table.num_rows and (found := table[name].unique().to_pylist()) != [expected]:
-            raise SchemaMismatch(f"{partition}: {name} must be {expected} in all rows: {found}")
-    return table
-
-
-class _PartWriter:
-    """Writes parts under names that no other run uses, so that a crash or a rival harms nothing."""
-
-    def __init__(self, store: Store, partition: Partition) -> None:
-        self._store, self._partition = store, partition
-        self.digest = hashlib.sha256()
-        self.num_documents = 0
-        self.num_bytes = 0
-        self._contents: set[str] = set()
-        self._files: list[dict[str, object]] = []
-        self._pending: list[pa.Table] = []
-        self._pending_bytes = 0
-        self._run = secrets.token_hex(4)
-
-    def add(self, table: pa.Table) -> None:
-        if not table.num_rows:
-            return
-        is_text = _holds_text(table)
-        self._note_contents({"text"} if is_text else set(table["media_kind"].to_pylist()))
-        digests = table["sha256_text" if is_text else "sha256_media"].to_pylist()
-        for document_id, sha256 in zip(table["document_id"].to_pylist(), digests, strict=True):
-            self.digest.update(f"{document_id} {sha256}\n".encode())
-        size = sum(table["num_bytes"].to_pylist())
-        self.num_documents += table.num_rows
-        self.num_bytes += size
-        self._pending.append(table)
-        self._pending_bytes += size
-        if self._pending_bytes >= PART_BYTES:
-            self._flush()
-
-    def _note_contents(self, contents: set[str]) -> None:
-        self._contents |= contents
-        if len(self._contents) > 1:
-            raise SchemaMismatch(
-                f"{self._partition}: {' and '.join(sorted(self._contents))} in one partition; "
-                "expected documents of one kind. Seal each kind as a source of its own"
-            )
-
-    def _flush(self) -> None:
-        table = pa.concat_tables(self._pending or [DOCUMENTS.empty_table()])
-        name = f"part-{len(self._files):05d}-{self._run}.parquet"
-        with self._store.writing(f"{self._partition.path}/{name}") as staged:
-            pq.write_table(
-                table,
-                staged.path,
-                compression="zstd",
-                compression_level=6,
-                write_page_checksum=True,  # so that a flipped bit is found when it is read
-            )
-        self._files.append({"name": name, "rows": table.num_rows, "sha256": staged.sha256})
-        self._pending, self._pending_bytes = [], 0
-
-    def close(self) -> None:
-        if self._pending or not self._files:
-            self._flush()
-
-    def discard(self) -> None:
-        for file in self._files:
-            self._store.delete(f"{self._partition.path}/{file['name']}")
-
-    def seal(self, digest: str, describe: dict[str, object], beside: Mapping[str, bytes]) -> Seal:
-        manifest = {
-            "source": self._partition.source,
-            "month": str(self._partition.month) if self._partition.month else None,
-            **describe,
-            "content": next(iter(self._contents), "text"),
-            "digest": digest,
-            "num_documents": self.num_documents,
-            "num_bytes": self.num_bytes,
-            "files": self._files,
-        }
-        folder = self._partition.path
-        for name, data in beside.items():
-            self._store.write_bytes(f"{folder}/{name}", data)
-        if not all(self._store.exists(f"{folder}/{file['name']}") for file in self._files):
-            raise StorageError(
-                f"{self._partition}: another process sealed it meanwhile; run the same again"
-            )
-        text = json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n"
-        self._store.write_bytes(f"{folder}/manifest.json", text.encode())
-        seal = read_seal(self._store, self._partition)
-        if seal is None:
-            raise StorageError(f"{self._partition}: the manifest vanished while it was sealed")
-        own = {*seal.parts, f"{folder}/manifest.json", *(f"{folder}/{name}" for name in beside)}
-        for path in self._store.list(f"{folder}/*"):
-            if path not in own:  # left behind by a killed run, or replaced
-                self._store.delete(path)
-        return seal
 
 
 def read_documents(

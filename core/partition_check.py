@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.corpus import Seal
+from core.corpus import MANIFEST, Seal
 from core.errors import StorageError
 from core.storage import Store
 
@@ -39,9 +39,9 @@ def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
         except (pa.ArrowException, KeyError, OSError, StorageError) as error:
             is_readable = False
             yield path, f"cannot be read: {error}"
-    manifest = f"{seal.partition.path}/manifest.json"
-    if is_readable and digest.hexdigest() != seal.digest:
-        yield manifest, f"has digest {seal.digest}, and its documents {digest.hexdigest()}"
+    manifest = f"{seal.folder}/{MANIFEST}"
+    if is_readable and digest.hexdigest() != seal.content_digest:
+        yield manifest, f"has digest {seal.content_digest}, and its documents {digest.hexdigest()}"
     if is_readable and num_documents != seal.num_documents:
         yield manifest, f"has {seal.num_documents} documents, and its files {num_documents}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from pathlib import Path
 
@@ -74,6 +75,11 @@ class Settings(BaseSettings):
         description="Bytes of text that a month of a source is sampled down to, by source; 0 keeps "
         "all. Default: what each source declares.",
     )
+    corpus_as_of: dt.datetime | None = Field(
+        default=None,
+        description="Score, compare and export the newest versions of partitions that were sealed "
+        "by this day (its end, UTC) or instant; later ones are passed over. Default: the newest.",
+    )
     contact: str = Field(
         default="https://github.com/tidemark/tidemark",
         description="Address or URL named in the user agent, so that a site can reach you.",
@@ -121,6 +127,19 @@ class Settings(BaseSettings):
             raise ValueError("is empty; give a folder or s3://bucket/prefix")
         home = home.removeprefix("file://")
         return home.rstrip("/") if "://" in home else str(Path(home).expanduser().resolve())
+
+    @field_validator("corpus_as_of", mode="before")
+    @classmethod
+    def _moment(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:  # of ISO 8601 alone: pydantic would take a number for seconds
+            moment = dt.datetime.fromisoformat(value)
+        except ValueError as error:
+            raise ValueError(f"is no day or instant of ISO 8601 ({error}): 2026-11-22") from error
+        if "T" not in value and " " not in value:
+            moment += dt.timedelta(days=1, microseconds=-1)
+        return moment.replace(tzinfo=moment.tzinfo or dt.UTC)
 
     @field_validator("warehouse")
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import glob
 import hashlib
 import os
@@ -118,6 +119,55 @@ class Store:
         with self.writing(path) as staged:
             staged.path.write_bytes(data)
         return staged.sha256
+
+    def create_bytes(self, path: str, data: bytes) -> bool:
+        """Write a whole file where there is none; return False where there is one.
+
+        Of several who create a file at once, one does: on an object store because the put is
+        conditional, on a local disk if all of them hold its folder (``alone``).
+
+        Raises:
+            DiskFull: no space; nothing is there.
+        """
+        if self.exists(path):
+            return False
+        if self._is_local:
+            self.write_bytes(path, data)
+            return True
+        with explain_disk_errors(self.url(path)):
+            try:
+                self._fs.pipe_file(self._key(path), data, mode="create")
+            except FileExistsError:
+                return False
+        return True
+
+    def move(self, path: str, to: str) -> None:
+        """Give a file another path, in place of what is there."""
+        source, target = self._key(path), self._key(to)
+        with explain_disk_errors(self.url(to)):
+            if self._is_local:
+                Path(target).parent.mkdir(parents=True, exist_ok=True)
+                Path(source).replace(target)
+            else:
+                self._fs.mv(source, target)
+
+    @contextlib.contextmanager
+    def alone(self, folder: str) -> Iterator[None]:
+        """Keep other processes out who call this for the same folder; wait for who is in it.
+
+        Only on a local disk: an object store has no locks. Nothing is left behind, also by a kill.
+        """
+        if not self._is_local:
+            yield
+            return
+        with explain_disk_errors(self.url(folder)):
+            Path(self._key(folder)).mkdir(parents=True, exist_ok=True)
+            handle = os.open(self._key(folder), os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     @contextlib.contextmanager
     def writing(self, path: str) -> Iterator[Staged]:

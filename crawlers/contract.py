@@ -58,6 +58,8 @@ class SourceInfo:
             first day.
         monthly_bytes: how much text a month is sampled down to where no limit is given; None keeps
             all.
+        min_documents: a month that kept fewer is held back, if it is no sample by ``--limit``.
+        max_documents: a month that kept more is held back.
         keeps_versions: the same items come back each month, as newer versions; they are compared
             with their former version, never dropped as its duplicates.
     """
@@ -77,6 +79,8 @@ class SourceInfo:
     last_month: Month | None = None
     recent_days: int | None = None
     monthly_bytes: int | None = None
+    min_documents: int | None = None
+    max_documents: int | None = None
     keeps_versions: bool = False
 
     def lacks(self, month: Month, now: dt.datetime | None = None) -> str | None:

@@ -10,11 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from core.corpus import Partition, Seal, read_seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, read_seal, tables_of
 from core.errors import SourceUnavailable, UsageError
 from core.month import Month, require_complete
+from core.sealing import HELD_BECAUSE, seal_partition
 from core.settings import Settings
 from core.storage import Store
+from core.tombstones import is_forgotten, item_key, list_tombstones
 from crawlers import manifest
 from crawlers.circuit import CircuitOpen
 from crawlers.cleaning import MIN_CHARS, Gate, clean, normalise
@@ -30,6 +32,7 @@ from crawlers.contract import (
 )
 from crawlers.http import Fetcher
 from crawlers.pacing import Turnstile
+from crawlers.sealing_checks import Crawled, find_reasons_to_hold
 
 _log = logging.getLogger(__name__)
 
@@ -60,8 +63,8 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
         settings: base URLs, pace, cache folder, the longest document.
         limit: keep about this many documents, sampled with ``seed``; None keeps all.
         seed: of the sample.
-        replace: ask for everything anew and seal it in place of what is there.
-        reparse: seal anew in place of what is there, from the raw cache as far as it goes.
+        replace: ask for everything anew, and seal what differs as the next version.
+        reparse: likewise, from the raw cache as far as it goes.
         turnstile: to share the pace of hosts with other machines.
 
     Raises:
@@ -69,6 +72,7 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
         UnknownName: there is no such source.
         UsageError: the source does not have this month, or is not in a language of the settings.
         EmptyPartition: nothing was kept; the message counts the reasons.
+        PartitionHeld: a check failed (``sealing_checks``); nothing is sealed, nor fetched in vain.
         SourceError: the site failed or has changed; nothing is sealed.
     """
     crawler = load_crawler(source)
@@ -98,7 +102,7 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
     if begun is not None:
         sample: Any = {name: begun.manifest.get(name) for name in ("limit", "seed", "max_bytes")}
         context = dataclasses.replace(context, **sample)
-    crawl = _Crawl(crawler, month, context, begun)
+    crawl = _Crawl(crawler, month, context, begun, store)
     try:
         return seal_partition(
             store, partition, crawl.tables(), crawl.describe, seal is not None, crawl.beside
@@ -114,9 +118,15 @@ class _Crawl:
     """One run: its tables, and what the manifest says of it once they are used up."""
 
     def __init__(
-        self, crawler: Crawler, month: Month, context: CrawlContext, begun: Seal | None
+        self,
+        crawler: Crawler,
+        month: Month,
+        context: CrawlContext,
+        begun: Seal | None,
+        store: Store,
     ) -> None:
         self._crawler, self._month, self._context, self._begun = crawler, month, context, begun
+        self._store, self._forgotten = store, list_tombstones(store)
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
         self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes)
@@ -127,7 +137,10 @@ class _Crawl:
     def tables(self) -> Iterator[pa.Table]:
         started_at = manifest.now()
         rows = self._ledger.sift(map(self._examine, self._items()))
-        yield from tables_of(rows, self._partition)
+        num_bytes = 0
+        for table in tables_of(rows, self._partition):
+            num_bytes += sum(table["num_bytes"].to_pylist())
+            yield table
         fetcher = self._context.fetcher
         self.describe.update(
             kind="crawl",
@@ -145,6 +158,10 @@ class _Crawl:
             user_agent=fetcher.user_agent,
             requests=dict(fetcher.stats),
             **self._ledger.close(),
+        )
+        crawled = Crawled(self._ledger.kept, num_bytes, self.describe)
+        self.describe[HELD_BECAUSE] = find_reasons_to_hold(
+            self._store, self._partition, self._crawler.INFO, crawled
         )
         self.beside[manifest.DROPPED_FILE] = self._ledger.dropped_items()
         self._require_gain()
@@ -169,6 +186,9 @@ class _Crawl:
 
     def _examine(self, item: Item) -> manifest.Outcome:
         """Return the row of a document, or why it has none."""
+        source, version_id = self._partition.source, getattr(item, "version_id", None)
+        if is_forgotten(self._forgotten, source, item.native_id, version_id):
+            return Drop(item_key(source, item.native_id), "forgotten")
         if item.native_id in self._seen and not isinstance(item, Repeat):
             return Repeat(item.native_id, "came before")
         self._seen.add(item.native_id)

@@ -16,9 +16,11 @@ from typing import Any, Literal, cast
 
 import pyarrow as pa
 
-from core.corpus import Partition, Seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, tables_of
 from core.errors import ItemUnavailable, MalformedInput, UsageError
+from core.sealing import seal_partition
 from core.storage import Store
+from core.tombstones import is_forgotten, item_key, list_tombstones
 from crawlers import manifest
 from crawlers.contract import Drop, DropReason
 from crawlers.images import HEIGHT, MAX_PATCHES, WIDTH, read_patches
@@ -59,7 +61,7 @@ def import_media(
         path: a file or a folder, of images or of recordings.
         partition: the source's name, and the month that the user says the files are from.
         store: the data root.
-        replace: seal in place of other content that is sealed there.
+        replace: seal as the next version where other content is sealed.
         licence: SPDX id of all of them.
 
     Returns:
@@ -74,6 +76,7 @@ def import_media(
     """
     kinds = _find_kinds(path)
     run = _Import(path, _only_kind(path, kinds), partition, licence)
+    run.forgotten = list_tombstones(store)
     require_target(partition, run.kind, store)
     return seal_partition(store, partition, run.tables(kinds), run.describe, replace, run.beside)
 
@@ -125,6 +128,7 @@ class _Import:
     def __init__(self, path: Path, kind: MediaKind, partition: Partition, licence: str) -> None:
         self.kind: MediaKind = kind
         self._path, self._partition, self._licence = path, partition, licence
+        self.forgotten: frozenset[str] = frozenset()
         self.describe: dict[str, object] = {}
         self.beside: dict[str, bytes] = {}
 
@@ -152,11 +156,17 @@ class _Import:
                 reason = "unknown_format" if file.stat().st_size else "empty"
                 raise ItemUnavailable(reason, "begins like no image or recording that is read")
             for piece in _READERS[kind](file):
-                yield self._row(name, piece)
+                yield self._examine(name, piece)
         except ItemUnavailable as error:
             yield Drop(name, cast(DropReason, error.reason), str(error))
         except OSError as error:
             raise MalformedInput(f"{file} cannot be read: {error}") from error
+
+    def _examine(self, name: str, piece: Piece) -> dict[str, Any] | Drop:
+        row, source = self._row(name, piece), self._partition.source
+        if is_forgotten(self.forgotten, source, row["native_id"], None):
+            return Drop(item_key(source, row["native_id"]), "forgotten")
+        return row
 
     def _row(self, name: str, piece: Piece) -> dict[str, Any]:
         return {

@@ -21,10 +21,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from core.corpus import Partition, Seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, tables_of
 from core.errors import MalformedInput
+from core.sealing import seal_partition
 from core.settings import MAX_DOCUMENT_BYTES
 from core.storage import Store
+from core.tombstones import is_forgotten, item_key, list_tombstones
 from crawlers import manifest
 from crawlers.cleaning import MIN_CHARS, Gate, clean
 from crawlers.contract import Drop
@@ -43,7 +45,7 @@ class ImportOptions:
         max_document_bytes: longer ones as ``too_long`` (TIDEMARK_MAX_DOCUMENT_BYTES).
         licence: SPDX id, of records that have none of their own.
         language: BCP 47, or ``code:python`` and the like; of records that have none of their own.
-        replace: seal in place of other content that is sealed there.
+        replace: seal as the next version where other content is sealed.
     """
 
     format: str = "auto"
@@ -79,6 +81,7 @@ def import_texts(path: Path, partition: Partition, store: Store, options: Import
     """
     require_target(partition, "text", store)
     run = _Import(path, find_format(path, options.format), partition, options)
+    run.forgotten = list_tombstones(store)
     return seal_partition(store, partition, run.tables(), run.describe, options.replace, run.beside)
 
 
@@ -94,6 +97,7 @@ class _Import:
         # A published corpus is measured as it is; who wants it cleaned wants duplicates out, too.
         self._gate = Gate(options.min_chars, options.max_document_bytes, not options.clean)
         self._ids: dict[str, str] = {}  # native_id -> the record that has it
+        self.forgotten: frozenset[str] = frozenset()
         self.describe: dict[str, object] = {}
         self.beside: dict[str, bytes] = {}
 
@@ -121,6 +125,9 @@ class _Import:
         """Return the row of a record, or why it has none."""
         if isinstance(record, Drop):
             return record
+        source = self._partition.source
+        if is_forgotten(self.forgotten, source, record.native_id, None):
+            return Drop(item_key(source, record.native_id), "forgotten")
         row = self._row(record)
         if refusal := self._gate.refuse(record.native_id, row["text"]):
             reason, detail = refusal

@@ -6,9 +6,11 @@ import datetime as dt
 import hashlib
 import json
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import zstandard
 
@@ -119,6 +121,34 @@ class RawCache:
                 finally:
                     temporary.unlink(missing_ok=True)
 
+    def forget(self, hosts: Collection[str]) -> int:
+        """Delete all that some hosts (``name`` or ``name:port``) have answered; return how much.
+
+        What is damaged goes, too: it cannot be said whose it was.
+
+        Raises:
+            StorageError: a file cannot be deleted.
+        """
+        paths = [path for path in self._folder.glob("*/*") if _host_of(path) in {None, *hosts}]
+        for path in paths:
+            with explain_disk_errors(str(path)):
+                path.unlink(missing_ok=True)
+        return len(paths)
+
     def _path(self, request: str) -> Path:
         digest = hashlib.sha256(request.encode()).hexdigest()
         return self._folder / digest[:2] / f"{digest}.zst"
+
+
+def _host_of(path: Path) -> str | None:
+    """The host whose answer a file holds; None where it is no whole head of one."""
+    try:
+        with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
+            head = b""
+            while b"\n" not in head:
+                if not (block := reader.read(2**16)):
+                    return None
+                head += block
+        return urlsplit(str(json.loads(head.partition(b"\n")[0])["url"])).netloc.lower()
+    except (OSError, zstandard.ZstdError, ValueError, KeyError, TypeError):
+        return None

@@ -23,6 +23,7 @@ from flows.analyst_commands import export_app, shell_command, sql_command
 from flows.catalogues import models_app, protocols_app, sources_app
 from flows.codec_commands import compress_command, decompress_command, verify_losses_command
 from flows.console import err, fail_with, out, print_table, progress_bars, visible
+from flows.corpus_commands import corpus_app
 from flows.import_commands import import_media_command, import_texts_command
 from flows.integrity_commands import check_command, release_command, reproduce_command
 from flows.options import (
@@ -51,6 +52,7 @@ app.add_typer(models_app, name="models")
 app.add_typer(sources_app, name="sources")
 app.add_typer(protocols_app, name="protocols")
 app.add_typer(export_app, name="export")
+app.add_typer(corpus_app, name="corpus")
 
 
 @app.callback(invoke_without_command=False)
@@ -113,10 +115,10 @@ def crawl(
     seed: Annotated[int, typer.Option(help="Seed of the sample; recorded.")] = 0,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Crawl sealed months again, asking for what has changed."),
+        typer.Option("--replace", help="Crawl sealed months anew, as next versions."),
     ] = False,
     reparse: Annotated[
-        bool, typer.Option("--reparse", help="Seal sealed months anew, from the raw cache.")
+        bool, typer.Option("--reparse", help="Seal next versions from the raw cache.")
     ] = False,
 ) -> None:
     """Crawl months of sources into sealed Parquet partitions.

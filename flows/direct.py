@@ -34,7 +34,7 @@ def score_and_land(
     """
     for model in models:
         find_model(model, settings)  # a misspelt one is found before another is scored for hours
-    require_sealed(Store(settings.home), sources, months)
+    require_sealed(Store(settings.home), sources, months, settings.corpus_as_of)
     landed, failures = 0, []
     for model in models:
         try:

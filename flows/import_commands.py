@@ -20,7 +20,9 @@ GivenMonth = Annotated[
     str | None, typer.Option(help="The month that the content is from.", metavar="YYYY-MM")
 ]
 Undated = Annotated[bool, typer.Option("--undated", help="The content has no month.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Seal in place of what is sealed there.")]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Seal as the next version of what is sealed there.")
+]
 
 
 class TextFormat(StrEnum):

@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from core.cells import Cell
-from core.corpus import Seal, read_documents, read_seal
+from core.corpus import Seal, find_version, list_versions, read_documents
 from core.errors import BatchTooLarge, ModelError, StorageError, UnknownName, UsageError
 from core.partition_check import find_damage
 from core.settings import Settings
@@ -161,9 +161,10 @@ def _find(connection: duckdb.DuckDBPyConnection, name: str) -> _Landed:
 
 def _sealed(store: Store, cell: Cell) -> Seal:
     """Return the seal of the very text that was scored, having read all of it."""
-    seal = read_seal(store, cell.partition)
-    if seal is None or seal.digest != cell.partition_digest:
-        found = f"digest {seal.digest[:12]}" if seal else "nothing"
+    seal = find_version(store, cell.partition, cell.partition_digest)
+    if seal is None:
+        digests = [each.digest[:12] for each in list_versions(store, cell.partition)]
+        found = f"digest {', '.join(digests)}" if digests else "nothing"
         raise StorageError(
             f"the text of {cell} is no longer under {store.root}: expected digest "
             f"{cell.partition_digest[:12]} for {cell.partition}, found {found}; bring the "

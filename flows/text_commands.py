@@ -30,7 +30,11 @@ def compare_texts_command(
 
     settings = settings_of(context)
     plan = plan_comparisons(
-        Store(settings.home), source, window(month, to), [against] if against else list(Against)
+        Store(settings.home),
+        source,
+        window(month, to),
+        [against] if against else list(Against),
+        settings.corpus_as_of,
     )
     with progress_bars():
         made = compare_texts(plan, settings)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from core import progress
 from core.cells import Cell
-from core.corpus import Seal, read_documents, read_seal
+from core.corpus import Seal, find_version, read_documents
 from core.errors import NotMeasurable, StorageError
 from core.settings import Settings
 from core.storage import Store
@@ -147,9 +147,9 @@ def _texts(store: Store, cell: Cell, ids: set[str]) -> Iterator[tuple[str, str]]
 
 
 def _seal_of(store: Store, cell: Cell) -> Seal:
-    seal = read_seal(store, cell.partition)
-    if seal is None or seal.digest != cell.partition_digest:
-        raise StorageError(f"{cell.partition} was sealed anew meanwhile; score it again")
+    seal = find_version(store, cell.partition, cell.partition_digest)
+    if seal is None:
+        raise StorageError(f"the text of {cell} is gone; bring the partition back from a backup")
     return seal
 
 

@@ -7,6 +7,7 @@ and wants the absolute path of a folder that may be moved.
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import re
@@ -106,7 +107,7 @@ def export_lm_eval(
     """
     store = Store(settings.home)
     partition = Partition(source, month)
-    seal = _sealed_text(store, partition)
+    seal = _sealed_text(store, partition, settings.corpus_as_of)
     name = task_name(partition)
     folder = Path("tidemark-lm-eval") / name if output is None else output
     with exporting(folder, _KIND) as staged:
@@ -154,11 +155,11 @@ def is_restricted(licence: str) -> bool:
     return licence.startswith("LicenseRef-") or "nonexclusive-distrib" in licence
 
 
-def _sealed_text(store: Store, partition: Partition) -> Seal:
-    seal = read_seal(store, partition)
+def _sealed_text(store: Store, partition: Partition, as_of: dt.datetime | None) -> Seal:
+    seal = read_seal(store, partition, as_of)
     if seal is None:
-        known = [str(other.partition.month or "undated") for other in list_sealed(store)
-                 if other.partition.source == partition.source]  # fmt: skip
+        known = [str(other.partition.month or "undated")
+                 for other in list_sealed(store, partition.source, as_of)]  # fmt: skip
         sealed = f"sealed are: {', '.join(known)}" if known else "no month of that source is"
         raise UsageError(f"{partition} is not sealed; {sealed}. See `tidemark sources list`")
     if not seal.is_text:

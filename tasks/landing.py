@@ -11,7 +11,7 @@ from prefect.cache_policies import NO_CACHE
 
 from core import progress
 from core.cells import Cell
-from core.corpus import read_seal
+from core.corpus import find_version
 from core.settings import Settings
 from core.storage import Store
 from crawlers.contract import list_sources, load_crawler
@@ -48,9 +48,10 @@ def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings
         _land_dimensions(warehouse, entry, finished)
         land_canary_runs(warehouse, store)
         for number, cell in enumerate(finished):
-            seal = read_seal(store, cell.partition)
-            if seal is not None and seal.digest == cell.partition_digest:
+            seal = find_version(store, cell.partition, cell.partition_digest)
+            if seal is not None:
                 warehouse.land_documents(seal)
+                warehouse.land_duplicates(seal)
             landed += warehouse.land_cell(cell).num_cells
             progress.report(f"land {entry.name}", number + 1, len(finished))
     return landed

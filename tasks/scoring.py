@@ -15,7 +15,7 @@ from prefect.cache_policies import NO_CACHE
 
 from core.cell_record import CellRecord
 from core.cells import Cell
-from core.corpus import Seal, list_sealed, read_documents, read_seal
+from core.corpus import Seal, find_version, list_sealed, read_documents
 from core.errors import (
     BatchTooLarge,
     ModelError,
@@ -94,13 +94,14 @@ def plan_scoring(
             refused.append(str(error))
     pending: list[Cell] = []
     done: list[Cell] = []
-    for seal in select_sealed(store, sources, months):
+    for seal in select_sealed(store, sources, months, settings.corpus_as_of):
         for name, scoring_id in scoring.items():
             cell = Cell(
                 model=identity.name,
                 revision=identity.revision,
                 partition=seal.partition,
                 partition_digest=seal.digest,
+                partition_version=seal.version,
                 protocol=name,
                 scoring=scoring_id,
             )
@@ -109,26 +110,36 @@ def plan_scoring(
 
 
 def select_sealed(
-    store: Store, sources: list[str] | None, months: list[Month] | None
+    store: Store,
+    sources: list[str] | None,
+    months: list[Month] | None,
+    as_of: dt.datetime | None = None,
 ) -> list[Seal]:
-    """Return the seals of some sources and months (None: all), ordered."""
+    """Return the seals of some sources and months (None: all), ordered, by ``as_of``."""
     return [
         seal
-        for seal in list_sealed(store)
-        if (sources is None or seal.partition.source in sources)
+        for seal in list_sealed(store, as_of=as_of)
+        if seal.num_documents  # all may have been forgotten
+        and (sources is None or seal.partition.source in sources)
         and (months is None or seal.partition.month in months)
     ]
 
 
-def require_sealed(store: Store, sources: list[str] | None, months: list[Month] | None) -> None:
+def require_sealed(
+    store: Store,
+    sources: list[str] | None,
+    months: list[Month] | None,
+    as_of: dt.datetime | None = None,
+) -> None:
     """Refuse a request for partitions of which there is none.
 
     Raises:
         UsageError: nothing at all, or nothing of one of the sources, is sealed for these months.
     """
-    known = sorted({seal.partition.source for seal in select_sealed(store, None, months)})
+    known = sorted({seal.partition.source for seal in select_sealed(store, None, months, as_of)})
     when = "" if months is None else f" for {months[0]}"
     when += "" if months is None or months[0] == months[-1] else f" to {months[-1]}"
+    when += "" if as_of is None else f" by {as_of.isoformat(timespec='seconds')}"
     for source in sources or known or ["any source"]:
         if source not in known:
             raise UsageError(
@@ -191,16 +202,16 @@ def write_losses(cells: Sequence[Cell], entry: ModelEntry, settings: Settings) -
         settings: the data root and the device.
 
     Raises:
-        StorageError: the partition is gone or was sealed anew since the plan was made.
+        StorageError: the partition is gone since the plan was made.
         ModelLoadError: the model cannot be loaded.
         NotMeasurable: the model cannot be scored under one of the protocols; the cells of the
             others are written.
         ModelError: chunks have no finite loss; the cells are written all the same, without these.
     """
     store = Store(settings.home)
-    seal = read_seal(store, cells[0].partition)
-    if seal is None or seal.digest != cells[0].partition_digest:
-        raise StorageError(f"{cells[0].partition} was sealed anew meanwhile; score it again")
+    seal = find_version(store, cells[0].partition, cells[0].partition_digest)
+    if seal is None:
+        raise StorageError(f"{cells[0].partition} was removed meanwhile; score again")
     with _model.hold(entry, cells[0].revision, settings) as scorer:
         try:
             num_lost = _write_together(cells, seal, scorer, store)

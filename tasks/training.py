@@ -26,7 +26,7 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
     store = Store(settings.home)
     seals = [
         seal
-        for seal in list_sealed(store)
+        for seal in list_sealed(store, as_of=settings.corpus_as_of)
         if seal.is_text
         and seal.partition.month is not None
         and seal.partition.month <= recipe.cutoff

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from core import progress
 from core.cell_record import read_cell_record
 from core.cells import Cell
-from core.corpus import Partition, Seal, partition_of, read_seal
+from core.corpus import MANIFEST, Partition, Seal, partition_of, read_manifest
 from core.errors import MalformedInput, StorageError, TidemarkError
 from core.partition_check import find_damage
 from core.schemas import LOSSES
@@ -61,7 +61,12 @@ class _Root:
     store: Store
     connection: duckdb.DuckDBPyConnection
     cells: list[Cell]
-    seals: dict[Partition, Seal] = field(default_factory=dict)
+    seals: dict[Partition, list[Seal]] = field(default_factory=dict)
+
+    def digests(self, partition: Partition) -> list[str]:
+        """Of the versions of a partition, the newest last."""
+        seals = sorted(self.seals.get(partition, []), key=lambda seal: seal.version)
+        return [seal.digest for seal in seals]
 
 
 def check_home(database: Path, store: Store, is_deep: bool = False) -> Iterator[Finding]:
@@ -99,14 +104,14 @@ def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[
 
 def _check_partitions(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
-    paths = root.store.list("corpus/source=*/month=*/manifest.json")
+    folders = ("corpus/source=*/month=*", "corpus/source=*/month=*/version=*")
+    paths = [path for folder in folders for path in root.store.list(f"{folder}/{MANIFEST}")]
     for number, path in enumerate(paths, start=1):
         try:
-            seal = read_seal(root.store, partition_of(path))
-            if seal is not None:
-                root.seals[seal.partition] = seal
-                damage = find_damage(root.store, seal)
-                rows += [{"file": file, "problem": problem} for file, problem in damage]
+            seal = read_manifest(root.store, partition_of(path), path)
+            root.seals.setdefault(seal.partition, []).append(seal)
+            damage = find_damage(root.store, seal)
+            rows += [{"file": file, "problem": problem} for file, problem in damage]
         except TidemarkError as error:
             rows.append({"file": path, "problem": str(error)})
         progress.report("check partitions", number, len(paths))
@@ -118,11 +123,10 @@ def _check_documents(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
     for row in read_rows(root.connection, "list_partitions"):
         partition, digest = partition_at(row["source"], row["month"]), row["partition_digest"]
-        seal = root.seals.get(partition)
-        if seal is None or seal.digest != digest:
-            found = seal.digest if seal else None
+        if digest not in (digests := root.digests(partition)):
+            found = digests[-1] if digests else None
             rows.append({"partition": str(partition), "digest": digest, "digest_of_seal": found})
-    meaning = "Landed documents of partitions that are gone, or were sealed anew since."
+    meaning = "Landed documents of versions of partitions that are gone."
     remedy = "Run `tidemark score`: it lands the documents of what it scores. " + _CRAWL_AGAIN
     yield from finding_of("documents_match_seals", meaning, remedy, rows)
 
@@ -130,12 +134,11 @@ def _check_documents(root: _Root) -> Iterator[Finding]:
 def _check_texts(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
     for cell in root.cells:
-        seal = root.seals.get(cell.partition)
-        if seal is None or seal.digest != cell.partition_digest:
-            found = seal.digest if seal else None
+        if cell.partition_digest not in (digests := root.digests(cell.partition)):
+            found = digests[-1] if digests else None
             row = {"digest_scored": cell.partition_digest, "digest_of_seal": found}
             rows.append({"cell": cell.name, **row})
-    meaning = "Cells that were scored on text that is gone, or was sealed anew since."
+    meaning = "Cells that were scored on text that is gone."
     remedy = "Run `tidemark score` with these models: it scores the text that is sealed now."
     yield from finding_of("cells_have_texts", meaning, remedy, rows)
 
@@ -243,7 +246,7 @@ def _is_superseded(root: _Root, path: str, digests: dict[Key, str | None]) -> bo
     folder = path.partition("/")[
         2
     ]  # without losses/, source and month stand where partitions have them
-    landed, seal = digests[key], root.seals.get(partition_of(folder))
-    if landed is None or seal is None or seal.digest == landed:
+    landed, sealed = digests[key], root.digests(partition_of(folder))
+    if landed is None or not sealed or landed in sealed:
         return True
-    return f"-{seal.digest[:12]}-" not in path
+    return f"-{sealed[-1][:12]}-" not in path

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.cell_record import CellRecord, read_cell_record
 from core.cells import Cell
 from core.corpus import Partition, Seal, read_documents
 from core.errors import MalformedInput, SchemaMismatch, StorageError, WarehouseError
-from core.schemas import DOCUMENTS, MEDIA
+from core.schemas import DOCUMENTS, DUPLICATES, MEDIA, validate
 from core.settings import Settings
 from core.storage import Store
 from warehouse.dimensions import (
@@ -34,6 +35,12 @@ from warehouse.incoming import Incoming
 from warehouse.statements import Statements, show
 from warehouse.turns import NAMES, WAREHOUSE, Turns, partition_turn
 from warehouse.writer import commit, connected, locked, turns_of
+
+DUPLICATES_FILE = "duplicate_of.parquet"  # beside a partition
+# The provenance of losses from elsewhere: none, or what the cell has that they are added to.
+AS_BEFORE: Mapping[str, object] = dict.fromkeys(
+    ("partition_digest", "partition_version", "scoring")
+)
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,7 @@ class Warehouse:
         """
         record = read_cell_record(self._store, cell)
         provenance = {"partition_digest": cell.partition_digest, "scoring": cell.scoring}
+        version = cell.partition_version
         key = {
             "model": cell.model,
             "revision": cell.revision,
@@ -103,7 +111,7 @@ class Warehouse:
 
         def land() -> Landed:
             self._empty_records()
-            landed = self._insert(**provenance)
+            landed = self._insert({**provenance, "partition_version": version})
             if record is not None:
                 self._insert_record(key, record)
             return landed
@@ -156,7 +164,7 @@ class Warehouse:
         def land() -> Landed:
             if replace:
                 self._empty_records()
-            return self._insert(partition_digest=None, scoring=None)
+            return self._insert(AS_BEFORE)
 
         with self._turn_for_incoming():
             num_rows = self._incoming.merge(where, replace)
@@ -183,9 +191,10 @@ class Warehouse:
             run("insert_documents")
             run("delete_partition", key)
             size = {"num_documents": seal.num_documents, "num_bytes": seal.num_bytes}
-            run("insert_partition", {**key, "partition_digest": seal.digest, **size})
+            of_seal = {"partition_digest": seal.digest, "partition_version": seal.version}
+            run("insert_partition", {**key, **of_seal, **size})
             # Clusters may be others now, and standard errors and replicates follow them.
-            self._insert_sums(partition_digest=None, scoring=None)
+            self._insert_sums(AS_BEFORE)
 
         with (
             self._turn_for_documents(key),
@@ -196,6 +205,46 @@ class Warehouse:
             self._incoming.read_partition(key)
             commit(self._connection, f"land the documents of {seal.partition}", land)
         return True
+
+    def land_duplicates(self, seal: Seal) -> bool:
+        """Land what was found beside a partition of its documents that duplicate earlier ones.
+
+        Returns:
+            Whether anything changed.
+
+        Raises:
+            SchemaMismatch: ``duplicate_of.parquet`` is not of DUPLICATES.
+            StorageError: it is damaged.
+        """
+        path, key = f"{seal.folder}/{DUPLICATES_FILE}", _partition_key(seal.partition)
+        if seal.partition.month is None:
+            return False
+        table = DUPLICATES.empty_table()
+        if self._store.exists(path):
+            table = validate(self._read_table(path), DUPLICATES, where=path)
+        naive = pc.cast(table["found_at"], pa.timestamp("us"))  # in UTC, as the tables have it
+        table = table.set_column(table.schema.get_field_index("found_at"), "found_at", naive)
+        run = self._statements.run
+
+        def land() -> None:
+            run("delete_duplicates", key)
+            run("insert_duplicates")
+
+        with self._statements.given("duplicates_to_land", table):
+            if run("find_duplicates", key) == [(len(table), 0)]:
+                return False
+            with self._turns.take([WAREHOUSE]):
+                commit(self._connection, f"land the duplicates of {seal.partition}", land)
+        return True
+
+    def _read_table(self, path: str) -> pa.Table:
+        try:
+            with self._store.open(path) as file:
+                return pq.read_table(file)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise StorageError(
+                f"{self._store.url(path)} is damaged ({error}); delete it"
+            ) from error
 
     def _read_documents(self, seal: Seal) -> pa.Table:
         """Read what the warehouse keeps of documents; images and recordings have 0 characters."""
@@ -287,7 +336,7 @@ class Warehouse:
         with self._turns.take([alone], [WAREHOUSE]):
             yield
 
-    def _insert(self, partition_digest: str | None, scoring: str | None) -> Landed:
+    def _insert(self, provenance: Mapping[str, object]) -> Landed:
         """Put what is incoming in place of the touched cells."""
         run = self._statements.run
         num_rows, num_cells = self._incoming.count()
@@ -298,21 +347,30 @@ class Warehouse:
                 f"{num_inserted} rows were read where {num_rows} had been counted: another process "
                 "is writing the file; nothing was landed. Land it again when that has ended"
             )
-        self._insert_sums(partition_digest, scoring)
+        self._insert_sums(provenance)
         run("drop_stray_tokenizers")
         for dimension in ("models", "sources", "protocols"):
             run(f"name_{dimension}")
         return Landed(num_cells, num_rows)
 
-    def _insert_sums(self, partition_digest: str | None, scoring: str | None) -> None:
+    def _insert_sums(self, provenance: Mapping[str, object]) -> None:
         """Record the touched cells anew, with sums and replicates of what is incoming."""
         run = self._statements.run
         run("group_clusters")
         run("empty_landed_cells")
-        run("insert_cells", {"partition_digest": partition_digest, "scoring": scoring})
+        run("insert_cells", provenance)
         run("empty_cell_replicates")
         run("seed_clusters")
         run("insert_replicates")
+
+    def sum_anew(self, key: Mapping[str, object]) -> None:
+        """Sum the landed cells of one partition anew, some of whose rows are gone.
+
+        Args:
+            key: source, and month (a date or None) of the partition.
+        """
+        self._incoming.read_partition(key)
+        self._insert_sums(AS_BEFORE)
 
     def _empty_records(self) -> None:
         """Forget what scoring the touched cells took: their losses are about to be others."""

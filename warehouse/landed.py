@@ -25,6 +25,7 @@ def own_cells(connection: duckdb.DuckDBPyConnection) -> list[Cell]:
             partition_digest=row["partition_digest"],
             protocol=row["protocol"],
             scoring=row["scoring"],
+            partition_version=row["partition_version"],
         )
         for row in rows
     ]

@@ -37,13 +37,17 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
             f"the warehouse has schema version {version}, this tidemark knows {SCHEMA_VERSION}; "
             "use the newer tidemark, or another TIDEMARK_HOME"
         )
-    if version == 1:
-        connection.execute(read_sql("migrations", "2"))
+    for former in range(version, SCHEMA_VERSION):
+        connection.execute(read_sql("migrations", str(former + 1)))
     for table in list_tables():
         connection.execute(read_sql("tables", table))
     _create_macros_and_views(connection)
     if not is_lake(connection):  # its catalogue would keep every version of every comment
         connection.execute(comment_script())
+    if version < 3:
+        connection.execute(read_sql("migrations", "3_partitions"))
+    if version == 2:
+        connection.execute(read_sql("migrations", "3_cells"))
     if version == 1:
         _derive_cells(connection)
     refresh_published_figures(connection)
@@ -92,7 +96,7 @@ def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the sums and replicates of the cells of version 1 as landing makes them."""
-    provenance = {"partition_digest": None, "scoring": None}
+    provenance = {"partition_digest": None, "partition_version": None, "scoring": None}
     connection.execute(read_sql("landing", "read_landed"))
     connection.execute(read_sql("landing", "number_cells"))
     connection.execute(read_sql("landing", "group_documents"))

@@ -2,7 +2,8 @@
 
     releases/<YYYY-MM>/warehouse.duckdb    what is published, without later months
     releases/<YYYY-MM>/cells.jsonl         our own cells: losses and their checksums, records
-    releases/<YYYY-MM>/partitions.jsonl    the seals of the text that they were scored on
+    releases/<YYYY-MM>/partitions.jsonl    the seals of the text that they were scored on: of each
+                                           partition the versions, mostly one, that cells name
     releases/<YYYY-MM>/catalogue.json      models, sources and protocols
     releases/<YYYY-MM>/versions.json       of tidemark, of libraries, of protocols
     releases/<YYYY-MM>/README.md, CITATION.cff
@@ -29,7 +30,7 @@ import duckdb
 
 from core.cell_record import read_cell_record
 from core.cells import Cell
-from core.corpus import Partition, read_seal
+from core.corpus import MANIFEST, Partition, find_version
 from core.errors import CheckFailed, StorageError, UsageError
 from core.month import Month, require_complete
 from core.settings import Settings
@@ -119,8 +120,9 @@ def _write(folder: Path, settings: Settings, month: Month) -> None:
         tables = {name: _rows(connection, name) for name in ("models", "sources", "protocols")}
         scored_with = sorted({row["versions"] for row in _rows(connection, "cell_costs")})
     _write_lines(folder / "cells.jsonl", (_cell_line(store, cell) for cell in cells))
-    partitions = sorted({cell.partition for cell in cells}, key=str)
-    _write_lines(folder / "partitions.jsonl", (_partition_line(store, p) for p in partitions))
+    versions = sorted({(str(c.partition), c.partition_digest, c.partition) for c in cells})
+    lines = (_partition_line(store, partition, digest) for _, digest, partition in versions)
+    _write_lines(folder / "partitions.jsonl", lines)
     _write_json(folder / "catalogue.json", tables)
     _write_json(folder / "versions.json", _versions(tables["protocols"], scored_with))
     digest = sha256_of_file(database)
@@ -182,6 +184,7 @@ def _cell_line(store: Store, cell: Cell) -> dict[str, object]:
         "month": str(cell.partition.month) if cell.partition.month else None,
         "protocol": cell.protocol,
         "partition_digest": cell.partition_digest,
+        "partition_version": cell.partition_version,
         "scoring": cell.scoring,
         "losses": cell.path,
         "sha256": store.sha256(cell.path),
@@ -189,11 +192,11 @@ def _cell_line(store: Store, cell: Cell) -> dict[str, object]:
     }
 
 
-def _partition_line(store: Store, partition: Partition) -> dict[str, object]:
-    seal = read_seal(store, partition)
+def _partition_line(store: Store, partition: Partition, digest: str) -> dict[str, object]:
+    seal = find_version(store, partition, digest)
     if seal is None:
         raise StorageError(f"{partition}: its manifest vanished meanwhile; run the same again")
-    return {"path": f"{partition.path}/manifest.json", "manifest": seal.manifest}
+    return {"path": f"{seal.folder}/{MANIFEST}", "manifest": seal.manifest}
 
 
 def _versions(protocols: list[dict[str, Any]], scored_with: list[str]) -> dict[str, object]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _ROOM = Path(__file__).parent
 # Python's own reader takes seconds for a hundred descriptions.
 _YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -45,6 +46,7 @@ def plan_comparisons(
     sources: Sequence[str] | None,
     months: Sequence[Month] | None,
     against: Iterable[Against] = tuple(Against),
+    as_of: dt.datetime | None = None,
 ) -> list[Comparison]:
     """Say which sealed months of text are to be compared with which.
 
@@ -53,11 +55,13 @@ def plan_comparisons(
         sources: None means all that hold dated text.
         months: those to compare; None means all. The first month is that of the whole source.
         against: what with.
+        as_of: versions that were sealed later are passed over; None takes the newest.
 
     Raises:
         UsageError: of a source that was named, nothing is sealed, or no dated text.
     """
-    chosen = {name: _dated_texts(store, name) for name in sources or _sources(store)}
+    names = sources or _sources(store, as_of)
+    chosen = {name: _dated_texts(store, name, as_of) for name in names}
     return [
         Comparison(later, earlier)
         for name, seals in chosen.items()
@@ -67,13 +71,13 @@ def plan_comparisons(
     ]
 
 
-def _sources(store: Store) -> list[str]:
-    seals = list_sealed(store)
+def _sources(store: Store, as_of: dt.datetime | None) -> list[str]:
+    seals = list_sealed(store, as_of=as_of)
     return sorted({s.partition.source for s in seals if s.is_text and s.partition.month})
 
 
-def _dated_texts(store: Store, source: str) -> dict[Month, Seal]:
-    seals = list_sealed(store, source)
+def _dated_texts(store: Store, source: str, as_of: dt.datetime | None) -> dict[Month, Seal]:
+    seals = list_sealed(store, source, as_of)
     if not seals:
         raise UsageError(f"nothing of {source} is sealed; crawl or import months of it first")
     if kinds := sorted({seal.content for seal in seals if not seal.is_text}):

@@ -12,19 +12,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core import corpus
+from core import corpus, part_writer
 from core.corpus import (
     Partition,
     document_id,
     list_sealed,
+    list_versions,
     read_documents,
     read_seal,
-    seal_partition,
     tables_of,
 )
-from core.errors import PartitionSealed, SchemaMismatch, StorageError
+from core.errors import PartitionHeld, PartitionSealed, SchemaMismatch, StorageError
 from core.month import Month
 from core.schemas import DOCUMENTS, MEDIA
+from core.sealing import HELD_BECAUSE, accept_held, read_held, seal_partition
 from core.storage import Store
 
 MARCH = Partition("wikipedia", Month("2024-03"))
@@ -95,7 +96,7 @@ def test_rows_of_media_are_completed() -> None:
 def test_a_sealed_partition_reads_back_in_order(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus, "PART_BYTES", 10)
+    monkeypatch.setattr(part_writer, "PART_BYTES", 10)
     monkeypatch.setattr(corpus, "BATCH_ROWS", 2)
     texts = [f"text {i}" for i in range(7)]
     seal = seal_partition(store, MARCH, _tables(*texts), {"kind": "test"})
@@ -112,7 +113,7 @@ def test_a_sealed_partition_reads_back_in_order(
 def test_media_are_sealed_and_read_like_texts(
     kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus, "PART_BYTES", 10)
+    monkeypatch.setattr(part_writer, "PART_BYTES", 10)
     monkeypatch.setattr(corpus, "BATCH_ROWS", 2)
     contents = [bytes([i, 255]) * (i + 1) for i in range(5)]
     seal = seal_partition(store, MARCH, tables_of(_media(*contents, kind=kind), MARCH))
@@ -128,8 +129,8 @@ def test_media_are_sealed_and_read_like_texts(
     with pytest.raises(PartitionSealed):
         seal_partition(store, MARCH, tables_of(_media(b"ab", kind=kind), MARCH))
     text = seal_partition(store, MARCH, _tables("a"), replace=True)
-    assert (text.content, text.is_text) == ("text", True)
-    assert len(store.list(f"{MARCH.path}/*")) == 2
+    assert (text.content, text.is_text, text.version) == ("text", True, 2)
+    assert len(store.list(f"{text.folder}/*")) == 2
 
 
 def test_digests_are_what_they_were_in_the_first_release(store: Store) -> None:
@@ -154,7 +155,7 @@ def test_a_partition_is_of_one_kind(
     first: str, second: str, batch_rows: int, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpus, "BATCH_ROWS", batch_rows)
-    monkeypatch.setattr(corpus, "PART_BYTES", 1)
+    monkeypatch.setattr(part_writer, "PART_BYTES", 1)
     rows = [
         *(_rows("ab") if first == "text" else _media(b"ab", kind=first)),
         *(_rows("cd") if second == "text" else _media(b"cd", kind=second)),
@@ -202,7 +203,9 @@ def test_other_content_is_refused_unless_it_may_replace(store: Store) -> None:
     assert store.read_bytes(f"{MARCH.path}/notes.txt") == b"1"
     second = seal_partition(store, MARCH, _tables("a", "b"), replace=True)
     assert second.digest != first.digest
-    assert store.list(f"{MARCH.path}/*") == sorted([*second.parts, f"{MARCH.path}/manifest.json"])
+    assert store.list(f"{second.folder}/*") == sorted(
+        [*second.parts, f"{second.folder}/manifest.json"]
+    )
 
 
 def test_what_describes_a_partition_is_read_last(store: Store) -> None:
@@ -222,7 +225,7 @@ def test_what_describes_a_partition_is_read_last(store: Store) -> None:
 def test_a_source_that_fails_half_way_leaves_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus, "PART_BYTES", 1)
+    monkeypatch.setattr(part_writer, "PART_BYTES", 1)
 
     def tables() -> Iterator[pa.Table]:
         yield from _tables("a")
@@ -303,7 +306,7 @@ def test_a_rival_that_seals_meanwhile_is_noticed(store: Store) -> None:
         seal_partition(store, MARCH, _tables("of a rival"), replace=True)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus, "PART_BYTES", 1)
+        patch.setattr(part_writer, "PART_BYTES", 1)
         with pytest.raises(StorageError, match="another process"):
             seal_partition(store, MARCH, tables(), replace=True)
     seal = read_seal(store, MARCH)
@@ -313,7 +316,7 @@ def test_a_rival_that_seals_meanwhile_is_noticed(store: Store) -> None:
 
 _SEALER = """
 import os, sys
-from core import corpus
+from core import corpus, part_writer, sealing
 from core.month import Month
 from core.storage import Store, replace_durably
 import core.storage
@@ -328,11 +331,11 @@ def killing(temporary, final):
     replace_durably(temporary, final)
 
 core.storage.replace_durably = killing
-corpus.PART_BYTES = 1
+part_writer.PART_BYTES = 1
 corpus.BATCH_ROWS = 1
 march = corpus.Partition("wikipedia", Month("2024-03"))
 rows = [{"native_id": t, "date_kind": "created", "licence": "MIT", "text": t} for t in "abc"]
-corpus.seal_partition(Store(sys.argv[1]), march, corpus.tables_of(rows, march), replace=True)
+sealing.seal_partition(Store(sys.argv[1]), march, corpus.tables_of(rows, march), replace=True)
 """
 
 
@@ -355,15 +358,17 @@ def test_a_kill_at_any_write_leaves_old_or_new(tmp_path: Path, writes: int) -> N
     assert seal is not None
     assert _texts(store, seal) == ["a", "b", "c"]
     if writes < 4:  # otherwise the second run found all done and had nothing to clear
-        assert sorted(p.name for p in (tmp_path / MARCH.path).iterdir()) == sorted(
+        assert sorted(p.name for p in (tmp_path / seal.folder).iterdir()) == sorted(
             ["manifest.json", *(Path(path).name for path in seal.parts)]
         )
+    assert list_versions(store, MARCH) == [old, seal]
+    assert _texts(store, old) == ["old"]
 
 
 def test_an_object_store_holds_partitions_too(
     s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus, "PART_BYTES", 10)
+    monkeypatch.setattr(part_writer, "PART_BYTES", 10)
     monkeypatch.setattr(corpus, "BATCH_ROWS", 2)
     store = Store("s3://bucket/corpus-test", **s3_options)
     texts = [f"text {i}" for i in range(5)]
@@ -375,9 +380,16 @@ def test_an_object_store_holds_partitions_too(
     second = seal_partition(store, MARCH, _tables("other"), replace=True)
     assert list_sealed(store) == [second]
     assert _texts(store, second) == ["other"]
-    assert store.list(f"{MARCH.path}/*") == sorted([*second.parts, f"{MARCH.path}/manifest.json"])
-    with pytest.raises(StorageError, match="cannot read"):
-        _texts(store, first)
+    assert store.list(f"{second.folder}/*") == sorted(
+        [*second.parts, f"{second.folder}/manifest.json"]
+    )
+    assert list_versions(store, MARCH) == [first, second]
+    assert _texts(store, first) == texts
+    with pytest.raises(PartitionHeld):
+        seal_partition(store, MARCH, _tables("b"), {HELD_BECAUSE: ["odd"]}, replace=True)
+    third = accept_held(store, MARCH, "it is")
+    assert (third.version, _texts(store, third)) == (3, ["b"])
+    assert read_held(store, MARCH) is None
 
 
 def test_the_manifest_is_plain_json(store: Store) -> None:

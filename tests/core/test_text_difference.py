@@ -12,8 +12,9 @@ from difflib_fast import ratio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.corpus import Partition, Seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, tables_of
 from core.month import Month
+from core.sealing import seal_partition
 from core.storage import Store
 from core.text_difference import (
     MAX_ARTICLES,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import os
@@ -14,17 +15,20 @@ import pytest
 import zstandard
 
 import crawlers
-from core.corpus import Partition, Seal, list_sealed, read_documents, read_seal
+from core.corpus import Partition, Seal, document_id, list_sealed, read_documents, read_seal
 from core.errors import (
     EmptyPartition,
     FutureMonth,
+    PartitionHeld,
     SourceChanged,
     UnknownName,
     UsageError,
 )
 from core.month import Month
+from core.sealing import accept_held, read_held
 from core.settings import Settings
 from core.storage import Store
+from core.tombstones import item_key, write_tombstone
 from crawlers.circuit import CircuitOpen
 from crawlers.contract import DROP_REASONS, list_sources
 from crawlers.crawl import crawl_partition
@@ -208,7 +212,74 @@ def test_replace_fetches_anew(
     site.add("b")
     second = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
     assert (first.num_documents, second.num_documents) == (1, 2)
+    assert (first.version, second.version) == (1, 2)
     assert [row["native_id"] for row in _rows(store, second)] == ["a", "b"]
+    assert [row["native_id"] for row in _rows(store, first)] == ["a"]
+    assert read_seal(store, TOY) == second
+    again = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    assert (again.version, again.digest, again.sealed_at) == (2, second.digest, second.sealed_at)
+
+
+def test_an_earlier_day_of_reading_has_nothing_crawled_again(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    site.add("a")
+    seal = crawl_partition("toy", MARCH, store, crawl_settings)
+    web.requests.clear()
+    past = crawl_settings.model_copy(
+        update={"corpus_as_of": dt.datetime(2020, 1, 1, tzinfo=dt.UTC)}
+    )
+    assert crawl_partition("toy", MARCH, store, past) == seal
+    assert web.requests == []
+
+
+def test_a_crawl_that_drops_nearly_all_is_held_back_until_it_is_accepted(
+    site: ToySite, store: Store, crawl_settings: Settings
+) -> None:
+    site.add("good")
+    for number in range(19):
+        site.add(f"short{number}", "too short")
+    with pytest.raises(PartitionHeld, match="19 of 20 items dropped .19 too_short."):
+        crawl_partition("toy", MARCH, store, crawl_settings)
+    assert read_seal(store, TOY) is None
+    with pytest.raises(PartitionHeld):  # nobody has looked at it, and the site is as it was
+        crawl_partition("toy", MARCH, store, crawl_settings)
+    seal = accept_held(store, TOY, "such is the site")
+    assert (seal.num_documents, seal.manifest["status"]) == (1, "complete")
+    assert len(_dropped(store)) == 19
+    assert crawl_partition("toy", MARCH, store, crawl_settings) == seal
+
+
+def test_a_better_crawl_takes_the_place_of_what_is_held(
+    site: ToySite, store: Store, crawl_settings: Settings
+) -> None:
+    for number in range(20):
+        site.add(f"item{number}", "too short" if number else None)
+    with pytest.raises(PartitionHeld):
+        crawl_partition("toy", MARCH, store, crawl_settings)
+    for number in range(20):
+        site.pages[f"/item/item{number}"] = f"{number}: {BODY}{BODY}"
+    seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    assert seal.num_documents == 20
+    assert read_held(store, TOY) is None
+
+
+@pytest.mark.parametrize("by", ["document", "item"])
+def test_what_is_forgotten_is_not_crawled_again(
+    by: str, site: ToySite, store: Store, crawl_settings: Settings
+) -> None:
+    site.add("a", version="1")
+    site.add("b", version="1")
+    forgotten = document_id("toy", "a", "1") if by == "document" else item_key("toy", "a")
+    write_tombstone(store, forgotten, "asked")
+    seal = crawl_partition("toy", MARCH, store, crawl_settings)
+    assert [row["native_id"] for row in _rows(store, seal)] == ["b"]
+    assert seal.manifest["dropped"] == {"forgotten": 1}
+    assert _dropped(store) == [(item_key("toy", "a"), "forgotten")]
+    site.items[0]["version"] = "2"
+    seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    ids = {"document": ["a", "b"], "item": ["b"]}[by]
+    assert [row["native_id"] for row in _rows(store, seal)] == ids
 
 
 def test_a_crawl_that_was_stopped_goes_on_from_the_cache(

@@ -25,7 +25,7 @@ from transformers import (
     RwkvConfig,
 )
 
-from core.corpus import Partition, seal_partition, tables_of
+from core.corpus import Partition, tables_of
 from core.errors import (
     MalformedInput,
     ModelLoadError,
@@ -35,6 +35,7 @@ from core.errors import (
     UsageError,
 )
 from core.month import Month
+from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store
 from models.catalogue import ModelEntry, entry_of_folder

@@ -13,10 +13,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from core.corpus import Partition, Seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, tables_of
 from core.errors import StorageError, UsageError
 from core.month import Month
 from core.schemas import DOCUMENTS
+from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store, sha256_of_file
 from models import reference

@@ -148,3 +148,38 @@ def test_foreign_losses_of_a_catalogued_model_are_split_at_its_cutoff(tmp_path: 
     assert query(
         settings, "select cutoff, revision from models where kind is not null"
     ).to_pylist() == [{"cutoff": dt.date(2023, 12, 1), "revision": "r"}]
+
+
+def test_the_setting_chooses_which_version_is_scored_and_landed(
+    settings: Settings, seal: Sealer, store: Store
+) -> None:
+    first = seal("notes", "2024-01")
+    past = settings.model_copy(update={"corpus_as_of": dt.datetime.now(dt.UTC)})
+    plan = score(settings)
+    land_finished(plan.entry, plan.cells, settings)
+    second = seal("notes", "2024-01", words="other words, ", num=2)
+    sql = "select partition_digest, partition_version from landed_cells"
+    documents = "select partition_version, num_documents from landed_partitions"
+    newest = score(settings)
+    assert len(newest.pending) == 1
+    land_finished(newest.entry, newest.cells, settings)
+    assert ask(settings, sql) == [{"partition_digest": second.digest, "partition_version": 2}]
+    assert ask(settings, documents) == [{"partition_version": 2, "num_documents": 2}]
+    before = plan_scoring("control:zstd", ["default"], None, None, past)
+    assert before.pending == ()  # the losses are there
+    assert land_finished(before.entry, before.cells, past) == 1
+    assert ask(past, sql) == [{"partition_digest": first.digest, "partition_version": 1}]
+    assert ask(past, documents) == [{"partition_version": 1, "num_documents": 3}]
+    assert ask(past, "select num_outdated_cells as n from coverage") == [{"n": 0}]
+
+
+def test_a_model_that_was_not_scored_again_is_outdated(settings: Settings, seal: Sealer) -> None:
+    seal("notes", "2024-01")
+    for protocol in ("default", "solid"):
+        plan = score(settings, protocol)
+        land_finished(plan.entry, plan.cells, settings)
+    seal("notes", "2024-01", words="other words, ", num=2)
+    plan = score(settings)
+    land_finished(plan.entry, plan.cells, settings)
+    rows = ask(settings, "select protocol, num_outdated_cells as n from coverage order by all")
+    assert rows == [{"protocol": "default", "n": 0}, {"protocol": "solid", "n": 1}]

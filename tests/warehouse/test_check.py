@@ -17,8 +17,9 @@ import pytest
 
 from core.cell_record import CellRecord, Milestone
 from core.cells import Cell
-from core.corpus import Partition, Seal, read_seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, read_seal, tables_of
 from core.month import Month
+from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store, sha256_of_file
 from warehouse.check import DEEP, QUICK, SHOWN_ROWS, Finding, check_database, describe
@@ -140,13 +141,13 @@ DAMAGE = {
         ["delete from protocols"],
     ],
     "documents_match_partitions": [
-        ["insert into landed_partitions values ('other', null, 'x', 3, 9)"],
+        ["insert into landed_partitions values ('other', null, 'x', 1, 3, 9)"],
         ["insert into documents select * replace ('other' as source) from documents limit 1"],
         ["update landed_partitions set num_bytes = 1"],
     ],
     "months_are_first_days": [
         ["update models set cutoff = date '2023-01-31'"],
-        ["insert into landed_partitions values ('other', date '2024-01-02', 'x', 0, 0)"],
+        ["insert into landed_partitions values ('other', date '2024-01-02', 'x', 1, 0, 0)"],
     ],
     "records_have_cells": [
         ["insert into cell_costs select * replace ('other' as model) from cell_costs"],
@@ -416,8 +417,13 @@ def test_a_folder_of_no_month_is_named(home: Path) -> None:
     assert "2024-13" in finding.first
 
 
-def test_text_that_was_sealed_anew_or_is_gone_is_found(home: Path) -> None:
+def test_a_next_version_of_the_text_leaves_all_sound_until_the_one_scored_is_gone(
+    home: Path,
+) -> None:
     seal_texts(Store(str(home)), "other")
+    assert names(home) == []
+    for file in (home / "corpus/source=news/month=2024-01").glob("*.*"):
+        file.unlink()
     assert names(home) == ["documents_match_seals", "cells_have_texts"]
     shutil.rmtree(home / "corpus")
     [documents, texts] = check(home)

@@ -29,16 +29,10 @@ from moto.server import ThreadedMotoServer
 
 from core.cell_record import CellRecord, Milestone, TokenizerFacts
 from core.cells import Cell
-from core.corpus import (
-    Partition,
-    Seal,
-    list_sealed,
-    read_documents,
-    seal_partition,
-    tables_of,
-)
+from core.corpus import Partition, Seal, list_sealed, read_documents, tables_of
 from core.month import Month
 from core.schemas import LOSSES
+from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store
 from warehouse.lake import connect_lake

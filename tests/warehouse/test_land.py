@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.cells import Cell
-from core.corpus import Partition, seal_partition, tables_of
+from core.corpus import Partition, tables_of
 from core.errors import CellConflict, MalformedInput, SchemaMismatch, StorageError
 from core.month import Month
 from core.schemas import DOCUMENTS, LOSSES
+from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store
 from warehouse.land import Landed, open_warehouse

@@ -51,6 +51,9 @@ def test_a_migrated_warehouse_is_as_if_landed_today(former: Settings, tmp_path: 
     with open_warehouse(today):
         pass
     with connected(today) as connection:
+        versions = pa.repeat(pa.scalar(1), partitions.num_rows)
+        if "partition_version" not in partitions.column_names:
+            partitions = partitions.append_column("partition_version", versions)
         for name, table in (("documents", documents), ("landed_partitions", partitions)):
             connection.register("rows", table)
             connection.execute(f"insert into {name} by name select * from rows")
@@ -97,10 +100,37 @@ def test_a_migration_that_fails_changes_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(objects, "_derive_cells", fail)
+        patched.setattr(objects, "refresh_published_figures", fail)
         with pytest.raises(KeyboardInterrupt), open_warehouse(former):
             pass
     for name, rows in before.items():
         assert read(former, f"from {name} order by all").to_pylist() == rows
     publish(former)  # and the next attempt succeeds
     assert len(query(former, "from landed_cells")) == len(before["landed_cells"])
+
+
+def test_cells_of_version_2_get_the_version_of_their_text(settings: Settings) -> None:
+    path = writer_path(settings)
+    path.parent.mkdir(parents=True)
+    [former] = [file for file in FORMER if file.name.startswith("version_2_")]
+    path.write_bytes(gzip.decompress(former.read_bytes()))
+    with duckdb.connect(
+        str(path)
+    ) as connection:  # as tidemark's own, of a text and of a former one
+        connection.execute(
+            """update landed_cells set scoring = 's', partition_digest = coalesce(
+                   (select p.partition_digest from landed_partitions as p
+                    where p.source = landed_cells.source and p.month = landed_cells.month), 'gone')
+               where model = 'control:zstd'"""
+        )
+    with open_warehouse(settings):
+        pass
+    rows = read(
+        settings,
+        """select month, partition_digest = 'gone' as is_gone, partition_version
+           from landed_cells where scoring = 's' order by month""",
+    ).to_pylist()
+    assert len(rows) > 1
+    assert [row["partition_version"] for row in rows] == [1] + [None] * (len(rows) - 1)
+    assert [row["is_gone"] for row in rows] == [False] + [True] * (len(rows) - 1)
+    assert read(settings, "from landed_partitions")["partition_version"].to_pylist() == [1]

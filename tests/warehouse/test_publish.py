@@ -93,7 +93,7 @@ def test_a_snapshot_goes_to_an_object_store(land: Any, settings: Settings, tmp_p
         ("delete from landed_cells", "cells_have_replicates.*num_replicates=200"),
         ("delete from cell_replicates where replicate = 7", "cells_have_replicates.*=199"),
         ("delete from cell_replicates", "cells_have_replicates.*num_replicates=None"),
-        ("insert into landed_partitions values ('news', null, 'x', 3, 9)", "documents_match"),
+        ("insert into landed_partitions values ('news', null, 'x', 1, 3, 9)", "documents_match"),
         (f"insert into cell_costs values ('m', 'r', 's', null, 'p', {COSTS})", "records_have.*=m"),
         ("insert into cell_milestones values ('m', 's', null, 'p', 1, 1, 1, 1, 1)", "records_h"),
         ("alter table models rename column cutoff to other", r"\.sql cannot be read.*cutoff"),

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from core import progress
-from core.corpus import Partition, Seal, seal_partition, tables_of
+from core.corpus import Partition, Seal, tables_of
 from core.errors import StorageError, UsageError
 from core.month import Month, month_range
+from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store
 from core.text_difference import Against

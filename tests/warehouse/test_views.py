@@ -32,6 +32,12 @@ VIEWS = Path(__file__).parent / "views"
 ARGUMENTS = dict.fromkeys(
     ["comparable_cells_at", "consecutive_ranks_at", "mean_rank_pairs_at", "monthly_rank_at"], "[]"
 )
+PROVENANCE = """
+    update landed_cells as cells
+    set partition_digest = rows.partition_digest, partition_version = rows.partition_version
+    from rows
+    where cells.model = rows.model and cells.source = rows.source and cells.month = rows.month
+"""
 CASES = sorted(folder for folder in VIEWS.glob("*/*") if folder.is_dir())
 
 
@@ -43,6 +49,9 @@ def build(case: Path, settings: Settings) -> Path:
         for file in sorted(case.glob("*.csv")):
             if file.stem in set(list_tables()) - {"chunk_losses"}:
                 connection.register("rows", read_table(file))
+                if file.stem == "landed_cells":  # landing has made them; a case says of which text
+                    connection.execute(PROVENANCE)
+                    continue
                 if file.stem in DIMENSIONS:  # landing has named them; a case says more of them
                     key = DIMENSIONS[file.stem].names[0]
                     connection.execute(

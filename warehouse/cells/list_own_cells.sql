@@ -6,6 +6,7 @@ select
     month,
     protocol,
     partition_digest,
+    partition_version,
     scoring
 from landed_cells
 where partition_digest is not null and scoring is not null

@@ -52,6 +52,10 @@ select
     c.protocol,
     coalesce($partition_digest, case when t.revision = c.revision then t.partition_digest end)
         as partition_digest,
+    coalesce(
+        cast($partition_version as integer),
+        case when t.revision = c.revision then t.partition_version end
+    ) as partition_version,
     coalesce($scoring, case when t.revision = c.revision then t.scoring end) as scoring,
     s.num_documents,
     s.num_chunks,

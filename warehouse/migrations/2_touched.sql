@@ -1,4 +1,11 @@
 -- The cells of version 1, whose provenance stays.
 create or replace temp table touched as
-select *
-from former_cells;
+select
+    cells.*,
+    case when p.partition_version is not null then 1 end as partition_version
+from former_cells as cells
+left join landed_partitions as p
+    on
+        cells.source = p.source
+        and cells.month is not distinct from p.month
+        and cells.partition_digest = p.partition_digest;

@@ -12,6 +12,7 @@ create table if not exists landed_cells (
     month date, -- first day; NULL = undated corpus
     protocol varchar not null,
     partition_digest varchar, -- of the documents scored; NULL where the losses came from elsewhere
+    partition_version integer, -- which version has the digest; NULL likewise, and where it is gone
     scoring varchar, -- hash over protocol, dtype and the scorer's version; NULL likewise
     num_documents bigint not null,
     num_chunks bigint not null,

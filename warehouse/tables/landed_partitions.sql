@@ -4,6 +4,7 @@ create table if not exists landed_partitions (
     source varchar not null,
     month date, -- first day; NULL = undated corpus
     partition_digest varchar not null,
+    partition_version integer not null,
     num_documents bigint not null,
     num_bytes bigint not null -- UTF-8
 );

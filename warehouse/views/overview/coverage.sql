@@ -3,7 +3,8 @@
 -- Units: counts. num_missing_months are the months between the first and the last that were not
 --   scored; num_documents_of_partitions is NULL where no partition of those months is landed,
 --   num_lossy_documents where no cell has a record. The one row of protocol solid is of all
---   documents of its partition.
+--   documents of its partition. num_outdated_cells were scored on an older version of the text
+--   than the one whose documents have landed; scoring again lands them on that one.
 -- Source: reads landed_cells, landed_partitions, cell_costs, suspect_cells.
 create or replace view coverage as
 with cells as (
@@ -24,7 +25,12 @@ with cells as (
         cast(sum(c.num_chunks) as bigint) as num_chunks,
         cast(sum(c.num_unmeasured) as bigint) as num_unmeasured,
         cast(sum(costs.num_lossy_documents) as bigint) as num_lossy_documents,
-        count(suspect.model) as num_suspect_cells
+        count(suspect.model) as num_suspect_cells,
+        count(*) filter (
+            where
+            c.partition_digest <> p.partition_digest
+            and coalesce(c.partition_version, 0) < p.partition_version
+        ) as num_outdated_cells
     from landed_cells as c
     left join landed_partitions as p
         on c.source = p.source and c.month is not distinct from p.month
@@ -57,5 +63,6 @@ select
     num_chunks,
     num_unmeasured,
     num_lossy_documents,
-    num_suspect_cells
+    num_suspect_cells,
+    num_outdated_cells
 from cells;

@@ -1,0 +1,213 @@
+"""Takedown: documents are removed from the corpus and from losses, and stay out.
+
+Of each version, the parts are written anew without them, and the manifest with what is left:
+``digest`` stays, since it names the version in losses, ``content_digest`` is that of the rest. A
+run that was killed is simply run again: tombstones are written first and say what is to go.
+docs/adr/0018-versions.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import zstandard
+
+from core.corpus import (
+    MANIFEST,
+    Partition,
+    Seal,
+    list_manifests,
+    partition_of,
+    read_documents,
+    read_manifest,
+)
+from core.errors import StorageError
+from core.part_writer import PartWriter
+from core.schemas import DOCUMENTS, MEDIA
+from core.sealing import list_held
+from core.storage import Store
+from core.tombstones import item_key
+
+_KEYS = ["document_id", "native_id", "url"]
+_ID_COLUMNS = ("document_id", "duplicate_of_document_id")
+
+
+@dataclass(frozen=True)
+class FoundDocument:
+    """A document that is to be forgotten, and where it is: in one version, or held back."""
+
+    document_id: str
+    native_id: str
+    url: str | None
+    seal: Seal
+
+    @property
+    def item(self) -> str:
+        """``item_key`` of what it is a version of."""
+        return item_key(self.seal.partition.source, self.native_id)
+
+
+def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
+    """Look for documents in all versions of all partitions, and in what is held back.
+
+    Args:
+        store: the data root.
+        keys: ids of documents, and ``item_key`` of items, of which all versions are looked for.
+
+    Raises:
+        StorageError: a partition is damaged, so it cannot be said what is in it.
+    """
+    found = []
+    for seal in _all_seals(store):
+        for batch in read_documents(store, seal, columns=_KEYS, batch_rows=8192):
+            for row in zip(*(batch[name].to_pylist() for name in _KEYS), strict=True):
+                document = FoundDocument(row[0], row[1], row[2], seal)
+                if document.document_id in keys or document.item in keys:
+                    found.append(document)
+    return found
+
+
+def _all_seals(store: Store) -> Iterator[Seal]:
+    for partition, paths in list_manifests(store).items():
+        for path in paths.values():
+            yield read_manifest(store, partition, path)
+    yield from list_held(store)
+
+
+def forget_texts(store: Store, found: Collection[FoundDocument]) -> None:
+    """Remove documents from the versions, and from what is held back, that they were found in.
+
+    Raises:
+        StorageError: a partition is damaged, or another process changed it meanwhile.
+    """
+    by_folder: dict[str, list[FoundDocument]] = {}
+    for each in found:
+        by_folder.setdefault(each.seal.folder, []).append(each)
+    for documents in by_folder.values():
+        seal = documents[0].seal
+        with store.alone(seal.partition.path):
+            seal = read_manifest(store, seal.partition, f"{seal.folder}/{MANIFEST}")
+            _rewrite_dropped(store, seal, {each.native_id for each in documents})
+            _rewrite_version(store, seal, {each.document_id for each in documents})
+
+
+def _rewrite_version(store: Store, seal: Seal, ids: Collection[str]) -> None:
+    schema = DOCUMENTS if seal.is_text else MEDIA
+    writer = PartWriter(store, seal.folder, str(seal.partition), schema)
+    try:
+        for batch in read_documents(store, seal):
+            writer.add(_without(pa.Table.from_batches([batch]), ids))
+        writer.close()
+        before = seal.manifest.get("forgotten", 0)
+        gone = seal.num_documents - writer.num_documents
+        manifest = {
+            **seal.manifest,
+            "content_digest": writer.digest.hexdigest(),
+            "num_documents": writer.num_documents,
+            "num_bytes": writer.num_bytes,
+            "forgotten": (before if isinstance(before, int) else 0) + gone,
+            "files": writer.files,
+        }
+        text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+        store.write_bytes(f"{seal.folder}/{MANIFEST}", text.encode())
+        writer.is_kept = True
+    finally:
+        writer.discard()
+    for path in seal.parts:
+        store.delete(path)
+
+
+def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> None:
+    """Blank what was not kept of the same items: the counts stay, names and details go."""
+    path = f"{seal.folder}/dropped.jsonl.zst"
+    if not store.exists(path):
+        return
+    # Without a size in the frame's header it cannot be decompressed at once.
+    with store.open(path) as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
+        lines = reader.read().decode().splitlines()
+    blanked = []
+    for line in lines:
+        item = json.loads(line)
+        if item["native_id"] in native_ids:
+            key = item_key(seal.partition.source, item["native_id"])
+            line = json.dumps({**item, "native_id": key, "detail": ""})
+        blanked.append(f"{line}\n")
+    store.write_bytes(path, zstandard.compress("".join(blanked).encode(), 6))
+
+
+def _without(table: pa.Table, ids: Collection[str]) -> pa.Table:
+    """Return a table without the rows that name one of the documents."""
+    wanted = pa.array(sorted(ids), pa.string())
+    for name in _ID_COLUMNS:
+        if name in table.column_names:
+            named = pc.is_in(table[name].cast(pa.string()), value_set=wanted)
+            table = table.filter(pc.invert(named))
+    return table
+
+
+def clear_remains(store: Store) -> None:
+    """Delete what killed runs have left of texts: parts that no manifest names.
+
+    A crawl that is under way loses its parts, too; it would not be sealed anyway, since something
+    is being forgotten.
+    """
+    kept = {path for seal in _all_seals(store) for path in seal.parts}
+    for folder in ("month=*", "month=*/version=*", "month=*/held"):
+        for pattern in ("part-*", ".tmp-*"):
+            for path in store.list(f"corpus/source=*/{folder}/{pattern}"):
+                if path not in kept:
+                    store.delete(path)
+
+
+def forget_in_sidecars(store: Store, sources: Collection[str], ids: Collection[str]) -> None:
+    """Remove rows of documents from the tables beside the partitions of some sources.
+
+    A document may be named beside another month: as what was duplicated.
+    """
+    for folder in ("month=*", "month=*/version=*", "month=*/held"):
+        for path in store.list(f"corpus/source=*/{folder}/*.parquet"):
+            is_part = path.rpartition("/")[2].startswith(("part-", ".tmp-"))
+            if not is_part and partition_of(path).source in sources:
+                _rewrite_table(store, path, ids)
+
+
+def forget_losses(store: Store, partitions: Collection[Partition], ids: Collection[str]) -> None:
+    """Remove rows of documents from all files of losses of some partitions.
+
+    A file without other rows goes, with its record: there is nothing left that was scored.
+    """
+    for partition in sorted(partitions, key=str):
+        folder = partition.path.removeprefix("corpus/")
+        for path in store.list(f"losses/model=*/{folder}/.tmp-*"):
+            store.delete(path)  # of a run that was killed, or that is scoring the document now
+        for path in store.list(f"losses/model=*/{folder}/*.parquet"):
+            if _rewrite_table(store, path, ids) == 0:
+                store.delete(path)
+                store.delete(f"{path.removesuffix('.parquet')}.json")
+
+
+def _rewrite_table(store: Store, path: str, ids: Collection[str]) -> int:
+    """Rewrite a Parquet file without the rows of documents; return how many are left."""
+    try:
+        with store.open(path) as file:
+            schema = pq.read_schema(file)
+            names = [name for name in _ID_COLUMNS if name in schema.names]
+            if not names:
+                return -1
+            table = pq.read_table(file, columns=names)
+            if len(_without(table, ids)) == len(table):
+                return len(table)
+            rest = _without(pq.read_table(file), ids)
+    except (pa.ArrowException, OSError) as error:
+        raise StorageError(
+            f"{store.url(path)} is damaged ({error}), so it cannot be said whether it names what "
+            "is to be forgotten; delete it, then run the same again"
+        ) from error
+    with store.writing(path) as staged:
+        pq.write_table(rest, staged.path, compression="zstd")
+    return len(rest)

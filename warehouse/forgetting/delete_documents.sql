@@ -1,0 +1,3 @@
+-- Forget some documents.
+delete from documents
+where document_id in (select document_id from documents_to_forget);
