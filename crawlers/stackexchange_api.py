@@ -30,6 +30,7 @@ _PASSING = {500, 503}  # error_id: internal_error, temporarily_unavailable
 _REFUSING = {401, 402, 403, 405, 406}  # tokens and keys that are wanted, or not accepted
 _THROTTLED = 502
 
+Params = Mapping[str, str | int]
 Row = dict[str, Any]
 Found = tuple[Row, dt.datetime]  # an item, and when the API gave it
 
@@ -49,7 +50,7 @@ class StackExchange:
 
     def count_questions(self, site: str, start: int, end: int) -> int:
         """Return how many questions a site got between two instants; one request."""
-        window = {"fromdate": start, "todate": end, "filter": "total"}
+        window: Params = {"fromdate": start, "todate": end, "filter": "total"}
         answer, _ = self._ask("/2.3/questions", {"site": site, **window})
         total = answer.get("total")
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
@@ -61,7 +62,7 @@ class StackExchange:
 
         Both ends are included, as the API takes them.
         """
-        window = {"fromdate": start, "todate": end, "sort": "creation", "order": "asc"}
+        window: Params = {"fromdate": start, "todate": end, "sort": "creation", "order": "asc"}
         return self._list("/2.3/questions", {"site": site, **window})
 
     def list_answers(self, site: str, questions: Sequence[int]) -> Iterator[Found]:
@@ -69,9 +70,9 @@ class StackExchange:
         path = f"/2.3/questions/{';'.join(map(str, questions))}/answers"
         return self._list(path, {"site": site, "sort": "creation", "order": "asc"})
 
-    def _list(self, path: str, params: Mapping[str, str | int]) -> Iterator[Found]:
+    def _list(self, path: str, params: Params) -> Iterator[Found]:
         for page in range(1, MAX_PAGES + 1):
-            more: dict[str, str | int] = {"filter": "withbody", "pagesize": PAGE_SIZE, "page": page}
+            more: Params = {"filter": "withbody", "pagesize": PAGE_SIZE, "page": page}
             answer, given_at = self._ask(path, {**params, **more})
             items = answer.get("items")
             if not isinstance(items, list):
@@ -81,7 +82,7 @@ class StackExchange:
                 return
         raise SourceChanged(f"{SITE}: {path} goes on after {MAX_PAGES} pages; expected fewer")
 
-    def _ask(self, path: str, params: Mapping[str, str | int]) -> Found:
+    def _ask(self, path: str, params: Params) -> Found:
         if self._used_up_on == dt.datetime.now(dt.UTC).date():
             raise SourceUnavailable(
                 f"{SITE}: the day's requests are used up; run the same command again tomorrow "

@@ -63,8 +63,8 @@ class Site:
         backoff_s: what each answer asks for from now on; who does not wait is locked out.
     """
 
-    keys = ("stackexchange",)
-    robots = "User-agent: *\nDisallow: /users\n"
+    keys: tuple[str, ...] = ("stackexchange",)
+    robots: str | None = "User-agent: *\nDisallow: /users\n"
 
     def __init__(self, world: World) -> None:
         self.quirks: dict[QuirkName, int] = {}
