@@ -122,6 +122,9 @@ _MACROS = {  # name: (shape of the arguments, as pylatexenc writes it; replaceme
     **dict.fromkeys(("underline", "uline", "url", "enquote"), ("{", "%s")),
     **dict.fromkeys(("phantom", "hphantom", "vphantom", "ding"), ("{", "")),
     "maketitle": ("", ""),
+    "\n": ("", " "),  # a backslash that ends its line
+    "S": ("", "§"),
+    "P": ("", "¶"),
     "rule": ("[{{", ""),
     "ensuremath": ("{", "$%s$"),
     "href": ("{{", "%(2)s"),
@@ -164,6 +167,7 @@ class _Writer(latex2text.LatexNodes2Text):  # type: ignore[misc]  # pylatexenc h
 
     def math_node_to_text(self, node: Any) -> str:
         source = " ".join("".join(child.latex_verbatim() for child in node.nodelist).split())
+        source = source.replace(r"\ensuremath", "")  # a macro for text, which was used in maths
         is_inline = getattr(node, "displaytype", "display") == "inline"
         return f"${source}$" if is_inline else f"\n${source}$\n"
 

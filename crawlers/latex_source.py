@@ -179,9 +179,12 @@ _BACK_MATTER = re.compile(
     r"|\\begin\s*\{(?:thebibliography|appendix|appendices|acks|acknowledg[a-z]*)\*?\}"
     r"|\\(?:sub)*(?:section|chapter|paragraph)\*?\s*(?:\[[^\]]*\])?\s*\{[^}]{0,40}?"
     r"(?:acknowledg|appendix|appendices|references\s*\}|bibliography)"
+    r"|\\bmhead\*?\s*\{[^}]{0,40}?acknowledg|\\backmatter(?![A-Za-z])"
+    r"|(?:\{\s*\\(?:bf|bfseries|it|em|sc)\s|\\text(?:bf|it|sc)\s*\{)\s*acknowledg"
     r"|\\end\s*\{document\}",
     re.IGNORECASE,
 )
+_QUOTE = re.compile(r"\\([lr])q(?![A-Za-z])[ \t]*\n?")
 _FLOAT = re.compile(
     r"\\(begin|end)\s*\{(?:(?:sub|wrap|sideways|SC|teaser)?(?:figure|table)|floatingfigure|listing"
     r"|algorithm|algorithmic|algorithm2e|tikzpicture|pgfpicture|forest|picture|longtable"
@@ -312,4 +315,5 @@ def find_prose(source: str) -> tuple[str, bool]:
         ItemUnavailable: ``too_large``: macros expand without bound.
     """
     body, has_introduction = cut_body(expand_macros(source))
+    body = _QUOTE.sub(lambda match: "`" if match[1] == "l" else "'", body)
     return _LENGTH.sub("", drop_silent_macros(drop_floats(body))), has_introduction
