@@ -106,7 +106,8 @@ class _Writer:
             self._end_block("\n\n")
             self._is_pre = not is_closing
         elif kind == "block":
-            self._end_block("\n" if len(self._counters) > 1 and name in {"ul", "ol"} else "\n\n")
+            is_inner = name in {"ul", "ol"} and len(self._counters) > is_closing
+            self._end_block("\n" if is_inner else "\n\n")
             self._count(name, is_closing)
         elif kind == "cell":
             if not is_closing and any(piece.strip() for piece in self._pieces):
