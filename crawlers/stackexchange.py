@@ -2,7 +2,7 @@
 
 The month is that of the question. What was edited after the month's end is not the month's text:
 such a question is dropped (``edited_later``), such an answer left out. The sites stand in for
-topics of Quora's. Of a large site a sample of spans is read, each with some 75 questions, so that
+topics of Quora's. Of a large site a sample of spans is read, each with some 50 questions, so that
 a month takes about a hundred requests (300 a day are free); topics take turns, so that the small
 ones are not drowned. Users are named by the address of their post alone.
 """
@@ -206,7 +206,7 @@ def _with_answers(
     quota: Quota,
 ) -> Iterator[Item]:
     """Yield the documents of some questions until the quota is full, and drop the rest."""
-    size = min(BATCH, context.limit or BATCH)
+    size = context.limit or max(len(questions), 1)  # answers to more are not wanted
     for start in range(0, len(questions), size):
         batch = questions[start : start + size]
         answers = {} if quota.is_full else _answers(api, batch)
@@ -228,10 +228,12 @@ def _answers(api: StackExchange, batch: Sequence[Question]) -> dict[str, list[Po
     found: dict[str, dict[int, Post]] = {question.native_id: {} for question in batch}
     for site in SITES:
         ids = [q.post.id for q in batch if q.site == site and q.has_answers]
-        for row, _ in api.list_answers(site, ids) if ids else ():
-            answer, wanted = _read_post(row, "answer_id"), f"{site}:{row.get('question_id')!s:.20}"
-            if answer is not None and wanted in found:
-                found[wanted][answer.id] = answer
+        for start in range(0, len(ids), BATCH):
+            for row, _ in api.list_answers(site, ids[start : start + BATCH]):
+                answer = _read_post(row, "answer_id")
+                wanted = f"{site}:{row.get('question_id')!s:.20}"
+                if answer is not None and wanted in found:
+                    found[wanted][answer.id] = answer
     return {
         native_id: sorted(answers.values(), key=lambda answer: (answer.created_at, answer.id))
         for native_id, answers in found.items()

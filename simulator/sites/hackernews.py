@@ -23,7 +23,6 @@ from simulator.world import Story, World
 MAX_HITS = 1_000  # that a query can reach, over all its pages
 _NUMBERS = re.compile(r"(created_at_i|points|num_comments)(>=|<=|>|<|=)(\d+(?:\.\d+)?)")
 _ITEM = re.compile(r"/api/v1/items/(\d+)")
-_CODE = '  if (a < b && c > d)\n      return "x";'
 _AUTHORS = ("ada_example", "boris", "throwaway1234")
 
 
@@ -190,8 +189,9 @@ def _compose(story: Story, number: int) -> tuple[str, str]:
         parts.append(f"<i>{opening}</i> {rest}")
         texts.append(paragraph)
     if number % 2:
-        parts.append(f"<pre><code>{html.escape(_CODE)}\n</code></pre>")
-        texts.append(_CODE)
+        code = f'  if (a < {number} && b > 0)\n      return "{story.title}";'
+        parts.append(f"<pre><code>{html.escape(code)}\n</code></pre>")
+        texts.append(code)
     escaped = html.escape(address).replace("/", "&#x2F;")
     parts.append(f'See <a href="{escaped}" rel="nofollow">{escaped}</a> for it.')
     texts.append(f"See {address} for it.")
