@@ -90,7 +90,12 @@ class StackExchange:
             )
         try:
             fetched = self._fetcher.get(
-                SITE, path, params, is_busy=_is_busy, read_error=_read_error
+                SITE,
+                path,
+                params,
+                is_busy=_is_busy,
+                read_error=_read_error,
+                pause_of=_backoff,
             )
         except ItemUnavailable as error:  # without this list there is no month
             kind = AccessRefused if error.reason == "robots" else SourceUnavailable
@@ -100,18 +105,21 @@ class StackExchange:
             raise SourceChanged(f"{SITE}: {path}: expected an object, got {answer!r:.80}")
         if refusal := _refusal(answer):
             raise refusal
-        self._obey(answer, fetched.retrieved_at)
+        self._note_quota(answer, fetched.retrieved_at)
         return answer, fetched.retrieved_at
 
-    def _obey(self, answer: Row, given_at: dt.datetime) -> None:
-        """Keep the rules that an answer states; one from the cache may have states of days ago."""
-        now = dt.datetime.now(dt.UTC)
-        backoff = answer.get("backoff")
-        if isinstance(backoff, int) and (left_s := backoff - (now - given_at).total_seconds()) > 0:
-            self._fetcher.rest(SITE, left_s)
+    def _note_quota(self, answer: Row, given_at: dt.datetime) -> None:
+        """Remember a quota that is used up; an answer from the cache may be of another day."""
         quota = answer.get("quota_remaining")
-        if isinstance(quota, int) and quota <= 0 and given_at.date() == now.date():
+        if isinstance(quota, int) and quota <= 0:
             self._used_up_on = given_at.date()
+
+
+def _backoff(fetched: Fetched) -> float:
+    """Return the seconds for which the method must not be called again."""
+    answer = fetched.json()
+    backoff = answer.get("backoff") if isinstance(answer, dict) else None
+    return float(min(backoff, 10**6)) if type(backoff) is int and backoff > 0 else 0.0
 
 
 def _is_busy(fetched: Fetched) -> bool:

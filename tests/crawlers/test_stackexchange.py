@@ -357,14 +357,14 @@ def test_a_quota_that_is_used_up_ends_the_month_early(
     assert len([r for r in web.requests if r[2].startswith("/2.3")]) == 12  # none beyond it
 
 
-def test_a_quota_of_another_day_says_nothing_of_today(
-    web: Web, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quota_of_another_day_says_nothing_of_today(web: Web, settings: Settings) -> None:
+    settings = settings.model_copy(update={"sites": web.urls})
     api = stackexchange_api.StackExchange(Fetcher(settings, INFO.sites, 0))
-    api._obey({"quota_remaining": 0}, dt.datetime.now(dt.UTC) - dt.timedelta(days=1))
-    assert api._used_up_on is None
-    api._obey({"quota_remaining": 0}, dt.datetime.now(dt.UTC))
-    assert api._used_up_on is not None
+    api._note_quota({"quota_remaining": 0}, dt.datetime.now(dt.UTC) - dt.timedelta(days=1))
+    assert api.count_questions("math", 1675209600, 1677628800) > 0
+    api._note_quota({"quota_remaining": 0}, dt.datetime.now(dt.UTC))
+    with pytest.raises(SourceUnavailable, match="used up"):
+        api.count_questions("math", 1675209600, 1677628800)
 
 
 @pytest.mark.parametrize("status", [200, 400, 502])
