@@ -20,6 +20,7 @@ from core.errors import (
     SourceError,
     SourceUnavailable,
 )
+from crawlers.api_rules import ApiRules
 from crawlers.http import Fetched, Fetcher
 
 SITE = "stackexchange"
@@ -46,7 +47,10 @@ class StackExchange:
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
+        token = fetcher.token(SITE)
+        self._secrets = {"key": token} if token else None
         self._used_up_on: dt.date | None = None  # UTC; the quota is a day's
+        fetcher.heed(SITE, ApiRules(_read_rules))
 
     def count_questions(self, site: str, start: int, end: int) -> int:
         """Return how many questions a site got between two instants; one request."""
@@ -86,16 +90,11 @@ class StackExchange:
         if self._used_up_on == dt.datetime.now(dt.UTC).date():
             raise SourceUnavailable(
                 f"{SITE}: the day's requests are used up; run the same command again tomorrow "
-                "(UTC), or set a key, with which there are 10,000 a day"
+                "(UTC), or set a key (TIDEMARK_TOKENS__STACKEXCHANGE), with which there are more"
             )
         try:
             fetched = self._fetcher.get(
-                SITE,
-                path,
-                params,
-                is_busy=_is_busy,
-                read_error=_read_error,
-                pause_of=_backoff,
+                SITE, path, params, secret_params=self._secrets, is_busy=_is_busy
             )
         except ItemUnavailable as error:  # without this list there is no month
             kind = AccessRefused if error.reason == "robots" else SourceUnavailable
@@ -103,8 +102,6 @@ class StackExchange:
         answer = fetched.json()
         if not isinstance(answer, dict):
             raise SourceChanged(f"{SITE}: {path}: expected an object, got {answer!r:.80}")
-        if refusal := _refusal(answer):
-            raise refusal
         self._note_quota(answer, fetched.retrieved_at)
         return answer, fetched.retrieved_at
 
@@ -115,11 +112,21 @@ class StackExchange:
             self._used_up_on = given_at.date()
 
 
-def _backoff(fetched: Fetched) -> float:
-    """Return the seconds for which the method must not be called again."""
-    answer = fetched.json()
-    backoff = answer.get("backoff") if isinstance(answer, dict) else None
-    return float(min(backoff, 10**6)) if type(backoff) is int and backoff > 0 else 0.0
+def _read_rules(status: int, fetched: Fetched) -> float | None:
+    """Return the seconds for which we are to stay away, and raise what the API refuses.
+
+    To try again while it throttles us would only make the ban longer.
+    """
+    try:
+        answer = fetched.json()
+    except SourceChanged:  # a proxy's page; its status says enough
+        return None
+    if not isinstance(answer, dict):
+        return None
+    if refusal := _refusal(answer):
+        raise refusal
+    backoff = answer.get("backoff")
+    return float(min(backoff, 10**6)) if type(backoff) is int and backoff > 0 else None
 
 
 def _is_busy(fetched: Fetched) -> bool:
@@ -129,14 +136,6 @@ def _is_busy(fetched: Fetched) -> bool:
         return False
     is_anomalous = answer.get("items") == [] and answer.get("has_more") is True
     return is_anomalous or answer.get("error_id") in _PASSING
-
-
-def _read_error(fetched: Fetched) -> SourceError | None:
-    try:
-        answer = fetched.json()
-    except SourceChanged:  # a proxy's page; its status says enough
-        return None
-    return _refusal(answer) if isinstance(answer, dict) else None
 
 
 def _refusal(answer: Row) -> SourceError | None:

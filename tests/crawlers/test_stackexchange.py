@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from pydantic import SecretStr
 
 from core.errors import AccessRefused, SourceChanged, SourceUnavailable
 from core.month import Month
@@ -386,6 +387,32 @@ def test_an_error_under_its_own_status_is_told(
     fake(web, json.dumps(body).encode(), "/2.3", code=number)
     with pytest.raises(error, match="some_name: why"):
         crawl(web, settings)
+
+
+def test_with_a_key_there_are_more_requests_and_the_key_is_nowhere_else(
+    web: Web, settings: Settings, site: simulated.Site, tmp_path: Path
+) -> None:
+    site.quota[False] = 0
+    with pytest.raises(SourceUnavailable, match="throttle_violation"):
+        crawl(web, settings)
+    settings = settings.model_copy(update={"tokens": {"stackexchange": SecretStr(simulated.KEY)}})
+    items = crawl(web, settings)
+    assert len(documents(items)) == STORIES
+    assert site.quota[True] < 10_000
+    assert simulated.KEY not in repr(items)
+    for file in tmp_path.rglob("*"):
+        assert simulated.KEY.encode() not in (file.read_bytes() if file.is_file() else b"")
+    web.faults.append(Fault("status", "stackexchange", "/2.3", 99, 418))
+    with pytest.raises(SourceChanged) as caught:
+        crawl(web, settings, Month("2023-03"))
+    assert simulated.KEY not in str(caught.value)
+
+
+def test_a_key_that_is_not_accepted_is_told(web: Web, settings: Settings) -> None:
+    settings = settings.model_copy(update={"tokens": {"stackexchange": SecretStr("wrong-key-1")}})
+    with pytest.raises(SourceChanged, match="doesn't match") as caught:
+        crawl(web, settings)
+    assert "wrong-key-1" not in str(caught.value)
 
 
 def test_an_unknown_site_is_refused_by_the_api(
