@@ -81,12 +81,12 @@ HOSTILE = {
 def test_time_grows_no_faster_than_a_hostile_post(name: str) -> None:
     def seconds(size: int) -> float:
         markup = HOSTILE[name] * (size // len(HOSTILE[name]))
-        started = time.perf_counter()
+        started = time.process_time()  # the machine may be busy with something else
         post_to_text(markup)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     short = min(seconds(100_000) for _ in range(3))
-    assert seconds(800_000) < 8 * 4 * max(short, 0.005)  # quadratic would be 64 times
+    assert min(seconds(800_000) for _ in range(2)) < 8 * 4 * max(short, 0.005)  # quadratic would be 64 times
 
 
 def test_a_character_reference_of_thousands_of_digits_is_none() -> None:
