@@ -86,7 +86,7 @@ def answer(items: list[dict[str, Any]], **more: Any) -> bytes:
     return json.dumps({"items": items, "has_more": False, "quota_remaining": 9, **more}).encode()
 
 
-def post(number: int = 1, body: str = "<p>Text", created: int = 1675300000, **more: Any) -> Any:
+def post(number: int = 1, body: object = "<p>Text", created: int = 1675300000, **more: Any) -> Any:
     row = {"question_id": number, "title": "T", "body": body, "creation_date": created}
     return {**row, "answer_count": 0, **more}
 
