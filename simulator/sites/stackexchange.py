@@ -30,7 +30,8 @@ SITES = {  # of the API: host
     "fitness": "fitness.stackexchange.com",
     "scifi": "scifi.stackexchange.com",
 }
-KEY = "simulated-key(("  # with which there are 10,000 requests a day
+KEY = "simulated-key(("  # as on the true site, it ends so
+QUOTAS = {True: 10_000, False: 300}  # requests a day, with a key and without
 MATHS = r"Let $a<b$ and $c>d$; then $$\sum_{i=1}^{n} x_i \le n \max_i x_i.$$"
 MAX_PAGE_SIZE = 100
 MAX_PAGE = 25  # without a key
@@ -59,7 +60,8 @@ class Site:
     """See ``simulator.server.Site``.
 
     Attributes:
-        quota: requests left for today, to clients with and without a key.
+        quota: requests left for today, to clients with a key and without; where it is None there is
+            no end to them, as tests ask more in a day than the true site would answer.
         backoff_s: what each answer asks for from now on; who does not wait is locked out.
     """
 
@@ -68,7 +70,7 @@ class Site:
 
     def __init__(self, world: World) -> None:
         self.quirks: dict[QuirkName, int] = {}
-        self.quota = {True: 10_000, False: 300}
+        self.quota: dict[bool, int | None] = {True: None, False: None}
         self.backoff_s = 0
         self._closed_until: dict[str, float] = {}  # by method; time.monotonic()
         self._world = world
@@ -109,11 +111,13 @@ class Site:
         method = "answers" if request.path.endswith("/answers") else "questions"
         if take_quirk(self, "error_as_200"):
             return _error(503, "temporarily_unavailable", "try again", status=200)
-        if self.quota[has_key] <= 0:
+        left = self.quota[has_key]
+        if left is not None and left <= 0:
             return _error(502, "throttle_violation", "too many requests from this IP")
         if self._closed_until.get(method, 0.0) > time.monotonic():
             return _error(502, "throttle_violation", "Violation of backoff parameter")
-        self.quota[has_key] -= 1
+        if left is not None:
+            self.quota[has_key] = left = left - 1
         if error := _bad_parameter(request, has_key):
             return error
         found = self._find(request)
@@ -121,8 +125,9 @@ class Site:
             return _error(404, "no_method", "this method cannot be called")
         if request.arg("filter") == "total":
             return _json({"total": len(found)})
-        wrapper: dict[str, Any] = {"quota_max": 10_000 if has_key else 300}
-        wrapper["quota_remaining"] = self.quota[has_key]
+        quota_max = QUOTAS[has_key]
+        wrapper: dict[str, Any] = {"quota_max": quota_max}
+        wrapper["quota_remaining"] = quota_max if left is None else left
         if self.backoff_s:
             wrapper["backoff"] = self.backoff_s
             self._closed_until[method] = time.monotonic() + self.backoff_s
