@@ -15,7 +15,8 @@ class ApiRules:
     Attributes:
         pause_s: status and answer -> for how many seconds the host is to be left alone, or None.
             After an answer 200 it keeps us from overstepping a limit that is used up; a 403 of
-            which it says a time is tried again after it, like a 429. A 403 comes with its body.
+            which it says a time is tried again after it, like a 429. An error (400 and above) comes
+            with its body; where that explains a refusal, it may raise a SourceError of its own.
         drops: drop reason by status, where an item is not there for a reason of the API's own.
     """
 

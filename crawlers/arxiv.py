@@ -5,27 +5,35 @@ datestamp, which follows the last change. Later versions are never asked for: th
 later months. Papers without LaTeX source are not kept. Limits over all of arXiv's hosts together:
 one connection, one request every 3 s (https://info.arxiv.org/help/api/tou.html). A paper appears
 in the API when it is announced, up to some days after its submission, so a month is whole only
-about a week after its end.
+about a week after its end. The categories are spread over all of arXiv and stand for it: to list a
+month takes some 20 requests, each paper of the sample one or two.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
-from typing import cast
+from collections.abc import Iterator
 
-from core.errors import ItemUnavailable
+from core.errors import ItemFailed, ItemUnavailable
 from core.month import Month
 from crawlers.archives import read_package
-from crawlers.arxiv_feeds import Entry, find_licences, find_papers
-from crawlers.contract import CrawlContext, Document, Drop, DropReason, SourceInfo
+from crawlers.arxiv_feeds import Entry, Licences, Unreadable, find_papers
+from crawlers.contract import (
+    CrawlContext,
+    Document,
+    Drop,
+    Failure,
+    Item,
+    Repeat,
+    SourceInfo,
+    missing_item,
+)
 from crawlers.http import Fetcher
 from crawlers.latex import LatexReader
 from crawlers.latex_source import SUFFIXES
 
 INFO = SourceInfo(
     name="arxiv",
-    title="arXiv: computation and language (cs.CL)",
+    title="arXiv: papers of all fields",
     licence="per paper; mostly arXiv's non-exclusive licence, which forbids redistribution",
     language="en",
     category="science",
@@ -33,52 +41,77 @@ INFO = SourceInfo(
     request_interval_s=5.0,  # users met 429 at the documented 3 s in 2026
     shares_pace=True,
     redirect_hosts=("arxiv.org",),
+    monthly_bytes=28_000_000,  # Li et al. 2024, table 1
 )
-CATEGORIES = {"cs.CL": "cs:cs:CL"}  # category of the query API: the same as an OAI set
+CATEGORIES = (
+    "cs.CL", "cs.CV", "cs.DS", "math.NT", "math.PR", "stat.ME", "eess.SP", "econ.GN", "q-bio.NC",
+    "astro-ph.GA", "cond-mat.mtrl-sci", "hep-th", "physics.optics", "quant-ph",
+)  # fmt: skip
+PAPER_BYTES = 40_000  # of text, about; only to guess how many papers a sample takes
 MAX_SOURCE_BYTES = 50 * 2**20
 NUM_NAMED_AUTHORS = 3  # in the attribution; the rest are "et al."
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Document | Drop]:
-    """Yield the papers submitted in a month, by date and id.
+def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+    """Yield the papers submitted in a month, by date and id; a sample in the order drawn.
 
     Raises:
         SourceUnavailable: arXiv does not answer, or answers with empty pages only.
         SourceChanged: a list is not as documented.
         AccessRefused: robots.txt forbids the lists.
     """
-    entries = find_papers(month, list(CATEGORIES), context.fetcher)
-    kept = _sample([entry.id for entry in entries if entry.published in month], context)
-    licences = find_licences(kept, month, list(CATEGORIES.values()), context.fetcher)
+    entries: dict[str, Entry] = {}
+    seen: set[str] = set()
+    for entry in find_papers(month, CATEGORIES, context.fetcher):
+        if entry.id in seen:
+            yield Repeat(entry.id, "on two pages of the list")
+        elif isinstance(entry, Unreadable):
+            yield Drop(entry.id, "parse_error", entry.detail)
+        elif entry.published not in month:
+            yield Drop(entry.id, "outside_month", f"published {entry.published.isoformat()}")
+        elif entry.is_withdrawn:
+            yield Drop(entry.id, "withdrawn", "says the authors' comment")
+        else:
+            entries[entry.id] = entry
+        seen.add(entry.id)
+    ordered = list(entries.values())
+    if context.is_sampled:
+        ordered.sort(key=lambda entry: context.rank(entry.id))
+    yield from _fetch_papers(ordered, month, context)
+
+
+def _fetch_papers(ordered: list[Entry], month: Month, context: CrawlContext) -> Iterator[Item]:
+    """Yield papers until the quota is full, and drop the rest."""
+    quota, num_wanted = context.quota(), _guess_number(len(ordered), context)
+    licences = Licences(month, CATEGORIES, context.fetcher, num_wanted)
     with LatexReader() as reader:
-        for entry in entries:
-            if entry.published not in month:
-                yield Drop(entry.id, "outside_month", f"published {entry.published.isoformat()}")
-            elif entry.id not in kept:
+        for entry in ordered:
+            if quota.is_full:
                 yield Drop(entry.id, "sample_cap")
-            else:
-                licence = licences.get(entry.id, "LicenseRef-unknown")
-                yield _fetch_paper(entry, licence, context.fetcher, reader)
+                continue
+            result = _fetch_paper(entry, licences, context.fetcher, reader)
+            yield quota.take(result) if isinstance(result, Document) else result
 
 
-def _sample(ids: Sequence[str], context: CrawlContext) -> list[str]:
-    """Choose by a hash of seed and id, so that one paper more does not change all the others."""
-    if context.limit is None:
-        return list(ids)
-    ranked = sorted(ids, key=lambda i: hashlib.sha256(f"{context.seed}/{i}".encode()).digest())
-    return ranked[: context.limit]
+def _guess_number(num_listed: int, context: CrawlContext) -> int:
+    if context.limit is not None:
+        return min(num_listed, context.limit)
+    if context.max_bytes is not None:
+        return min(num_listed, context.max_bytes // PAPER_BYTES)
+    return num_listed
 
 
 def _fetch_paper(
-    entry: Entry, licence: str, fetcher: Fetcher, reader: LatexReader
-) -> Document | Drop:
+    entry: Entry, licences: Licences, fetcher: Fetcher, reader: LatexReader
+) -> Document | Drop | Failure:
     try:
         page = fetcher.get("arxiv", f"/src/{entry.id}v1", max_bytes=MAX_SOURCE_BYTES)
         paper = reader.read(read_package(page.body, SUFFIXES))
-    except ItemUnavailable as error:
-        return Drop(entry.id, cast(DropReason, error.reason), str(error))
-    if not paper.text:
-        return Drop(entry.id, "empty", "no prose between introduction and bibliography")
+        if not paper.text:
+            return Drop(entry.id, "empty", "no prose between introduction and bibliography")
+        licence = licences.of(entry.id)
+    except (ItemUnavailable, ItemFailed) as error:
+        return missing_item(entry.id, error)
     authors = ", ".join(entry.authors[:NUM_NAMED_AUTHORS])
     if len(entry.authors) > NUM_NAMED_AUTHORS:
         authors += " et al."
@@ -92,7 +125,7 @@ def _fetch_paper(
         date_kind="published",
         text_as_of=entry.published,
         retrieved_at=page.retrieved_at,
-        licence=licence,
+        licence=licence or "LicenseRef-unknown",
         attribution=f"{authors}: {entry.title}, arXiv:{entry.id}v1",
         cluster_id=f"paper:{entry.id}",
         category=entry.category,

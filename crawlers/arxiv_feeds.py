@@ -22,7 +22,8 @@ from core.month import Month
 from crawlers.http import Fetched, Fetcher
 
 PAGE_SIZE = 500
-LIST_ABOVE = 20  # papers from which on a few pages of OAI's list beat one record each
+MAX_PAPERS = 30_000  # of one query; all of arXiv has fewer in a month
+LIST_ABOVE = 20  # papers a set from which on a few pages of OAI's list beat one record each
 _NAMESPACES = {
     "atom": "http://www.w3.org/2005/Atom",
     "opensearch": "http://a9.com/-/spec/opensearch/1.1/",
@@ -32,8 +33,14 @@ _NAMESPACES = {
 }
 _ID = re.compile(r"https?://arxiv\.org/abs/(\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})v\d+")
 _TOTAL = re.compile(r"[0-9]{1,9}")
-# A list that ends early is no harm: records that are missing are asked for one by one.
-_HARMLESS_OAI_ERRORS = {"noRecordsMatch", "idDoesNotExist", "badResumptionToken"}
+_ERROR_TITLE = "Error"  # of the entry in which the query API reports one, under status 200
+# What the manual (3.4) says of errors that are the query's; others may pass.
+_OUR_FAULT = re.compile(r"incorrect|malformed|must be", re.IGNORECASE)
+_WITHDRAWN = re.compile(r"\A\s*withdrawn|\b(?:been|is|was) withdrawn\b", re.IGNORECASE)
+_PHYSICS = {
+    "astro-ph", "cond-mat", "gr-qc", "hep-ex", "hep-lat", "hep-ph", "hep-th", "math-ph", "nlin",
+    "nucl-ex", "nucl-th", "physics", "quant-ph",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class Entry:
         published: submission of version 1, UTC.
         category: the primary one.
         categories: all of them, the primary one included.
+        is_withdrawn: its authors' comment says so.
     """
 
     id: str
@@ -53,13 +61,24 @@ class Entry:
     authors: tuple[str, ...]
     category: str | None
     categories: tuple[str, ...]
+    is_withdrawn: bool = False
 
 
-def find_papers(month: Month, categories: Sequence[str], fetcher: Fetcher) -> list[Entry]:
+@dataclass(frozen=True)
+class Unreadable:
+    """An entry of a list that is no paper; ``id`` as far as it is known."""
+
+    id: str
+    detail: str
+
+
+def find_papers(
+    month: Month, categories: Sequence[str], fetcher: Fetcher
+) -> list[Entry | Unreadable]:
     """Page through the papers of some categories that were submitted in a month, oldest first.
 
     The API's window is in whole minutes and includes both ends, so papers of the first minute of
-    the next month may be among them.
+    the next month may be among them. One that moves between pages while they are read comes twice.
 
     Raises:
         SourceUnavailable: the API does not answer, or only with empty pages.
@@ -73,48 +92,83 @@ def find_papers(month: Month, categories: Sequence[str], fetcher: Fetcher) -> li
         "sortOrder": "ascending",
         "max_results": PAGE_SIZE,
     }
-    found: dict[str, Entry] = {}
-    start, total = 0, 1
-    while start < total:
+    found: list[Entry | Unreadable] = []
+    total = 1
+    while len(found) < total:
+        start = len(found)
         is_busy = partial(is_anomalous, start)
         feed = _get(fetcher, "arxiv", "/api/query", {**params, "start": start}, is_busy)
         entries = [_read_entry(node) for node in feed.findall("atom:entry", _NAMESPACES)]
-        found |= {entry.id: entry for entry in entries}
-        start, total = start + len(entries), _total(feed)
-    return sorted(found.values(), key=lambda entry: (entry.published, entry.id))
+        unreadable = [entry for entry in entries if isinstance(entry, Unreadable)]
+        if unreadable and len(unreadable) == len(entries):
+            raise SourceChanged(f"arXiv: not one entry is a paper: {unreadable[0].detail}")
+        found += entries
+        if (total := _total(feed)) > MAX_PAPERS:
+            raise SourceChanged(f"arXiv: expected at most {MAX_PAPERS} papers, got {total}")
+    return sorted(found, key=_by_date)
 
 
-def find_licences(
-    ids: Sequence[str], month: Month, sets: Sequence[str], fetcher: Fetcher
-) -> dict[str, str]:
-    """Return the licence's URL of each paper that has one.
+def _by_date(entry: Entry | Unreadable) -> tuple[dt.datetime, str]:
+    is_paper = isinstance(entry, Entry)
+    return (entry.published if is_paper else dt.datetime.min.replace(tzinfo=dt.UTC)), entry.id
 
-    For many papers the month's changes are listed first: that covers most of a recent month in a
-    few requests. What is not among them is asked for record by record.
+
+class Licences:
+    """The licences of papers, which only OAI-PMH knows.
+
+    Where many are wanted, the changes of the month are listed first: that covers most of a recent
+    month in a few requests. What is not among them is asked for record by record.
 
     Args:
-        ids: arXiv ids without version.
-        month: in which they were submitted.
-        sets: OAI sets that they belong to.
+        month: in which the papers were submitted.
+        categories: that they belong to.
         fetcher: of the source.
+        num_wanted: about how many papers will be asked for.
 
     Raises:
         SourceUnavailable: OAI-PMH does not answer.
-        SourceChanged: it reports an error, or a page is not as documented.
+        SourceChanged: an answer is not as documented.
     """
-    found: dict[str, str | None] = {}
-    if len(ids) > LIST_ABOVE:
-        for name in sets:
-            found |= _list_licences(month, name, fetcher)
-    for paper in ids:
-        if paper not in found:
+
+    def __init__(
+        self, month: Month, categories: Sequence[str], fetcher: Fetcher, num_wanted: int
+    ) -> None:
+        self._fetcher = fetcher
+        self._found: dict[str, str | None] = {}
+        if num_wanted > LIST_ABOVE * len(categories):
+            for name in categories:
+                self._found |= _list_licences(month, set_of(name), fetcher)
+
+    def of(self, paper: str) -> str | None:
+        """Return the URL of a paper's licence; None where it has none.
+
+        Args:
+            paper: arXiv id without version.
+
+        Raises:
+            ItemFailed: this record could not be had.
+            SourceUnavailable, SourceChanged: as above.
+        """
+        if paper not in self._found:
             record = {"verb": "GetRecord", "identifier": f"oai:arXiv.org:{paper}"}
-            answer = _get(fetcher, "arxiv_oai", "/oai", {**record, "metadataPrefix": "arXivRaw"})
-            found |= _read_licences(answer)
-    return {paper: licence for paper in ids if (licence := found.get(paper))}
+            params = {**record, "metadataPrefix": "arXivRaw"}
+            answer = _get(self._fetcher, "arxiv_oai", "/oai", params)
+            error = answer.find("oai:error", _NAMESPACES)
+            if error is not None and error.get("code") != "idDoesNotExist":
+                raise SourceChanged(f"arXiv: OAI-PMH refuses: {error.get('code')}: {error.text}")
+            self._found |= _read_licences(answer)
+        return self._found.get(paper)
+
+
+def set_of(category: str) -> str:
+    """Return OAI's name of a category: ``cs:cs:CL`` of cs.CL, ``physics:hep-th`` of hep-th."""
+    archive, _, subject = category.partition(".")
+    group = "physics" if archive in _PHYSICS else archive
+    return ":".join(filter(None, (group, archive, subject)))
 
 
 def _list_licences(month: Month, set_name: str, fetcher: Fetcher) -> dict[str, str | None]:
+    """Return what a list has; one that ends early, with an error or without, is no harm."""
     found: dict[str, str | None] = {}
     params = {
         "verb": "ListRecords",
@@ -134,9 +188,12 @@ def _list_licences(month: Month, set_name: str, fetcher: Fetcher) -> dict[str, s
 
 
 def is_anomalous(start: int, page: Fetched) -> bool:
-    """Whether a page of the query API is empty though its total says that there is more."""
+    """Whether a page is empty though its total says that there is more, or an error may pass."""
     feed = _parse(page)
-    return feed.find("atom:entry", _NAMESPACES) is None and start < _total(feed)
+    entry = feed.find("atom:entry", _NAMESPACES)
+    if entry is None:
+        return start < _total(feed)
+    return _is_error(entry) and not _OUR_FAULT.search(_text(entry, "summary"))
 
 
 def _get(
@@ -167,25 +224,34 @@ def _total(feed: Any) -> int:
     return int(text)
 
 
-def _read_entry(node: Any) -> Entry:
-    def text(tag: str) -> str:
-        return " ".join(node.findtext(f"atom:{tag}", "", _NAMESPACES).split())
+def _text(node: Any, tag: str) -> str:
+    return " ".join(node.findtext(f"atom:{tag}", "", _NAMESPACES).split())
 
-    match = _ID.fullmatch(text("id"))
-    published = _instant(text("published"))
-    if match is None or published is None:  # the API reports its errors as an entry, too
-        raise SourceChanged(
-            f"arXiv: expected an entry with an address and a date, got {text('id')!r}, "
-            f"titled {text('title')!r}: {text('summary')[:200]}"
-        )
+
+def _is_error(node: Any) -> bool:
+    return _text(node, "title") == _ERROR_TITLE and "/api/errors" in _text(node, "id")
+
+
+def _read_entry(node: Any) -> Entry | Unreadable:
+    """Return a paper; only its address and date cannot be done without."""
+    address, title = _text(node, "id"), _text(node, "title")
+    if _is_error(node):
+        raise SourceChanged(f"arXiv: the query API refuses: {_text(node, 'summary')[:200]!r}")
+    match, published = _ID.fullmatch(address), _instant(_text(node, "published"))
+    if match is None or published is None:
+        what = f"expected an entry with an address and a date, got {address!r:.100}"
+        detail = f"{what}, titled {title!r:.100}: {_text(node, 'summary'):.200}"
+        return Unreadable(match[1] if match else f"{address:.40}", detail)
     primary = node.find("arxiv:primary_category", _NAMESPACES)
+    comment = node.findtext("arxiv:comment", "", _NAMESPACES)
     return Entry(
         id=match[1],
         published=published,
-        title=text("title"),
+        title=title,
         authors=tuple(a.text or "" for a in node.findall("atom:author/atom:name", _NAMESPACES)),
         category=None if primary is None else primary.get("term"),
         categories=tuple(c.get("term", "") for c in node.findall("atom:category", _NAMESPACES)),
+        is_withdrawn=_WITHDRAWN.search(comment) is not None,
     )
 
 
@@ -199,9 +265,6 @@ def _instant(text: str) -> dt.datetime | None:
 
 
 def _read_licences(answer: Any) -> dict[str, str | None]:
-    error = answer.find("oai:error", _NAMESPACES)
-    if error is not None and error.get("code") not in _HARMLESS_OAI_ERRORS:
-        raise SourceChanged(f"arXiv: OAI-PMH refuses: {error.get('code')}: {error.text}")
     return {
         record.findtext("raw:id", "", _NAMESPACES): record.findtext(
             "raw:license", None, _NAMESPACES

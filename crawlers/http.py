@@ -84,7 +84,7 @@ class _Hop(NamedTuple):
 
 class _Answer(NamedTuple):
     status: int
-    fetched: Fetched  # with a body where the status is 200, or 403 and rules are to read it
+    fetched: Fetched  # with a body where the status is 200, or an error and rules are to read it
     redirect: str | None
 
 
@@ -336,7 +336,7 @@ class Fetcher:
         redirect = self._sender.redirect_of(response)
         try:
             headers = read_headers(response, url)
-            is_wanted = response.status_code == 200 or (ask.rules and response.status_code == 403)
+            is_wanted = response.status_code == 200 or (ask.rules and response.status_code >= 400)
             body = read_body(response, url, ask.max_bytes, ask.is_robots) if is_wanted else b""
         finally:
             self._count(bytes=response.raw.tell())

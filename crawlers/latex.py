@@ -25,10 +25,12 @@ from typing import Any, Self
 from pylatexenc import latex2text, latexwalker, macrospec
 
 from core.errors import ItemUnavailable
-from crawlers.latex_source import decode, find_prose, join_files, strip_comments
+from crawlers.latex_source import decode_files, find_prose, join_files, strip_comments
 
 TIME_LIMIT_S = 20.0  # a paper of 300,000 characters takes 3 s (2 cores, 2026-11)
 MEMORY_BYTES = 2**30
+MAX_CONTROL_SHARE = 0.3  # of a text's characters
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,10 @@ class LatexReader:
 
         Raises:
             ItemUnavailable: ``no_tex`` (no file is a LaTeX document), ``too_large`` (inputs or
-                macros expand without bound) or ``parse_error`` (the worker died).
+                macros expand without bound), ``binary`` (control characters rather than prose) or
+                ``parse_error`` (the worker died).
         """
-        request = json.dumps({name: decode(data) for name, data in files.items()}).encode()
+        request = json.dumps(decode_files(files)).encode()
         process = self._process = self._process or self._start()
         assert process.stdin is not None and process.stdout is not None  # noqa: S101 (for mypy)
         with contextlib.suppress(BrokenPipeError):  # then there is no answer either
@@ -119,6 +122,9 @@ _MACROS = {  # name: (shape of the arguments, as pylatexenc writes it; replaceme
     **dict.fromkeys(("underline", "uline", "url", "enquote"), ("{", "%s")),
     **dict.fromkeys(("phantom", "hphantom", "vphantom", "ding"), ("{", "")),
     "maketitle": ("", ""),
+    "\n": ("", " "),  # a backslash that ends its line
+    "S": ("", "§"),
+    "P": ("", "¶"),
     "rule": ("[{{", ""),
     "ensuremath": ("{", "$%s$"),
     "href": ("{{", "%(2)s"),
@@ -161,6 +167,7 @@ class _Writer(latex2text.LatexNodes2Text):  # type: ignore[misc]  # pylatexenc h
 
     def math_node_to_text(self, node: Any) -> str:
         source = " ".join("".join(child.latex_verbatim() for child in node.nodelist).split())
+        source = source.replace(r"\ensuremath", "")  # a macro for text, which was used in maths
         is_inline = getattr(node, "displaytype", "display") == "inline"
         return f"${source}$" if is_inline else f"\n${source}$\n"
 
@@ -244,11 +251,14 @@ def read_latex(files: Mapping[str, str]) -> Paper:
         files: decoded sources by path.
 
     Raises:
-        ItemUnavailable: ``no_tex`` or ``too_large``.
+        ItemUnavailable: ``no_tex``, ``too_large`` or ``binary``.
     """
     plain = {name: strip_comments(text) for name, text in files.items()}
     prose, has_introduction = find_prose(join_files(plain))
-    return Paper(to_text(prose), has_introduction)
+    text = to_text(prose)
+    if len(_CONTROL.findall(text)) > MAX_CONTROL_SHARE * len(text):
+        raise ItemUnavailable("binary", "the text is control characters for the most part")
+    return Paper(text, has_introduction)
 
 
 def main() -> None:

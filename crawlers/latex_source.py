@@ -22,12 +22,36 @@ _MAX_MACRO_CHARACTERS = 1_000
 _MACRO_ROUNDS = 5  # macros that use macros
 
 
-def decode(data: bytes) -> str:
-    """Decode TeX source: UTF-8, else Latin-1, in which every byte is a character."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
+_INPUTENC = re.compile(rb"\\usepackage\s*\[\s*([A-Za-z0-9-]+)\s*\]\s*\{\s*inputenc\s*\}")
+_ENCODINGS = {  # what inputenc calls them: what Python does
+    **{f"latin{n}": f"latin{n}" for n in (1, 2, 3, 4, 5)},
+    "latin9": "iso8859-15", "latin10": "iso8859-16", "ansinew": "cp1252", "applemac": "mac-roman",
+    "macce": "mac-latin2", "koi8-r": "koi8-r", "koi8-u": "koi8-u",
+    **{name: name for name in (
+        "cp437", "cp850", "cp852", "cp855", "cp858", "cp865", "cp866", "cp1250", "cp1251", "cp1252",
+        "cp1257",
+    )},
+}  # fmt: skip
+
+
+def decode_files(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Decode the sources of a paper, which declares its encoding at most once, in any of them.
+
+    Each file by itself is UTF-8, else what the paper declares (``inputenc``), else Latin-1, in
+    which every byte is a character.
+    """
+    declared = (match for data in files.values() if (match := _INPUTENC.search(data)))
+    names = (_ENCODINGS.get(match[1].decode().lower()) for match in declared)
+    encoding = next(filter(None, names), "latin-1")
+    return {name: decode(data, encoding) for name, data in files.items()}
+
+
+def decode(data: bytes, encoding: str = "latin-1") -> str:
+    """Decode TeX source: UTF-8, else in ``encoding``, else Latin-1."""
+    for candidate in ("utf-8-sig", encoding, "latin-1"):
+        with contextlib.suppress(UnicodeDecodeError):
+            text = data.decode(candidate)
+            break
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
@@ -155,9 +179,12 @@ _BACK_MATTER = re.compile(
     r"|\\begin\s*\{(?:thebibliography|appendix|appendices|acks|acknowledg[a-z]*)\*?\}"
     r"|\\(?:sub)*(?:section|chapter|paragraph)\*?\s*(?:\[[^\]]*\])?\s*\{[^}]{0,40}?"
     r"(?:acknowledg|appendix|appendices|references\s*\}|bibliography)"
+    r"|\\bmhead\*?\s*\{[^}]{0,40}?acknowledg|\\backmatter(?![A-Za-z])"
+    r"|(?:\{\s*\\(?:bf|bfseries|it|em|sc)\s|\\text(?:bf|it|sc)\s*\{)\s*acknowledg"
     r"|\\end\s*\{document\}",
     re.IGNORECASE,
 )
+_QUOTE = re.compile(r"\\([lr])q(?![A-Za-z])[ \t]*\n?")
 _FLOAT = re.compile(
     r"\\(begin|end)\s*\{(?:(?:sub|wrap|sideways|SC|teaser)?(?:figure|table)|floatingfigure|listing"
     r"|algorithm|algorithmic|algorithm2e|tikzpicture|pgfpicture|forest|picture|longtable"
@@ -288,4 +315,5 @@ def find_prose(source: str) -> tuple[str, bool]:
         ItemUnavailable: ``too_large``: macros expand without bound.
     """
     body, has_introduction = cut_body(expand_macros(source))
+    body = _QUOTE.sub(lambda match: "`" if match[1] == "l" else "'", body)
     return _LENGTH.sub("", drop_silent_macros(drop_floats(body))), has_introduction

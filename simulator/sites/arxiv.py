@@ -1,4 +1,4 @@
-"""A small arXiv: query API (Atom), OAI-PMH (arXivRaw) and source packages.
+"""A small arXiv: query API (Atom), OAI-PMH (arXivRaw), source packages and abstract pages.
 
 Each month has one paper a story, the first in its first second and the last in its last, and three
 papers more: one that is a PDF only, one that was withdrawn, and one of another category. Some have
@@ -19,7 +19,7 @@ import textwrap
 from dataclasses import dataclass, replace
 
 from core.month import Month
-from simulator.server import QuirkName, Request, Response
+from simulator.server import QuirkName, Request, Response, take_quirk
 from simulator.world import Story, World
 
 LONE_FILE_NUMBER = 3  # the paper that is one gzipped file, as numbered within its month
@@ -36,7 +36,9 @@ _LICENCES = (
 )
 _ATOM = "application/atom+xml; charset=utf-8"
 _WINDOW = re.compile(r"submittedDate:\[(\d{12}) TO (\d{12})\]")
-_SOURCE_PATH = re.compile(r"/src/(\d{4}\.\d{5})(?:v(\d+))?")
+_SOURCE_PATH = re.compile(r"/(src|e-print)/(\d{4}\.\d{5})(?:v(\d+))?")
+_PAGE_PATH = re.compile(r"/abs/(\d{4}\.\d{5})(?:v\d+)?")
+_PHYSICS = {"astro-ph", "cond-mat", "hep-th", "physics", "quant-ph"}
 
 
 @dataclass(frozen=True)
@@ -70,22 +72,29 @@ class Paper:
 class Site:
     """See ``simulator.server.Site``."""
 
-    keys = ("arxiv", "arxiv_oai")
-    robots = "User-agent: *\nDisallow: /user\nDisallow: /search\n"
+    keys: tuple[str, ...] = ("arxiv", "arxiv_oai")
+    robots: str | None = "User-agent: *\nDisallow: /user\nDisallow: /search\n"
 
     def __init__(self, world: World) -> None:
         self.quirks: dict[QuirkName, int] = {}
+        self._num_new: dict[str, int] = {}  # papers that came in since a query's first page
         self._world = world
 
     def respond(self, request: Request) -> Response:
-        """Answer /api/query, /oai and /src."""
+        """Answer /api/query, /oai, /src and /e-print, and the pages for people."""
         if request.path == "/api/query":
             return Response(200, {"Content-Type": _ATOM}, self._query(request).encode())
         if request.path == "/oai":
             return Response(200, {"Content-Type": "text/xml"}, self._oai(request).encode())
         if match := _SOURCE_PATH.fullmatch(request.path):
-            return self._source(match[1], match[2])
-        return Response(404, {"Content-Type": "text/html"}, b"<html>Not found</html>")
+            return self._source(match[1], match[2], match[3])
+        if request.path == "/":
+            papers = self.papers.values()
+            links = (f'<li><a href="/abs/{p.id}">{html.escape(p.story.title)}</a>' for p in papers)
+            return _page(f"<h1>arXiv</h1><ul>{''.join(links)}</ul>")
+        if (match := _PAGE_PATH.fullmatch(request.path)) and match[1] in self.papers:
+            return _page(_abstract(self.papers[match[1]]))
+        return _page("Not found", 404)
 
     @functools.cached_property
     def papers(self) -> dict[str, Paper]:
@@ -110,8 +119,21 @@ class Site:
         ]
         if request.arg("sortOrder") != "ascending":
             found.reverse()
-        page = found[int(start) : int(start) + int(size)]
-        return _feed(query, len(found), int(start), int(size), "".join(map(_entry, page)))
+        if take_quirk(self, "error_as_200"):
+            return _error_feed("The service is temporarily unavailable")
+        first = int(start)
+        if found[first:] and take_quirk(self, "empty_page"):
+            return _feed(query, len(found), first, int(size), "")
+        if first == 0:
+            self._num_new[query] = 0
+        elif take_quirk(self, "moving_items"):
+            self._num_new[query] += 1  # a paper came in before all others, and moved them on
+        first -= self._num_new.get(query, 0)
+        page = found[max(first, 0) : first + int(size)]
+        total = len(found) + self._num_new.get(query, 0)
+        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        entries = "".join(_entry(paper, is_bare, is_odd) for paper in page)
+        return _feed(query, total, int(start), int(size), entries)
 
     def _oai(self, request: Request) -> str:
         verb = request.arg("verb")
@@ -148,17 +170,22 @@ class Site:
         records = "".join(map(_record, page)) + f"<resumptionToken>{rest}</resumptionToken>"
         return _oai_page(f"<ListRecords>{records}</ListRecords>")
 
-    def _source(self, paper_id: str, version: str | None) -> Response:
+    def _source(self, kind: str, paper_id: str, version: str | None) -> Response:
+        """A package: always a tar under /src, the one file as it is under /e-print."""
         paper = self.papers.get(paper_id)
         number = int(version or 0) or (len(paper.versions) if paper else 0)
         if paper is None or paper.kind == "withdrawn" or number > len(paper.versions):
-            return Response(404, {"Content-Type": "text/html"}, b"<html>No source</html>")
+            return _page("No source", 404)
         if paper.kind == "pdf":
             return Response(200, {"Content-Type": "application/pdf"}, b"%PDF-1.5\n%%EOF\n")
         files = _latex_files(paper, is_revised=number > 1)
         if paper.kind == "gzip":
+            files = {"main.tex": _one_file(files)}
+        if paper.kind == "gzip" and kind == "e-print":
             headers = {"Content-Type": "application/x-eprint", "Content-Encoding": "x-gzip"}
-            return Response(200, headers, gzip.compress(_one_file(files), mtime=0))
+            return Response(200, headers, gzip.compress(files["main.tex"], mtime=0))
+        if take_quirk(self, "hostile_archive"):
+            files = {"../../../tmp/evil.tex": b"out of the archive", **files}
         headers = {"Content-Type": "application/gzip"}
         return Response(200, headers, gzip.compress(_tar(files), mtime=0))
 
@@ -218,8 +245,14 @@ def _error_feed(message: str) -> str:
     return _feed("", 1, 0, 1, entry)
 
 
-def _entry(paper: Paper) -> str:
+def _entry(paper: Paper, is_bare: bool = False, is_odd: bool = False) -> str:
     address = f"http://arxiv.org/abs/{paper.id}v{len(paper.versions)}"
+    if is_bare:  # of what may be missing, all is
+        title = f"<title>{html.escape(paper.story.title)}</title>"
+        date = f"<published>{paper.published:%Y-%m-%dT%H:%M:%SZ}</published>"
+        return f"<entry><id>{address}</id>{title}{date}</entry>"
+    comment = "This paper has been withdrawn by its authors" if paper.kind == "withdrawn" else ""
+    odd = '<arxiv:doi type="x">10.0/1</arxiv:doi><undocumented><b/></undocumented>' * is_odd
     authors = "".join(f"<author><name>{name}</name></author>" for name in AUTHORS)
     categories = "".join(f'<category term="{name}"/>' for name in paper.categories)
     return (
@@ -228,14 +261,19 @@ def _entry(paper: Paper) -> str:
         f"<published>{paper.published:%Y-%m-%dT%H:%M:%SZ}</published>"
         f"<title>{html.escape(textwrap.fill(paper.story.title, 30))}</title>"
         f"<summary>{html.escape(paper.story.paragraphs[0][:200])}</summary>{authors}"
-        f'<arxiv:primary_category term="{paper.categories[0]}"/>{categories}'
+        f'<arxiv:primary_category term="{paper.categories[0]}"/>{categories}{odd}'
+        f"<arxiv:comment>{comment or '9 pages'}</arxiv:comment>"
         f'<link title="pdf" href="{address.replace("/abs/", "/pdf/")}" rel="related"/></entry>\n'
     )
 
 
 def _sets(paper: Paper) -> list[str]:
-    """OAI's sets: ``cs:cs:CL`` for cs.CL."""
-    return [f"{name.split('.')[0]}:{name.replace('.', ':')}" for name in paper.categories]
+    """OAI's sets: ``cs:cs:CL`` for cs.CL, ``physics:hep-th`` for hep-th."""
+    archives = ((name, name.split(".")[0]) for name in paper.categories)
+    return [
+        f"{'physics' if archive in _PHYSICS else archive}:{name.replace('.', ':')}"
+        for name, archive in archives
+    ]
 
 
 def _oai_page(content: str) -> str:
@@ -262,6 +300,17 @@ def _record(paper: Paper) -> str:
         f"<categories>{' '.join(paper.categories)}</categories>{licence}"
         "</arXivRaw></metadata></record>"
     )
+
+
+def _abstract(paper: Paper) -> str:
+    title, text = html.escape(paper.story.title), html.escape(paper.story.paragraphs[0][:200])
+    source = f'<a href="/src/{paper.id}v1">TeX source</a>'
+    return f'<a href="/">arXiv</a><h1>{title}</h1><p>{paper.published:%c}<p>{text}<p>{source}'
+
+
+def _page(body: str, status: int = 200) -> Response:
+    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
+    return Response(status, {"Content-Type": "text/html; charset=utf-8"}, page.encode())
 
 
 # --- sources ------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from core.month import Month
 from core.settings import Settings
 from crawlers import arxiv_feeds
 from crawlers.arxiv import INFO
-from crawlers.arxiv_feeds import find_licences, find_papers
+from crawlers.arxiv_feeds import Entry, Licences, Unreadable, find_papers, set_of
 from crawlers.http import Fetcher
-from simulator.server import Fault, Web, serve
+from simulator.server import Fault, Web, serve_sites
 from simulator.sites import arxiv as site
 from simulator.world import World
 
@@ -33,8 +33,13 @@ def world() -> World:
 
 
 @pytest.fixture
-def web(world: World) -> Iterator[Web]:
-    with serve(world) as web:
+def site_(world: World) -> site.Site:
+    return site.Site(world)
+
+
+@pytest.fixture
+def web(site_: site.Site) -> Iterator[Web]:
+    with serve_sites([site_]) as web:
         yield web
 
 
@@ -48,12 +53,23 @@ def requests_of(web: Web, path: str) -> int:
     return sum(target.startswith(path) for _, _, target in web.requests)
 
 
+def papers_of(fetcher: Fetcher, month: Month = MONTH) -> list[Entry]:
+    found = find_papers(month, ["cs.CL"], fetcher)
+    assert not [entry for entry in found if isinstance(entry, Unreadable)]
+    return [entry for entry in found if isinstance(entry, Entry)]
+
+
+def find_licences(ids: list[str], fetcher: Fetcher) -> dict[str, str]:
+    licences = Licences(MONTH, ["cs.CL"], fetcher, len(ids))
+    return {paper: licence for paper in ids if (licence := licences.of(paper))}
+
+
 def page(body: str, pattern: str = "/api/query", times: int = 1) -> Fault:
     return Fault("status", "arxiv", pattern, times, 200, NOW, body.encode())
 
 
 def test_papers_come_by_the_date_of_their_first_version(fetcher: Fetcher, world: World) -> None:
-    papers = find_papers(MONTH, ["cs.CL"], fetcher)
+    papers = papers_of(fetcher)
     expected = [
         paper
         for paper in site.Site(world).papers.values()
@@ -77,20 +93,15 @@ def test_pages_follow_each_other(
     assert requests_of(web, "/api/query") == 4  # the whole, then 10, 10 and 7
 
 
-def test_a_paper_that_moves_over_a_page_boundary_counts_once(
-    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+def test_a_paper_that_moves_over_a_page_boundary_comes_twice_and_none_is_lost(
+    fetcher: Fetcher, site_: site.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    whole = papers_of(fetcher)
     monkeypatch.setattr(arxiv_feeds, "PAGE_SIZE", 10)
-    respond = site.Site.respond
-
-    def shifted(self: site.Site, request: site.Request) -> site.Response:
-        start = int(request.arg("start", "0"))
-        query = {**request.query, "start": [str(max(start - 1, 0))]}
-        return respond(self, site.replace(request, query=query))
-
-    monkeypatch.setattr(site.Site, "respond", shifted)
-    papers = find_papers(MONTH, ["cs.CL"], fetcher)
-    assert len(papers) == len({paper.id for paper in papers}) >= 25
+    site_.quirks["moving_items"] = 1
+    papers = papers_of(fetcher)
+    assert len(papers) == len(whole) + 1
+    assert {paper.id for paper in papers} == {paper.id for paper in whole}
 
 
 def test_an_empty_page_is_asked_again(fetcher: Fetcher, web: Web) -> None:
@@ -182,7 +193,7 @@ def licences_of(world: World) -> dict[str, str]:
 def test_few_licences_are_asked_for_one_by_one(fetcher: Fetcher, web: Web, world: World) -> None:
     expected = licences_of(world)
     ids = list(expected)[:3]
-    assert find_licences(ids, MONTH, ["cs:cs:CL"], fetcher) == {i: expected[i] for i in ids}
+    assert find_licences(ids, fetcher) == {i: expected[i] for i in ids}
     assert requests_of(web, "/oai") == 3
 
 
@@ -192,7 +203,7 @@ def test_many_licences_are_listed_and_the_rest_asked_for(
     monkeypatch.setattr(site, "OAI_PAGE_SIZE", 10)  # several pages, with resumption tokens
     papers = [p for p in site.Site(world).papers.values() if p.published in MONTH]
     ids = [p.id for p in papers if "cs.CL" in p.categories]
-    found = find_licences(ids, MONTH, ["cs:cs:CL"], fetcher)
+    found = find_licences(ids, fetcher)
     assert found == {i: licence for i, licence in licences_of(world).items() if i in ids}
     assert len(found) < len(ids)  # some papers have none
     targets = [target for _, _, target in web.requests]
@@ -208,7 +219,7 @@ def test_an_expired_token_costs_requests_not_licences(
     body = expired.format('<error code="badResumptionToken"/>')
     web.faults.append(page(body, "resumptionToken"))
     ids = list(licences_of(world))
-    assert find_licences(ids, MONTH, ["cs:cs:CL"], fetcher) == licences_of(world)
+    assert find_licences(ids, fetcher) == licences_of(world)
     assert not web.faults[0].times  # it was met
 
 
@@ -222,7 +233,7 @@ def test_a_token_that_leads_nowhere_ends(
     )
     web.faults.append(page(body, "ListRecords", times=50))
     ids = list(licences_of(world))[:1]
-    assert list(find_licences(ids, MONTH, ["cs:cs:CL"], fetcher)) == ids
+    assert list(find_licences(ids, fetcher)) == ids
 
 
 def test_an_error_of_oai_is_told_with_its_reason(fetcher: Fetcher, web: Web) -> None:
@@ -232,5 +243,38 @@ def test_an_error_of_oai_is_told_with_its_reason(fetcher: Fetcher, web: Web) -> 
     )
     web.faults.append(page(body, "/oai"))
     with pytest.raises(SourceChanged, match="badArgument: no such prefix"):
-        find_licences(["2302.00001"], MONTH, ["cs:cs:CL"], fetcher)
-    assert find_licences(["2302.99999"], MONTH, ["cs:cs:CL"], fetcher) == {}
+        find_licences(["2302.00001"], fetcher)
+    assert find_licences(["2302.99999"], fetcher) == {}
+
+
+@pytest.mark.parametrize(
+    ("category", "name"),
+    [("cs.CL", "cs:cs:CL"), ("hep-th", "physics:hep-th"), ("astro-ph.GA", "physics:astro-ph:GA")],
+)
+def test_the_sets_of_oai_are_named_by_group_and_archive(category: str, name: str) -> None:
+    assert set_of(category) == name
+
+
+def test_one_entry_that_is_no_paper_is_told_and_the_others_are_kept(
+    fetcher: Fetcher, web: Web
+) -> None:
+    good = ENTRY.format(id="http://arxiv.org/abs/2302.00001v1", title="T", date=DATE)
+    bad = ENTRY.format(id="http://arxiv.org/abs/2302.00002v1", title="T", date="")
+    web.faults.append(page(FEED.format(total=2, entries=good + bad)))
+    assert [(type(e), e.id) for e in find_papers(MONTH, ["cs.CL"], fetcher)] == [
+        (Unreadable, "2302.00002"),
+        (Entry, "2302.00001"),
+    ]
+
+
+def test_more_papers_than_arxiv_has_are_a_change(fetcher: Fetcher, web: Web) -> None:
+    entry = ENTRY.format(id="http://arxiv.org/abs/2302.00001v1", title="T", date=DATE)
+    web.faults.append(page(FEED.format(total=10**8, entries=entry), times=99))
+    with pytest.raises(SourceChanged, match="at most 30000"):
+        find_papers(MONTH, ["cs.CL"], fetcher)
+
+
+def test_an_error_that_may_pass_is_asked_again(fetcher: Fetcher, site_: site.Site) -> None:
+    site_.quirks["error_as_200"] = 3
+    assert len(papers_of(fetcher)) == 27
+    assert site_.quirks["error_as_200"] == 0

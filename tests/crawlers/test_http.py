@@ -1061,6 +1061,23 @@ def test_a_rule_sees_refusals_with_their_body_and_the_request_is_tried_again(
     assert len(pages_asked(web)) == 3
 
 
+@pytest.mark.parametrize("status", [400, 403, 429, 502])
+def test_a_rule_may_raise_what_an_error_means_and_it_is_not_tried_again(
+    make: Make, web: Web, status: int
+) -> None:
+    def rule(status: int, answer: Fetched) -> float | None:
+        if b"quota" in answer.body:
+            raise SourceUnavailable("quota used up")
+        return None
+
+    fetcher = make()
+    fetcher.heed("main", ApiRules(rule))
+    web.faults.append(Fault("status", "main", "^/page", 9, status, body=b"quota"))
+    with pytest.raises(SourceUnavailable, match="quota used up"):
+        fetcher.get("main", "/page")
+    assert len(pages_asked(web)) == 1
+
+
 def test_a_403_of_which_the_rule_says_nothing_stays_final(make: Make, web: Web) -> None:
     fetcher = make()
     fetcher.heed("main", ApiRules(lambda status, answer: None))

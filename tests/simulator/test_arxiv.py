@@ -141,9 +141,17 @@ def test_versions_differ_and_the_latest_is_the_default(site: Site) -> None:
 
 
 def test_some_sources_are_something_else(site: Site) -> None:
-    lone = get(site, "/src/2302.00004v1")
+    lone = get(site, "/e-print/2302.00004v1")
     assert lone.headers["Content-Encoding"] == "x-gzip"
     assert gzip.decompress(lone.body).startswith(b"\\documentclass")
+    packed = get(site, "/src/2302.00004v1")  # always a tar, even of one file
+    with tarfile.open(fileobj=io.BytesIO(packed.body)) as archive:
+        assert archive.getnames() == ["main.tex"]
     assert get(site, "/src/2302.00025v1").body.startswith(b"%PDF")
-    for gone in ("/src/2302.00026v1", "/src/2302.00001v2", "/src/2302.77777v1", "/abs/2302.00001"):
+    for gone in ("/src/2302.00026v1", "/src/2302.00001v2", "/src/2302.77777v1", "/list/cs"):
         assert get(site, gone).status == 404
+
+
+def test_people_can_click_through(site: Site) -> None:
+    assert b'href="/abs/2302.00001"' in get(site, "/").body
+    assert b'href="/src/2302.00001v1"' in get(site, "/abs/2302.00001").body

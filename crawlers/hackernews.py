@@ -1,0 +1,262 @@
+"""Hacker News: stories of the month, each with the comments made on it itself within the month.
+
+The month is that of the story. A document is what people wrote under its title: the story's own
+text, where it has one (Ask HN, Show HN), then the comments that answer the story and not another
+comment, oldest first. Stories come from Algolia's search (https://hn.algolia.com/api), which gives
+1,000 results to a query at most, newest first: windows of time are halved until they fit. Texts can
+be changed for two hours; no date tells whether they were, so the text counts as that of its
+posting. No licence is stated: for local use. Users are not named.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import (
+    AccessRefused,
+    ItemFailed,
+    ItemUnavailable,
+    SourceChanged,
+    SourceUnavailable,
+)
+from core.month import Month
+from crawlers.contract import (
+    CrawlContext,
+    Document,
+    Drop,
+    Failure,
+    Item,
+    Repeat,
+    SourceInfo,
+    missing_item,
+)
+from crawlers.http import Fetched, Fetcher
+from crawlers.posts import one_line, post_to_text
+
+SITE = "hackernews"
+INFO = SourceInfo(
+    name=SITE,
+    title="Hacker News: stories and the comments on them",
+    licence="LicenseRef-unknown",
+    language="en",
+    category="discussion",
+    sites={SITE: "https://hn.algolia.com"},
+    # 10,000 requests an hour are allowed to an address.
+    request_interval_s=1.0,
+    monthly_bytes=4_000_000,
+)
+MAX_HITS = 1_000  # of one query
+WINDOW_S = 12 * 3600  # to begin with; about 500 stories in 2026
+_EMPTIED = {"[dead]", "[deleted]", "[flagged]"}
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A story as the search lists it; ``num_comments`` counts answers to comments, too."""
+
+    id: int
+    title: str
+    text: str
+    created_at: dt.datetime
+    num_comments: int
+    retrieved_at: dt.datetime
+
+    @property
+    def native_id(self) -> str:
+        """Its number."""
+        return str(self.id)
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment on a story itself."""
+
+    id: int
+    text: str
+    created_at: dt.datetime
+
+
+def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+    """Yield the month's stories by time and number; a sample in the order drawn.
+
+    Raises:
+        SourceUnavailable: the search does not answer, or with empty pages only.
+        SourceChanged: an answer is not as documented.
+        AccessRefused: robots.txt forbids the search.
+    """
+    stories: dict[str, Story] = {}
+    dropped: set[str] = set()
+    for row, given_at in _list_stories(month, context.fetcher):
+        item = _read_story(row, given_at, month)
+        if item.native_id in stories or item.native_id in dropped:
+            yield Repeat(item.native_id, "in two windows of the list")
+        elif isinstance(item, Drop):
+            dropped.add(item.native_id)
+            yield item
+        else:
+            stories[item.native_id] = item
+    ordered = sorted(stories.values(), key=lambda story: (story.created_at, story.id))
+    if context.is_sampled:
+        ordered.sort(key=lambda story: context.rank(story.native_id))
+    quota = context.quota()
+    for story in ordered:
+        if quota.is_full:
+            yield Drop(story.native_id, "sample_cap")
+            continue
+        result = _fetch_story(story, month, context.fetcher)
+        yield quota.take(result) if isinstance(result, Document) else result
+
+
+def _list_stories(month: Month, fetcher: Fetcher) -> Iterator[tuple[Row, dt.datetime]]:
+    """Yield the month's stories as the search has them, and when it gave them."""
+    first, end = (int(moment.timestamp()) for moment in (month.start, month.end))
+    windows = [(start, min(start + WINDOW_S, end)) for start in range(first, end, WINDOW_S)]
+    windows.reverse()
+    while windows:
+        start, stop = windows.pop()
+        answer, given_at = _search(start, stop, fetcher)
+        hits, total = answer["hits"], answer["nbHits"]
+        if len(hits) >= MAX_HITS or total > len(hits):
+            if stop - start <= 1:
+                raise SourceChanged(
+                    f"{SITE}: {total} stories in the second {start}, and {len(hits)} of them are "
+                    f"given; expected fewer than {MAX_HITS} in every second"
+                )
+            middle = (start + stop) // 2
+            windows += [(middle, stop), (start, middle)]
+        else:
+            yield from ((hit, given_at) for hit in hits if isinstance(hit, dict))
+
+
+def _search(start: int, stop: int, fetcher: Fetcher) -> tuple[Row, dt.datetime]:
+    params: dict[str, str | int] = {
+        "tags": "story",
+        "numericFilters": f"created_at_i>={start},created_at_i<{stop}",
+        "hitsPerPage": MAX_HITS,
+        "page": 0,
+    }
+    try:
+        page = fetcher.get(SITE, "/api/v1/search_by_date", params, is_busy=_is_busy)
+    except ItemUnavailable as error:  # without this list there is no month
+        kind = AccessRefused if error.reason == "robots" else SourceUnavailable
+        raise kind(f"{SITE}: a list that the month needs cannot be had: {error}") from error
+    answer = page.json()
+    if not _is_answer(answer):
+        raise SourceChanged(
+            f"{SITE}: {page.url}: expected hits and their number, got {answer!r:.200}"
+        )
+    return answer, page.retrieved_at
+
+
+def _is_answer(answer: object) -> bool:
+    return (
+        isinstance(answer, dict)
+        and isinstance(answer.get("hits"), list)
+        and type(answer.get("nbHits")) is int
+    )
+
+
+def _is_busy(page: Fetched) -> bool:
+    """Whether an answer 200 is an error that may pass, or empty though there are hits."""
+    answer = page.json()
+    if not isinstance(answer, dict):
+        return False
+    is_anomalous = answer.get("hits") == [] and answer.get("nbHits") not in {0, None}
+    return is_anomalous or ("hits" not in answer and answer.get("status") in {429, 500, 503})
+
+
+def _read_story(row: Row, given_at: dt.datetime, month: Month) -> Story | Drop:
+    number = row.get("objectID")
+    if not isinstance(number, str) or not (number.isascii() and number.isdecimal()):
+        return Drop(f"{number!s:.20}", "parse_error", "expected a number as objectID")
+    created_at = _instant(row.get("created_at_i"))
+    if created_at is None:
+        return Drop(number, "no_date", f"created_at_i is {row.get('created_at_i')!r:.50}")
+    if created_at not in month:
+        return Drop(number, "outside_month", created_at.isoformat())
+    title, comments = row.get("title"), row.get("num_comments")
+    if not isinstance(title, str) or title in _EMPTIED or row.get("deleted") or row.get("dead"):
+        return Drop(number, "deleted", "no title")
+    text = _text(row.get("story_text"))
+    num_comments = comments if type(comments) is int else 1  # not told: there may be some
+    if not text and not num_comments:
+        return Drop(number, "empty", "a link without comments")
+    return Story(int(number), one_line(title), text, created_at, num_comments, given_at)
+
+
+def _instant(seconds: object) -> dt.datetime | None:
+    """Read seconds since 1970, in UTC whatever this machine's zone is."""
+    try:
+        return dt.datetime.fromtimestamp(seconds, dt.UTC) if type(seconds) is int else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _text(markup: object) -> str:
+    """Return a text without its markup; what was emptied by its author or others has none."""
+    if not isinstance(markup, str) or markup.strip() in _EMPTIED:
+        return ""
+    return post_to_text(markup)
+
+
+def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Drop | Failure:
+    """Return a story with its comments; the list's row is enough where it has none."""
+    if not story.num_comments:
+        return _document(story, [], story.retrieved_at)
+    try:
+        page = fetcher.get(SITE, f"/api/v1/items/{story.id}")
+        item = page.json()
+    except (ItemUnavailable, ItemFailed) as error:
+        return missing_item(story.native_id, error)
+    except SourceChanged as error:
+        return Drop(story.native_id, "parse_error", str(error))
+    if item is None or (isinstance(item, dict) and (item.get("deleted") or item.get("dead"))):
+        return Drop(story.native_id, "deleted", "the story's own record is empty")
+    children = item.get("children") if isinstance(item, dict) else None
+    if not isinstance(children, list):
+        return Drop(story.native_id, "parse_error", f"{page.url} has no list of children")
+    return _document(story, _read_comments(children, month), page.retrieved_at)
+
+
+def _read_comments(children: Sequence[object], month: Month) -> list[Comment]:
+    """Return the comments of the month, oldest first; deleted and dead ones have no text."""
+    found: dict[int, Comment] = {}
+    for child in children:
+        if not isinstance(child, dict) or child.get("deleted") or child.get("dead"):
+            continue
+        number, created_at = child.get("id"), _instant(child.get("created_at_i"))
+        text = _text(child.get("text"))
+        if type(number) is int and created_at is not None and created_at < month.end and text:
+            found[number] = Comment(number, text, created_at)
+    return sorted(found.values(), key=lambda comment: (comment.created_at, comment.id))
+
+
+def _document(
+    story: Story, comments: Sequence[Comment], retrieved_at: dt.datetime
+) -> Document | Drop:
+    texts = [story.text, *(comment.text for comment in comments)]
+    if not any(texts):
+        return Drop(story.native_id, "empty", "neither a text nor a comment of the month")
+    url = f"https://news.ycombinator.com/item?id={story.id}"
+    return Document(
+        native_id=story.native_id,
+        version_id=None,
+        text="\n\n".join(text for text in texts if text),
+        title=story.title,
+        url=url,
+        event_time=story.created_at,
+        date_kind="created",
+        text_as_of=max([story.created_at, *(comment.created_at for comment in comments)]),
+        retrieved_at=retrieved_at,
+        licence=INFO.licence,
+        attribution=f"users of Hacker News: {url}",
+        cluster_id=f"story:{story.id}",
+        category=INFO.category,
+        language=INFO.language,
+        extra={"has_text": bool(story.text), "num_comments": len(comments)},
+    )

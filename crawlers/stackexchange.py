@@ -1,0 +1,269 @@
+"""Stack Exchange: questions asked in the month, each with the answers that it got in the month.
+
+The month is that of the question. What was edited after the month's end is not the month's text:
+such a question is dropped (``edited_later``), such an answer left out. The sites stand in for
+topics of Quora's. Of a large site a sample of spans is read, each with some 50 questions, so that
+a month takes about a hundred requests (300 a day are free); topics take turns, so that the small
+ones are not drowned. Users are named by the address of their post alone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from core.month import Month
+from crawlers.contract import CrawlContext, Document, Drop, Item, Quota, Repeat, SourceInfo
+from crawlers.posts import one_line, post_to_text
+from crawlers.stackexchange_api import BASE_URL, SITE, Found, Row, StackExchange
+
+INFO = SourceInfo(
+    name="stackexchange",
+    title="Stack Exchange: questions and answers on technology, mathematics, health and films",
+    licence="CC-BY-SA-4.0",
+    language="en",
+    category="questions",
+    sites={SITE: BASE_URL},
+    request_interval_s=1.0,
+    monthly_bytes=6_000_000,
+)
+# Site of the API: host and topic. Quora's topics Technology, Mathematics, Health and Movies.
+SITES: Mapping[str, tuple[str, str]] = {
+    "stackoverflow": ("stackoverflow.com", "technology"),
+    "math": ("math.stackexchange.com", "mathematics"),
+    "medicalsciences": ("medicalsciences.stackexchange.com", "health"),
+    "movies": ("movies.stackexchange.com", "films"),
+    "superuser": ("superuser.com", "technology"),
+    "fitness": ("fitness.stackexchange.com", "health"),
+    "scifi": ("scifi.stackexchange.com", "films"),
+}
+SPAN_QUESTIONS = 75  # at most, on average: a span is mostly one page
+BATCH = 100  # questions whose answers are asked for together; the most that the API allows
+# Of what was posted before that day: https://stackoverflow.com/help/licensing.
+_LICENCE_4_SINCE = dt.datetime(2018, 5, 2, tzinfo=dt.UTC)
+_LICENCE = re.compile(r"CC BY-SA (\d\.\d)")
+_TAG = re.compile(r"[\w.#+-]{1,50}")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a month on one site, from ``start`` (included) to ``end``; seconds since 1970."""
+
+    site: str
+    start: int
+    end: int
+
+    @property
+    def key(self) -> str:
+        """Names the span in the sample."""
+        return f"{self.site}/{self.start}-{self.end}"
+
+
+@dataclass(frozen=True)
+class Post:
+    """A question or an answer as it stood within the month."""
+
+    id: int
+    text: str
+    created_at: dt.datetime
+    text_as_of: dt.datetime
+    licence: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question that may become a document, and what is said of it beside its text."""
+
+    site: str
+    post: Post
+    title: str
+    tags: tuple[str, ...]
+    has_answers: bool
+    retrieved_at: dt.datetime
+
+    @property
+    def native_id(self) -> str:
+        """The site and its own number."""
+        return f"{self.site}:{self.post.id}"
+
+
+def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+    """Yield the month's questions with their answers, by site and time; a sample as it is drawn.
+
+    Raises:
+        SourceUnavailable, SourceChanged, AccessRefused: see ``StackExchange``.
+    """
+    api, quota = StackExchange(context.fetcher), context.quota()
+    seen: set[str] = set()
+    for spans in _rounds(api, month, context):
+        if quota.is_full:
+            return  # what no list was asked for was not asked for
+        questions: list[Question] = []
+        for span in spans:
+            for row in api.list_questions(span.site, span.start, span.end):
+                item = _read_question(row, span, month)
+                if item is None:
+                    continue
+                if item.native_id in seen:
+                    yield Repeat(item.native_id, "on two pages of the list")
+                elif isinstance(item, Drop):
+                    yield item
+                else:
+                    questions.append(item)
+                seen.add(item.native_id)
+        if context.is_sampled:
+            questions.sort(key=lambda question: context.rank(question.native_id))
+        yield from _with_answers(api, questions, month, context, quota)
+
+
+def _rounds(api: StackExchange, month: Month, context: CrawlContext) -> list[list[Span]]:
+    """Return which spans are read together: for a sample, one of each site in turn."""
+    by_site = [_spans(api, site, month) for site in SITES]
+    if not context.is_sampled:
+        return [[span] for spans in by_site for span in spans]
+    for spans in by_site:
+        spans.sort(key=lambda span: context.rank(span.key))
+    return [[span for span in spans if span] for spans in zip_longest(*by_site)]
+
+
+def _spans(api: StackExchange, site: str, month: Month) -> list[Span]:
+    """Cut a month into spans of equal length.
+
+    Their number is a power of two, so that a few questions more or fewer do not move them all.
+    """
+    start, end = (int(moment.timestamp()) for moment in (month.start, month.end))
+    total = api.count_questions(site, start, end)
+    if not total:
+        return []
+    count = 1 << (-(-total // SPAN_QUESTIONS) - 1).bit_length()
+    bounds = [start + (end - start) * number // count for number in range(count + 1)]
+    return [Span(site, *pair) for pair in zip(bounds, bounds[1:], strict=False)]
+
+
+def _read_question(found: Found, span: Span, month: Month) -> Question | Drop | None:
+    """Return a question or why it is dropped; None where it is the next span's."""
+    row, given_at = found
+    post = _read_post(row, "question_id")
+    if post is None:
+        return Drop(
+            f"{span.site}:{row.get('question_id')!s:.20}", "parse_error", "no id, date, text"
+        )
+    native_id = f"{span.site}:{post.id}"
+    if post.created_at not in month:
+        return Drop(native_id, "outside_month", f"created {post.created_at.isoformat()}")
+    if not span.start <= post.created_at.timestamp() < span.end:
+        return None  # the API's lists include their last second
+    if post.text_as_of >= month.end:
+        return Drop(native_id, "edited_later", f"edited {post.text_as_of.isoformat()}")
+    title, tags = row.get("title"), row.get("tags")
+    return Question(
+        site=span.site,
+        post=post,
+        title=one_line(title) if isinstance(title, str) else "",
+        tags=tuple(filter(_is_tag, tags)) if isinstance(tags, list) else (),
+        has_answers=row.get("answer_count") != 0,
+        retrieved_at=given_at,
+    )
+
+
+def _is_tag(tag: object) -> bool:
+    return isinstance(tag, str) and _TAG.fullmatch(tag) is not None
+
+
+def _read_post(row: Row, id_field: str) -> Post | None:
+    """Return a question or an answer; None where it lacks what every post has."""
+    number, body = row.get(id_field), row.get("body")
+    created_at = _instant(row.get("creation_date"))
+    if type(number) is not int or created_at is None or not isinstance(body, str):
+        return None
+    licence = _LICENCE.fullmatch(str(row.get("content_license")))
+    version = licence[1] if licence else "4.0" if created_at >= _LICENCE_4_SINCE else "3.0"
+    return Post(
+        id=number,
+        text=post_to_text(body),
+        created_at=created_at,
+        text_as_of=_instant(row.get("last_edit_date")) or created_at,
+        licence=f"CC-BY-SA-{version}",
+    )
+
+
+def _instant(seconds: object) -> dt.datetime | None:
+    """Read seconds since 1970, in UTC whatever this machine's zone is."""
+    try:
+        return dt.datetime.fromtimestamp(seconds, dt.UTC) if type(seconds) is int else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _with_answers(
+    api: StackExchange,
+    questions: Sequence[Question],
+    month: Month,
+    context: CrawlContext,
+    quota: Quota,
+) -> Iterator[Item]:
+    """Yield the documents of some questions until the quota is full, and drop the rest."""
+    size = context.limit or max(len(questions), 1)  # answers to more are not wanted
+    for start in range(0, len(questions), size):
+        batch = questions[start : start + size]
+        answers = {} if quota.is_full else _answers(api, batch)
+        for question in batch:
+            if quota.is_full:
+                yield Drop(question.native_id, "sample_cap")
+            else:
+                of_month = [
+                    answer
+                    for answer in answers.get(question.native_id, [])
+                    if answer.created_at < month.end and answer.text_as_of < month.end
+                ]
+                num_later = len(answers.get(question.native_id, [])) - len(of_month)
+                yield quota.take(_document(question, of_month, num_later))
+
+
+def _answers(api: StackExchange, batch: Sequence[Question]) -> dict[str, list[Post]]:
+    """Return all answers of a batch by question, oldest first; each answer once."""
+    found: dict[str, dict[int, Post]] = {question.native_id: {} for question in batch}
+    for site in SITES:
+        ids = [q.post.id for q in batch if q.site == site and q.has_answers]
+        for start in range(0, len(ids), BATCH):
+            for row, _ in api.list_answers(site, ids[start : start + BATCH]):
+                answer = _read_post(row, "answer_id")
+                wanted = f"{site}:{row.get('question_id')!s:.20}"
+                if answer is not None and wanted in found:
+                    found[wanted][answer.id] = answer
+    return {
+        native_id: sorted(answers.values(), key=lambda answer: (answer.created_at, answer.id))
+        for native_id, answers in found.items()
+    }
+
+
+def _document(question: Question, answers: Sequence[Post], num_later: int) -> Document:
+    host, topic = SITES[question.site]
+    posts = [question.post, *answers]
+    url = f"https://{host}/questions/{question.post.id}"
+    addresses = [url, *(f"https://{host}/a/{answer.id}" for answer in answers)]
+    return Document(
+        native_id=question.native_id,
+        version_id=None,
+        text="\n\n".join(post.text for post in posts),
+        title=question.title,
+        url=url,
+        event_time=question.post.created_at,
+        date_kind="created",
+        text_as_of=max(post.text_as_of for post in posts),
+        retrieved_at=question.retrieved_at,
+        licence=" AND ".join(sorted({post.licence for post in posts})),
+        attribution=f"contributors of {host}: {' '.join(addresses)}",
+        cluster_id=f"question:{question.native_id}",
+        category=topic,
+        language=INFO.language,
+        extra={
+            "site": question.site,
+            "tags": list(question.tags),
+            "num_answers": len(answers),
+            "num_answers_later": num_later,  # given, or last edited, after the month
+        },
+    )

@@ -1,0 +1,258 @@
+"""A small Hacker News: Algolia's search over it, its items, and pages to read.
+
+Of the month's stories every third is a text of its own, the others are links with comments; the
+first is posted in the month's first second and the last in its last. Three stories more have
+nothing to read: a link without comments, one whose comments were all deleted, and one that was
+taken down since the search read it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import html
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from core.month import Month
+from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.world import Story, World
+
+MAX_HITS = 1_000  # that a query can reach, over all its pages
+_NUMBERS = re.compile(r"(created_at_i|points|num_comments)(>=|<=|>|<|=)(\d+(?:\.\d+)?)")
+_ITEM = re.compile(r"/api/v1/items/(\d+)")
+_AUTHORS = ("ada_example", "boris", "throwaway1234")
+
+
+@dataclass(frozen=True)
+class Post:
+    """A story, or a comment; ``text`` is what a reader sees of ``body``."""
+
+    id: int
+    created_at: dt.datetime
+    title: str
+    body: str | None
+    text: str
+    comments: tuple[Post, ...] = ()
+    is_gone: bool = False
+
+    @property
+    def author(self) -> str:
+        """Who posted it; never to be stored."""
+        return _AUTHORS[self.id % len(_AUTHORS)]
+
+
+class Site:
+    """See ``simulator.server.Site``."""
+
+    keys: tuple[str, ...] = ("hackernews",)
+    robots: str | None = None
+
+    def __init__(self, world: World) -> None:
+        self.quirks: dict[QuirkName, int] = {}
+        self._world = world
+
+    @functools.cached_property
+    def stories(self) -> dict[int, Post]:
+        """All stories by id, oldest first."""
+        posted = [post for month in self._world.months for post in self._stories(month)]
+        return {post.id: post for post in sorted(posted, key=lambda p: (p.created_at, p.id))}
+
+    def respond(self, request: Request) -> Response:
+        """Answer the search, the items, and the pages for people."""
+        if request.path == "/api/v1/search_by_date":
+            return self._search(request)
+        if match := _ITEM.fullmatch(request.path):
+            story = self.stories.get(int(match[1]))
+            if story is None or story.is_gone:
+                return _json({"status": 404, "error": "Not Found"}, 404)
+            return _json(self._item(story))
+        if request.path == "/item" and request.arg("id").isdecimal():
+            story = self.stories.get(int(request.arg("id")))
+            return _page(_read(story)) if story else _page("No such item.", 404)
+        if request.path == "/":
+            newest = reversed(self.stories.values())
+            rows = (f'<li><a href="/item?id={s.id}">{html.escape(s.title)}</a>' for s in newest)
+            return _page(f"<ol>{''.join(rows)}</ol>")
+        return _page("Not found", 404)
+
+    # --- the search ------------------------------------------------------------------------------
+
+    def _search(self, request: Request) -> Response:
+        size, page = request.arg("hitsPerPage", "20"), request.arg("page", "0")
+        if not size.isdecimal() or not page.isdecimal():
+            return _json({"message": "invalid hitsPerPage", "status": 400}, 400)
+        filters = [part for part in request.arg("numericFilters").split(",") if part]
+        if not all(_NUMBERS.fullmatch(part) for part in filters):
+            return _json({"message": "invalid numericFilters", "status": 400}, 400)
+        if take_quirk(self, "error_as_200"):
+            return _json({"message": "internal error", "status": 500})
+        found = [
+            story
+            for story in reversed(self.stories.values())
+            if request.arg("tags") in {"", "story"} and all(_holds(part, story) for part in filters)
+        ]
+        hits_per_page = min(int(size), 1_000)
+        start = int(page) * hits_per_page
+        hits = found[:MAX_HITS][start : start + hits_per_page]
+        total, pages = len(found), -(-min(len(found), MAX_HITS) // max(hits_per_page, 1))
+        if start >= MAX_HITS:
+            hits, total, pages = [], 0, 0
+        if hits and take_quirk(self, "empty_page"):
+            hits = []
+        if hits and hits[-1] == found[-1]:
+            before = self._before(found[-1])
+            if before and take_quirk(self, "moving_items"):
+                hits, total = [*hits, before], total + 1  # it is in the next window, too
+        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        return _json({
+            "hits": [_hit(story, is_bare, is_odd) for story in hits],
+            "nbHits": total, "nbPages": pages, "page": int(page), "hitsPerPage": hits_per_page,
+            "exhaustiveNbHits": True, "query": "", "params": request.raw_query,
+            "processingTimeMS": 5,
+        })  # fmt: skip
+
+    def _before(self, story: Post) -> Post | None:
+        """The story before another one."""
+        ids = list(self.stories)
+        place = ids.index(story.id)
+        return self.stories[ids[place - 1]] if place else None
+
+    def _item(self, story: Post) -> dict[str, Any]:
+        if take_quirk(self, "missing_fields"):
+            children = [
+                {"id": c.id, "created_at_i": _epoch(c), "text": c.body} for c in story.comments
+            ]
+            return {"id": story.id, "children": children}
+        item = _record(story, "story") | {"title": story.title, "url": None, "points": 3}
+        if take_quirk(self, "extra_fields"):
+            item |= {"options": [{"<b>": 1}], "undocumented": [None]}
+        reply = {"id": story.id + 90, "text": "<p>A reply to a comment.", "children": []}
+        item["children"] = [
+            _record(c, "comment") | {"parent_id": story.id, "children": [reply]}
+            for c in reversed(story.comments)
+        ]
+        return item
+
+    # --- the posts -------------------------------------------------------------------------------
+
+    def _stories(self, month: Month) -> list[Post]:
+        count = len(self._world.stories(month, "hackernews"))
+        step = (month.end - month.start) // (count + 3)
+        stories = []
+        for number in range(count + 3):
+            created_at = (month.start + number * step).replace(microsecond=0)
+            if number == count - 1:
+                created_at = month.end - dt.timedelta(seconds=1)
+            world_story = self._world.story(month, "hackernews", number)
+            identity = int(f"{month.start:%y%m}{number:05d}00")
+            body, text = None, ""
+            if number % 3 == 0 and number < count:
+                body, text = _compose(world_story, number)
+            comments: tuple[Post, ...] = ()
+            if number != count:
+                comments = self._comments(month, identity, created_at, number)
+            if number == count + 1:
+                comments = tuple(Post(c.id, c.created_at, "", None, "") for c in comments)
+            title = f"{'Ask HN: ' if body else ''}{world_story.title}"
+            is_gone = number == count + 2
+            stories.append(Post(identity, created_at, title, body, text, comments, is_gone))
+        return stories
+
+    def _comments(
+        self, month: Month, story_id: int, posted_at: dt.datetime, number: int
+    ) -> tuple[Post, ...]:
+        """Two comments of the month (none on some texts), a deleted one, one after the month."""
+        if number % 6 == 3:
+            return ()
+        room = month.end - posted_at
+        comments = []
+        for index in range(2):
+            story = self._world.story(month, f"hackernews/{story_id}", index)
+            body, text = _compose(story, number + index)
+            when = (posted_at + room * (index + 1) / 4).replace(microsecond=0)
+            comments.append(Post(story_id + index + 1, when, "", body, text))
+        comments.append(Post(story_id + 3, posted_at, "", None, ""))
+        comments.append(Post(story_id + 4, month.end, "", "Late.", "Late."))
+        return tuple(comments)
+
+
+def _compose(story: Story, number: int) -> tuple[str, str]:
+    """A post as HN makes it: paragraphs begin with <p>, but for the first; slashes are escaped."""
+    address = "https://example.org/" + story.key
+    parts = [html.escape(story.paragraphs[0]).replace("/", "&#x2F;")]
+    texts = [story.paragraphs[0]]
+    for paragraph in story.paragraphs[1:]:
+        opening, _, rest = html.escape(paragraph).partition(" ")
+        parts.append(f"<i>{opening}</i> {rest}")
+        texts.append(paragraph)
+    if number % 2:
+        code = f'  if (a < {number} && b > 0)\n      return "{story.title}";'
+        parts.append(f"<pre><code>{html.escape(code)}\n</code></pre>")
+        texts.append(code)
+    escaped = html.escape(address).replace("/", "&#x2F;")
+    parts.append(f'See <a href="{escaped}" rel="nofollow">{escaped}</a> for it.')
+    texts.append(f"See {address} for it.")
+    return "<p>".join(parts), "\n\n".join(texts)
+
+
+def _epoch(post: Post) -> int:
+    return int(post.created_at.timestamp())
+
+
+def _holds(part: str, story: Post) -> bool:
+    match = _NUMBERS.fullmatch(part)
+    assert match is not None  # noqa: S101 (checked before)
+    values = {"created_at_i": _epoch(story), "points": 3, "num_comments": len(story.comments)}
+    value, bound = values[match[1]], float(match[3])
+    return {
+        ">=": value >= bound, "<=": value <= bound, ">": value > bound, "<": value < bound,
+        "=": value == bound,
+    }[match[2]]  # fmt: skip
+
+
+def _hit(story: Post, is_bare: bool, is_odd: bool) -> dict[str, Any]:
+    hit: dict[str, Any] = {
+        "objectID": str(story.id),
+        "title": story.title,
+        "created_at_i": _epoch(story),
+    }
+    if story.body is not None:
+        hit["story_text"] = story.body
+    if is_odd:
+        hit |= {"relevancy_score": 1234, "undocumented": {"<b>": None}}
+    if is_bare:
+        return hit
+    return hit | {
+        "author": story.author, "points": 3, "url": None if story.body else "https://example.org/",
+        "num_comments": len(story.comments), "created_at": f"{story.created_at:%Y-%m-%dT%H:%M:%SZ}",
+        "story_id": story.id, "_tags": ["story", f"author_{story.author}", f"story_{story.id}"],
+        "_highlightResult": {"title": {"value": story.title, "matchLevel": "none"}},
+    }  # fmt: skip
+
+
+def _record(post: Post, kind: str) -> dict[str, Any]:
+    is_deleted = kind == "comment" and post.body is None
+    return {
+        "id": post.id, "type": kind, "author": None if is_deleted else post.author,
+        "created_at": f"{post.created_at:%Y-%m-%dT%H:%M:%S.000Z}", "created_at_i": _epoch(post),
+        "text": post.body, "children": [], "options": [], "points": None, "parent_id": None,
+    }  # fmt: skip
+
+
+def _read(story: Post) -> str:
+    comments = "".join(f"<li>{comment.body or '[deleted]'}" for comment in story.comments)
+    title = html.escape(story.title)
+    return f'<a href="/">new</a><h1>{title}</h1>{story.body or ""}<ul>{comments}</ul>'
+
+
+def _json(answer: object, status: int = 200) -> Response:
+    headers = {"Content-Type": "application/json; charset=utf-8"}
+    return Response(status, headers, json.dumps(answer).encode())
+
+
+def _page(body: str, status: int = 200) -> Response:
+    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
+    return Response(status, {"Content-Type": "text/html; charset=utf-8"}, page.encode())

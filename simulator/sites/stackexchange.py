@@ -1,0 +1,319 @@
+"""A small Stack Exchange: the API 2.3 of its sites, and the pages of their questions.
+
+The month's stories become questions on the sites in turn, the first asked in the month's first
+second and the last in its last; one question more is edited after the month. Questions get answers
+within the month, and some one after it, or one that is edited after it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import gzip
+import html
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from core.month import Month
+from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.world import Story, World
+
+SITES = {  # of the API: host
+    "stackoverflow": "stackoverflow.com",
+    "math": "math.stackexchange.com",
+    "medicalsciences": "medicalsciences.stackexchange.com",
+    "movies": "movies.stackexchange.com",
+    "superuser": "superuser.com",
+    "fitness": "fitness.stackexchange.com",
+    "scifi": "scifi.stackexchange.com",
+}
+KEY = "simulated-key(("  # as on the true site, it ends so
+QUOTAS = {True: 10_000, False: 300}  # requests a day, with a key and without
+MATHS = r"Let $a<b$ and $c>d$; then $$\sum_{i=1}^{n} x_i \le n \max_i x_i.$$"
+MAX_PAGE_SIZE = 100
+MAX_PAGE = 25  # without a key
+_FILTERS = {"default", "withbody", "total", "none"}
+_LICENCE_4_SINCE = dt.datetime(2018, 5, 2, tzinfo=dt.UTC)
+_USERS = ("Ada Example", "boris_sample", "user1234567")
+_ANSWERS = re.compile(r"/2\.3/questions/(\d+(?:;\d+)*)/answers")
+_PAGE = re.compile(r"/questions/(\d+)(?:/[\w-]*)?")
+
+
+@dataclass(frozen=True)
+class Post:
+    """A question, or (with ``question_id``) an answer; ``text`` is what a reader sees of it."""
+
+    id: int
+    site: str
+    title: str
+    body: str
+    text: str
+    created_at: dt.datetime
+    edited_at: dt.datetime | None = None
+    question_id: int | None = None
+
+
+class Site:
+    """See ``simulator.server.Site``.
+
+    Attributes:
+        quota: requests left for today, to clients with a key and without; where it is None there is
+            no end to them, as tests ask more in a day than the true site would answer.
+        backoff_s: what each answer asks for from now on; who does not wait is locked out.
+    """
+
+    keys: tuple[str, ...] = ("stackexchange",)
+    robots: str | None = "User-agent: *\nDisallow: /users\n"
+
+    def __init__(self, world: World) -> None:
+        self.quirks: dict[QuirkName, int] = {}
+        self.quota: dict[bool, int | None] = {True: None, False: None}
+        self.backoff_s = 0
+        self._closed_until: dict[str, float] = {}  # by method; time.monotonic()
+        self._world = world
+
+    @functools.cached_property
+    def questions(self) -> dict[int, Post]:
+        """All questions by id, oldest first."""
+        asked = [post for month in self._world.months for post in self._questions(month)]
+        return {post.id: post for post in sorted(asked, key=lambda p: (p.created_at, p.id))}
+
+    @functools.cached_property
+    def answers(self) -> dict[int, list[Post]]:
+        """All answers by question, oldest first."""
+        return {number: self._answers(question) for number, question in self.questions.items()}
+
+    def respond(self, request: Request) -> Response:
+        """Answer the API's methods, and the pages for people."""
+        if request.path.startswith("/2.3/"):
+            return self._api(request)
+        if match := _PAGE.fullmatch(request.path):
+            question = self.questions.get(int(match[1]))
+            return _html(self._page(question)) if question else _html("Not found", 404)
+        if request.path == "/":
+            links = (
+                f'<li><a href="/questions/{post.id}">{html.escape(post.title)}</a> '
+                f"{SITES[post.site]} {post.created_at:%Y-%m-%d}"
+                for post in self.questions.values()
+            )
+            return _html(f"<h1>Questions</h1><ul>{''.join(links)}</ul>")
+        return _html("Not found", 404)
+
+    # --- the API ---------------------------------------------------------------------------------
+
+    def _api(self, request: Request) -> Response:
+        has_key = request.arg("key") == KEY
+        if request.arg("key", KEY) != KEY:
+            return _error(400, "bad_parameter", "`key` doesn't match a known application")
+        method = "answers" if request.path.endswith("/answers") else "questions"
+        if take_quirk(self, "error_as_200"):
+            return _error(503, "temporarily_unavailable", "try again", status=200)
+        left = self.quota[has_key]
+        if left is not None and left <= 0:
+            return _error(502, "throttle_violation", "too many requests from this IP")
+        if self._closed_until.get(method, 0.0) > time.monotonic():
+            return _error(502, "throttle_violation", "Violation of backoff parameter")
+        if left is not None:
+            self.quota[has_key] = left = left - 1
+        if error := _bad_parameter(request, has_key):
+            return error
+        found = self._find(request)
+        if found is None:
+            return _error(404, "no_method", "this method cannot be called")
+        if request.arg("filter") == "total":
+            return _json({"total": len(found)})
+        quota_max = QUOTAS[has_key]
+        wrapper: dict[str, Any] = {"quota_max": quota_max}
+        wrapper["quota_remaining"] = quota_max if left is None else left
+        if self.backoff_s:
+            wrapper["backoff"] = self.backoff_s
+            self._closed_until[method] = time.monotonic() + self.backoff_s
+        return _json({**self._cut(found, request), **wrapper})
+
+    def _find(self, request: Request) -> list[Post] | None:
+        site = request.arg("site")
+        if match := _ANSWERS.fullmatch(request.path):
+            wanted = {int(number) for number in match[1].split(";")}
+            found = [
+                answer
+                for number in wanted
+                if number in self.questions and self.questions[number].site == site
+                for answer in self.answers[number]
+            ]
+        elif request.path == "/2.3/questions":
+            first, last = (
+                int(request.arg("fromdate", "0")),
+                int(request.arg("todate", "9999999999")),
+            )
+            found = [
+                post
+                for post in self.questions.values()
+                if post.site == site and first <= post.created_at.timestamp() <= last
+            ]
+        else:
+            return None
+        is_descending = request.arg("order", "desc") == "desc"
+        return sorted(found, key=lambda post: (post.created_at, post.id), reverse=is_descending)
+
+    def _cut(self, found: list[Post], request: Request) -> dict[str, Any]:
+        """One page, as the wrapper has it."""
+        size, page = int(request.arg("pagesize", "30")), int(request.arg("page", "1"))
+        start, has_more = (page - 1) * size, page * size < len(found)
+        if has_more and take_quirk(self, "empty_page"):
+            return {"items": [], "has_more": True}
+        if page > 1 and take_quirk(self, "moving_items"):
+            start -= 1
+        is_bare = take_quirk(self, "missing_fields")
+        is_odd = take_quirk(self, "extra_fields")
+        with_body = request.arg("filter") == "withbody"
+        items = [self._row(post, with_body, is_bare) for post in found[start : page * size]]
+        if is_odd:
+            items = [
+                {**item, "collectives": [{"slug": "<b>x</b>"}], "undocumented": None}
+                for item in items
+            ]
+        return {"items": items, "has_more": has_more}
+
+    def _row(self, post: Post, with_body: bool, is_bare: bool) -> dict[str, Any]:
+        question_id = post.question_id or post.id
+        row: dict[str, Any] = {
+            "creation_date": int(post.created_at.timestamp()),
+            "last_activity_date": int((post.edited_at or post.created_at).timestamp()),
+            "question_id": question_id,
+        }
+        if with_body:
+            row["body"] = post.body
+        if post.edited_at:
+            row["last_edit_date"] = int(post.edited_at.timestamp())
+        if post.question_id:
+            row |= {"answer_id": post.id, "is_accepted": False}
+        else:
+            row["title"] = html.escape(post.title)
+        if is_bare:
+            return row
+        user = post.id % 1000
+        row |= {"score": post.id % 7, "content_license": _licence(post), "owner": {
+            "user_id": user, "user_type": "registered", "display_name": _USERS[post.id % 3],
+            "link": f"https://{SITES[post.site]}/users/{user}",
+        }}  # fmt: skip
+        if not post.question_id:
+            answers = len(self.answers[post.id])
+            row |= {"tags": ["example", f"topic-{post.id % 5}"], "answer_count": answers}
+            row["link"] = f"https://{SITES[post.site]}/questions/{post.id}/simulated"
+        return row
+
+    # --- the posts -------------------------------------------------------------------------------
+
+    def _questions(self, month: Month) -> list[Post]:
+        """A question a story on the sites in turn, and one that is edited after the month."""
+        count = len(self._world.stories(month, "stackexchange"))
+        step = (month.end - month.start) // (count + 1)
+        asked = []
+        for number in range(count + 1):
+            created_at = month.start + number * step
+            if number == count - 1:
+                created_at = month.end - dt.timedelta(seconds=1)
+            edited_at = {
+                1: min(created_at + dt.timedelta(hours=2), month.end - dt.timedelta(seconds=1)),
+                count: month.end + dt.timedelta(days=3),
+            }.get(number)
+            site = list(SITES)[number % len(SITES)]
+            story = self._world.story(month, "stackexchange", number)
+            body, text = self._compose(story, site, number)
+            identity = int(f"{month.start:%y%m}{number:04d}0")
+            when = created_at.replace(microsecond=0)
+            asked.append(Post(identity, site, story.title, body, text, when, edited_at))
+        return asked
+
+    def _answers(self, question: Post) -> list[Post]:
+        """Up to two answers within the month, one after it, one that is edited after it."""
+        month, number = Month.of(question.created_at), question.id // 10 % 10_000
+        room = month.end - question.created_at
+        posts = []
+        for index in range(number % 4):
+            story = self._world.story(month, f"stackexchange/{question.id}", index)
+            body, text = self._compose(story, question.site, number + index)
+            created_at = question.created_at + room * (index + 1) / 4
+            edited_at = None
+            if index == 2 and number % 8 == 3:
+                created_at = month.end
+            elif index == 2:
+                edited_at = month.end
+            when = created_at.replace(microsecond=0)
+            identity = question.id + index + 1
+            posts.append(
+                Post(identity, question.site, "", body, text, when, edited_at, question.id)
+            )
+        return posts
+
+    def _compose(self, story: Story, site: str, number: int) -> tuple[str, str]:
+        """A post's HTML as its site makes it of a story, and what a reader sees of it."""
+        first, *others = story.paragraphs
+        body = [f"<p>{html.escape(first, quote=False)}</p>\n"]
+        text = [first]
+        if site == "math":
+            body.append(f"<p>{html.escape(MATHS, quote=False)}</p>\n")
+            text.append(MATHS)
+        if site in {"stackoverflow", "superuser"}:
+            code = self._world.module(story.month, story.key, number).strip()
+            code = "\n".join(line for line in code.splitlines() if "<" not in line)
+            escaped = html.escape(code, quote=False)
+            body.append(
+                f'<pre class="lang-py prettyprint-override"><code>{escaped}\n</code></pre>\n'
+            )
+            text.append(code)
+        for paragraph in others:
+            opening, _, rest = html.escape(paragraph, quote=False).partition(" ")
+            body.append(f'<p><em>{opening}</em> <a href="https://example.org">{rest}</a></p>\n')
+            text.append(paragraph)
+        return "\n".join(body), "\n\n".join(text)
+
+    def _page(self, question: Post) -> str:
+        answers = "".join(f"<hr><h2>Answer</h2>{a.body}" for a in self.answers[question.id])
+        title = html.escape(question.title)
+        return f'<a href="/">Questions</a><h1>{title}</h1>{question.body}{answers}'
+
+
+def _licence(post: Post) -> str:
+    return "CC BY-SA 4.0" if post.created_at >= _LICENCE_4_SINCE else "CC BY-SA 3.0"
+
+
+def _bad_parameter(request: Request, has_key: bool) -> Response | None:
+    if request.arg("site") not in SITES:
+        return _error(400, "bad_parameter", f"No site found for name `{request.arg('site')}`")
+    if request.arg("filter", "default") not in _FILTERS:
+        return _error(400, "bad_parameter", "Invalid filter specified")
+    numbers = [request.arg(name, "1") for name in ("page", "pagesize", "fromdate", "todate")]
+    if not all(re.fullmatch("[0-9]{1,12}", number) for number in numbers):
+        return _error(400, "bad_parameter", "expected a number")
+    if int(numbers[0]) < 1 or int(numbers[1]) > MAX_PAGE_SIZE:
+        return _error(400, "bad_parameter", "pagesize")
+    match = _ANSWERS.fullmatch(request.path)
+    if match and len(match[1].split(";")) > 100:
+        return _error(400, "bad_parameter", "ids")
+    if int(numbers[0]) > MAX_PAGE and not has_key:
+        message = "page above 25 requires access token or app key"
+        return _error(403, "access_denied", message)
+    return None
+
+
+def _error(number: int, name: str, message: str, status: int | None = None) -> Response:
+    """An error of the API: JSON under 400, but for what a method or a right is missing for."""
+    if status is None:
+        status = number if number in {403, 404} else 400
+    body = {"error_id": number, "error_message": message, "error_name": name}
+    return _json(body, status)
+
+
+def _json(answer: dict[str, Any], status: int = 200) -> Response:
+    """The API packs every answer, whatever the client accepts."""
+    headers = {"Content-Type": "application/json; charset=utf-8", "Content-Encoding": "gzip"}
+    return Response(status, headers, gzip.compress(json.dumps(answer).encode(), mtime=0))
+
+
+def _html(body: str, status: int = 200) -> Response:
+    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
+    return Response(status, {"Content-Type": "text/html; charset=utf-8"}, page.encode())

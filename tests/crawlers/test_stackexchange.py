@@ -1,0 +1,490 @@
+"""A month of Stack Exchange, crawled over loopback HTTP."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from pydantic import SecretStr
+
+from core.errors import AccessRefused, SourceChanged, SourceUnavailable
+from core.month import Month
+from core.settings import Settings
+from crawlers import pacing, stackexchange, stackexchange_api
+from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, load_crawler
+from crawlers.http import Fetcher
+from crawlers.posts import post_to_text
+from crawlers.stackexchange import INFO, SITES, fetch_month
+from simulator.server import Fault, Web, serve_sites
+from simulator.sites import stackexchange as simulated
+from simulator.world import World
+
+from .conftest import marked, token_f1
+
+MONTH = Month("2023-02")
+STORIES = 16
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "BACKOFF_BASE_S", 0.002)
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World(0, Month("2023-01"), Month("2023-03"), stories_per_month=STORIES)
+
+
+@pytest.fixture
+def site(world: World) -> simulated.Site:
+    return simulated.Site(world)
+
+
+@pytest.fixture
+def web(site: simulated.Site) -> Iterator[Web]:
+    with serve_sites([site]) as web:
+        yield web
+
+
+def crawl(web: Web, settings: Settings, month: Month = MONTH, **choices: Any) -> list[Item]:
+    return list(start(web, settings, month, **choices))
+
+
+def start(web: Web, settings: Settings, month: Month = MONTH, **choices: Any) -> Iterator[Item]:
+    settings = settings.model_copy(update={"sites": web.urls})
+    fetcher = Fetcher(settings, INFO.sites, 0)
+    return fetch_month(month, CrawlContext(settings, fetcher, **choices))
+
+
+def documents(items: list[Item]) -> dict[str, Document]:
+    return {item.native_id: item for item in items if isinstance(item, Document)}
+
+
+def drops(items: list[Item]) -> dict[str, str]:
+    return {item.native_id: item.reason for item in items if isinstance(item, Drop)}
+
+
+def asked(web: Web, what: str) -> list[dict[str, list[str]]]:
+    """Return the parameters of each request for questions or for answers."""
+    parts = [urlsplit(target) for _, _, target in web.requests]
+    return [parse_qs(part.query) for part in parts if part.path.endswith(what)]
+
+
+def by_number(items: list[Item]) -> dict[int, Document]:
+    """Return the documents by the number of their story."""
+    return {int(key.split(":")[1]) // 10 % 10_000: item for key, item in documents(items).items()}
+
+
+def answer(items: list[dict[str, Any]], **more: Any) -> bytes:
+    return json.dumps({"items": items, "has_more": False, "quota_remaining": 9, **more}).encode()
+
+
+def post(number: int = 1, body: object = "<p>Text", created: int = 1675300000, **more: Any) -> Any:
+    row = {"question_id": number, "title": "T", "body": body, "creation_date": created}
+    return {**row, "answer_count": 0, **more}
+
+
+def fake(
+    web: Web, body: bytes, pattern: str = "withbody", times: int = 99, code: int = 200
+) -> None:
+    web.faults.append(Fault("status", "stackexchange", pattern, times, code, {}, body))
+
+
+def only(web: Web, rows: list[Any]) -> None:
+    """Let one site have these questions, and the others none."""
+    fake(web, answer(rows), "questions\\?.*withbody.*site=math")
+    fake(web, answer([]), "questions\\?.*withbody")
+
+
+# What a document is
+
+
+def test_a_document_is_a_question_with_the_answers_of_its_month(
+    web: Web, settings: Settings, site: simulated.Site
+) -> None:
+    found = documents(crawl(web, settings))
+    assert len(found) == STORIES
+    for document in found.values():
+        question = site.questions[int(document.native_id.split(":")[1])]
+        answers = [
+            each
+            for each in site.answers[question.id]
+            if each.created_at < MONTH.end and (each.edited_at or each.created_at) < MONTH.end
+        ]
+        assert document.text == "\n\n".join(each.text for each in [question, *answers])
+        assert document.title == question.title
+        assert document.event_time == question.created_at
+        assert document.extra["num_answers"] == len(answers)
+    assert {document.category for document in found.values()} == {
+        "technology", "mathematics", "health", "films",
+    }  # fmt: skip
+
+
+def test_a_document_says_where_it_is_from(web: Web, settings: Settings) -> None:
+    document = by_number(crawl(web, settings))[1]
+    assert document.native_id == "math:230200010"
+    assert document.url == "https://math.stackexchange.com/questions/230200010"
+    assert document.licence == "CC-BY-SA-4.0"
+    assert document.attribution == (
+        "contributors of math.stackexchange.com: "
+        "https://math.stackexchange.com/questions/230200010 "
+        "https://math.stackexchange.com/a/230200011"
+    )
+    assert (document.date_kind, document.language) == ("created", "en")
+    assert document.event_time < document.text_as_of < MONTH.end  # edited within the month
+    assert document.retrieved_at > document.text_as_of
+    assert document.extra["tags"] == ["example", "topic-0"]
+
+
+def test_no_user_is_named(web: Web, settings: Settings) -> None:
+    told = repr(crawl(web, settings))
+    assert not [
+        name for name in ("Ada Example", "boris_sample", "user1234567", "/users/") if name in told
+    ]
+
+
+def test_each_post_keeps_its_own_licence(web: Web, settings: Settings) -> None:
+    rows = [post(1, content_license="CC BY-SA 3.0", answer_count=1), post(2)]
+    only(web, rows)
+    reply = {"answer_id": 7, "question_id": 1, "body": "x", "creation_date": 1675300001}
+    fake(web, answer([{**reply, "content_license": "CC BY-SA 4.0"}]), "/answers")
+    found = documents(crawl(web, settings))
+    assert found["math:1"].licence == "CC-BY-SA-3.0 AND CC-BY-SA-4.0"
+    assert found["math:2"].licence == "CC-BY-SA-4.0"  # not told, but known from the day
+
+
+def test_code_and_formulas_stay_as_they_were_typed(web: Web, settings: Settings) -> None:
+    found = by_number(crawl(web, settings))
+    assert "\n    if " in found[0].text
+    assert simulated.MATHS in found[1].text
+
+
+# Which month it is of
+
+
+def test_the_month_is_half_open_in_utc(web: Web, settings: Settings) -> None:
+    items = crawl(web, settings)
+    times = sorted(document.event_time.isoformat() for document in documents(items).values())
+    assert times[0] == "2023-02-01T00:00:00+00:00"
+    assert times[-1] == "2023-02-28T23:59:59+00:00"
+    assert drops(items)["stackoverflow:230300000"] == "outside_month"  # in March's first second
+
+
+def test_a_month_ends_on_its_last_day_not_on_the_28th(web: Web, settings: Settings) -> None:
+    found = documents(crawl(web, settings, Month("2023-01")))
+    assert max(document.event_time.day for document in found.values()) == 31
+
+
+def test_epochs_are_utc_not_local_time(
+    web: Web, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer turned seconds into local time, and so moved posts into the neighbouring month."""
+    expected = {key: each.event_time for key, each in documents(crawl(web, settings)).items()}
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    time.tzset()
+    try:
+        found = documents(crawl(web, settings))
+        assert {key: each.event_time for key, each in found.items()} == expected
+        assert asked(web, "questions")[0]["fromdate"] == ["1675209600"]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_text_edited_after_the_month_is_not_the_months(web: Web, settings: Settings) -> None:
+    items = crawl(web, settings)
+    assert drops(items)["medicalsciences:230200160"] == "edited_later"
+    assert by_number(items)[7].extra["num_answers_later"] == 1  # an answer edited later
+
+
+def test_answers_given_after_the_month_are_left_out(web: Web, settings: Settings) -> None:
+    document = by_number(crawl(web, settings))[3]
+    assert (document.extra["num_answers"], document.extra["num_answers_later"]) == (2, 1)
+    assert document.text_as_of < MONTH.end
+
+
+def test_old_months_can_be_filled_in(settings: Settings) -> None:
+    month = Month("2017-01")
+    with serve_sites([simulated.Site(World(0, month, month, stories_per_month=7))]) as web:
+        found = documents(crawl(web, settings, month))
+    assert len(found) == 7
+    assert {document.licence for document in found.values()} == {"CC-BY-SA-3.0"}
+    assert INFO.lacks(month) is None
+
+
+# Lists and batches
+
+
+def test_batches_do_not_attach_earlier_answers_again(
+    web: Web, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = crawl(web, settings)
+    monkeypatch.setattr(stackexchange, "BATCH", 2)
+    again = documents(crawl(web, settings))
+    assert {k: d.text for k, d in again.items()} == {k: d.text for k, d in documents(whole).items()}
+    answers = [line for d in again.values() for line in d.attribution.split() if "/a/" in line]
+    assert len(answers) == len(set(answers)) > 8
+
+
+def test_the_last_batch_is_fetched_too(
+    web: Web, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stackexchange, "BATCH", 2)
+    only(web, [post(n, answer_count=1, created=1675300000 + n) for n in (1, 2, 3)])
+    reply = {"body": "Reply", "creation_date": 1675400000}
+    for ids, questions in (("1;2", (1, 2)), ("3", (3,))):
+        rows = [{**reply, "answer_id": 10 + n, "question_id": n} for n in questions]
+        web.faults.insert(
+            0, Fault("status", "stackexchange", f"/{ids}/answers", 1, 200, {}, answer(rows))
+        )
+    found = documents(crawl(web, settings))
+    assert [document.text for document in found.values()] == ["Text\n\nReply"] * 3
+
+
+def test_pages_follow_each_other(
+    web: Web, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = documents(crawl(web, settings))
+    monkeypatch.setattr(stackexchange_api, "PAGE_SIZE", 1)
+    paged = documents(crawl(web, settings))
+    assert {k: d.text for k, d in paged.items()} == {k: d.text for k, d in whole.items()}
+    assert {params["page"][0] for params in asked(web, "questions") if "page" in params} >= {
+        "1",
+        "3",
+    }
+
+
+def test_a_question_that_moves_to_the_next_page_counts_once(
+    web: Web, settings: Settings, site: simulated.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = documents(crawl(web, settings))
+    monkeypatch.setattr(stackexchange_api, "PAGE_SIZE", 2)
+    site.quirks["moving_items"] = 2
+    items = crawl(web, settings)
+    assert documents(items).keys() == whole.keys()
+    assert [type(item) for item in items].count(Repeat) == 1  # the other was an answer's page
+
+
+def test_a_list_without_an_end_is_a_change_of_the_site(
+    web: Web, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake(web, answer([post()], has_more=True))
+    with pytest.raises(SourceChanged, match="25 pages"):
+        crawl(web, settings)
+
+
+def test_a_large_site_is_read_in_spans_of_about_a_page(
+    web: Web, settings: Settings, site: simulated.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = crawl(web, settings)
+    monkeypatch.setattr(stackexchange, "SPAN_QUESTIONS", 1)
+    spans = crawl(web, settings)
+    assert documents(spans).keys() == documents(whole).keys()
+    windows = [
+        (int(p["fromdate"][0]), int(p["todate"][0]))
+        for p in asked(web, "questions")
+        if p["site"] == ["math"] and p["filter"] == ["withbody"]
+    ][1:]
+    assert len(windows) == 4  # a power of two
+    assert [first for first, _ in windows[1:]] == [last for _, last in windows[:-1]]
+
+
+# Samples
+
+
+def test_a_sample_depends_on_the_seed_alone(web: Web, settings: Settings) -> None:
+    items = crawl(web, settings, limit=5)
+    assert len(documents(items)) == 5
+    assert items == crawl(web, settings, limit=5)
+    assert documents(items).keys() < documents(crawl(web, settings, limit=9)).keys()
+    assert documents(items).keys() != documents(crawl(web, settings, limit=5, seed=1)).keys()
+    assert Counter(drops(items).values())["sample_cap"] == STORIES - 5
+
+
+def test_a_sample_of_bytes_stops_in_time(web: Web, settings: Settings) -> None:
+    items = crawl(web, settings, max_bytes=5_000)
+    sizes = [len(document.text.encode()) for document in documents(items).values()]
+    assert 5_000 <= sum(sizes) < 5_000 + max(sizes)
+
+
+def test_a_small_sample_takes_few_requests(
+    web: Web, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stackexchange, "SPAN_QUESTIONS", 1)
+    crawl(web, settings, limit=2)
+    assert len(asked(web, "questions")) == 2 * len(SITES)  # a count and one span of each
+    assert len(asked(web, "answers")) <= 2
+
+
+# Manners
+
+
+def test_a_backoff_is_obeyed(web: Web, settings: Settings, site: simulated.Site) -> None:
+    site.backoff_s, site.quota[False] = 1, 300
+    started = time.monotonic()
+    items = start(web, settings, limit=2)
+    next(items)
+    num_answers = len([r for r in web.requests if "withbody" in r[2]])
+    assert time.monotonic() - started >= num_answers - 1
+    assert site.quota[False] == 300 - len(asked(web, "questions")) - len(asked(web, "answers"))
+
+
+def test_a_backoff_read_from_the_cache_is_over(web: Web, settings: Settings) -> None:
+    fake(web, answer([], backoff=1))
+    crawl(web, settings)
+    started = time.monotonic()
+    crawl(web, settings)
+    assert time.monotonic() - started < 1
+
+
+def test_a_quota_that_is_used_up_ends_the_month_early(
+    web: Web, settings: Settings, site: simulated.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stackexchange, "BATCH", 1)
+    site.quota[False] = 12
+    items = start(web, settings)
+    kept = [next(items)]
+    with pytest.raises(SourceUnavailable, match="used up"):
+        kept += items
+    assert any(isinstance(item, Document) for item in kept)
+    assert site.quota[False] == 0
+    assert len([r for r in web.requests if r[2].startswith("/2.3")]) == 12  # none beyond it
+
+
+def test_a_quota_of_another_day_says_nothing_of_today(web: Web, settings: Settings) -> None:
+    settings = settings.model_copy(update={"sites": web.urls})
+    api = stackexchange_api.StackExchange(Fetcher(settings, INFO.sites, 0))
+    api._note_quota({"quota_remaining": 0}, dt.datetime.now(dt.UTC) - dt.timedelta(days=1))
+    assert api.count_questions("math", 1675209600, 1677628800) > 0
+    api._note_quota({"quota_remaining": 0}, dt.datetime.now(dt.UTC))
+    with pytest.raises(SourceUnavailable, match="used up"):
+        api.count_questions("math", 1675209600, 1677628800)
+
+
+@pytest.mark.parametrize("status", [200, 400, 502])
+def test_a_throttle_violation_is_not_tried_again(web: Web, settings: Settings, status: int) -> None:
+    body = {"error_id": 502, "error_name": "throttle_violation", "error_message": "too many"}
+    fake(web, json.dumps(body).encode(), "/2.3", code=status)
+    with pytest.raises(SourceUnavailable, match="throttle_violation"):
+        crawl(web, settings)
+    assert len(asked(web, "questions")) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(400, SourceChanged), (403, AccessRefused), (404, SourceChanged)]
+)
+def test_an_error_under_its_own_status_is_told(
+    web: Web, settings: Settings, number: int, error: type[Exception]
+) -> None:
+    body = {"error_id": number, "error_name": "some_name", "error_message": "why"}
+    fake(web, json.dumps(body).encode(), "/2.3", code=number)
+    with pytest.raises(error, match="some_name: why"):
+        crawl(web, settings)
+
+
+def test_with_a_key_there_are_more_requests_and_the_key_is_nowhere_else(
+    web: Web, settings: Settings, site: simulated.Site, tmp_path: Path
+) -> None:
+    site.quota = {True: 10_000, False: 0}
+    with pytest.raises(SourceUnavailable, match="throttle_violation"):
+        crawl(web, settings)
+    settings = settings.model_copy(update={"tokens": {"stackexchange": SecretStr(simulated.KEY)}})
+    items = crawl(web, settings)
+    assert len(documents(items)) == STORIES
+    assert 0 < (site.quota[True] or 0) < 10_000
+    assert simulated.KEY not in repr(items)
+    for file in tmp_path.rglob("*"):
+        assert simulated.KEY.encode() not in (file.read_bytes() if file.is_file() else b"")
+    web.faults.append(Fault("status", "stackexchange", "/2.3", 99, 418))
+    with pytest.raises(SourceChanged) as caught:
+        crawl(web, settings, Month("2023-03"))
+    assert simulated.KEY not in str(caught.value)
+
+
+def test_a_key_that_is_not_accepted_is_told(web: Web, settings: Settings) -> None:
+    settings = settings.model_copy(update={"tokens": {"stackexchange": SecretStr("wrong-key-1")}})
+    with pytest.raises(SourceChanged, match="doesn't match") as caught:
+        crawl(web, settings)
+    assert "wrong-key-1" not in str(caught.value)
+
+
+def test_an_unknown_site_is_refused_by_the_api(
+    web: Web, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stackexchange, "SITES", {"quora": ("quora.com", "all")})
+    with pytest.raises(SourceChanged, match="No site found for name"):
+        crawl(web, settings)
+
+
+@pytest.mark.parametrize("quirk", ["error_as_200", "empty_page", "extra_fields", "missing_fields"])
+def test_a_quirk_of_the_api_costs_nothing(
+    web: Web, settings: Settings, site: simulated.Site, quirk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stackexchange_api, "PAGE_SIZE", 1)
+    expected = {k: d.text for k, d in documents(crawl(web, settings)).items()}
+    site.quirks[quirk] = 3
+    settings = settings.model_copy(update={"home": settings.home + "-other"})
+    assert {k: d.text for k, d in documents(crawl(web, settings)).items()} == expected
+    assert site.quirks[quirk] == 0
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question_id": 9},
+        post(creation_date="soon"),
+        post(creation_date=10**18),
+        post(body=None),
+        post(question_id="<b>1</b>"),
+    ],
+)
+def test_a_post_that_cannot_be_read_costs_itself_only(
+    web: Web, settings: Settings, row: Any
+) -> None:
+    only(web, [row, post(5)])
+    items = crawl(web, settings)
+    assert list(documents(items)) == ["math:5"]
+    assert list(drops(items).values()) == ["parse_error"]
+
+
+@pytest.mark.parametrize("body", [b"[]", b'{"items": 5}', b"<html>", b"{}"])
+def test_what_is_no_list_is_a_change_of_the_source(
+    web: Web, settings: Settings, body: bytes
+) -> None:
+    fake(web, body)
+    with pytest.raises(SourceChanged):
+        crawl(web, settings)
+
+
+def test_a_list_that_fails_ends_the_month(web: Web, settings: Settings) -> None:
+    web.faults.append(Fault("status", "stackexchange", "withbody", 99, 500))
+    with pytest.raises(SourceUnavailable):
+        crawl(web, settings)
+
+
+def test_titles_hold_no_markup(web: Web, settings: Settings) -> None:
+    title = "Is &lt;b class=&quot;x&quot;&gt;a &amp;lt; b&lt;/b&gt; &#39;true&#39;?\n"
+    only(web, [post(title=title, tags=["<b>", "c++", 5])])
+    [document] = documents(crawl(web, settings)).values()
+    assert document.title == "Is a < b 'true'?"
+    assert document.extra["tags"] == ["c++"]
+
+
+def test_the_source_is_found_by_its_name() -> None:
+    assert load_crawler("stackexchange").INFO is INFO
+
+
+@pytest.mark.parametrize(
+    ("raw", "right"), marked("stackexchange"), ids=lambda x: getattr(x, "stem", "")
+)
+def test_the_text_of_a_post_is_what_a_reader_sees(raw: Path, right: str) -> None:
+    """Each file is one item of the API's answer; the text beside it was written by hand."""
+    [item] = json.loads(raw.read_bytes())["items"]
+    assert token_f1(post_to_text(item["body"]), right) >= 0.95
