@@ -109,8 +109,9 @@ def find_papers(
 
 
 def _by_date(entry: Entry | Unreadable) -> tuple[dt.datetime, str]:
-    is_paper = isinstance(entry, Entry)
-    return (entry.published if is_paper else dt.datetime.min.replace(tzinfo=dt.UTC)), entry.id
+    if isinstance(entry, Unreadable):
+        return dt.datetime.min.replace(tzinfo=dt.UTC), entry.id
+    return entry.published, entry.id
 
 
 class Licences:
