@@ -1,4 +1,4 @@
-"""The five record types as Arrow schemas, and the check that a table is of its schema.
+"""The record types as Arrow schemas, and the check that a table is of its schema.
 
 ``month`` is the month's first day (date32); NULL means an undated corpus. Units are in the names:
 ``_nats``, ``_tokens``, ``_chars`` (Unicode code points), ``_bytes`` (UTF-8), ``_at`` (UTC).
@@ -127,6 +127,19 @@ ANSWERS = pa.schema(
     ]
 )
 
+# What was found to duplicate a document of an earlier month, after it was sealed itself.
+DUPLICATES = pa.schema(
+    [
+        _required("source", pa.string()),
+        _required("month", pa.date32()),
+        _required("document_id", pa.string()),
+        _required("duplicate_of_month", pa.date32()),
+        _required("duplicate_of_document_id", pa.string()),
+        _required("similarity", pa.float32()),  # Jaccard, estimated; 1 of the same text
+        _required("found_at", _TIME),
+    ]
+)
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -245,6 +258,15 @@ _RULES: dict[str, list[Rule]] = {
             lambda t: pc.and_(pc.is_null(t["probabilities"]), pc.is_null(t["reason"])),
         ),
     ],
+    "DUPLICATES": [
+        _FIRST_OF_MONTH,
+        _NON_EMPTY["source"],
+        _NON_EMPTY["document_id"],
+        Rule(
+            "duplicate_of_month must lie before month",
+            lambda t: pc.greater_equal(t["duplicate_of_month"], t["month"]),
+        ),
+    ],
 }
 
 _SCHEMAS = {
@@ -253,6 +275,7 @@ _SCHEMAS = {
     "LOSSES": LOSSES,
     "QUESTIONS": QUESTIONS,
     "ANSWERS": ANSWERS,
+    "DUPLICATES": DUPLICATES,
 }
 
 # NULL has a meaning in these, but a table that lacks the column has not said so.
@@ -268,7 +291,7 @@ def validate(table: pa.Table, schema: pa.Schema, where: str = "table") -> pa.Tab
 
     Args:
         table: any number of rows.
-        schema: one of DOCUMENTS, MEDIA, LOSSES, QUESTIONS, ANSWERS.
+        schema: one of DOCUMENTS, MEDIA, LOSSES, QUESTIONS, ANSWERS, DUPLICATES.
         where: what to call the table in the message, such as a file's name.
 
     Raises:
