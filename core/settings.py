@@ -74,6 +74,11 @@ class Settings(BaseSettings):
         description="Bytes of text that a month of a source is sampled down to, by source; 0 keeps "
         "all. Default: what each source declares.",
     )
+    redact: bool = Field(
+        default=False,
+        description="Replace e-mail addresses, phone numbers, IP addresses and secret keys in "
+        "crawled texts by placeholders; the manifest records it.",
+    )
     contact: str = Field(
         default="https://github.com/tidemark/tidemark",
         description="Address or URL named in the user agent, so that a site can reach you.",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from crawlers.contract import (
     load_crawler,
 )
 from crawlers.http import Fetcher
+from crawlers.hygiene.pipeline import Hygiene
 from crawlers.pacing import Turnstile
 
 _log = logging.getLogger(__name__)
@@ -98,11 +100,12 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
     if begun is not None:
         sample: Any = {name: begun.manifest.get(name) for name in ("limit", "seed", "max_bytes")}
         context = dataclasses.replace(context, **sample)
-    crawl = _Crawl(crawler, month, context, begun)
+    crawl = _Crawl(crawler, month, context, store, begun)
     try:
-        return seal_partition(
-            store, partition, crawl.tables(), crawl.describe, seal is not None, crawl.beside
-        )
+        with closing(crawl.tables()) as tables:
+            return seal_partition(
+                store, partition, tables, crawl.describe, seal is not None, crawl.beside
+            )
     except SourceUnavailable as error:
         if begun is None:
             raise
@@ -114,20 +117,28 @@ class _Crawl:
     """One run: its tables, and what the manifest says of it once they are used up."""
 
     def __init__(
-        self, crawler: Crawler, month: Month, context: CrawlContext, begun: Seal | None
+        self,
+        crawler: Crawler,
+        month: Month,
+        context: CrawlContext,
+        store: Store,
+        begun: Seal | None,
     ) -> None:
         self._crawler, self._month, self._context, self._begun = crawler, month, context, begun
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
-        self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes)
+        # Which of several same texts stays is known when all are there.
+        self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes, keeps_duplicates=True)
+        self._hygiene = Hygiene(self._partition, crawler.INFO, store, context.settings)
         self._seen: set[str] = set()  # native ids
         self.describe: dict[str, object] = {}
         self.beside: dict[str, bytes] = {}
 
-    def tables(self) -> Iterator[pa.Table]:
+    def tables(self) -> Generator[pa.Table]:
         started_at = manifest.now()
-        rows = self._ledger.sift(map(self._examine, self._items()))
-        yield from tables_of(rows, self._partition)
+        outcomes = self._hygiene.sift(map(self._examine, self._items()))
+        with closing(outcomes):
+            yield from tables_of(self._ledger.sift(outcomes), self._partition)
         fetcher = self._context.fetcher
         self.describe.update(
             kind="crawl",
@@ -144,8 +155,10 @@ class _Crawl:
             base_urls={key: fetcher.base_url(key) for key in self._crawler.INFO.sites},
             user_agent=fetcher.user_agent,
             requests=dict(fetcher.stats),
+            **self._hygiene.describe,
             **self._ledger.close(),
         )
+        self.beside.update(self._hygiene.beside)
         self.beside[manifest.DROPPED_FILE] = self._ledger.dropped_items()
         self._require_gain()
 
@@ -198,7 +211,7 @@ def _row(document: Document, info: SourceInfo) -> dict[str, Any]:
         "title": normalise(document.title),
         "category": document.category or info.category,
         "language": language,
-        "licence": document.licence or info.licence,
+        "licence": document.licence.strip() or info.licence.strip() or "LicenseRef-unknown",
         "attribution": normalise(document.attribution),
         "extra": json.dumps(document.extra, sort_keys=True) if document.extra else None,
         "text": clean(document.text, is_code=language.startswith("code:")),
