@@ -31,12 +31,11 @@ from crawlers.crawl import crawl_partition
 from crawlers.manifest import lack_of
 from simulator.server import Fault, Request, Response, Web, serve_sites
 
+from .conftest import prose
+
 MARCH = Month("2024-03")
 TOY = Partition("toy", MARCH)
 ROOT = Path(__file__).resolve().parents[2]
-BODY = (
-    "Long enough to be kept, since it goes on for more than a hundred characters without an end. "
-)
 
 # A whole crawler, as somebody would add one: it reads a list of items, then each item's page.
 CRAWLER = """
@@ -83,7 +82,7 @@ class ToySite:
 
     def add(self, id_: str, text: str | None = None, **item: Any) -> None:
         self.items.append({"id": id_, **item})
-        self.pages[f"/item/{id_}"] = f"{id_}: {BODY}{BODY}" if text is None else text
+        self.pages[f"/item/{id_}"] = f"{id_}: {prose(id_)}" if text is None else text
 
     def respond(self, request: Request) -> Response:
         if request.path == "/items":
@@ -135,13 +134,13 @@ def _dropped(store: Store) -> list[tuple[str, str]]:
 def test_a_month_is_crawled_cleaned_and_sealed(
     site: ToySite, web: Web, store: Store, crawl_settings: Settings
 ) -> None:
-    site.add("a", f"<b>A</b>\r\n{BODY}{BODY}\x00", title="A\u200b title", extra={"n": 1})
-    site.add("b", f"\tif a < b: '<b>'\n{BODY}{BODY}\n", language="code:python", version="v2")
+    site.add("a", f"<b>A</b>\r\n{prose(1)}\x00", title="A\u200b title", extra={"n": 1})
+    site.add("b", f"\tif a < b: '<b>'\n{prose(2)}\n", language="code:python", version="v2")
     site.add("c", cluster="group")
     seal = crawl_partition("toy", MARCH, store, crawl_settings, seed=7, limit=10)
     a, b, c = _rows(store, seal)
-    assert a["text"] == f"A\n{BODY}{BODY}".strip()
-    assert b["text"] == f"\tif a < b: '<b>'\n{BODY}{BODY}\n"
+    assert a["text"] == f"A\n{prose(1)}"
+    assert b["text"] == f"\tif a < b: '<b>'\n{prose(2)}\n"
     assert (a["title"], json.loads(a["extra"]), b["extra"]) == ("A title", {"n": 1}, None)
     assert (a["version_id"], b["version_id"]) == (None, "v2")
     assert (a["cluster_id"], c["cluster_id"]) == ("a", "group")
@@ -171,14 +170,14 @@ def test_every_item_is_accounted_for(site: ToySite, store: Store, crawl_settings
     site.add("late", time="2024-04-01T00:00:00+00:00")
     site.add("first", time="2024-03-01T00:00:00+00:00")
     site.add("zone", time="2024-03-31T23:00:00-05:00")
-    site.add("copy", f"kept: {BODY}{BODY}")
+    site.add("copy", f"kept: {prose('kept')}", time="2024-03-11T00:00:00+00:00")
     site.add("kept")
     settings = crawl_settings.model_copy(update={"max_document_bytes": 1000})
     seal = crawl_partition("toy", MARCH, store, settings)
     expected = [
         ("gone", "http_404"), ("blank", "empty"), ("short", "too_short"), ("long", "too_long"),
         ("early", "outside_month"), ("late", "outside_month"), ("zone", "outside_month"),
-        ("copy", "exact_dup"), ("kept", "repeated"),
+        ("kept", "repeated"), ("copy", "exact_dup"),
     ]  # fmt: skip
     assert _dropped(store) == expected
     assert [row["native_id"] for row in _rows(store, seal)] == ["kept", "first"]
@@ -217,7 +216,7 @@ def test_a_crawl_that_was_stopped_goes_on_from_the_cache(
     for id_ in "abc":
         site.add(id_)
     site.items.insert(2, {"id": "odd", "time": "yesterday"})
-    site.pages["/item/odd"] = BODY
+    site.pages["/item/odd"] = prose("odd")
     with pytest.raises(ValueError, match="yesterday"):
         crawl_partition("toy", MARCH, store, crawl_settings)
     assert list_sealed(store) == []
