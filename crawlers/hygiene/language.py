@@ -16,6 +16,7 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 MIN_SCORE = 0.8  # from here on, no other guess counts
 _MAX_BYTES = 2000  # of prose that are looked at; the time is linear in them
 _MATHS = re.compile(r"\$[^$]*\$")  # as in papers
+_NO_LANGUAGE = "zxx"  # numbers and signs, which are a matter of quality
 _UNCERTAIN = 0.5
 _NOT_A_GUESS = 0.2
 # Of these the model tells one from another hardly ever, or not at all.
@@ -35,7 +36,7 @@ def language_score(text: str, language: str) -> tuple[float, str, float] | None:
     """
     own = _names(language.partition("-")[0].lower())
     start = _MATHS.sub(" ", text[: 4 * _MAX_BYTES]).encode()[:_MAX_BYTES]
-    ranks = dict(_identifier().rank(start))
+    ranks = {name: score for name, score in _identifier().rank(start) if name != _NO_LANGUAGE}
     if not own & ranks.keys():
         return None
     best = next(iter(ranks))

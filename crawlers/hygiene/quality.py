@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 
-from crawlers.hygiene.tokens import Hashes, Tokens, tokens_of
+from crawlers.hygiene.signatures import SHINGLE
+from crawlers.hygiene.tokens import Hashes, Tokens, ngrams, tokens_of
 
 MIN_LETTERS = 0.5  # share of the visible characters that are letters
 MAX_REPEATED = 0.3  # share of the 5-grams that came before in the same text
@@ -20,12 +21,23 @@ _MATHS = re.compile(r"\$[^$]*\$")
 def low_quality(text: str, tokens: Tokens, grams: Hashes) -> str | None:
     """Return why a prose text is ``low_quality``, or None.
 
+    A text that fails is judged once more without its ``$maths$``, so that papers may be full of it.
+
     Args:
         text: cleaned.
         tokens: of the text.
         grams: its word 5-grams, repeats included.
     """
-    if (share := _share_of_letters(text, tokens)) < MIN_LETTERS:
+    why = _fault(text, tokens, grams)
+    if why and "$" in text:
+        text = _MATHS.sub(" ", text)
+        tokens = tokens_of(text, is_code=False)
+        why = _fault(text, tokens, ngrams(tokens.hashes, SHINGLE))
+    return why
+
+
+def _fault(text: str, tokens: Tokens, grams: Hashes) -> str | None:
+    if (share := tokens.num_letters / max(tokens.num_visible, 1)) < MIN_LETTERS:
         return f"{share:.2f} of it are letters, at least {MIN_LETTERS} are needed"
     lengths = [len(line) for line in text.split("\n") if line.strip()]
     if (longest := max(lengths, default=0)) > MAX_LINE_CHARS:
@@ -37,12 +49,3 @@ def low_quality(text: str, tokens: Tokens, grams: Hashes) -> str | None:
         if repeated > MAX_REPEATED:
             return f"{repeated:.2f} of its 5-grams are repeats, at most {MAX_REPEATED} may be"
     return None
-
-
-def _share_of_letters(text: str, tokens: Tokens) -> float:
-    """Of the visible characters; where maths is what lowers it, of those outside ``$maths$``."""
-    share = tokens.num_letters / max(tokens.num_visible, 1)
-    if share < MIN_LETTERS and "$" in text:
-        prose = tokens_of(_MATHS.sub(" ", text), is_code=False)
-        return prose.num_letters / max(prose.num_visible, 1)
-    return share
