@@ -1,8 +1,8 @@
 """Cleaning and de-duplicating a month of prose, from a tenth of a size to the whole of it.
 
 The job is a crawl without a web: generated documents pass all stages and are sealed as a partition
-on disk, in a process of its own, with an earlier month of a tenth of the size sealed before. Seconds
-and processor time are without those that the generator took.
+on disk, in a process of its own, with an earlier month of a tenth of the size sealed before.
+Seconds and processor time are without those that the generator took.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ _SHARES = (0.1, 0.3, 1.0)
 _MEAN_WORDS = 900  # of a document: 5 kB, as of a news article
 _NOTICE = "Sign up for our newsletter, and never miss a story of this kind again."
 _COMMON = (
-    "the of and to in a is that for it was on as with be by at from this are or an have not which "
-    "had were their but they one all has been his its when who will more can if there so about"
-).split()
+    "the", "of", "and", "to", "in", "a", "is", "that", "for", "it", "was", "on", "as", "with",
+    "be", "by", "at", "from", "this", "are", "or", "an", "have", "not", "which", "had",
+    "were", "their", "but", "they", "one", "all", "has", "been", "his", "its", "when", "who",
+    "will", "more", "can", "if", "there", "so", "about",
+)  # fmt: skip
 
 # A crawler like any other, so that the whole of a crawl is measured.
 _CRAWLER = """from benchmarks.hygiene import fetch_month
@@ -142,11 +144,13 @@ class Prose:
     """
 
     def __init__(self, seed: str) -> None:
-        self._rng = random.Random(seed)  # noqa: S311
+        self._rng = random.Random(seed)
         self._numbers = np.random.default_rng(self._rng.getrandbits(32))
         docs = sorted((_ROOT / "docs").glob("*.md"))
         found = {
-            word for path in docs for word in re.findall(r"\b[a-z]{4,12}\b", path.read_text("utf-8"))
+            word
+            for path in docs
+            for word in re.findall(r"\b[a-z]{4,12}\b", path.read_text("utf-8"))
         }
         endings = ("", "s", "ed", "ing", "er", "ly", "ness")
         rare = [f"{word}{ending}" for ending in endings for word in sorted(found)]

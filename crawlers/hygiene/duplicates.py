@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.month import Month
+from crawlers.contract import DropReason
 from crawlers.hygiene.month_texts import Digests, MonthTexts
 from crawlers.hygiene.signatures import Index, Rows, clusters, similarity
 from crawlers.hygiene.sketches import SketchBatch
@@ -108,7 +109,7 @@ def blocks_of(texts: MonthTexts, rows: Rows) -> Iterator[Block]:
         yield Block(texts, rows[begin : begin + _BLOCK_ROWS])
 
 
-def _as_drop(hit: Hit) -> tuple[str, str]:
+def _as_drop(hit: Hit) -> tuple[DropReason, str]:
     if hit.is_exact:
         return "exact_dup", f"same text as {hit.native_id} of {hit.month}"
     return "near_dup", f"{hit.similarity:.2f} similar to {hit.native_id} of {hit.month}"

@@ -2,8 +2,8 @@
 
 The model's probabilities are tempered by the square root of a text's length. On English of 100
 characters, 7 of 100 texts have less than 0.8 for English, and 6 of these 7 are English by its best
-guess all the same; so a low probability alone is no reason to drop a text. It is dropped where another
-language is at least twice as likely.
+guess all the same; so a low probability alone is no reason to drop a text. It is dropped where
+another language is more than twice as likely.
 """
 
 from __future__ import annotations

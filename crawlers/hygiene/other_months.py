@@ -24,7 +24,7 @@ from core.storage import Store
 from crawlers.hygiene.duplicates import Hit, blocks_of
 from crawlers.hygiene.month_texts import MonthTexts
 from crawlers.hygiene.seen import GramSample, SeenShares
-from crawlers.hygiene.signatures import Rows, similarity
+from crawlers.hygiene.signatures import similarity
 from crawlers.hygiene.sketches import SketchBatch, read_sketch
 
 DUPLICATES_FILE = "duplicate_of.parquet"
@@ -53,14 +53,16 @@ class SealedMonths:
 
     Attributes:
         store: the data root.
-        partition: the month that is compared with them.
+        source: whose months they are.
+        month: the one that is compared with them.
         scratch: a folder for temporary files.
         earlier: seals, ordered by month.
         later: likewise.
     """
 
     store: Store
-    partition: Partition
+    source: str
+    month: Month
     scratch: Path
     earlier: tuple[Seal, ...]
     later: tuple[Seal, ...]
@@ -75,7 +77,8 @@ class SealedMonths:
         dated.sort(key=lambda each: each[0])
         return cls(
             store,
-            partition,
+            partition.source,
+            own,
             scratch,
             tuple(seal for month, seal in dated if month < own),
             tuple(seal for month, seal in dated if month > own),
@@ -95,7 +98,7 @@ class SealedMonths:
             keeps_versions: take no text for a duplicate; compare it with its former version.
         """
         seen, found = SeenShares(sample), Comparison({}, *_no_shares(len(texts)))
-        former = _FormerVersions(texts, self.partition.month - 1) if keeps_versions else None
+        former = _FormerVersions(texts, self.month - 1) if keeps_versions else None
         for batch in self._batches(self.earlier):
             seen.meet(batch.grams, batch.bound)
             if former:
@@ -119,18 +122,19 @@ class SealedMonths:
             for batch in self._batches(self.later):
                 for hit in block.hits(batch):
                     former = best.get(hit.document_id, hit)
-                    best[hit.document_id] = min(hit, former, key=lambda one: _later_rank(texts, one))
+                    best[hit.document_id] = min(
+                        hit, former, key=lambda one: _later_rank(texts, one)
+                    )
         return self._as_table(texts, sorted(best.values(), key=_place))
 
     def _as_table(self, texts: MonthTexts, hits: Sequence[Hit]) -> pa.Table:
         now = dt.datetime.now(dt.UTC)
-        month = self.partition.month
         rows = [
             {
-                "source": self.partition.source,
+                "source": self.source,
                 "month": hit.month.first_day,
                 "document_id": hit.document_id,
-                "duplicate_of_month": month.first_day if month else None,
+                "duplicate_of_month": self.month.first_day,
                 "duplicate_of_document_id": texts.document_id(hit.row),
                 "similarity": hit.similarity,
                 "found_at": now,

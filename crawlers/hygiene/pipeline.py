@@ -98,7 +98,7 @@ class Hygiene:
             self._conclude(sealed)
 
     def _has_boilerplate(self, row: Row) -> bool:
-        """Whether lines are taken out: not of code, nor of versions, which have to be comparable."""
+        """Whether lines are taken out: not of code, nor of versions, which must be comparable."""
         return not (_is_code(row) or self._info.keeps_versions)
 
     def _count_lines(self, spool: Spool, lines: LineSample) -> None:
@@ -113,14 +113,17 @@ class Hygiene:
         """Judge some texts one by one, and remember what is compared of them."""
         gram_sets = []
         for row in batch:
-            self._num_cut += self._cut(row)
+            is_cut = self._cut(row)
+            is_gone = is_cut and len(row["text"]) < MIN_CHARS
+            self._num_cut += is_cut
             redactions = self._redact(row)
-            gram_set, drop = self._examine(row)
-            gram_sets.append(gram_set)
+            number = self._remember(row)
             if redactions:
-                self._texts.redactions[len(self._texts) - 1] = redactions
+                self._texts.redactions[number] = redactions
+            grams, drop = (_NO_GRAMS, _GONE) if is_gone else self._examine(number, row)
+            gram_sets.append(grams)
             if drop:
-                self._texts.drops[len(self._texts) - 1] = drop
+                self._texts.drops[number] = drop
         self._texts.sign(gram_sets)
 
     def _cut(self, row: Row) -> bool:
@@ -138,16 +141,13 @@ class Hygiene:
         row["text"], counts = redact(row["text"])
         return counts
 
-    def _examine(self, row: Row) -> tuple[Hashes, tuple[DropReason, str] | None]:
-        """Remember a revised text; return its 5-grams, and why it is dropped."""
+    def _remember(self, row: Row) -> int:
+        id_ = document_id(self._partition.source, row["native_id"], row["version_id"])
+        return self._texts.add(row, id_, hashlib.sha256(row["text"].encode()).digest())
+
+    def _examine(self, number: int, row: Row) -> tuple[Hashes, tuple[DropReason, str] | None]:
+        """Return the 5-grams of a revised text, and why it is dropped."""
         text, is_code = row["text"], _is_code(row)
-        number = self._texts.add(
-            row,
-            document_id(self._partition.source, row["native_id"], row["version_id"]),
-            hashlib.sha256(text.encode()).digest(),
-        )
-        if len(text) < MIN_CHARS:
-            return _NO_GRAMS, ("boilerplate", f"{len(text)} characters without repeated lines")
         tokens = tokens_of(text, is_code)
         grams = ngrams(tokens.hashes, SHINGLE)
         if not is_code:
@@ -213,6 +213,7 @@ class Hygiene:
         )
 
 
+_GONE: tuple[DropReason, str] = ("boilerplate", f"less than {MIN_CHARS} characters of its own")
 _NO_GRAMS: Hashes = np.empty(0, dtype=np.uint64)
 
 

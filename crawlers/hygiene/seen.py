@@ -76,7 +76,7 @@ class SeenShares:
             self._is_seen[places[self._known[places] == grams]] = True
 
     def shares(self, num_rows: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Return each document's share of n-grams seen, NaN where none was sampled, and of how many.
+        """Return each document's share of n-grams seen, NaN where there are none, and of how many.
 
         Both have the shape (num_rows,).
         """

@@ -50,7 +50,8 @@ def sign(gram_sets: Sequence[Hashes]) -> Signatures:
 
 def similarity(left: Signatures, right: Signatures) -> npt.NDArray[np.float32]:
     """Estimate the Jaccard similarity, row by row; (num_rows,)."""
-    return np.mean(left == right, axis=1, dtype=np.float32)
+    shares: npt.NDArray[np.float32] = np.mean(left == right, axis=1, dtype=np.float32)
+    return shares
 
 
 def band_keys(signatures: Signatures, band: int) -> Hashes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -59,7 +60,8 @@ class Spool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._writer.close()
+        with contextlib.suppress(pa.ArrowException, OSError):  # a full disk has been told already
+            self._writer.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         Path(self._lock.lock_file).unlink(missing_ok=True)
         self._lock.release()

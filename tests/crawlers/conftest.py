@@ -38,13 +38,17 @@ def marked(source: str) -> list[tuple[Path, str]]:
 
 
 _WORDS = (
-    "the of and in a was with from that for on by the of and in a near under after before during "
-    "old new small large quiet heavy northern local public early late several every another first "
-    "river bridge market school harbour village council garden engine letter winter summer morning "
-    "teacher farmer painter sailor doctor builder writer visitor neighbour captain question answer "
-    "carried opened closed painted built described measured followed crossed repaired sold found "
-    "slowly often never together again perhaps already almost because while where although between"
-).split()
+    "the", "of", "and", "in", "a", "was", "with", "from", "that", "for", "on", "by", "the",
+    "of", "and", "in", "a", "near", "under", "after", "before", "during", "old", "new",
+    "small", "large", "quiet", "heavy", "northern", "local", "public", "early", "late",
+    "several", "every", "another", "first", "river", "bridge", "market", "school", "harbour",
+    "village", "council", "garden", "engine", "letter", "winter", "summer", "morning",
+    "teacher", "farmer", "painter", "sailor", "doctor", "builder", "writer", "visitor",
+    "neighbour", "captain", "question", "answer", "carried", "opened", "closed", "painted",
+    "built", "described", "measured", "followed", "crossed", "repaired", "sold", "found",
+    "slowly", "often", "never", "together", "again", "perhaps", "already", "almost",
+    "because", "while", "where", "although", "between",
+)  # fmt: skip
 
 
 def prose(key: object, num_words: int = 60) -> str:

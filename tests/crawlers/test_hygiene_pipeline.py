@@ -23,7 +23,7 @@ from crawlers.contract import DROP_REASONS, Drop, Failure, Repeat, SourceInfo
 from crawlers.hygiene.other_months import DUPLICATES_FILE, read_duplicates
 from crawlers.hygiene.pipeline import Hygiene
 from crawlers.hygiene.sketches import SKETCH_FILE
-from crawlers.manifest import Ledger, Row
+from crawlers.manifest import Ledger, Outcome, Row
 
 from .conftest import prose
 
@@ -322,13 +322,13 @@ def test_redaction_is_recorded(store: Store, settings: Settings) -> None:
 
 def test_an_empty_month_passes(store: Store, settings: Settings) -> None:
     hygiene = Hygiene(Partition("toy", MARCH), INFO, store, settings)
-    outcomes = [Drop("a", "empty", ""), Repeat("b", "")]
+    outcomes: list[Outcome] = [Drop("a", "empty", ""), Repeat("b", "")]
     assert list(hygiene.sift(iter(outcomes))) == outcomes
     assert list(hygiene.sift(iter([row("a", "1 " * 60)]))) != []
 
 
 def test_texts_without_words_are_handled(store: Store, settings: Settings) -> None:
-    code = {"language": "code:text"}
+    code: dict[str, Any] = {"language": "code:text"}
     rows = [row("blank", " \n" * 80, **code), row("blank2", "\t\n" * 80, **code), row("own")]
     Sealed(store, settings, rows, FEBRUARY)
     march = Sealed(store, settings, [*rows, row("new")])

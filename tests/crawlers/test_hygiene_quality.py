@@ -10,7 +10,7 @@ from crawlers.hygiene.tokens import ngrams, tokens_of
 
 from .conftest import prose
 
-# As the LaTeX reader gives it: maths stays as source between dollars.
+# As the LaTeX reader gives it: a paragraph a line, maths as source between dollars.
 MATHS = r"""
 Let $X_1, \dots, X_n$ be i.i.d. with $\mathbb{E}[X_i] = 0$ and $\mathbb{E}[X_i^2] = \sigma^2$. Then
 
@@ -18,13 +18,13 @@ $\frac{1}{\sqrt{n}} \sum_{i=1}^{n} X_i \xrightarrow{d} \mathcal{N}(0, \sigma^2),
 
 so that for $\epsilon > 0$ and $0 < \delta < 1/2$ we have
 
-$\Pr\left[ \left| \frac{1}{n} \sum_{i=1}^{n} X_i \right| > \epsilon \right] \le 2 e^{-2 n \epsilon^2 / (b - a)^2}.$
+$\Pr\left[ \frac{1}{n} \left| \sum_{i=1}^{n} X_i \right| > \epsilon \right] \le 2 e^{-n \epsilon}.$
 
 We set $w_{t+1} = w_t - \eta_t \nabla f(w_t)$, with $\eta_t = \eta_0 / \sqrt{t + 1}$, and bound
 
-$f(\bar{w}_T) - f(w^*) \le \frac{\lVert w_1 - w^* \rVert_2^2}{2 \eta_0 \sqrt{T}} + \frac{\eta_0 G^2 (1 + \log T)}{2 \sqrt{T}}.$
+$f(\bar{w}_T) - f(w^*) \le \frac{\lVert w_1 - w^* \rVert_2^2 + \eta_0^2 G^2 \log T}{\sqrt{T}}.$
 
-Here $Q, K \in \mathbb{R}^{n \times d_k}$, $V \in \mathbb{R}^{n \times d_v}$, and $A = \mathrm{softmax}(Q K^\top / \sqrt{d_k}) V$.
+Here $Q, K \in \mathbb{R}^{n \times d_k}$ and $A = \mathrm{softmax}(Q K^\top / \sqrt{d_k}) V$.
 """
 
 
@@ -37,13 +37,18 @@ def test_prose_is_good_enough() -> None:
     assert _judge(prose(1, 500)) is None
     assert _judge("Über Größe: „Straße“ – naïve façade, coöperation, élève; Łódź, Žižkov.") is None
     assert _judge("नमस्ते दुनिया, यह एक वाक्य है जिसमें मात्राएँ हैं। " * 2) is None
-    assert _judge("市議会は火曜日の夜に開かれ、古い橋を修理することを決めた。\n多くの住民がこれを歓迎した。") is None
+    assert (
+        _judge(
+            "市議会は火曜日の夜に開かれ、古い橋を修理することを決めた。\n多くの住民がこれを歓迎した。"
+        )
+        is None
+    )
 
 
 def test_papers_full_of_maths_are_prose() -> None:
     """Less than half of their characters may be letters."""
     assert _judge(MATHS) is None
-    assert _judge(MATHS + "We get $" + "1 + 2 = 3, 4 \\cdot 5 = 20, " * 30 + "$ in the end.") is None
+    assert _judge(MATHS + f"We get ${'1 + 2 = 3, 4 = 2^2, ' * 30}$ in the end.") is None
 
 
 @pytest.mark.parametrize(

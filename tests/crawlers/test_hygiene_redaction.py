@@ -12,7 +12,11 @@ from crawlers.hygiene.redaction import redact
 AWS = "AKIA" + "IOSFODNN7EXAMPLE"
 GITHUB = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 SLACK = "xox" + "b-123456789012-abcdefGHIJKL"
-KEY = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc\n-----END RSA " + "PRIVATE KEY-----"
+KEY = (
+    "-----BEGIN RSA "
+    + "PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc\n-----END RSA "
+    + "PRIVATE KEY-----"
+)
 JWT = "eyJ" + "hbGciOiJIUzI1NiJ9.eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9"
 
 
@@ -59,7 +63,7 @@ def test_personal_and_secret_data_are_replaced(text: str, expected: str, kind: s
         "doi:10.1000/182.555", "arXiv:2403.01234", "3.14159265358979", "+1.2345678901",
         "+0.123456789", "1e+10", "-555-12", "x+12345678", "1234567890", "+10000000", "100-200-300",
         # maths and code
-        "$x@y$", "q @ k.transpose(0, 1)", "x@self.weight", "@property", "A@B.T", "query@key.view(3)",
+        "$x@y$", "q @ k.transpose(0, 1)", "x@self.weight", "@property", "A@B.T", "q@k.view(3)",
         "std::vector<int>", "a[1::2]", "abc::def", "::", "x[::2]", "icon@2x.png", "face::dead",
         "user@localhost", "token: expected", "secret = input()", "token = tokenizer_class_name",
         "password = os.environ_password_variable", "auth=aaaaaaaaaaaaaaaaaaaa1",
@@ -93,9 +97,9 @@ def test_what_was_redacted_stays_as_it_is(text: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        "a", "a@", "a.", "@", "1.", "1", "1 ", "+1", "+1 23 ", ":", "a:", "1:", "(", "555-", "tel: ",
-        "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "eyJ", "eyJaaaaaaaaaa.", "token=", "secret:a1",
-        "sk-", "a@b.", "xoxb-", "password", " ", "=",
+        "a", "a@", "a.", "@", "1.", "1", "1 ", "+1", "+1 23 ", ":", "a:", "1:", "(", "555-",
+        "tel: ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ",
+        "eyJ", "eyJaaaaaaaaaa.", "token=", "a:a1", "sk-", "a@b.", "xoxb-", "password", " ", "=",
     ],
 )  # fmt: skip
 def test_time_is_linear_in_hostile_text(unit: str) -> None:

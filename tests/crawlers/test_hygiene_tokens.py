@@ -19,7 +19,7 @@ ASCII = st.text(st.characters(codec="ascii"), max_size=120)
 
 
 def _hashes(text: str, is_code: bool = False) -> list[int]:
-    return tokens_of(text, is_code).hashes.tolist()
+    return [int(one) for one in tokens_of(text, is_code).hashes]
 
 
 @given(ASCII, ASCII)
