@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
 from crawlers.hygiene.signatures import SHINGLE
-from crawlers.hygiene.tokens import Hashes, Tokens, ngrams, tokens_of
+from crawlers.hygiene.tokens import Hashes, Tokens, distinct, ngrams, tokens_of
 
 MIN_LETTERS = 0.5  # share of the visible characters that are letters
 MAX_REPEATED = 0.3  # share of the 5-grams that came before in the same text
@@ -45,7 +43,7 @@ def _fault(text: str, tokens: Tokens, grams: Hashes) -> str | None:
     if (mean := sum(lengths) / max(len(lengths), 1)) < MIN_MEAN_LINE_CHARS:
         return f"{mean:.1f} characters a line"
     if len(grams) >= MIN_GRAMS:
-        repeated = 1 - len(np.unique(grams)) / len(grams)
+        repeated = 1 - len(distinct(grams)) / len(grams)
         if repeated > MAX_REPEATED:
             return f"{repeated:.2f} of its 5-grams are repeats, at most {MAX_REPEATED} may be"
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crawlers.hygiene.tokens import Hashes
+from crawlers.hygiene.tokens import Hashes, distinct
 
 SEEN_GRAM = 13  # words; tokens in code
 SEEN_BEFORE = 0.5  # share from which on a document is flagged
@@ -50,7 +50,7 @@ class GramSample:
 
 def sampled(grams: Hashes, bound: int) -> Hashes:
     """Return the distinct n-grams that lie below a bound, sorted."""
-    return np.unique(grams[grams < np.uint64(bound)])
+    return distinct(grams[grams < np.uint64(bound)])
 
 
 class SeenShares:
@@ -71,7 +71,7 @@ class SeenShares:
         """
         self._bound = min(self._bound, bound)
         if len(self._known):
-            grams = np.unique(grams)
+            grams = np.sort(grams)  # neighbours are looked up fast
             places = np.minimum(np.searchsorted(self._known, grams), len(self._known) - 1)
             self._is_seen[places[self._known[places] == grams]] = True
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -26,7 +27,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage import Store
 from crawlers.circuit import CircuitOpen
-from crawlers.contract import DROP_REASONS, list_sources
+from crawlers.contract import DROP_REASONS, list_sources, load_crawler
 from crawlers.crawl import crawl_partition
 from crawlers.manifest import lack_of
 from simulator.server import Fault, Request, Response, Web, serve_sites
@@ -62,7 +63,7 @@ def fetch_month(month, context):
             title=item.get("title", ""), url=page.url,
             event_time=dt.datetime.fromisoformat(item.get("time", "2024-03-10T00:00:00+00:00")),
             date_kind="created", text_as_of=page.retrieved_at, retrieved_at=page.retrieved_at,
-            licence="CC0-1.0", attribution="us", language=item.get("language"),
+            licence=item.get("licence", "CC0-1.0"), attribution="us", language=item.get("language"),
             extra=item.get("extra", {}), cluster_id=item.get("cluster"),
         )
 """
@@ -276,6 +277,7 @@ def test_a_killed_crawl_ends_like_one_that_was_not(
     settings = crawl_settings.model_copy(update={"home": home})
     seal = crawl_partition("toy", MARCH, killed, settings)
     assert seal.digest == undisturbed.digest
+    assert list((settings.scratch / "hygiene").iterdir()) == []  # the killed run left a file
     asked = [path for _, _, path in web.requests[before:] if path != "/robots.txt"]
     assert len(asked) == 7 - pages  # the list and six pages, less what the killed run had
     assert (
@@ -458,3 +460,16 @@ def test_months_and_names_are_checked_before_anything_is_asked(
 def test_a_crawler_is_found_by_its_file(site: ToySite) -> None:
     assert "toy" in list_sources()
     assert not {"http", "contract", "crawl", "cleaning", "toy.py"} & set(list_sources())
+
+
+def test_no_document_is_without_a_licence(
+    site: ToySite, store: Store, crawl_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add("own")
+    site.add("none", licence=" ")
+    own, none = _rows(store, crawl_partition("toy", MARCH, store, crawl_settings))
+    assert (own["licence"], none["licence"]) == ("CC0-1.0", "MIT")  # the source's
+    toy = load_crawler("toy")
+    monkeypatch.setattr(toy, "INFO", dataclasses.replace(toy.INFO, licence=""))
+    _, none = _rows(store, crawl_partition("toy", MARCH, store, crawl_settings, replace=True))
+    assert none["licence"] == "LicenseRef-unknown"

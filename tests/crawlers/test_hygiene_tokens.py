@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawlers.hygiene import tokens
 from crawlers.hygiene.signatures import sign
-from crawlers.hygiene.tokens import ngrams, tokens_of
+from crawlers.hygiene.tokens import distinct, ngrams, tokens_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ASCII = st.text(st.characters(codec="ascii"), max_size=120)
@@ -66,6 +66,11 @@ def test_ngrams_are_equal_where_windows_are(values: list[int], n: int) -> None:
     pairs = dict(zip(windows, found, strict=True))
     assert [pairs[window] for window in windows] == found
     assert len(set(found)) == len(pairs)
+
+
+@given(st.lists(st.integers(0, 9) | st.integers(0, 2**64 - 1), max_size=30))
+def test_distinct_is_sorted_and_without_repeats(values: list[int]) -> None:
+    assert distinct(np.array(values, dtype=np.uint64)).tolist() == sorted(set(values))
 
 
 def test_ngrams_know_the_order() -> None:
