@@ -12,9 +12,9 @@ TEXTS = {
     "en": "The council met on Tuesday evening and agreed, after a long debate, that the old bridge "
     "should be repaired before the winter rather than replaced in the spring.",
     "de": "Der Rat trat am Dienstagabend zusammen und beschloss nach langer Debatte, die alte "
-    "Brücke noch vor dem Winter zu reparieren, statt sie im Frühjahr zu ersetzen.",
-    "fr": "Le conseil s'est réuni mardi soir et a décidé, après un long débat, que le vieux pont "
-    "serait réparé avant l'hiver plutôt que remplacé au printemps.",
+    "Brücke noch im Herbst zu reparieren, statt im Frühjahr eine neue zu bauen.",
+    "fr": "Le conseil s'est réuni mardi soir et a décidé, après un long débat, que la vieille "
+    "passerelle serait réparée avant l'hiver plutôt que remplacée au printemps.",
     "es": "El consejo se reunió el martes por la noche y acordó, tras un largo debate, que el "
     "puente viejo se repararía antes del invierno en lugar de sustituirlo en primavera.",
     "pl": "Rada zebrała się we wtorek wieczorem i po długiej debacie postanowiła, że stary most "

@@ -133,7 +133,7 @@ def test_each_stage_drops_with_its_reason_and_all_are_counted(
         *(row(f"n{number}", f"{prose(number)}\n{NOTICE}") for number in range(10)),
         row("notice", f"{NOTICE}\n{NOTICE}\nOnly that."),
         row("german", "Der Rat trat am Dienstagabend zusammen und beschloss nach langer Debatte, "
-            "die alte Brücke noch vor dem Winter zu reparieren."),
+            "die alte Brücke noch im Herbst zu reparieren."),
         row("numbers", " ".join(map(str, range(200)))),
         Drop("gone", "http_404", ""),
         Failure("slow", "timeout", ""),
