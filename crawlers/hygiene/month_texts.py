@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +24,7 @@ class MonthTexts:
     def __init__(self) -> None:
         self.native_ids: list[str] = []
         self.drops: dict[int, tuple[DropReason, str]] = {}
-        self.language_scores: dict[int, float] = {}
+        self._language_scores = array("f")
         self.redactions: dict[int, dict[str, int]] = {}
         self._document_ids = bytearray()
         self._digests = bytearray()
@@ -36,6 +37,7 @@ class MonthTexts:
 
     def add(self, row: dict[str, Any], document_id: str, digest: bytes) -> int:
         """Remember a document of the spool, and return its row."""
+        self._language_scores.append(math.nan)
         self.native_ids.append(row["native_id"])
         self._document_ids += bytes.fromhex(document_id)
         self._digests += digest
@@ -51,6 +53,15 @@ class MonthTexts:
         none = np.zeros(1, dtype=np.uint64)
         self._signatures += sign([grams if len(grams) else none for grams in gram_sets]).tobytes()
         self._is_signed += bytes(len(grams) > 0 for grams in gram_sets)
+
+    def set_language_score(self, row: int, score: float) -> None:
+        """Remember how probable the document's language is."""
+        self._language_scores[row] = score
+
+    def language_score(self, row: int) -> float | None:
+        """How probable the document's language is; None where that was not asked."""
+        score = self._language_scores[row]
+        return None if math.isnan(score) else score
 
     def document_id(self, row: int) -> str:
         """The document's id, as the corpus has it."""

@@ -153,7 +153,7 @@ class Hygiene:
         if not is_code:
             score, why = wrong_language(text, row["language"])
             if score is not None:
-                self._texts.language_scores[number] = score
+                self._texts.set_language_score(number, score)
             if why:
                 return grams, ("wrong_language", why)
             if why := low_quality(text, tokens, grams):
@@ -190,7 +190,7 @@ class Hygiene:
         is_seen = share >= SEEN_BEFORE and comparison.num_sampled[number] >= MIN_SAMPLED
         redactions = self._texts.redactions.get(number, {})
         return {
-            "language_score": self._texts.language_scores.get(number),
+            "language_score": self._texts.language_score(number),
             "similarity_to_prev": comparison.similarities.get(number),
             "seen_share": None if math.isnan(share) else share,
             "flags": [FLAG] if is_seen else [],

@@ -16,6 +16,7 @@ SEEN_BEFORE = 0.5  # share from which on a document is flagged
 MIN_SAMPLED = 8  # n-grams of a document, for a flag
 FLAG = "seen_before"
 FIRST_BOUND = 2**64 // 8
+_GATHERED = 1024  # documents
 MAX_GRAMS = 4_000_000  # in the sample of a month: 32 MB
 
 
@@ -27,14 +28,16 @@ class GramSample:
         self._max_grams = max_grams
         self._rows = [np.empty(0, np.int32)]
         self._grams = [np.empty(0, np.uint64)]
+        self._new: list[tuple[int, Hashes]] = []
         self._size = 0
 
     def add(self, row: int, grams: Hashes) -> None:
         """Take the sample of one document; where there are too many, halve that of the month."""
         sample = sampled(grams, self.bound)
-        self._rows.append(np.full(len(sample), row, dtype=np.int32))
-        self._grams.append(sample)
+        self._new.append((row, sample))
         self._size += len(sample)
+        if len(self._new) == _GATHERED:
+            self._gather()
         while self._size > self._max_grams:
             self.bound //= 2
             rows, values = self.all()
@@ -44,8 +47,17 @@ class GramSample:
 
     def all(self) -> tuple[npt.NDArray[np.int32], Hashes]:
         """Row and hash of each sampled n-gram; ordered by row, then by hash."""
+        self._gather()
         self._rows, self._grams = [np.concatenate(self._rows)], [np.concatenate(self._grams)]
         return self._rows[0], self._grams[0]
+
+    def _gather(self) -> None:
+        """Put the samples of many documents into one array: small arrays take much memory."""
+        if self._new:
+            rows, samples = zip(*self._new, strict=True)
+            self._rows.append(np.repeat(np.array(rows, np.int32), [*map(len, samples)]))
+            self._grams.append(np.concatenate(samples))
+            self._new = []
 
 
 def sampled(grams: Hashes, bound: int) -> Hashes:

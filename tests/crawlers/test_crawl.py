@@ -402,7 +402,7 @@ def test_replace_asks_whether_a_page_has_changed(
         site.add(name)
     site.has_validators = True
     crawl_partition("toy", MARCH, store, crawl_settings)
-    site.pages["/item/two"] = f"Another text. {BODY}{BODY}"
+    site.pages["/item/two"] = f"Another text. {prose('another')}"
     seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
     assert [row["text"][:3] for row in _rows(store, seal)] == ["one", "Ano"]
     assert seal.manifest["requests"]["304"] == 2  # type: ignore[index]
@@ -415,7 +415,7 @@ def test_reparse_asks_for_nothing_that_is_there(
     for name in ("one", "two"):
         site.add(name)
     first = crawl_partition("toy", MARCH, store, crawl_settings)
-    site.pages["/item/two"] = f"Another text. {BODY}{BODY}"
+    site.pages["/item/two"] = f"Another text. {prose('another')}"
     web.requests.clear()
     settings = crawl_settings.model_copy(update={"max_document_bytes": 10**6})
     again = crawl_partition("toy", MARCH, store, settings, reparse=True)
