@@ -28,6 +28,7 @@ from core.settings import load_settings, set_library_defaults
 # Benchmark -> what sets its size, the default, and what that counts.
 SIZES = {
     "crawling": ("stories", 100, "stories a source and month of the simulated web"),
+    "hygiene": ("megabytes", 1000, "MB of the largest month of prose to clean"),
     "scoring": ("texts", 2, "texts to score"),
     "warehouse": ("rows", 25_000_000, "rows of losses to land and to read views of"),
 }

@@ -48,7 +48,8 @@ def _run(kind: str, folder: Path, texts: list[str], job: str) -> None:
         Ours.load(folder, job).score(texts)
 
 
-def _largest_resident_size() -> int:
+def largest_resident_size() -> int:
+    """Return the largest resident size of this process so far, in bytes."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert found is not None
@@ -60,4 +61,4 @@ if __name__ == "__main__":
     with TemporaryDirectory(prefix="tidemark-bench-") as scratch:
         set_library_defaults(load_settings(home=scratch))
         _run(_kind, Path(_folder), json.loads(Path(_texts).read_bytes()), _job)
-    print(_largest_resident_size())
+    print(largest_resident_size())

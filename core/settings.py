@@ -80,6 +80,11 @@ class Settings(BaseSettings):
         description="Score, compare and export the newest versions of partitions that were sealed "
         "by this day (its end, UTC) or instant; later ones are passed over. Default: the newest.",
     )
+    redact: bool = Field(
+        default=False,
+        description="Replace e-mail addresses, phone numbers, IP addresses and secret keys in "
+        "crawled texts by placeholders; the manifest records it.",
+    )
     contact: str = Field(
         default="https://github.com/tidemark/tidemark",
         description="Address or URL named in the user agent, so that a site can reach you.",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from crawlers.contract import (
     load_crawler,
 )
 from crawlers.http import Fetcher
+from crawlers.hygiene.pipeline import Hygiene
 from crawlers.pacing import Turnstile
 from crawlers.sealing_checks import Crawled, find_reasons_to_hold
 
@@ -102,11 +104,12 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
     if begun is not None:
         sample: Any = {name: begun.manifest.get(name) for name in ("limit", "seed", "max_bytes")}
         context = dataclasses.replace(context, **sample)
-    crawl = _Crawl(crawler, month, context, begun, store)
+    crawl = _Crawl(crawler, month, context, store, begun)
     try:
-        return seal_partition(
-            store, partition, crawl.tables(), crawl.describe, seal is not None, crawl.beside
-        )
+        with closing(crawl.tables()) as tables:
+            return seal_partition(
+                store, partition, tables, crawl.describe, seal is not None, crawl.beside
+            )
     except SourceUnavailable as error:
         if begun is None:
             raise
@@ -122,25 +125,29 @@ class _Crawl:
         crawler: Crawler,
         month: Month,
         context: CrawlContext,
-        begun: Seal | None,
         store: Store,
+        begun: Seal | None,
     ) -> None:
         self._crawler, self._month, self._context, self._begun = crawler, month, context, begun
         self._store, self._forgotten = store, list_tombstones(store)
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
-        self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes)
+        # Which of several same texts stays is known when all are there.
+        self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes, keeps_duplicates=True)
+        self._hygiene = Hygiene(self._partition, crawler.INFO, store, context.settings)
         self._seen: set[str] = set()  # native ids
+        self._num_rows = 0  # before hygiene, which holds back what it gives until all are there
         self.describe: dict[str, object] = {}
         self.beside: dict[str, bytes] = {}
 
-    def tables(self) -> Iterator[pa.Table]:
+    def tables(self) -> Generator[pa.Table]:
         started_at = manifest.now()
-        rows = self._ledger.sift(map(self._examine, self._items()))
+        outcomes = self._hygiene.sift(map(self._examine, self._items()))
         num_bytes = 0
-        for table in tables_of(rows, self._partition):
-            num_bytes += sum(table["num_bytes"].to_pylist())
-            yield table
+        with closing(outcomes):
+            for table in tables_of(self._ledger.sift(outcomes), self._partition):
+                num_bytes += sum(table["num_bytes"].to_pylist())
+                yield table
         fetcher = self._context.fetcher
         self.describe.update(
             kind="crawl",
@@ -157,12 +164,14 @@ class _Crawl:
             base_urls={key: fetcher.base_url(key) for key in self._crawler.INFO.sites},
             user_agent=fetcher.user_agent,
             requests=dict(fetcher.stats),
+            **self._hygiene.describe,
             **self._ledger.close(),
         )
         crawled = Crawled(self._ledger.kept, num_bytes, self.describe)
         self.describe[HELD_BECAUSE] = find_reasons_to_hold(
             self._store, self._partition, self._crawler.INFO, crawled
         )
+        self.beside.update(self._hygiene.beside)
         self.beside[manifest.DROPPED_FILE] = self._ledger.dropped_items()
         self._require_gain()
 
@@ -180,7 +189,7 @@ class _Crawl:
                 num_items += 1
                 yield item
         except SourceUnavailable as error:
-            if not num_items or (isinstance(error, CircuitOpen) and not self._ledger.kept):
+            if not num_items or (isinstance(error, CircuitOpen) and not self._num_rows):
                 raise
             self._ledger.ended_early = str(error)
 
@@ -200,6 +209,7 @@ class _Crawl:
         row = _row(document, self._crawler.INFO)
         if refusal := self._gate.refuse(document.native_id, row["text"]):
             return Drop(document.native_id, *refusal)
+        self._num_rows += 1
         return row
 
 
@@ -218,7 +228,7 @@ def _row(document: Document, info: SourceInfo) -> dict[str, Any]:
         "title": normalise(document.title),
         "category": document.category or info.category,
         "language": language,
-        "licence": document.licence or info.licence,
+        "licence": document.licence.strip() or info.licence.strip() or "LicenseRef-unknown",
         "attribution": normalise(document.attribution),
         "extra": json.dumps(document.extra, sort_keys=True) if document.extra else None,
         "text": clean(document.text, is_code=language.startswith("code:")),

@@ -90,7 +90,7 @@ class Ledger:
         }
 
     def dropped_items(self) -> bytes:
-        """Return what was not kept as zstd-compressed JSON lines, in the order it came."""
+        """Return what was not kept as zstd-compressed JSON lines, in the order of the decisions."""
         lines = (json.dumps(_line(other)) for other in self.others)
         return zstandard.compress("".join(f"{line}\n" for line in lines).encode(), 6)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from core.errors import SchemaMismatch
-from core.schemas import ANSWERS, DOCUMENTS, LOSSES, MEDIA, QUESTIONS, validate
+from core.schemas import ANSWERS, DOCUMENTS, DUPLICATES, LOSSES, MEDIA, QUESTIONS, validate
 
 NOW = dt.datetime(2024, 3, 1, tzinfo=dt.UTC)
 ROWS: dict[str, tuple[pa.Schema, dict[str, Any]]] = {
@@ -40,6 +40,14 @@ ROWS: dict[str, tuple[pa.Schema, dict[str, Any]]] = {
         {
             "question_id": "q", "source": "s", "title": "?", "options": ["yes", "no"],
             "answer_index": 1, "opened_at": NOW, "status": "resolved", "licence": "MIT",
+        },
+    ),
+    "DUPLICATES": (
+        DUPLICATES,
+        {
+            "source": "s", "month": dt.date(2024, 3, 1), "document_id": "d",
+            "duplicate_of_month": dt.date(2024, 2, 1), "duplicate_of_document_id": "e",
+            "similarity": 0.5, "found_at": NOW,
         },
     ),
     "ANSWERS": (
@@ -121,6 +129,7 @@ BROKEN = [
     ("QUESTIONS", {"answer_index": 2}, "one of options"),
     ("QUESTIONS", {"answer_index": -1}, "one of options"),
     ("ANSWERS", {"probabilities": None}, "reason must say why"),
+    ("DUPLICATES", {"duplicate_of_month": dt.date(2024, 3, 1)}, "must lie before month"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections import Counter
 from pathlib import Path
@@ -34,3 +35,25 @@ def marked(source: str) -> list[tuple[Path, str]]:
         [raw] = [path for path in folder.glob(f"{stem}.*") if path != text]
         pairs.append((raw, text.read_text(encoding="utf-8")))
     return pairs
+
+
+_WORDS = (
+    "the", "of", "and", "in", "a", "was", "with", "from", "that", "for", "on", "by", "the",
+    "of", "and", "in", "a", "near", "under", "after", "before", "during", "old", "new",
+    "small", "large", "quiet", "heavy", "northern", "local", "public", "early", "late",
+    "several", "every", "another", "first", "river", "bridge", "market", "school", "harbour",
+    "village", "council", "garden", "engine", "letter", "winter", "summer", "morning",
+    "teacher", "farmer", "painter", "sailor", "doctor", "builder", "writer", "visitor",
+    "neighbour", "captain", "question", "answer", "carried", "opened", "closed", "painted",
+    "built", "described", "measured", "followed", "crossed", "repaired", "sold", "found",
+    "slowly", "often", "never", "together", "again", "perhaps", "already", "almost",
+    "because", "while", "where", "although", "between",
+)  # fmt: skip
+
+
+def prose(key: object, num_words: int = 60) -> str:
+    """Return sentences of English words, the same for the same key; no two keys are alike."""
+    rng = random.Random(str(key))
+    words = [rng.choice(_WORDS) for _ in range(num_words)]
+    sentences = (words[begin : begin + 12] for begin in range(0, num_words, 12))
+    return " ".join(" ".join(sentence).capitalize() + "." for sentence in sentences)

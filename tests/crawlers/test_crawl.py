@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import hashlib
 import json
@@ -30,17 +31,16 @@ from core.settings import Settings
 from core.storage import Store
 from core.tombstones import item_key, write_tombstone
 from crawlers.circuit import CircuitOpen
-from crawlers.contract import DROP_REASONS, list_sources
+from crawlers.contract import DROP_REASONS, list_sources, load_crawler
 from crawlers.crawl import crawl_partition
 from crawlers.manifest import lack_of
 from simulator.server import Fault, Request, Response, Web, serve_sites
 
+from .conftest import prose
+
 MARCH = Month("2024-03")
 TOY = Partition("toy", MARCH)
 ROOT = Path(__file__).resolve().parents[2]
-BODY = (
-    "Long enough to be kept, since it goes on for more than a hundred characters without an end. "
-)
 
 # A whole crawler, as somebody would add one: it reads a list of items, then each item's page.
 CRAWLER = """
@@ -67,7 +67,7 @@ def fetch_month(month, context):
             title=item.get("title", ""), url=page.url,
             event_time=dt.datetime.fromisoformat(item.get("time", "2024-03-10T00:00:00+00:00")),
             date_kind="created", text_as_of=page.retrieved_at, retrieved_at=page.retrieved_at,
-            licence="CC0-1.0", attribution="us", language=item.get("language"),
+            licence=item.get("licence", "CC0-1.0"), attribution="us", language=item.get("language"),
             extra=item.get("extra", {}), cluster_id=item.get("cluster"),
         )
 """
@@ -87,7 +87,7 @@ class ToySite:
 
     def add(self, id_: str, text: str | None = None, **item: Any) -> None:
         self.items.append({"id": id_, **item})
-        self.pages[f"/item/{id_}"] = f"{id_}: {BODY}{BODY}" if text is None else text
+        self.pages[f"/item/{id_}"] = f"{id_}: {prose(id_)}" if text is None else text
 
     def respond(self, request: Request) -> Response:
         if request.path == "/items":
@@ -139,13 +139,13 @@ def _dropped(store: Store) -> list[tuple[str, str]]:
 def test_a_month_is_crawled_cleaned_and_sealed(
     site: ToySite, web: Web, store: Store, crawl_settings: Settings
 ) -> None:
-    site.add("a", f"<b>A</b>\r\n{BODY}{BODY}\x00", title="A\u200b title", extra={"n": 1})
-    site.add("b", f"\tif a < b: '<b>'\n{BODY}{BODY}\n", language="code:python", version="v2")
+    site.add("a", f"<b>A</b>\r\n{prose(1)}\x00", title="A\u200b title", extra={"n": 1})
+    site.add("b", f"\tif a < b: '<b>'\n{prose(2)}\n", language="code:python", version="v2")
     site.add("c", cluster="group")
     seal = crawl_partition("toy", MARCH, store, crawl_settings, seed=7, limit=10)
     a, b, c = _rows(store, seal)
-    assert a["text"] == f"A\n{BODY}{BODY}".strip()
-    assert b["text"] == f"\tif a < b: '<b>'\n{BODY}{BODY}\n"
+    assert a["text"] == f"A\n{prose(1)}"
+    assert b["text"] == f"\tif a < b: '<b>'\n{prose(2)}\n"
     assert (a["title"], json.loads(a["extra"]), b["extra"]) == ("A title", {"n": 1}, None)
     assert (a["version_id"], b["version_id"]) == (None, "v2")
     assert (a["cluster_id"], c["cluster_id"]) == ("a", "group")
@@ -175,14 +175,14 @@ def test_every_item_is_accounted_for(site: ToySite, store: Store, crawl_settings
     site.add("late", time="2024-04-01T00:00:00+00:00")
     site.add("first", time="2024-03-01T00:00:00+00:00")
     site.add("zone", time="2024-03-31T23:00:00-05:00")
-    site.add("copy", f"kept: {BODY}{BODY}")
+    site.add("copy", f"kept: {prose('kept')}", time="2024-03-11T00:00:00+00:00")
     site.add("kept")
     settings = crawl_settings.model_copy(update={"max_document_bytes": 1000})
     seal = crawl_partition("toy", MARCH, store, settings)
     expected = [
         ("gone", "http_404"), ("blank", "empty"), ("short", "too_short"), ("long", "too_long"),
         ("early", "outside_month"), ("late", "outside_month"), ("zone", "outside_month"),
-        ("copy", "exact_dup"), ("kept", "repeated"),
+        ("kept", "repeated"), ("copy", "exact_dup"),
     ]  # fmt: skip
     assert _dropped(store) == expected
     assert [row["native_id"] for row in _rows(store, seal)] == ["kept", "first"]
@@ -258,7 +258,7 @@ def test_a_better_crawl_takes_the_place_of_what_is_held(
     with pytest.raises(PartitionHeld):
         crawl_partition("toy", MARCH, store, crawl_settings)
     for number in range(20):
-        site.pages[f"/item/item{number}"] = f"{number}: {BODY}{BODY}"
+        site.pages[f"/item/item{number}"] = f"{number}: {prose(number)}"
     seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
     assert seal.num_documents == 20
     assert read_held(store, TOY) is None
@@ -288,7 +288,7 @@ def test_a_crawl_that_was_stopped_goes_on_from_the_cache(
     for id_ in "abc":
         site.add(id_)
     site.items.insert(2, {"id": "odd", "time": "yesterday"})
-    site.pages["/item/odd"] = BODY
+    site.pages["/item/odd"] = prose("odd")
     with pytest.raises(ValueError, match="yesterday"):
         crawl_partition("toy", MARCH, store, crawl_settings)
     assert list_sealed(store) == []
@@ -348,6 +348,7 @@ def test_a_killed_crawl_ends_like_one_that_was_not(
     settings = crawl_settings.model_copy(update={"home": home})
     seal = crawl_partition("toy", MARCH, killed, settings)
     assert seal.digest == undisturbed.digest
+    assert list((settings.scratch / "hygiene").iterdir()) == []  # the killed run left a file
     asked = [path for _, _, path in web.requests[before:] if path != "/robots.txt"]
     assert len(asked) == 7 - pages  # the list and six pages, less what the killed run had
     assert (
@@ -472,7 +473,7 @@ def test_replace_asks_whether_a_page_has_changed(
         site.add(name)
     site.has_validators = True
     crawl_partition("toy", MARCH, store, crawl_settings)
-    site.pages["/item/two"] = f"Another text. {BODY}{BODY}"
+    site.pages["/item/two"] = f"Another text. {prose('another')}"
     seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
     assert [row["text"][:3] for row in _rows(store, seal)] == ["one", "Ano"]
     assert seal.manifest["requests"]["304"] == 2  # type: ignore[index]
@@ -485,7 +486,7 @@ def test_reparse_asks_for_nothing_that_is_there(
     for name in ("one", "two"):
         site.add(name)
     first = crawl_partition("toy", MARCH, store, crawl_settings)
-    site.pages["/item/two"] = f"Another text. {BODY}{BODY}"
+    site.pages["/item/two"] = f"Another text. {prose('another')}"
     web.requests.clear()
     settings = crawl_settings.model_copy(update={"max_document_bytes": 10**6})
     again = crawl_partition("toy", MARCH, store, settings, reparse=True)
@@ -530,3 +531,16 @@ def test_months_and_names_are_checked_before_anything_is_asked(
 def test_a_crawler_is_found_by_its_file(site: ToySite) -> None:
     assert "toy" in list_sources()
     assert not {"http", "contract", "crawl", "cleaning", "toy.py"} & set(list_sources())
+
+
+def test_no_document_is_without_a_licence(
+    site: ToySite, store: Store, crawl_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add("own")
+    site.add("none", licence=" ")
+    own, none = _rows(store, crawl_partition("toy", MARCH, store, crawl_settings))
+    assert (own["licence"], none["licence"]) == ("CC0-1.0", "MIT")  # the source's
+    toy = load_crawler("toy")
+    monkeypatch.setattr(toy, "INFO", dataclasses.replace(toy.INFO, licence=""))
+    _, none = _rows(store, crawl_partition("toy", MARCH, store, crawl_settings, replace=True))
+    assert none["licence"] == "LicenseRef-unknown"

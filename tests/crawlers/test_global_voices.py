@@ -22,6 +22,7 @@ from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat
 from crawlers.crawl import crawl_partition
 from crawlers.global_voices import INFO, fetch_month
 from crawlers.http import Fetcher
+from simulator.german import GermanWorld
 from simulator.news import Article
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites.global_voices import PATH, UTC_OFFSET, Site
@@ -366,12 +367,17 @@ def test_licence_and_attribution(crawl: Crawl) -> None:
         assert document.title in document.attribution and document.url in document.attribution
 
 
-def test_the_partition_seals_the_stories(settings: Settings, store: Store, web: Web) -> None:
-    own = settings.model_copy(update={"sites": web.urls, "languages": {INFO.name: ("en", "fr")}})
-    seal = crawl_partition("global_voices", MONTH, store, own)
+def test_the_partition_seals_the_stories(settings: Settings, store: Store) -> None:
+    """The site in French has English texts, which are no French."""
+    german = Site(GermanWorld.of(WORLD), "de")
+    with serve_sites([Site(WORLD), german, Site(WORLD, "fr")]) as web:
+        languages = {INFO.name: ("en", "de", "fr")}
+        own = settings.model_copy(update={"sites": web.urls, "languages": languages})
+        seal = crawl_partition("global_voices", MONTH, store, own)
     rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
-    assert Counter(row["language"] for row in rows) == {"en": 25, "fr": 25}
+    assert Counter(row["language"] for row in rows) == {"en": 25, "de": 25}
     manifest: dict[str, Any] = seal.manifest
+    assert manifest["dropped"]["wrong_language"] == 25
     others = sum(manifest["dropped"].values()) + sum(manifest["failed"].values())
     assert manifest["requested"] == manifest["kept"] + others + manifest["repeated"]
     assert manifest["status"] == "complete"

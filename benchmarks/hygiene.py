@@ -1,0 +1,191 @@
+"""Cleaning and de-duplicating a month of prose, from a tenth of a size to the whole of it.
+
+The job is a crawl without a web: generated documents pass all stages and are sealed as a partition
+on disk, in a process of its own, with an earlier month of a tenth of the size sealed before.
+Seconds and processor time are without those that the generator took.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import crawlers
+from benchmarks.footprint import largest_resident_size
+from benchmarks.measure import Contender, Report, Timing, say
+from core.month import Month
+from core.settings import Settings
+from core.storage import Store
+from crawlers.contract import CrawlContext, Document
+from crawlers.crawl import crawl_partition
+
+MONTH = Month("2024-02")
+_ROOT = Path(__file__).resolve().parents[1]
+_SHARES = (0.1, 0.3, 1.0)
+_MEAN_WORDS = 900  # of a document: 5 kB, as of a news article
+_NOTICE = "Sign up for our newsletter, and never miss a story of this kind again."
+_COMMON = (
+    "the", "of", "and", "to", "in", "a", "is", "that", "for", "it", "was", "on", "as", "with",
+    "be", "by", "at", "from", "this", "are", "or", "an", "have", "not", "which", "had",
+    "were", "their", "but", "they", "one", "all", "has", "been", "his", "its", "when", "who",
+    "will", "more", "can", "if", "there", "so", "about",
+)  # fmt: skip
+
+# A crawler like any other, so that the whole of a crawl is measured.
+_CRAWLER = """from benchmarks.hygiene import fetch_month
+from crawlers.contract import SourceInfo
+
+INFO = SourceInfo(
+    name="bench_prose", title="Generated prose", licence="CC0-1.0", language="en",
+    category="news", sites={},
+)
+"""
+
+
+def run(rounds: int, megabytes: int) -> Sequence[Report]:
+    """Clean a tenth, three tenths and the whole of ``megabytes``, each once a round."""
+    sizes = [max(1, round(share * megabytes)) for share in _SHARES]
+    runs: dict[int, list[dict[str, float]]] = {size: [] for size in sizes}
+    for _ in range(rounds):
+        for size in sizes:
+            runs[size].append(_run_alone(size))
+            say(f"{size} MB: {runs[size][-1]}")
+    timings = tuple(_timing(size, results) for size, results in runs.items())
+    own = {each.contender.name: each.peak_rss_bytes for each in timings}
+    conditions = (
+        f"Documents of {_MEAN_WORDS} words on average (log-normal), with markup in one of 3, a "
+        "notice in 4 of 10, 2 % near and 1 % exact duplicates, 1 % of numbers; compared with a "
+        "sealed month of a tenth of the size."
+    )
+    return [Report("hygiene", conditions, timings, "peak RSS of its own", own)]
+
+
+def _timing(size: int, results: Sequence[dict[str, float]]) -> Timing:
+    amounts = {"MB": results[0]["megabytes"], "documents": results[0]["documents"]}
+    return Timing(
+        Contender(f"hygiene, {size:,} MB", lambda _: None, amounts),
+        tuple(result["seconds"] for result in results),
+        tuple(result["cpu_seconds"] for result in results),
+        int(max(result["peak_rss_bytes"] for result in results)),
+    )
+
+
+def _run_alone(size: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.hygiene", str(size)]
+    done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return {key: float(value) for key, value in json.loads(done.stdout).items()}
+
+
+def clean_month(home: Path, megabytes: int) -> dict[str, float]:
+    """Seal an earlier month and then the measured one; return what the latter took and gave."""
+    folder = home / "crawlers"
+    folder.mkdir()
+    (folder / "bench_prose.py").write_text(_CRAWLER)
+    crawlers.__path__.append(str(folder))
+    settings = Settings(home=str(home), monthly_bytes={"bench_prose": megabytes * 100_000})
+    store = Store(settings.home)
+    crawl_partition("bench_prose", MONTH - 1, store, settings)
+    _SPENT.update(seconds=0.0, cpu_seconds=0.0, megabytes=0.0)
+    sizes = {"monthly_bytes": {"bench_prose": megabytes * 1_000_000}}
+    began, cpu_began = time.perf_counter(), time.process_time()
+    seal = crawl_partition("bench_prose", MONTH, store, settings.model_copy(update=sizes))
+    return {
+        "seconds": time.perf_counter() - began - _SPENT["seconds"],
+        "cpu_seconds": time.process_time() - cpu_began - _SPENT["cpu_seconds"],
+        "megabytes": _SPENT["megabytes"],
+        "documents": int(str(seal.manifest["requested"])),
+        "kept": seal.num_documents,
+        "peak_rss_bytes": largest_resident_size(),
+    }
+
+
+_SPENT = {"seconds": 0.0, "cpu_seconds": 0.0, "megabytes": 0.0}  # by the generator
+
+
+def fetch_month(month: Month, context: CrawlContext) -> Iterator[Document]:
+    """Yield documents until they have the bytes that the context asks for."""
+    quota, prose = context.quota(), Prose(str(month))
+    number = 0
+    while not quota.is_full:
+        began, cpu_began = time.perf_counter(), time.process_time()
+        document = quota.take(_document(month, number, prose.text()))
+        number += 1
+        _SPENT["seconds"] += time.perf_counter() - began
+        _SPENT["cpu_seconds"] += time.process_time() - cpu_began
+        _SPENT["megabytes"] += len(document.text.encode()) / 1e6
+        yield document
+
+
+def _document(month: Month, number: int, text: str) -> Document:
+    instant = month.start + dt.timedelta(seconds=number % 2_400_000)
+    return Document(
+        native_id=f"item-{number}", version_id=None, text=text, title=f"Story {number}",
+        url=f"https://example.org/{number}", event_time=instant, date_kind="published",
+        text_as_of=instant, retrieved_at=instant, licence="CC0-1.0", attribution="nobody",
+    )  # fmt: skip
+
+
+class Prose:
+    """Texts whose words have the frequencies of English, with some of all that is to be dropped.
+
+    Args:
+        seed: of the random draws.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self._rng = random.Random(seed)
+        self._numbers = np.random.default_rng(self._rng.getrandbits(32))
+        docs = sorted((_ROOT / "docs").glob("*.md"))
+        found = {
+            word
+            for path in docs
+            for word in re.findall(r"\b[a-z]{4,12}\b", path.read_text("utf-8"))
+        }
+        endings = ("", "s", "ed", "ing", "er", "ly", "ness")
+        rare = [f"{word}{ending}" for ending in endings for word in sorted(found)]
+        self._words = np.array([*_COMMON, *rare], dtype=object)
+        weights = list(accumulate(1 / (rank + 3) for rank in range(len(self._words))))
+        self._weights = np.array(weights) / weights[-1]
+        self._last = ""
+
+    def text(self) -> str:
+        """Return the next text."""
+        draw = self._rng.random()
+        if self._last and draw < 0.01:
+            return self._last
+        if self._last and draw < 0.03:
+            return self._last.replace(" the ", " some ", 2)
+        if draw < 0.04:
+            return " ".join(map(str, self._numbers.integers(0, 10**6, size=_MEAN_WORDS)))
+        self._last = "\n\n".join(self._paragraphs())
+        return self._last
+
+    def _paragraphs(self) -> Iterator[str]:
+        is_html, has_notice = self._rng.random() < 0.33, self._rng.random() < 0.4
+        num_words = max(30, int(self._rng.lognormvariate(np.log(_MEAN_WORDS) - 0.32, 0.8)))
+        places = np.searchsorted(self._weights, self._numbers.random(num_words))
+        words: list[str] = self._words[places].tolist()
+        for begin in range(0, num_words, 80):
+            pieces = (words[at : at + 16] for at in range(begin, min(begin + 80, num_words), 16))
+            text = " ".join(" ".join(piece).capitalize() + "." for piece in pieces)
+            yield f"<p>{text.replace(' and ', ' &amp; ')}</p>" if is_html else text
+        if has_notice:
+            yield _NOTICE
+
+
+if __name__ == "__main__":
+    from benchmarks import hygiene  # the module that the crawler imports, too
+
+    with TemporaryDirectory(prefix="tidemark-bench-") as scratch:
+        print(json.dumps(hygiene.clean_month(Path(scratch), int(sys.argv[1]))))

@@ -1,0 +1,145 @@
+"""Lines that a source repeats over and over: notices, appeals, navigation.
+
+A line of prose of at least 20 characters that stands in more than 30 % of a month's distinct texts,
+and in at least 5 of them, is boilerplate. Which lines are counted at all is found in a sample of
+1,024 texts, chosen by the hash of the text, so that neither memory nor the order of documents
+matters: a line of 30 % of the texts is in less than 20 % of such a sample once in 10^12 months.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from array import array
+from collections import Counter
+
+import numpy as np
+
+from crawlers.hygiene.tokens import Hashes
+
+MIN_LINE_CHARS = 20
+MAX_SHARE = 0.3
+MIN_TEXTS = 5
+_CANDIDATE_SHARE = 0.2
+_SAMPLE_TEXTS = 1024
+_SAMPLE_LINES = 4096  # of each text of the sample: 32 kB
+_LISTED = 100  # lines in the manifest
+_LISTED_CHARS = 200
+
+
+class LineSample:
+    """The lines of 1,024 texts: those with the least hashes, so of each repeated text once."""
+
+    def __init__(self) -> None:
+        self._keys = array("Q")  # of all texts
+        self._heap: list[int] = []  # negated keys of the sample
+        self._lines: dict[int, Hashes] = {}
+
+    def add(self, text: str) -> None:
+        """Look at one text."""
+        key = _hash(text)
+        self._keys.append(key)
+        if key in self._lines or (len(self._heap) == _SAMPLE_TEXTS and key > -self._heap[0]):
+            return
+        heapq.heappush(self._heap, -key)
+        self._lines[key] = np.array(sorted(_line_keys(text)), dtype=np.uint64)
+        if len(self._heap) > _SAMPLE_TEXTS:
+            del self._lines[-heapq.heappop(self._heap)]
+
+    def count_candidates(self) -> LineCounts | None:
+        """Return a count of the lines that may be boilerplate; None where there are none."""
+        if not self._lines:
+            return None
+        lines, counts = np.unique(np.concatenate(list(self._lines.values())), return_counts=True)
+        is_whole = len(self._lines) < _SAMPLE_TEXTS
+        share = MAX_SHARE if is_whole else _CANDIDATE_SHARE
+        candidates = lines[counts >= max(MIN_TEXTS, share * len(self._lines))]
+        return LineCounts(self._keys, frozenset(candidates.tolist())) if len(candidates) else None
+
+
+class LineCounts:
+    """Counts lines over all texts of the month, each distinct text once.
+
+    Args:
+        text_keys: of all texts in their order.
+        candidates: keys of the lines to count.
+    """
+
+    def __init__(self, text_keys: array[int], candidates: frozenset[int]) -> None:
+        _, firsts = np.unique(np.array(text_keys, dtype=np.uint64), return_index=True)
+        self._is_first = np.zeros(len(text_keys), dtype=bool)
+        self._is_first[firsts] = True
+        self._candidates = candidates
+        self._counts: Counter[int] = Counter()
+        self._shown: dict[int, str] = {}
+        self._row = 0
+
+    def add(self, text: str) -> None:
+        """Count one text; they come in the same order as to the sample."""
+        self._row += 1
+        if not self._is_first[self._row - 1]:
+            return
+        found: set[int] = set()
+        for line in text.split("\n"):
+            if (key := _line_key(line)) in self._candidates:
+                found.add(key)
+                self._shown.setdefault(key, line.strip()[:_LISTED_CHARS])
+        self._counts.update(found)
+
+    def boilerplate(self) -> Boilerplate:
+        """Return the lines that are too frequent."""
+        most = MAX_SHARE * int(np.count_nonzero(self._is_first))
+        return Boilerplate(
+            {
+                key: (self._shown[key], count)
+                for key, count in self._counts.items()
+                if count > most and count >= MIN_TEXTS
+            }
+        )
+
+
+class Boilerplate:
+    """The lines of a month that are taken out of its texts.
+
+    Args:
+        lines: text and number of texts, by key.
+    """
+
+    def __init__(self, lines: dict[int, tuple[str, int]]) -> None:
+        self._lines = lines
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def cut(self, text: str) -> str:
+        """Return a text without those lines; one that has none is returned as it is."""
+        lines = text.split("\n")
+        kept = [line for line in lines if _line_key(line) not in self._lines]
+        return text if len(kept) == len(lines) else "\n".join(kept).strip()
+
+    def as_manifest(self) -> dict[str, object]:
+        """Return how many lines there are, and the most frequent of them with their counts."""
+        ranked = sorted(self._lines.values(), key=lambda each: (-each[1], each[0]))[:_LISTED]
+        listed = [{"line": line, "texts": count} for line, count in ranked]
+        return {"lines": len(self._lines), "most_frequent": listed}
+
+
+def _line_keys(text: str) -> set[int]:
+    """The keys of a text's lines, the first 4,096 of them."""
+    keys: set[int] = set()
+    for line in text.split("\n"):
+        if key := _line_key(line):
+            keys.add(key)
+        if len(keys) == _SAMPLE_LINES:
+            break
+    return keys
+
+
+def _line_key(line: str) -> int:
+    """Identify a line; 0 for one that is too short to be boilerplate."""
+    line = line.strip()
+    return (_hash(line) or 1) if len(line) >= MIN_LINE_CHARS else 0
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
