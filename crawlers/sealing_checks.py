@@ -21,8 +21,9 @@ DRIFT_FACTOR = 3.0  # up and down, of documents and of bytes
 MIN_COUNT = 10  # below so many documents, or items, a ratio is an accident
 MAX_DROPPED = 0.9  # of the items that were looked at
 MAX_FAILED = 0.5  # of the items that were asked for
-# Not what is wrong with an item: another month's, or more than was wanted.
-_NO_FAULTS = frozenset({"sample_cap", "outside_month", "forgotten"})
+# Not what is wrong with an item: it is another month's, more than was wanted, or a title of a list
+# that is not there. A site of which all has gone shows in the drift, or as an empty month.
+_NO_FAULTS = frozenset({"sample_cap", "outside_month", "forgotten", "deleted", "not_yet_created"})
 # What decides how much a crawl keeps: months that were crawled otherwise tell nothing.
 _SIZED_BY = ("kind", "limit", "max_bytes", "languages")
 

@@ -125,7 +125,9 @@ def test_shares_of_drops_and_failures_are_bounded(store: Store) -> None:
     assert _reasons(store, 10, dropped={"too_short": 90}) == []
     [reason] = _reasons(store, 10, dropped={"too_short": 90, "licence": 1})
     assert reason == "91 of 101 items dropped (90 too_short, 1 licence), more than 90 %"
-    assert _reasons(store, 10, dropped={"sample_cap": 900, "outside_month": 500}) == []
+    assert (
+        _reasons(store, 10, dropped={"sample_cap": 900, "outside_month": 500, "deleted": 500}) == []
+    )
     assert _reasons(store, 10, failed={"timeout": 10}, status="partial") == []
     [reason] = _reasons(store, 10, failed={"timeout": 11}, status="partial")
     assert reason == "11 of 21 items failed (11 timeout), more than 50 %"
