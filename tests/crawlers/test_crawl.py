@@ -542,5 +542,6 @@ def test_no_document_is_without_a_licence(
     assert (own["licence"], none["licence"]) == ("CC0-1.0", "MIT")  # the source's
     toy = load_crawler("toy")
     monkeypatch.setattr(toy, "INFO", dataclasses.replace(toy.INFO, licence=""))
+    site.pages["/item/none"] = prose("another text: the same would be no new version")
     _, none = _rows(store, crawl_partition("toy", MARCH, store, crawl_settings, replace=True))
     assert none["licence"] == "LicenseRef-unknown"
