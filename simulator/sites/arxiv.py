@@ -74,11 +74,14 @@ class Site:
 
     keys: tuple[str, ...] = ("arxiv", "arxiv_oai")
     robots: str | None = "User-agent: *\nDisallow: /user\nDisallow: /search\n"
+    min_interval_s = 3.0  # over all of arXiv's hosts: https://info.arxiv.org/help/api/tou.html
 
     def __init__(self, world: World) -> None:
         self.quirks: dict[QuirkName, int] = {}
         self._num_new: dict[str, int] = {}  # papers that came in since a query's first page
         self._world = world
+        window = f"[{world.first.start:%Y%m%d%H%M} TO {world.last.end:%Y%m%d%H%M}]"
+        self.start = f"/api/query?search_query=cat:cs.CL AND submittedDate:{window}"
 
     def respond(self, request: Request) -> Response:
         """Answer /api/query, /oai, /src and /e-print, and the pages for people."""
