@@ -80,8 +80,6 @@ class Site:
         self.quirks: dict[QuirkName, int] = {}
         self._num_new: dict[str, int] = {}  # papers that came in since a query's first page
         self._world = world
-        window = f"[{world.first.start:%Y%m%d%H%M} TO {world.last.end:%Y%m%d%H%M}]"
-        self.start = f"/api/query?search_query=cat:cs.CL AND submittedDate:{window}"
 
     def respond(self, request: Request) -> Response:
         """Answer /api/query, /oai, /src and /e-print, and the pages for people."""
