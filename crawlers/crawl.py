@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from core.corpus import Partition, Seal, read_seal, tables_of
-from core.errors import SourceUnavailable, UsageError
+from core.errors import EmptyPartition, SourceError, SourceUnavailable, UsageError
 from core.month import Month, require_complete
 from core.sealing import HELD_BECAUSE, seal_partition
 from core.settings import Settings
@@ -110,6 +110,9 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
             return seal_partition(
                 store, partition, tables, crawl.describe, seal is not None, crawl.beside
             )
+    except EmptyPartition:
+        fetcher.forget(last_only=False)
+        raise
     except SourceUnavailable as error:
         if begun is None:
             raise
@@ -188,8 +191,11 @@ class _Crawl:
             for item in self._crawler.fetch_month(self._month, self._context):
                 num_items += 1
                 yield item
-        except SourceUnavailable as error:
-            if not num_items or (isinstance(error, CircuitOpen) and not self._num_rows):
+        except SourceError as error:
+            # What a site said in error under status 200 must not be read again by the next run.
+            self._context.fetcher.forget(last_only=True)
+            has_some = num_items and (self._num_rows or not isinstance(error, CircuitOpen))
+            if not isinstance(error, SourceUnavailable) or not has_some:
                 raise
             self._ledger.ended_early = str(error)
 
@@ -198,7 +204,9 @@ class _Crawl:
         source, version_id = self._partition.source, getattr(item, "version_id", None)
         if is_forgotten(self._forgotten, source, item.native_id, version_id):
             return Drop(item_key(source, item.native_id), "forgotten")
-        if item.native_id in self._seen and not isinstance(item, Repeat):
+        if isinstance(item, Repeat):  # may come before the item itself
+            return item
+        if item.native_id in self._seen:
             return Repeat(item.native_id, "came before")
         self._seen.add(item.native_id)
         if not isinstance(item, Document):

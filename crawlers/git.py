@@ -31,6 +31,9 @@ _TRANSFER_TIMEOUT_S = 1800.0
 _LOCAL_TIMEOUT_S = 300.0
 _TRIES = 3
 _LEAST_FREE_BYTES = 2**20
+# A proxy that no one runs, for every host but the site's own: so git can follow a renamed
+# repository, and never a redirect that leads elsewhere.
+_NO_PROXY_THERE = "http://127.0.0.1:9"
 WHOLE = "fetched-at"  # written last into a mirror: its presence means a whole mirror
 _CONFIG = {
     "attr.tree": EMPTY_TREE,  # newer gits read .gitattributes of the tip in a bare repository
@@ -126,6 +129,7 @@ class Git:
             failure = self._transfer_once(self.command(*arguments), folder, stdin)
             if failure is None:
                 return
+            failure = failure.replace("127.0.0.1 port 9", "another host, which it redirects to")
             for pattern, reason in _FINAL_FAILURES:
                 if re.search(pattern, failure):
                     raise ItemUnavailable(reason, failure)
@@ -148,6 +152,9 @@ class Git:
         return {
             "PATH": f"{Path(self._binary).parent}:/usr/bin:/bin",
             "HOME": "/nonexistent",
+            "http_proxy": _NO_PROXY_THERE,
+            "https_proxy": _NO_PROXY_THERE,
+            "no_proxy": urlsplit(self.base_url).hostname or "",
             "LC_ALL": "C",  # its messages are read
             "GIT_ALLOW_PROTOCOL": protocols,
             "GIT_ATTR_NOSYSTEM": "1",

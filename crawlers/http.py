@@ -149,6 +149,8 @@ class Fetcher:
         self._rules: dict[str, ApiRules] = {}
         self._lock = threading.Lock()  # of what follows
         self.stats: dict[str, int] = dict.fromkeys(_COUNTED, 0)
+        self._answered: list[str] = []  # requests of this run whose answers are in the cache
+        self._last: str | None = None  # the last of them, unless a later request failed
 
     def base_url(self, key: str) -> str:
         """Return a site's base URL, without a slash at the end.
@@ -221,6 +223,7 @@ class Fetcher:
         raise hidden  # out here, so that the one with the token is not its context
 
     def _get(self, ask: _Ask) -> Fetched:
+        self._last = None
         request = f"GET {ask.url}\nAccept: {ask.headers.get('Accept', '')}"
         fetched = self._cache.load(request) if self._cache else None
         if fetched and not self._revalidates:
@@ -229,9 +232,22 @@ class Fetcher:
             fetched = self._fetch(replace(ask, known=fetched))
             if self._cache:
                 self._cache.save(request, fetched)
+        self._last = request
+        self._answered.append(request)
         if len(fetched.body) > ask.max_bytes:
             raise too_large(ask.url, ask.max_bytes)
         return fetched
+
+    def forget(self, last_only: bool) -> None:
+        """Take the answers of this run out of the cache, as they were no good.
+
+        Args:
+            last_only: only that of the last request, and that only if it was answered.
+        """
+        last = [self._last] if self._last else []
+        for request in last if last_only else self._answered:
+            if self._cache:
+                self._cache.remove(request)
 
     def _fetch(self, ask: _Ask) -> Fetched:
         """Ask for one address, and count it if it fails."""

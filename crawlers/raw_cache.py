@@ -135,6 +135,16 @@ class RawCache:
                 path.unlink(missing_ok=True)
         return len(paths)
 
+    def remove(self, request: str) -> None:
+        """Forget an answer, if it is there.
+
+        Raises:
+            StorageError: the folder cannot be written.
+        """
+        path = self._path(request)
+        with explain_disk_errors(str(path)):
+            path.unlink(missing_ok=True)
+
     def _path(self, request: str) -> Path:
         digest = hashlib.sha256(request.encode()).hexdigest()
         return self._folder / digest[:2] / f"{digest}.zst"

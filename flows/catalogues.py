@@ -44,6 +44,24 @@ def sources_list(context: typer.Context) -> None:
     print_table("sources", ["source", "title", "licence", "sites", "sealed"], rows)
 
 
+@sources_app.command("check")
+def sources_check(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(help="See `tidemark sources list`.")],
+) -> None:
+    """Ask a site for three items, and compare the shape of its answers with the simulator's.
+
+    The shapes (fields and types, no values) are kept under shapes/ of the data root. Exits with 1
+    where the simulator has a field that the site never gives, or one of another type.
+    """
+    from flows.source_check import check_source, print_differences
+
+    differences, wrong = check_source(source, settings_of(context))
+    print_differences(source, differences)
+    out.print(f"{source}: {len(differences)} differences")
+    fail_with(wrong)
+
+
 def _span(months: list[str]) -> str | None:
     if not months:
         return None

@@ -36,6 +36,7 @@ from flows.options import (
     window,
 )
 from flows.published_commands import land_published_command, load_benchmarks_command
+from flows.simulate_command import simulate_command
 from flows.text_commands import compare_texts_command
 
 if TYPE_CHECKING:  # it imports Prefect, which takes seconds
@@ -162,6 +163,7 @@ def crawl(
     fail_with(failures)
 
 
+app.command("simulate")(simulate_command)
 app.command("import-texts")(import_texts_command)
 app.command("import-media")(import_media_command)
 app.command("compare-texts")(compare_texts_command)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import email.utils
 import functools
 import importlib
+import math
 import pkgutil
 import re
 import struct
@@ -20,9 +23,17 @@ from typing import Any, ClassVar, Literal, Protocol, cast
 from urllib.parse import parse_qs, urlsplit
 
 import simulator.sites
+from simulator.faults import Fault, FaultKind
+from simulator.traffic import Traffic
 from simulator.world import World
 
+__all__ = [
+    "Fault", "FaultKind", "QuirkName", "Request", "Response", "Site", "Web", "running", "serve",
+    "serve_sites", "take_quirk",
+]  # fmt: skip
+
 DRIP_PAUSE_S = 0.2  # between two bytes
+STALL_S = 60.0
 OFF_HOST = "http://169.254.169.254/latest"  # where clouds keep their machines' secrets
 BOMB_BYTES = 2**28  # unpacked; a few hundred kB on the wire
 
@@ -73,7 +84,9 @@ QuirkName = Literal[
 class Site(Protocol):
     """What a module of ``sites/`` has: a class ``Site``, made with the world.
 
-    A site that holds something (a folder, a process) has a method ``close`` too.
+    A site that holds something (a folder, a process) has a method ``close`` too. Two attributes may
+    be left out: ``start``, the path of the page that a person begins with (``/``), and
+    ``min_interval_s``, the distance between two requests that the true site asks for (0).
 
     Attributes:
         keys: the keys of the ``sites`` setting that this site answers for.
@@ -105,46 +118,6 @@ def take_quirk(site: Site, name: QuirkName) -> bool:
     return True
 
 
-FaultKind = Literal[
-    "status", "truncate", "disconnect", "drip", "redirect_loop", "redirect_off_host", "empty",
-    "gzip_bomb", "wrong_charset",
-]  # fmt: skip
-
-
-@dataclass
-class Fault:
-    """A fault that the next ``times`` matching requests meet.
-
-    Attributes:
-        kind: what goes wrong:
-
-            - status: ``status`` and ``body`` in place of the answer; status 200 makes an error
-              that only its body tells, or a page that is valid and empty;
-            - truncate: the body ends before its Content-Length;
-            - disconnect: the connection is closed without an answer;
-            - drip: the true answer, a byte every DRIP_PAUSE_S seconds;
-            - redirect_loop: a redirect to the same address;
-            - redirect_off_host: a redirect to OFF_HOST;
-            - empty: the true answer without its body;
-            - gzip_bomb: BOMB_BYTES of nothing, packed;
-            - wrong_charset: the true body under a Content-Type that lies.
-        key: any of the site's.
-        pattern: regular expression on path and query; ``^/robots.txt`` breaks that too.
-        times: how often; then the site is well again.
-        status: for ``status``.
-        headers: added to the answer (Retry-After), or in place of its own (Location).
-        body: for ``status``.
-    """
-
-    kind: FaultKind
-    key: str
-    pattern: str = ""
-    times: int = 1
-    status: int = 503
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b"simulated fault"
-
-
 @dataclass
 class Web:
     """The running simulator.
@@ -153,11 +126,18 @@ class Web:
         urls: base URL by site key, ready for the ``sites`` setting.
         faults: append to it to break a site.
         requests: (first key of the site, method, path with query) of every request so far.
+        sites: by any of their keys.
+        traffic: what each site counts of its requests, by any of its keys.
+        limits: seconds between two requests, by any key: a site answers 429 to a request that comes
+            sooner. Empty, as tests do not wait.
     """
 
     urls: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str, str]] = field(default_factory=list)
+    sites: dict[str, Site] = field(default_factory=dict)
+    traffic: dict[str, Traffic] = field(default_factory=dict)
+    limits: dict[str, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_fault(self, keys: tuple[str, ...], target: str) -> Fault | None:
@@ -168,6 +148,16 @@ class Web:
                     fault.times -= 1
                     return fault
         return None
+
+    def add(self, site: Site, url: str, traffic: Traffic) -> None:
+        """Note a site that is running."""
+        self.urls.update(dict.fromkeys(site.keys, url))
+        self.sites.update(dict.fromkeys(site.keys, site))
+        self.traffic.update(dict.fromkeys(site.keys, traffic))
+
+    def limit_of(self, keys: tuple[str, ...]) -> float:
+        """Return the seconds that a site wants between two requests; 0 where it does not mind."""
+        return max((self.limits.get(key, 0.0) for key in keys), default=0.0)
 
 
 @contextmanager
@@ -187,19 +177,30 @@ def serve_sites(sites: Iterable[Site], host: str = "127.0.0.1") -> Iterator[Web]
         for site in sites:
             if close := getattr(site, "close", None):
                 stack.callback(close)
-            url = stack.enter_context(_running(site, web, host))
-            web.urls.update(dict.fromkeys(site.keys, url))
+            stack.enter_context(running(site, web, host))
         yield web
 
 
 @contextmanager
-def _running(site: Site, web: Web, host: str) -> Iterator[str]:
-    handler = cast(type[_Handler], type("_Handler", (_Handler,), {"site": site, "web": web}))
-    with _Server((host, 0), handler) as server:
+def running(site: Site, web: Web, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """Run one site more until the block ends; port 0 is any that is free.
+
+    Yields:
+        Its base URL.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    traffic = Traffic()
+    names = {"site": site, "web": web, "traffic": traffic}
+    handler = cast(type[_Handler], type("_Handler", (_Handler,), names))
+    with _Server((host, port), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
+        url = f"http://{host}:{server.server_port}"
+        web.add(site, url, traffic)
         try:
-            yield f"http://{host}:{server.server_port}"
+            yield url
         finally:
             server.shutdown()
             thread.join()
@@ -215,12 +216,14 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers the requests of one connection; ``site`` and ``web`` are bound by ``_running``."""
+    """Answers the requests of one connection; ``site`` and the like are bound by ``running``."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # headers and body leave at once, so an answer takes no 40 ms
     site: ClassVar[Site]
     web: ClassVar[Web]
+    traffic: ClassVar[Traffic]
+    _is_open = False
 
     def do_GET(self) -> None:
         self._answer()
@@ -236,14 +239,32 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         self.web.requests.append((self.site.keys[0], self.command, self.path))
+        gap_s = self.traffic.arrive(is_continuation=self.command == "POST")
+        self._is_open = True
+        try:
+            self._answer_after(gap_s)
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """The client may send its next request as soon as it has the last byte of an answer."""
+        if self._is_open:
+            self._is_open = False
+            self.traffic.leave()
+
+    def _answer_after(self, gap_s: float) -> None:
         try:
             request = self._read_request()
         except ValueError as error:
             self.close_connection = True  # where the next request begins is not known
             self._send(Response(400, body=str(error).encode()))
             return
+        limit_s = self.web.limit_of(self.site.keys)
         fault = self.web.take_fault(self.site.keys, self.path)
-        if fault is None:
+        if gap_s < limit_s:
+            self.traffic.refuse()
+            self._send(Response(429, {"Retry-After": str(math.ceil(limit_s))}, b"too many"))
+        elif fault is None:
             self._send(self._respond(request))
         else:
             _FAULTS[fault.kind](self, fault, request)
@@ -289,15 +310,24 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response(response.status)
             for name, value in headers.items():
                 self.send_header(name, value)
+            if not body:
+                self._leave()
             self.end_headers()
-            for piece in pieces:
+            for number, piece in enumerate(pieces, start=1):
+                if number == len(pieces):
+                    self._leave()
                 self.wfile.write(piece)
                 time.sleep(pause_s)
         except ConnectionError:
             self.close_connection = True  # the client gave up, as a drip wants it to
 
     def _status(self, fault: Fault, request: Request) -> None:
-        self._send(Response(fault.status, fault.headers, fault.body))
+        headers = dict(fault.headers)
+        if fault.retry_date_s is not None:  # in whole seconds, so rounded up
+            again_at = math.ceil(time.time() + fault.retry_date_s)
+            moment = dt.datetime.fromtimestamp(again_at, dt.UTC)
+            headers["Retry-After"] = email.utils.format_datetime(moment, usegmt=True)
+        self._send(Response(fault.status, headers, fault.body))
 
     def _truncate(self, fault: Fault, request: Request) -> None:
         whole = self._respond(request)
@@ -332,6 +362,12 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {**whole.headers, "Content-Type": "text/html; charset=utf-16", **fault.headers}
         self._send(Response(whole.status, headers, whole.body))
 
+    def _stall(self, fault: Fault, request: Request) -> None:
+        until = time.monotonic() + STALL_S
+        while any(fault is each for each in self.web.faults) and time.monotonic() < until:
+            time.sleep(0.01)
+        self._send(self._respond(request))
+
 
 _FAULTS: dict[FaultKind, Callable[[_Handler, Fault, Request], None]] = {
     "status": _Handler._status,
@@ -343,6 +379,7 @@ _FAULTS: dict[FaultKind, Callable[[_Handler, Fault, Request], None]] = {
     "empty": _Handler._empty,
     "gzip_bomb": _Handler._gzip_bomb,
     "wrong_charset": _Handler._wrong_charset,
+    "stall": _Handler._stall,
 }
 
 

@@ -74,6 +74,7 @@ class Site:
 
     keys: tuple[str, ...] = ("arxiv", "arxiv_oai")
     robots: str | None = "User-agent: *\nDisallow: /user\nDisallow: /search\n"
+    min_interval_s = 3.0  # over all of arXiv's hosts: https://info.arxiv.org/help/api/tou.html
 
     def __init__(self, world: World) -> None:
         self.quirks: dict[QuirkName, int] = {}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -31,7 +32,7 @@ from core.settings import Settings
 from core.storage import Store
 from core.tombstones import item_key, write_tombstone
 from crawlers.circuit import CircuitOpen
-from crawlers.contract import DROP_REASONS, list_sources, load_crawler
+from crawlers.contract import DROP_REASONS, Repeat, list_sources, load_crawler
 from crawlers.crawl import crawl_partition
 from crawlers.manifest import lack_of
 from simulator.server import Fault, Request, Response, Web, serve_sites
@@ -497,6 +498,39 @@ def test_reparse_asks_for_nothing_that_is_there(
     lost.unlink()
     crawl_partition("toy", MARCH, store, settings, reparse=True)
     assert [path for _, _, path in web.requests] == ["/item/two"]
+
+
+def test_what_a_site_says_in_error_is_not_read_again(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    site.add("a")
+    web.faults.append(Fault("status", "toy", "/items", 1, 200, {}, b"<h1>Back soon</h1>"))
+    with pytest.raises(SourceChanged):
+        crawl_partition("toy", MARCH, store, crawl_settings)
+    assert crawl_partition("toy", MARCH, store, crawl_settings).num_documents == 1
+
+
+def test_a_month_that_was_empty_in_error_is_asked_for_again(
+    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+) -> None:
+    site.add("a")
+    web.faults.append(Fault("status", "toy", "/items", 1, 200, {}, b"[]"))
+    with pytest.raises(EmptyPartition):
+        crawl_partition("toy", MARCH, store, crawl_settings)
+    assert crawl_partition("toy", MARCH, store, crawl_settings).num_documents == 1
+
+
+def test_an_item_may_be_called_a_repeat_before_it_comes(
+    site: ToySite, store: Store, crawl_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add("a")
+    crawler = load_crawler("toy")
+    fetch_month = crawler.fetch_month
+    monkeypatch.setattr(
+        crawler, "fetch_month", lambda *given: itertools.chain([Repeat("a")], fetch_month(*given))
+    )
+    manifest = crawl_partition("toy", MARCH, store, crawl_settings).manifest
+    assert (manifest["kept"], manifest["repeated"]) == (1, 1)
 
 
 def test_a_month_that_the_source_does_not_have_is_refused(

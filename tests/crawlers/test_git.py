@@ -11,7 +11,7 @@ from core.errors import ItemUnavailable, SourceUnavailable, StorageError, UsageE
 from core.month import Month
 from crawlers import git as git_module
 from crawlers.git import Git
-from simulator.server import Fault, Request, Response, Web, serve_sites
+from simulator.server import Fault, Request, Response, Web, running, serve_sites
 from simulator.sites import github
 from simulator.world import World
 
@@ -37,8 +37,8 @@ def site() -> RecordingSite:
 
 @pytest.fixture
 def web(site: RecordingSite) -> Iterator[Web]:
-    with serve_sites([site]) as running:
-        yield running
+    with serve_sites([site]) as served:
+        yield served
 
 
 @pytest.fixture
@@ -130,6 +130,23 @@ def test_a_lasting_failure_is_told_to_the_caller(
     web.faults.append(fault)
     with pytest.raises(SourceUnavailable, match="git for mirror failed: .*try again later"):
         clone(git, tmp_path / "mirror")
+
+
+def test_a_renamed_repository_is_followed_on_its_own_host_only(
+    git: Git, web: Web, tmp_path: Path
+) -> None:
+    refs = "info/refs?service=git-upload-pack"
+    moved = Fault("redirect_loop", "github", "flask", 1, headers={"Location": f"/psf/black/{refs}"})
+    web.faults.append(moved)
+    clone(git, tmp_path / "mirror")
+    assert web.requests[1][2] == f"/psf/black/{refs}"
+    elsewhere = RecordingSite(World(0, Month("2024-01"), Month("2024-02")))
+    with running(elsewhere, Web(), "127.0.0.2") as url:
+        there = {"Location": f"{url}/psf/black/{refs}"}
+        web.faults.append(Fault("redirect_loop", "github", times=99, headers=there))
+        with pytest.raises(SourceUnavailable, match="connect to another host, which it redirects"):
+            clone(git, tmp_path / "another")
+    assert elsewhere.seen == []
 
 
 def test_a_transfer_that_outgrows_its_cap_is_killed(

@@ -15,7 +15,7 @@ import pytest
 from core.month import Month
 from simulator import server
 from simulator.server import Fault, FaultKind, Request, Response, Web, serve, serve_sites
-from simulator.world import World
+from simulator.world import Story, World
 
 
 class EchoSite:
@@ -282,3 +282,19 @@ def test_the_whole_web_has_an_address_for_every_key() -> None:
     with serve(World(seed=1, first=Month("2024-01"), last=Month("2024-02"))) as web:
         for url in web.urls.values():
             assert url.startswith("http://127.0.0.1:")
+
+
+class UntouchedWorld(World):
+    """A world of which nobody may ask anything."""
+
+    def story(self, month: Month, site: str, number: int) -> Story:
+        raise AssertionError(f"{site} was made before it was asked for")
+
+    def module(self, month: Month, site: str, number: int) -> str:
+        raise AssertionError(f"{site} was made before it was asked for")
+
+
+def test_a_site_is_made_when_it_is_first_asked_for() -> None:
+    """Many sites cost the demo, and every test, no time to start."""
+    with serve(UntouchedWorld(seed=1, first=Month("2017-01"), last=Month("2024-12"))) as web:
+        assert len(web.urls) >= 4

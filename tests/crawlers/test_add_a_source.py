@@ -1,0 +1,115 @@
+"""A source more is three files more: everything else finds it. The files are in ``toy/``."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOY = Path(__file__).parent / "toy"
+FILES = {
+    "crawlers/toy.py": TOY / "crawler.py",
+    "simulator/sites/toy.py": TOY / "site.py",
+    "tests/crawlers/test_toy.py": TOY / "checks.py",
+}
+# What runs here; of the tests, those of all sources.
+COPIED = [
+    "core", "crawlers", "flows", "models", "reports", "simulator", "tasks", "warehouse",
+    "tests/conftest.py", "tests/test_architecture.py", "tests/crawlers/every_source.py",
+    "tests/crawlers/test_every_source.py", "tests/crawlers/test_live.py", "pyproject.toml",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree, with a source more."""
+    copy = tmp_path_factory.mktemp("tree")
+    for name in COPIED:
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, copy / name)
+    for name, file in FILES.items():
+        assert not (copy / name).exists()
+        shutil.copy(file, copy / name)
+    return copy
+
+
+def run(tree: Path, *command: str, **more: str) -> str:
+    """Run Python in the copy, with nothing of the tree itself on its path."""
+    environment = environment_of(tree, **more)
+    done = subprocess.run(
+        [sys.executable, *command], cwd=tree, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def environment_of(tree: Path, **more: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],  # noqa: TID251
+        "HOME": str(tree / "home"),
+        "PYTHONPATH": str(tree),
+        "PYTHONUNBUFFERED": "1",
+        "TIDEMARK_HOME": str(tree / "data"),
+        **more,
+    }
+
+
+CLI = ("-c", "from flows.cli import main; main()")
+
+
+@pytest.fixture(scope="module")
+def toy_url(tree: Path) -> Iterator[str]:
+    """Where `tidemark simulate` serves the toy source."""
+    command = [sys.executable, *CLI, "simulate", "--port", "0", "--from", "2024-02", "--to"]
+    with subprocess.Popen(
+        [*command, "2024-03"], cwd=tree, env=environment_of(tree), stdout=subprocess.PIPE, text=True
+    ) as simulator:
+        assert simulator.stdout is not None
+        lines = "".join(iter(simulator.stdout.readline, "Ctrl-C ends it.\n"))
+        [url] = re.findall("export TIDEMARK_SITES__TOY=(.*)", lines)
+        yield url
+        simulator.send_signal(signal.SIGINT)
+
+
+def test_the_catalogue_knows_the_new_source(tree: Path) -> None:
+    assert "Letters of a town that does not exist" in run(tree, *CLI, "sources", "list")
+
+
+def test_the_new_source_is_crawled_and_simulated(tree: Path, toy_url: str) -> None:
+    crawl = ["crawl", "--source", "toy", "--month", "2024-03", "--limit", "4"]
+    pace = {"TIDEMARK_SITES__TOY": toy_url, "TIDEMARK_REQUEST_INTERVAL_S": "0"}
+    assert "toy 2024-03: 4 documents" in run(tree, *CLI, *crawl, **pace)
+    assert "toy 2024-03: 4 documents" in run(tree, *CLI, *crawl, TIDEMARK_SITES__TOY="http://[::1]")
+
+
+@pytest.mark.slow
+def test_its_own_tests_and_those_of_all_sources_run_on_it(tree: Path) -> None:
+    pytest_on_toy = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "toy", "tests")
+    collected = run(tree, *pytest_on_toy, "--collect-only")
+    for name in ("test_every_source", "test_toy", "test_architecture", "test_live"):
+        assert f"{name}.py::" in collected
+    assert int(re.findall(r"(\d+) passed", run(tree, *pytest_on_toy))[0]) > 30
+
+
+def test_nothing_else_was_edited(tree: Path) -> None:
+    ours = {
+        str(path.relative_to(tree)): path.read_bytes()
+        for path in tree.rglob("*")
+        if path.is_file() and not {"__pycache__", "data", "home"} & {*path.relative_to(tree).parts}
+    }
+    changed = {
+        name for name, data in ours.items()
+        if not (ROOT / name).exists() or (ROOT / name).read_bytes() != data
+    }  # fmt: skip
+    assert changed == FILES.keys()
