@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from core import progress
 from core.settings import Settings
 from crawlers.manifest import lack_of
 from flows.score import score
@@ -60,16 +61,19 @@ def crawl_months(summary: RunSummary, request: Request, settings: Settings) -> N
     One month after the other: a month is compared with those of its source that are sealed, so
     which they are must not depend on how fast a site answers.
     """
+    partitions, done = request.partitions(), 0
     for month in request.months:
         calls = [
             (f"crawl {source} {month}", {"source": source, "month": month, "settings": settings})
-            for source, each in request.partitions()
+            for source, each in partitions
             if each == month
         ]
-        seals = summary.keep_holes(fan_out(crawl_month, calls, step=f"crawl {month}"))
+        seals = summary.keep_holes(fan_out(crawl_month, calls, step=None))
         summary.partitions += len(seals)
         lacks = ((seal.partition, lack_of(seal)) for seal in seals)
         summary.partial += [f"{partition}: {lack}" for partition, lack in lacks if lack]
+        done += len(calls)
+        progress.report("crawl", done, len(partitions))
 
 
 def score_models(summary: RunSummary, request: Request, settings: Settings) -> None:

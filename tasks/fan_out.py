@@ -28,7 +28,7 @@ class Hole:
 def fan_out(
     work: Task[..., Any],
     calls: Sequence[tuple[str, Mapping[str, Any]]],
-    step: str,
+    step: str | None,
     in_flight: int = 4,
 ) -> Iterator[Any]:
     """Run ``work`` once a call and yield each result, or a Hole, in the order of the calls.
@@ -39,7 +39,7 @@ def fan_out(
     Args:
         work: the task.
         calls: what to call each (for the Hole) and its keyword arguments.
-        step: name under which progress is reported.
+        step: name under which progress is reported; None leaves that to the caller.
         in_flight: how many task runs at a time.
 
     Raises:
@@ -57,5 +57,6 @@ def fan_out(
             result = Hole(what, str(result))
         elif isinstance(result, BaseException):
             raise result
-        progress.report(step, done + 1, len(calls))
+        if step:
+            progress.report(step, done + 1, len(calls))
         yield result
