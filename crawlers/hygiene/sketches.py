@@ -90,7 +90,7 @@ def read_sketch(store: Store, seal: Seal, scratch: Path) -> Iterator[SketchBatch
         yield from _read(store, path, seal)
     except (pa.ArrowException, OSError, ValueError, KeyError, StorageError):
         fresh = scratch / f"{seal.partition.month}-{SKETCH_FILE}"
-        write_sketch(fresh, _tables_from_texts(store, seal), seal.digest, FIRST_BOUND)
+        write_sketch(fresh, _tables_from_texts(store, seal), seal.content_digest, FIRST_BOUND)
         store.write_bytes(path, fresh.read_bytes())
         fresh.unlink()
         yield from _read(store, path, seal)
@@ -185,7 +185,7 @@ def _read(store: Store, path: str, seal: Seal) -> Iterator[SketchBatch]:
     with store.open(path) as file:
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
         about = json.loads((parquet.schema_arrow.metadata or {})[_META])
-        expected = (ALGORITHM, seal.digest, seal.num_documents)
+        expected = (ALGORITHM, seal.content_digest, seal.num_documents)
         if (about["algorithm"], about["digest"], parquet.metadata.num_rows) != expected:
             raise ValueError(f"{path} is a sketch of something else")
         for batch in parquet.iter_batches(batch_size=_BATCH_ROWS):

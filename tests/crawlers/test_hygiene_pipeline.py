@@ -15,8 +15,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from core.corpus import Partition, Seal, read_documents, seal_partition, tables_of
+from core.corpus import Partition, Seal, read_documents, tables_of
+from core.forgetting import find_documents, forget_in_sidecars, forget_texts
 from core.month import Month
+from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store
 from crawlers.contract import DROP_REASONS, Drop, Failure, Repeat, SourceInfo
@@ -355,7 +357,9 @@ def test_a_killed_run_leaves_a_spool_that_the_next_one_deletes(
     code = f"""
 import datetime as dt, os, sys
 from core.corpus import Partition
+from core.forgetting import find_documents, forget_in_sidecars, forget_texts
 from core.month import Month
+from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store
 from crawlers.contract import SourceInfo
@@ -424,3 +428,14 @@ def test_sealing_anew_takes_the_files_beside_with_it(store: Store, settings: Set
     assert not store.exists(f"{march.seal.folder}/{DUPLICATES_FILE}")
     assert store.exists(f"{march.seal.folder}/{SKETCH_FILE}")
     assert read_duplicates(store).num_rows == 0
+
+
+def test_a_forgotten_document_is_no_longer_compared(store: Store, settings: Settings) -> None:
+    rows = [row("a", prose("a", 200)), row("b", prose("b", 200))]
+    february = Sealed(store, settings, rows, FEBRUARY)
+    id_ = february.rows[0]["document_id"]
+    forget_texts(store, find_documents(store, [id_]))
+    forget_in_sidecars(store, ["toy"], [id_])
+    march = Sealed(store, settings, [row("near", near("a")), row("other", near("b"))])
+    assert march.kept == ["near"]
+    assert march.drops == {"other": "near_dup"}
