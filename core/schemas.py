@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.casting import cast_column
 from core.errors import SchemaMismatch
 
 _TIME = pa.timestamp("us", tz="UTC")
@@ -323,22 +324,8 @@ def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
         if field.name not in table.column_names:
             columns.append(pa.nulls(table.num_rows, field.type))
             continue
-        columns.append(_cast_column(table[field.name], field, where))
+        columns.append(cast_column(table[field.name], field, where))
     return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
-
-
-def _cast_column(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
-    if column.null_count == len(column):  # pandas makes such a column one of doubles
-        return pa.chunked_array([pa.nulls(len(column), field.type)])
-    expected = f"column {field.name!r} is {column.type}, expected {field.type}"
-    try:
-        cast = column.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        row = _first_uncastable(column, field.type)
-        raise SchemaMismatch(f"{where}: row {row}: {expected}: {error}") from error
-    if not _is_akin(column.type, field.type):
-        raise SchemaMismatch(f"{where}: row 0: {expected}")
-    return cast
 
 
 def _required_columns(schema: pa.Schema) -> list[str]:
@@ -346,49 +333,6 @@ def _required_columns(schema: pa.Schema) -> list[str]:
         name for key, known in _SCHEMAS.items() if known is schema for name in _STATED.get(key, ())
     }
     return [field.name for field in schema if not field.nullable or field.name in stated]
-
-
-def _is_akin(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a cast keeps the meaning: Arrow also reads texts as numbers, and numbers as days."""
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    if _is_number(wanted):
-        return _is_number(found)
-    if _is_text(wanted):
-        return _is_text(found) or pa.types.is_binary(found) or pa.types.is_large_binary(found)
-    if pa.types.is_date(wanted):
-        return pa.types.is_date(found) or pa.types.is_timestamp(found) or _is_text(found)
-    return True
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    return any(is_kind(type_) for is_kind in kinds)
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(is_kind(type_) for is_kind in kinds)
-
-
-def _first_uncastable(column: pa.ChunkedArray, type_: pa.DataType) -> int:
-    """Bisect for the first row that does not cast (casts are vectorised, rows are many)."""
-
-    def casts(part: pa.ChunkedArray) -> bool:
-        try:
-            part.cast(type_)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return False
-        return True
-
-    low, high = 0, len(column)  # rows before low cast; some row before high does not
-    while high - low > 1:
-        middle = (low + high) // 2
-        if casts(column.slice(low, middle - low)):
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def _raise_first(table: pa.Table, broken: pa.ChunkedArray, says: str, where: str) -> None:

@@ -32,7 +32,7 @@ from core.errors import (
 from core.settings import Settings
 from crawlers import robots
 from crawlers.addresses import is_private_address
-from crawlers.api_rules import ApiRules
+from crawlers.api_rules import ApiRules, require_ok
 from crawlers.circuit import Circuit
 from crawlers.connections import Sender
 from crawlers.pacing import Pace, TryAgain, Turnstile, read_retry_after
@@ -55,7 +55,6 @@ MAX_TRIES = 5
 MAX_REDIRECTS = 5
 
 _WORTH_ANOTHER_TRY = {429, 500, 502, 503, 504}
-_DROP_REASONS = {403: "http_403", 404: "http_404", 410: "http_410", 451: "permission"}
 _COUNTED = ("requests", "cached", "retries", "2xx", "3xx", "304", "4xx", "5xx", "bytes", "wait_ms")
 _log = logging.getLogger(__name__)
 
@@ -258,7 +257,7 @@ class Fetcher:
                 self._count(**{"304": 1})
                 found = known.renewed(found)
             else:
-                _require_ok(answer, ask.rules)
+                require_ok(answer.status, answer.fetched.url, ask.rules)
         except (ItemFailed, ItemUnavailable) as error:
             self._circuit.note_address(has_failed=isinstance(error, ItemFailed))
             raise
@@ -363,7 +362,7 @@ class Fetcher:
     def _read_robots(self, url: str) -> Fetched:
         answer = self._persist(_Ask(url, max_bytes=robots.MAX_BYTES, is_robots=True))
         if not 400 <= answer.status < 500:  # else there is none: all is allowed, RFC 9309 2.3.1.3
-            _require_ok(answer)
+            require_ok(answer.status, answer.fetched.url)
         return answer.fetched
 
     def _count(self, **more: int) -> None:
@@ -397,20 +396,3 @@ def _host_of_site(key: str, url: str) -> str:
             f"without a password (TIDEMARK_SITES__{key.upper()})"
         )
     return host
-
-
-def _require_ok(answer: _Answer, rules: ApiRules | None = None) -> None:
-    """Raise what an answer other than 200 means."""
-    status, url = answer.status, answer.fetched.url
-    if status == 200:
-        return
-    if reason := {**_DROP_REASONS, **(rules.drops if rules else {})}.get(status):
-        raise ItemUnavailable(reason, f"{url} answered {status}")
-    if status == 401:
-        raise AccessRefused(
-            f"{url} answered 401: it wants a token, or does not accept the one sent"
-        )
-    if status >= 500:
-        message = f"{url} answered {status}; run the same command again later"
-        raise ItemFailed("http_5xx", message)
-    raise SourceChanged(f"{url} answered {status}, which this source never did; expected 200")
