@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import struct
+import zlib
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -90,3 +93,18 @@ def knob(name: str, key: str, pattern: str = "", times: int = 1) -> Fault:
     fault = KNOBS[name]
     headers = dict(fault.headers)
     return dataclasses.replace(fault, key=key, pattern=pattern, times=times, headers=headers)
+
+
+@functools.cache
+def pack_zeros(size: int) -> bytes:
+    """Return a gzip stream that unpacks to ``size`` zero bytes, a multiple of a MiB."""
+    block = bytes(2**20)
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    # After a full flush the packer starts afresh: one packed block stands for all.
+    packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    checksum = 0
+    for _ in range(size // len(block)):
+        checksum = zlib.crc32(block, checksum)
+    head = b"\x1f\x8b\x08\x00" + bytes(4) + b"\x02\xff"  # RFC 1952, 2.3
+    body = packed * (size // len(block)) + packer.flush()
+    return head + body + struct.pack("<II", checksum, size % 2**32)

@@ -123,6 +123,7 @@ class Site:
         if does == "clear":
             self._web.faults.clear()
             self._web.limits.clear()
+            self._web.new_day()
             for site in self._sites.values():
                 site.quirks.clear()
             return

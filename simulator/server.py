@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import email.utils
-import functools
 import importlib
 import math
 import pkgutil
 import re
-import struct
 import sys
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +20,7 @@ from typing import Any, ClassVar, Literal, Protocol, cast
 from urllib.parse import parse_qs, urlsplit
 
 import simulator.sites
-from simulator.faults import Fault, FaultKind
+from simulator.faults import Fault, FaultKind, pack_zeros
 from simulator.traffic import Traffic
 from simulator.world import World
 
@@ -84,8 +81,9 @@ QuirkName = Literal[
 class Site(Protocol):
     """What a module of ``sites/`` has: a class ``Site``, made with the world.
 
-    A site that holds something (a folder, a process) has a method ``close`` too. Two attributes may
-    be left out: ``start``, the path of the page that a person begins with (``/``), and
+    A site that holds something (a folder, a process) has a method ``close`` too; one that counts
+    its visitors over time, a method ``new_day`` with which it begins anew. Two attributes may be
+    left out: ``start``, the path of the page that a person begins with (``/``), and
     ``min_interval_s``, the distance between two requests that the true site asks for (0).
 
     Attributes:
@@ -154,6 +152,12 @@ class Web:
         self.urls.update(dict.fromkeys(site.keys, url))
         self.sites.update(dict.fromkeys(site.keys, site))
         self.traffic.update(dict.fromkeys(site.keys, traffic))
+
+    def new_day(self) -> None:
+        """Let sites that count their visitors over time begin anew."""
+        for site in {id(site): site for site in self.sites.values()}.values():
+            if begin := getattr(site, "new_day", None):
+                begin()
 
     def limit_of(self, keys: tuple[str, ...]) -> float:
         """Return the seconds that a site wants between two requests; 0 where it does not mind."""
@@ -355,7 +359,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _gzip_bomb(self, fault: Fault, request: Request) -> None:
         headers = {"Content-Encoding": "gzip", **fault.headers}
-        self._send(Response(200, headers, _pack_zeros(BOMB_BYTES)))
+        self._send(Response(200, headers, pack_zeros(BOMB_BYTES)))
 
     def _wrong_charset(self, fault: Fault, request: Request) -> None:
         whole = self._respond(request)
@@ -381,18 +385,3 @@ _FAULTS: dict[FaultKind, Callable[[_Handler, Fault, Request], None]] = {
     "wrong_charset": _Handler._wrong_charset,
     "stall": _Handler._stall,
 }
-
-
-@functools.cache
-def _pack_zeros(size: int) -> bytes:
-    """Return a gzip stream that unpacks to ``size`` zero bytes, a multiple of a MiB."""
-    block = bytes(2**20)
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    # After a full flush the packer starts afresh: one packed block stands for all.
-    packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
-    checksum = 0
-    for _ in range(size // len(block)):
-        checksum = zlib.crc32(block, checksum)
-    head = b"\x1f\x8b\x08\x00" + bytes(4) + b"\x02\xff"  # RFC 1952, 2.3
-    body = packed * (size // len(block)) + packer.flush()
-    return head + body + struct.pack("<II", checksum, size % 2**32)

@@ -68,6 +68,11 @@ class Site:
         self._lock = threading.Lock()
         self._used: dict[tuple[str, bool], tuple[float, int]] = {}  # window's end, requests
 
+    def new_day(self) -> None:
+        """Give all visitors their whole allowance again."""
+        with self._lock:
+            self._used.clear()
+
     def respond(self, request: Request) -> Response:
         """Answer under the limits; codeload has none."""
         if match := re.fullmatch("/([^/]+/[^/]+)/legacy.tar.gz/([0-9a-f]{40})", request.path):

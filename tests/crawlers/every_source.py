@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from core.corpus import Partition, Seal, read_documents, read_seal
-from core.errors import SourceError
+from core.errors import PartitionHeld, SourceError
 from core.month import Month
 from core.settings import Settings
 from core.storage import Store
@@ -74,7 +74,7 @@ class Outcome:
     """What became of a crawl: a seal, or an error of ours."""
 
     seal: Seal | None
-    error: SourceError | None
+    error: SourceError | PartitionHeld | None
     texts: dict[str, str]
     others: list[dict[str, str]]
 
@@ -131,12 +131,13 @@ class Scene:
         settings = self.settings(home, **more)
         store, partition = Store(settings.home), Partition(self.source, self.month)
         is_sealed = read_seal(store, partition) is not None
+        self.web.new_day()
         started = time.monotonic()
         try:
             seal = crawl_partition(
                 self.source, self.month, store, settings, limit=limit, replace=is_sealed
             )
-        except SourceError as error:
+        except (SourceError, PartitionHeld) as error:
             return Outcome(None, error, {}, [])
         finally:
             assert time.monotonic() - started < LONGEST_S
