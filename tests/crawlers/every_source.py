@@ -19,7 +19,8 @@ from core.errors import PartitionHeld, SourceError
 from core.month import Month
 from core.settings import Settings
 from core.storage import Store
-from crawlers.contract import SourceInfo, load_crawler
+from crawlers import crawl as crawl_module
+from crawlers.contract import Document, SourceInfo, load_crawler
 from crawlers.crawl import crawl_partition
 from crawlers.request_kinds import kind_of
 from simulator.server import Request, Response, Web, running, serve
@@ -92,7 +93,8 @@ class Scene:
     """A source, its month, and what it gives where nothing goes wrong.
 
     Attributes:
-        texts: by native id, of the whole month.
+        texts: by native id, of the whole month, before it is looked at as a whole: which lines are
+            boilerplate, and which of two alike is kept, depends on all that a crawl has found.
         whole: the crawl of LIMIT documents.
         targets: what that crawl asked for, in order: (first key of the site, path and query).
         lists: what stands for the lists that are shipped with it, by name in its module: without
@@ -155,8 +157,8 @@ def watch(source: str, webs: Webs, folder: Path) -> Scene:
     """Crawl a source undisturbed: its whole month, then a sample."""
     crawler = load_crawler(source)
     scene = Scene(source, crawler.INFO, month := month_of(crawler.INFO), web := webs.of(month))
-    month_whole = scene.crawl(folder / "month", limit=None)
-    scene.texts = month_whole.texts
+    with noting(scene.texts):
+        month_whole = scene.crawl(folder / "month", limit=None)
     gone = {other["native_id"] for other in month_whole.others if other["reason"] == "deleted"}
     scene.lists = _shorten_lists(crawler, gone, folder)
     begun = len(web.requests)
@@ -164,6 +166,27 @@ def watch(source: str, webs: Webs, folder: Path) -> Scene:
         scene.whole = scene.crawl(folder / "sample")
     scene.targets = [(key, target) for key, _, target in web.requests[begun:]]
     return scene
+
+
+@contextlib.contextmanager
+def noting(texts: dict[str, str]) -> Iterator[None]:
+    """Write down the clean text of every document that a crawl finds, by native id."""
+    row_of = crawl_module._row
+
+    def noted(document: Document, info: SourceInfo) -> dict[str, Any]:
+        row = row_of(document, info)
+        texts[row["native_id"]] = row["text"]
+        return row
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crawl_module, "_row", noted)
+        yield
+
+
+def is_made_of(text: str, whole: str) -> bool:
+    """Whether a text is another one, from which lines may have been left out."""
+    lines = iter(whole.splitlines())
+    return all(line in lines for line in text.splitlines())
 
 
 def _shorten_lists(crawler: object, gone: set[str], folder: Path) -> dict[str, Path]:
