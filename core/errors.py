@@ -10,6 +10,7 @@
     │   ├── SourceChanged          it never will: the parser must follow
     │   ├── ItemUnavailable        this one item cannot be had; the crawl goes on
     │   ├── AccessRefused          robots.txt, a missing permission, or a host off the allow-list
+    │   │   └── TokenRefused       the site wants a token, or does not accept the one it got
     │   └── EmptyPartition         nothing was kept of a month: never sealed as a silent zero
     ├── MalformedInput             a file of the user's is not what it says
     ├── ModelError
@@ -92,6 +93,10 @@ class ItemUnavailable(SourceError):
 
 class AccessRefused(SourceError):
     """Robots rules, a missing permission, or a host that is not on the allow-list."""
+
+
+class TokenRefused(AccessRefused):
+    """The site wants a token, or does not accept the one that was sent."""
 
 
 class EmptyPartition(SourceError):

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import platformdirs
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, NonNegativeInt, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from core.errors import UsageError
@@ -70,7 +70,7 @@ class Settings(BaseSettings):
         description="Languages to crawl by source, as JSON lists of codes, for sources that are in "
         'several (see docs/sources.md): `["en", "de"]`. Default: the source\'s own.',
     )
-    monthly_bytes: dict[str, int] = Field(
+    monthly_bytes: dict[str, NonNegativeInt] = Field(
         default_factory=dict,
         description="Bytes of text that a month of a source is sampled down to, by source; 0 keeps "
         "all. Default: what each source declares.",

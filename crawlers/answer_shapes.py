@@ -139,10 +139,12 @@ class Watched:
 
     Attributes:
         shapes: by kind of request.
+        num_documents: how many were found.
         error: what ended the crawl before it had them; its answer is among the shapes.
     """
 
     shapes: dict[str, Shape]
+    num_documents: int
     error: SourceError | None = None
 
 
@@ -162,12 +164,13 @@ def watch(source: str, month: Month, settings: Settings) -> Watched:
     )
     items = crawler.fetch_month(month, CrawlContext(settings, fetcher, limit=NUM_DOCUMENTS))
     documents = (item for item in items if isinstance(item, Document))
+    num_documents = 0
     try:
         for _ in islice(documents, NUM_DOCUMENTS):
-            pass
+            num_documents += 1
     except SourceError as error:
-        return Watched(fetcher.shapes, error)
-    return Watched(fetcher.shapes)
+        return Watched(fetcher.shapes, num_documents, error)
+    return Watched(fetcher.shapes, num_documents)
 
 
 def compare(simulated: dict[str, Shape], true: dict[str, Shape]) -> Iterator[Difference]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged
+from core.errors import ItemFailed, ItemUnavailable, SourceChanged, TokenRefused
 from crawlers.raw_cache import Fetched
 
 _DROP_REASONS = {403: "http_403", 404: "http_404", 410: "http_410", 451: "permission"}
@@ -33,7 +33,7 @@ def require_ok(status: int, url: str, rules: ApiRules | None = None) -> None:
     Raises:
         ItemUnavailable: the address cannot be had, and never will.
         ItemFailed: the site failed.
-        AccessRefused: it wants a token, or another one.
+        TokenRefused: it wants a token, or another one.
         SourceChanged: it answers what neither HTTP nor our request explains.
     """
     if status == 200:
@@ -41,8 +41,9 @@ def require_ok(status: int, url: str, rules: ApiRules | None = None) -> None:
     if reason := {**_DROP_REASONS, **(rules.drops if rules else {})}.get(status):
         raise ItemUnavailable(reason, f"{url} answered {status}")
     if status == 401:
-        raise AccessRefused(
-            f"{url} answered 401: it wants a token, or does not accept the one sent"
+        raise TokenRefused(
+            f"{url} answered 401: it wants a token, or does not accept the one sent; "
+            "see TIDEMARK_TOKENS in docs/settings.md"
         )
     if status >= 500:
         message = f"{url} answered {status}; run the same command again later"

@@ -17,7 +17,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged, SourceError
+from core.errors import (
+    AccessRefused,
+    ItemFailed,
+    ItemUnavailable,
+    SourceChanged,
+    SourceError,
+    TokenRefused,
+)
 from crawlers.api_rules import ApiRules
 from crawlers.contract import Drop, Failure, missing_item
 from crawlers.http import Fetched, Fetcher
@@ -211,7 +218,7 @@ def missing_repository(name: str, error: SourceError) -> Drop | Failure:
         return missing_item(name, error)
     if isinstance(error, SourceChanged):
         return Drop(name, "parse_error", str(error))
-    if isinstance(error, AccessRefused):  # it may be a token that ran out: the month is not whole
+    if isinstance(error, AccessRefused) and not isinstance(error, TokenRefused):
         return Failure(name, "damaged_answer", str(error))
     raise error
 

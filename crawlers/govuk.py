@@ -44,7 +44,7 @@ from crawlers.contract import (
     missing_item,
 )
 from crawlers.http import Fetched, Fetcher
-from crawlers.json_answers import decode, get_list, is_no_json, read_time
+from crawlers.json_answers import decode, get_list, read_time
 
 SITE = "govuk"
 INFO = SourceInfo(
@@ -227,9 +227,15 @@ def _fetch_page(path: str, month: Month, context: CrawlContext) -> Iterator[Item
             yield translation
 
 
+def _is_no_page(fetched: Fetched) -> bool:
+    """Whether an error came under status 200, to be asked again: every page has its own path."""
+    fields = decode(fetched)
+    return fields is None or (isinstance(fields, dict) and "base_path" not in fields)
+
+
 def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
     try:
-        fetched = fetcher.get(SITE, f"/api/content{path}", is_busy=is_no_json)
+        fetched = fetcher.get(SITE, f"/api/content{path}", is_busy=_is_no_page)
     except (ItemUnavailable, ItemFailed) as error:
         return missing_item(path, error)
     except SourceChanged as error:  # this page leads in circles; the list has shown the site is up

@@ -44,7 +44,10 @@ def check_source(source: str, settings: Settings) -> tuple[list[Difference], lis
     store.write_bytes(f"shapes/{source}.json", json.dumps(both, indent=1).encode())
     differences = list(answer_shapes.compare(simulated.shapes, true.shapes))
     wrong = [f"{source}: {each}" for each in differences if each.is_fault]
-    return differences, wrong + [str(each.error) for each in (simulated, true) if each.error]
+    wrong += [str(each.error) for each in (simulated, true) if each.error]
+    if not true.num_documents:
+        wrong.append(f"{source}: not one document of {month} was found, so little was compared")
+    return differences, wrong
 
 
 def month_to_ask(info: SourceInfo) -> Month:
