@@ -201,8 +201,9 @@ class _Sealing:
         month = self._partition.month or "undated"
         return PartitionHeld(
             f"{self._partition} is held back: {'; '.join(reasons)}. Look at it (`tidemark corpus "
-            f"show {self._partition.source} {month}`), then seal it with `tidemark corpus accept "
-            f"{self._partition.source} {month} --why TEXT`, or crawl it again"
+            f"show {self._partition.source} {month} --held`), then seal it with "
+            f"`tidemark corpus accept {self._partition.source} {month} --why TEXT`, "
+            "or crawl it again"
         )
 
     def _manifest(self, describe: Mapping[str, object]) -> dict[str, object]:

@@ -137,7 +137,7 @@ def forget_command(
         f"partitions, {len(done.releases)} releases; {done.num_fetched} fetched answers deleted"
     )
     if not done.num_versions:
-        out.print("none of them was in the corpus; the tombstones keep them out")
+        out.print("none of them is in the corpus (any more); the tombstones keep them out")
     out.print("Copies that you have made (backups, exports, trained models) are yours to look to.")
 
 

@@ -121,6 +121,8 @@ class Hygiene:
             if redactions:
                 self._texts.redactions[number] = redactions
             grams, drop = (_NO_GRAMS, _GONE) if is_gone else self._examine(number, row)
+            if drop is None and redactions and (num_chars := len(row["text"])) < MIN_CHARS:
+                drop = ("too_short", f"{num_chars} characters, redacted")
             gram_sets.append(grams)
             if drop:
                 self._texts.drops[number] = drop

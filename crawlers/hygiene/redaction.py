@@ -64,7 +64,8 @@ _KNOWN_SECRET = re.compile(
 )
 _NAMED_SECRET = re.compile(
     r"((?:api[_-]?key|access[_-]?key|secret[_-]?key|secret|token|passw(?:or)?d|auth)"
-    r"[\"']?\s{0,3}(?:=|:|=>)\s{0,3}[\"']?)([A-Za-z0-9+/_=-]{16,256})(?![A-Za-z0-9+/_=-])",
+    r"[\"']?\s{0,3}(?:=|:|=>)\s{0,3}[\"']?)([A-Za-z0-9+/_=-]{16,256})"
+    r"(?![A-Za-z0-9+/_=(-])",  # with a bracket behind it, it is a function's name
     re.IGNORECASE,
 )
 _MIN_ENTROPY = 3.5  # bits a character, of a named secret; English words have 3 and less

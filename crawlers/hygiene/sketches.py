@@ -93,7 +93,14 @@ def read_sketch(store: Store, seal: Seal, scratch: Path) -> Iterator[SketchBatch
         write_sketch(fresh, _tables_from_texts(store, seal), seal.content_digest, FIRST_BOUND)
         store.write_bytes(path, fresh.read_bytes())
         fresh.unlink()
-        yield from _read(store, path, seal)
+        try:
+            yield from _read(store, path, seal)
+        except ValueError as error:  # made of what the parts hold, which is not what is sealed
+            raise StorageError(
+                f"{seal.partition}: its texts are not those that {seal.folder}/manifest.json tells "
+                f"of ({seal.num_documents} documents); bring its files back from a backup, or "
+                "crawl or import it again with --replace"
+            ) from error
 
 
 def write_sketch(path: Path, tables: Iterable[pa.Table], digest: str, bound: int) -> None:

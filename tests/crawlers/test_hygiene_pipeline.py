@@ -16,6 +16,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from core.corpus import Partition, Seal, read_documents, tables_of
+from core.errors import StorageError
 from core.forgetting import find_documents, forget_in_sidecars, forget_texts
 from core.month import Month
 from core.sealing import seal_partition
@@ -322,6 +323,14 @@ def test_redaction_is_recorded(store: Store, settings: Settings) -> None:
     assert redacted.seal.digest != plain.seal.digest
 
 
+def test_what_redaction_leaves_is_long_enough_or_falls(store: Store, settings: Settings) -> None:
+    key = f"-----BEGIN PRIVATE KEY-----\n{'MIIEpAIBAAKCAQEA' * 10}\n-----END PRIVATE KEY-----"
+    rows = [row("a", f"My key is here:\n{key}"), row("b", f"{prose('b')}\n{key}")]
+    redacted = Sealed(store, settings.model_copy(update={"redact": True}), rows)
+    assert (redacted.kept, redacted.drops) == (["b"], {"a": "too_short"})
+    assert redacted.seal.manifest["redactions"] == {"secret": 1}
+
+
 def test_an_empty_month_passes(store: Store, settings: Settings) -> None:
     hygiene = Hygiene(Partition("toy", MARCH), INFO, store, settings)
     outcomes: list[Outcome] = [Drop("a", "empty", ""), Repeat("b", "")]
@@ -418,6 +427,17 @@ def test_a_sketch_that_is_missing_or_damaged_is_made_anew(
     assert march.kept == ["own"]
     assert set(march.drops.values()) == {"exact_dup"}
     assert store.read_bytes(path) == data
+
+
+def test_a_manifest_that_tells_of_other_texts_is_a_storage_error(
+    store: Store, settings: Settings
+) -> None:
+    february = Sealed(store, settings, [row("a"), row("b")], FEBRUARY)
+    path = f"{february.seal.folder}/manifest.json"
+    manifest = json.loads(store.read_bytes(path))
+    store.write_bytes(path, json.dumps({**manifest, "num_documents": 20}).encode())
+    with pytest.raises(StorageError, match="2024-02: its texts are not those .*20 documents"):
+        Sealed(store, settings, [row("c")])
 
 
 def test_sealing_anew_takes_the_files_beside_with_it(store: Store, settings: Settings) -> None:

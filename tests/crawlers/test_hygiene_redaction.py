@@ -66,6 +66,7 @@ def test_personal_and_secret_data_are_replaced(text: str, expected: str, kind: s
         "$x@y$", "q @ k.transpose(0, 1)", "x@self.weight", "@property", "A@B.T", "q@k.view(3)",
         "std::vector<int>", "a[1::2]", "abc::def", "::", "x[::2]", "icon@2x.png", "face::dead",
         "user@localhost", "token: expected", "secret = input()", "token = tokenizer_class_name",
+        "token = compute_token_from_request2(x)",
         "password = os.environ_password_variable", "auth=aaaaaaaaaaaaaaaaaaaa1",
         "the key AKIA was", "sk-learn", "11:22:33:44:55:66",
     ],

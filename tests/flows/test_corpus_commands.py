@@ -116,7 +116,7 @@ def test_a_document_is_forgotten_and_stays_out(
     assert "1 of 1" in shown  # without it, the content is the same
     ran = tidemark("corpus", "forget", "--again")
     assert ran.code == 0
-    assert "none of them was in the corpus" in ran.out
+    assert "none of them is in the corpus" in ran.out
 
 
 @pytest.mark.parametrize(
