@@ -85,6 +85,13 @@ def forget_texts(store: Store, found: Collection[FoundDocument]) -> None:
     Raises:
         StorageError: a partition is damaged, or another process changed it meanwhile.
     """
+    # First, since a run after this one was killed finds no document that has gone already.
+    for source in {each.seal.partition.source for each in found}:
+        ids = {each.native_id for each in found if each.seal.partition.source == source}
+        for seal in _all_seals(store):
+            if seal.partition.source == source:
+                with store.alone(seal.partition.path):
+                    _rewrite_dropped(store, seal, ids)
     by_folder: dict[str, list[FoundDocument]] = {}
     for each in found:
         by_folder.setdefault(each.seal.folder, []).append(each)
@@ -92,7 +99,6 @@ def forget_texts(store: Store, found: Collection[FoundDocument]) -> None:
         seal = documents[0].seal
         with store.alone(seal.partition.path):
             seal = read_manifest(store, seal.partition, f"{seal.folder}/{MANIFEST}")
-            _rewrite_dropped(store, seal, {each.native_id for each in documents})
             _rewrite_version(store, seal, {each.document_id for each in documents})
 
 
@@ -106,7 +112,7 @@ def _rewrite_version(store: Store, seal: Seal, ids: Collection[str]) -> None:
         before = seal.manifest.get("forgotten", 0)
         gone = seal.num_documents - writer.num_documents
         manifest = {
-            **seal.manifest,
+            **_without_lines(seal.manifest),
             "content_digest": writer.digest.hexdigest(),
             "num_documents": writer.num_documents,
             "num_bytes": writer.num_bytes,
@@ -122,8 +128,16 @@ def _rewrite_version(store: Store, seal: Seal, ids: Collection[str]) -> None:
         store.delete(path)
 
 
+def _without_lines(manifest: dict[str, object]) -> dict[str, object]:
+    """Return a manifest without the lines that hygiene took out of texts."""
+    boilerplate = manifest.get("boilerplate")
+    if not isinstance(boilerplate, dict):
+        return manifest
+    return {**manifest, "boilerplate": {**boilerplate, "most_frequent": []}}
+
+
 def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> None:
-    """Blank what was not kept of the same items: the counts stay, names and details go."""
+    """Blank what was not kept of the same items, or because of them: the counts stay."""
     path = f"{seal.folder}/dropped.jsonl.zst"
     if not store.exists(path):
         return
@@ -134,9 +148,14 @@ def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> N
     for line in lines:
         item = json.loads(line)
         if item["native_id"] in native_ids:
-            key = item_key(seal.partition.source, item["native_id"])
-            line = json.dumps({**item, "native_id": key, "detail": ""})
-        blanked.append(f"{line}\n")
+            item = {**item, "native_id": item_key(seal.partition.source, item["native_id"])}
+            line = json.dumps({**item, "detail": ""})
+        elif any(native_id in item["detail"] for native_id in native_ids):
+            line = json.dumps({**item, "detail": ""})  # "same text as …"
+        blanked.append(line)
+    if blanked == lines:
+        return
+    blanked = [f"{line}\n" for line in blanked]
     store.write_bytes(path, zstandard.compress("".join(blanked).encode(), 6))
 
 

@@ -17,9 +17,11 @@ from core.cell_record import read_cell_record
 from core.cells import Cell
 from core.corpus import MANIFEST, Partition, Seal, partition_of, read_manifest
 from core.errors import MalformedInput, StorageError, TidemarkError
+from core.forgetting import find_documents
 from core.partition_check import find_damage
 from core.schemas import LOSSES
 from core.storage import Store
+from core.tombstones import list_tombstones
 from warehouse.check import (
     NOT_A_WAREHOUSE,
     Finding,
@@ -95,6 +97,7 @@ def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[
     """
     root = _Root(store, connection, own_cells(connection))
     yield from _check_partitions(root)
+    yield from _check_forgotten(root)
     yield from _check_documents(root)
     yield from _check_texts(root)
     yield from _check_records(root)
@@ -117,6 +120,17 @@ def _check_partitions(root: _Root) -> Iterator[Finding]:
         progress.report("check partitions", number, len(paths))
     meaning = "Sealed partitions whose files are not what was sealed."
     yield from finding_of("partitions_are_sound", meaning, _CRAWL_AGAIN, rows)
+
+
+def _check_forgotten(root: _Root) -> Iterator[Finding]:
+    rows: Rows = []
+    if tombstones := list_tombstones(root.store):
+        for document in find_documents(root.store, tombstones):
+            folder = document.seal.folder
+            rows.append({"document_id": document.document_id, "partition": folder})
+    meaning = "Documents that were taken down, and are still there, or there again."
+    remedy = "Run `tidemark corpus forget --again`."
+    yield from finding_of("forgotten_documents_are_gone", meaning, remedy, rows)
 
 
 def _check_documents(root: _Root) -> Iterator[Finding]:

@@ -56,7 +56,9 @@ def _beside() -> dict[str, bytes]:
     lines = [
         {"native_id": f"page-{SECRET}", "outcome": "repeated", "reason": "repeated", "detail": "x"},
         {"native_id": "page-other", "outcome": "dropped", "reason": "too_short", "detail": "y"},
-    ]
+        {"native_id": "page-twin", "outcome": "dropped", "reason": "exact_dup",
+         "detail": f"same text as page-{SECRET}"},
+    ]  # fmt: skip
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     return {"dropped.jsonl.zst": zstandard.compress(text.encode())}
 
@@ -70,7 +72,10 @@ def _id(store: Store, partition: Partition = MARCH, version: int = 1) -> str:
 def _build(settings: Settings) -> Store:
     """Two months, the first in two versions, one held back; scored, released, fetched."""
     store = Store(settings.home)
-    describe = {"base_urls": {"pages": "http://127.0.0.1:8"}}
+    describe: dict[str, object] = {
+        "base_urls": {"pages": "http://127.0.0.1:8"},
+        "boilerplate": {"lines": 1, "most_frequent": [{"line": f"by {SECRET}", "texts": 5}]},
+    }
     seal_partition(store, MARCH, _tables(MARCH, "1"), describe, beside=_beside())
     seal_partition(store, APRIL, _tables(APRIL, "2"), describe, beside=_beside())
     seal = read_seal(store, MARCH)
@@ -222,8 +227,9 @@ def test_the_neighbours_in_tables_beside_stay(home: Settings) -> None:
     raw = store.read_bytes(f"{MARCH.path}/dropped.jsonl.zst")
     lines = [json.loads(line) for line in zstandard.decompress(raw).splitlines()]
     assert [line["native_id"] for line in lines] == [
-        item_key(SOURCE, f"page-{SECRET}"), "page-other"
+        item_key(SOURCE, f"page-{SECRET}"), "page-other", "page-twin"
     ]  # fmt: skip
+    assert [line["detail"] for line in lines] == ["", "y", ""]
     assert RawCache(home.scratch / "http-cache").load("b") is not None
 
 
@@ -237,6 +243,9 @@ def test_again_removes_what_a_backup_brought_back(home: Settings) -> None:
     for path, data in backup.items():
         store.write_bytes(path, data)
     assert gone in str(pq.read_table(store.url(part), partitioning=None).to_pylist())
+    findings = check_home(Path(home.home) / "warehouse.duckdb", store, is_deep=True)
+    [finding] = [each for each in findings if each.check == "forgotten_documents_are_gone"]
+    assert "corpus forget --again" in finding.remedy
     done = forget(home, [], "")
     assert done.document_ids == (gone,)
     [stone] = read_tombstones(store)
