@@ -66,10 +66,9 @@ class Ledger:
             TidemarkError: the counts do not add up.
         """
         dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
-        counts = (
-            f"{self.requested} requested, {self.kept} kept, dropped: {dropped or 'none'}, "
-            f"failed: {failed or 'none'}, {repeated} repeated"
-        )
+        counts = f"{self.requested} requested, {self.kept} kept, dropped: {dropped or 'none'}"
+        counts += f", failed: {failed}" if failed else ""
+        counts += f", {repeated} repeated" if repeated else ""
         others = sum(dropped.values()) + sum(failed.values()) + repeated
         if self.requested != self.kept + others:
             raise TidemarkError(f"{self._partition}: items were lost on the way ({counts})")
