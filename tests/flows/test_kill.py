@@ -20,7 +20,7 @@ import pytest
 from simulator.server import Web
 from warehouse.publish import SNAPSHOT, check_snapshot
 
-TRIALS = 10
+TRIALS = 7
 ROOT = Path(__file__).resolve().parents[2]
 NURSERY = Path(__file__).with_name("nursery.py")
 
