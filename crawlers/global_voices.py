@@ -50,7 +50,7 @@ INFO = SourceInfo(
     sites={SITE: "https://globalvoices.org"},
     language_sites={SITE: "https://{language}.globalvoices.org"},
     request_interval_s=10.0,
-    monthly_bytes=3_000_000,
+    monthly_bytes=1_500_000,
 )
 PATH = "/wp-json/wp/v2/posts"
 PER_PAGE = 100  # the most that WordPress gives

@@ -55,7 +55,7 @@ INFO = SourceInfo(
     category="news",
     sites={SITE: "https://www.gov.uk"},
     language_sites={SITE: "https://www.gov.uk"},  # translations are on the same site
-    monthly_bytes=5_500_000,
+    monthly_bytes=4_500_000,
 )
 DOCUMENT_TYPES = (
     "authored_article", "government_response", "news_story", "oral_statement", "press_release",

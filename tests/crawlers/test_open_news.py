@@ -33,8 +33,9 @@ def test_a_month_has_three_hundred_articles_without_any_setting(
 
 def test_the_two_sources_share_the_volume_of_the_papers_news() -> None:
     """Paper 000, table 1: 6 MB a month."""
-    sizes = [source.INFO.monthly_bytes for source in (govuk, global_voices)]
-    assert sizes == [3_000_000, 3_000_000]
+    sizes = [source.INFO.monthly_bytes or 0 for source in (govuk, global_voices)]
+    assert sum(sizes) == 6_000_000
+    assert sizes[1] >= 140 * 10_000  # all of the longest months of Global Voices
 
 
 @pytest.mark.parametrize("source", [govuk, global_voices])
