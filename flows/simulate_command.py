@@ -38,7 +38,8 @@ def simulate_command(
     until = Month(last) if last else Month.last_complete()
     months = list(month_range(Month(first) if first else until - (YEAR - 1), until))
     title = f"A simulated web of {months[0]} to {months[-1]}, seed {seed}"
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for end in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore the first
+        signal.signal(end, signal.default_int_handler)
     with serve(World(seed, months[0], months[-1])) as web:
         try:
             with running(front_page.Site(web, title), web, port=port) as url:
