@@ -50,7 +50,7 @@ def show_command(
         for path in seal.parts:
             out.print(visible(store.url(path)), soft_wrap=True)
         return
-    print_table(f"{partition}", ["", ""], describe_seal(store, seal))
+    print_table(f"{partition}", ["manifest", "says"], describe_seal(store, seal))
     if dropped:
         columns = ["item", "outcome", "reason", "detail"]
         print_table("not kept", columns, list_dropped(store, seal))

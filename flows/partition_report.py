@@ -47,6 +47,10 @@ def choose_seal(
     if seal is not None:
         return seal
     known = [str(each.version) for each in list_versions(store, partition)]
+    if not known and not read_held(store, partition):
+        raise UsageError(
+            f"nothing is sealed of {partition} under {store.root}; see `tidemark sources list`"
+        )
     held_too = (
         "; something is held back (--held)" if not held and read_held(store, partition) else ""
     )
@@ -63,7 +67,7 @@ def describe_seal(store: Store, seal: Seal) -> list[Row]:
     rows += [(name, _plain(manifest[name])) for name in _FIRST if manifest.get(name) is not None]
     rows += _account(manifest)
     for name in ("licence", "language"):
-        rows.append((f"{name}s", _counts(_column(store, seal, name))))
+        rows.append((f"{name}s of documents", _counts(_column(store, seal, name))))
     rest = [name for name in manifest if name not in (*_FIRST, *_LEFT_OUT)]
     return rows + [(name, _plain(manifest[name])) for name in rest if manifest[name] is not None]
 
