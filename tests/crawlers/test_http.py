@@ -28,7 +28,7 @@ from crawlers import circuit, connections, pacing, robots, transfer
 from crawlers.api_rules import ApiRules
 from crawlers.contract import FAIL_REASONS
 from crawlers.http import Fetched, Fetcher
-from simulator import server
+from simulator import faults, server
 from simulator.server import Fault, Request, Response, Web, serve_sites
 
 SECRET = "Bearer s3cr3t-t0ken"
@@ -821,7 +821,7 @@ def test_what_unpacks_to_nothing_is_capped_too(make: Make, site: PageSite) -> No
 
 
 def test_a_gzip_bomb_is_left_packed(make: Make, web: Web) -> None:
-    server._pack_zeros(server.BOMB_BYTES)
+    faults.pack_zeros(server.BOMB_BYTES)
     web.faults.append(Fault("gzip_bomb", "main", "/page"))
     tracemalloc.start()
     with pytest.raises(ItemUnavailable) as caught:
@@ -834,7 +834,7 @@ def test_a_gzip_bomb_is_left_packed(make: Make, web: Web) -> None:
 
 def test_the_body_of_a_redirect_is_not_read(make: Make, site: PageSite) -> None:
     headers = {"Location": "/page", "Content-Encoding": "gzip"}
-    site.pages["/old"] = Response(302, headers, server._pack_zeros(server.BOMB_BYTES))
+    site.pages["/old"] = Response(302, headers, faults.pack_zeros(server.BOMB_BYTES))
     fetcher = make()
     assert fetcher.get("main", "/old").body == b"hello"
     assert fetcher.stats["bytes"] == len(b"hello")
