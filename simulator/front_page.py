@@ -19,7 +19,8 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
   color: #222; background: #fff }
 table { border-collapse: collapse; width: 100%; margin: 1rem 0 }
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #ddd;
-  vertical-align: top; overflow-wrap: anywhere }
+  vertical-align: top }
+td:last-child { overflow-wrap: anywhere }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto }
 form { margin: 0 0 1rem }
 input, select, button { font: inherit; margin-right: .5rem }
@@ -148,7 +149,7 @@ def start_of(site: SimulatedSite) -> str:
     """Return the path of the page that a person begins with."""
     if start := getattr(site, "start", None):
         return str(start)
-    is_there = site.respond(Request("GET", "/", {}, {}, b"")).status == 200
+    is_there = site.respond(Request("GET", "/", {}, {}, b"")).status in (200, 301, 302)
     return "/" if is_there else "/robots.txt"
 
 

@@ -25,6 +25,7 @@ class Site:
     """The simulated dumps: one snapshot of two wikis, and an older one that is gone."""
 
     keys: tuple[str, ...] = ("wikimedia_dumps",)
+    start = "/other/mediawiki_history/"
     robots: str | None = None
 
     def __init__(self, world: World) -> None:
