@@ -17,6 +17,8 @@ from core.storage import Store
 from simulator.server import Web, serve_sites
 from simulator.sites.hub import Site
 
+from .servers import PrefectServer
+
 # Before torch is imported: tests run two at a time on two cores, and spinning threads starve both.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # noqa: TID251
 
@@ -111,3 +113,21 @@ def shared() -> Iterator[Path]:
     if not SHARED.exists():
         pytest.skip(f"no shared data at {SHARED}")
     yield SHARED
+
+
+@pytest.fixture(scope="session")
+def prefect_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a Prefect server's fresh database is kept, for all processes of this test run."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prefect"  # noqa: TID251
+
+
+@pytest.fixture(scope="module")
+def prefect_server(
+    tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
+) -> Iterator[PrefectServer]:
+    """A real server, for the tests of one module."""
+    server = PrefectServer(tmp_path_factory.mktemp("server"), prefect_template)
+    server.start()
+    yield server
+    server.stop()

@@ -1,0 +1,138 @@
+"""A real Prefect server, and workers, as processes on loopback that tests may kill."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import requests
+from filelock import FileLock
+
+PREFECT = Path(sys.executable).parent / "prefect"
+ROOT = Path(__file__).resolve().parents[1]
+START_S = 180  # its first start migrates a database; seconds, on a busy machine minutes
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class PrefectServer:
+    """A server that can be killed and started again; its database outlives it.
+
+    Args:
+        folder: of its own: database, logs, PREFECT_HOME of everything that talks to it.
+        template: a folder that all tests share, for a database that is migrated already.
+        settings: further ``PREFECT_…`` variables; with a database of its own in
+            ``PREFECT_API_DATABASE_CONNECTION_URL`` the template is not used.
+    """
+
+    def __init__(self, folder: Path, template: Path, **settings: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}/api"
+        self._template = template / "prefect.db"
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What processes need that are to talk to the server, and nothing of this shell's."""
+        return {
+            "PATH": f"{PREFECT.parent}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self.folder),
+            "PYTHONPATH": str(ROOT),
+            "PREFECT_HOME": str(self.folder / "prefect"),
+            "PREFECT_API_URL": self.url,
+            "PREFECT_SERVER_API_HOST": "127.0.0.1",
+            "PREFECT_SERVER_API_PORT": str(self.port),
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "DO_NOT_TRACK": "1",
+            "OMP_WAIT_POLICY": "PASSIVE",
+            **self._settings,
+        }
+
+    def start(self) -> None:
+        """Start, or start again, and wait until it answers."""
+        (self.folder / "prefect").mkdir(parents=True, exist_ok=True)
+        if "PREFECT_API_DATABASE_CONNECTION_URL" in self._settings:
+            self._run()
+            return
+        database = self.folder / "prefect" / "prefect.db"
+        self._template.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{self._template}.lock"):
+            if not self._template.exists():
+                self._run()
+                self.stop()
+                shutil.copyfile(database, self._template)
+        if not database.exists():
+            shutil.copyfile(self._template, database)
+        self._run()
+
+    def _run(self) -> None:
+        with (self.folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [PREFECT, "server", "start", "--no-ui"],
+                env=self.environment,
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_S
+        while True:
+            with contextlib.suppress(requests.RequestException):
+                if requests.get(f"{self.url}/ready", timeout=5).ok:
+                    return
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                log_text = (self.folder / "server.log").read_text(errors="replace")
+                raise RuntimeError(f"the Prefect server does not start:\n{log_text[-3000:]}")
+            time.sleep(0.2)
+
+    def stop(self, with_signal: int = signal.SIGTERM) -> None:
+        """End it; SIGKILL ends it as a power cut does."""
+        if self._process is not None:
+            end_group(self._process, with_signal)
+        self._process = None
+
+    @contextlib.contextmanager
+    def worker(
+        self, pool: str, *options: str, **environment: str
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a worker of a pool until the block ends; it and what it started are killed then."""
+        command = [PREFECT, "worker", "start", "--pool", pool, *options]
+        with (self.folder / f"worker-{pool}-{time.monotonic_ns()}.log").open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                env={**self.environment, **environment},
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            end_group(process, signal.SIGKILL)
+
+
+def end_group(process: subprocess.Popen[bytes], with_signal: int) -> None:
+    """Signal a process and everything that it started, and wait for it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, with_signal)
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
