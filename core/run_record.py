@@ -13,6 +13,7 @@ these files say holds, whatever an orchestrator remembers.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Literal, TypeVar
 
@@ -130,16 +131,17 @@ class RunRecord:
 
     def outcomes(self, stage: Stage) -> dict[str, Outcome]:
         """Return how the parts ended that have ended."""
-        paths = self._store.list(f"{self._folder}/{stage}/*.json")
-        return {
-            name_of_part(PurePosixPath(path).stem): _parse(Outcome, self._store, path)
-            for path in paths
-        }
+        ended = self._list_ended(stage)
+        return {part: _parse(Outcome, self._store, path) for part, path in ended.items()}
 
     def missing(self, stage: Stage) -> list[str]:
         """Return the parts that have not ended, in the order of the request."""
-        ended = self.outcomes(stage)
+        ended = set(self._list_ended(stage))  # their names alone: a watcher asks all the time
         return [part for part in self.request().parts(stage) if part not in ended]
+
+    def _list_ended(self, stage: Stage) -> dict[str, str]:
+        paths = self._store.list(f"{self._folder}/{stage}/*.json")
+        return {name_of_part(PurePosixPath(path).stem): path for path in paths}
 
     def complete(self, stage: Stage) -> bool:
         """Note that a stage has ended, if it has; True for one caller alone, whoever else calls."""
@@ -153,8 +155,13 @@ class RunRecord:
         """Whether ``complete`` has noted the end of a stage."""
         return self._store.exists(f"{self._folder}/{stage}.json")
 
-    def finish(self, report: str) -> RunResult:
-        """Keep how the run ended: the sum of its parts. Parts without an outcome are holes."""
+    def finish(self, report: str, holes: Sequence[str] = ()) -> RunResult:
+        """Keep how the run ended: the sum of its parts. Parts without an outcome are holes.
+
+        Args:
+            report: address of the page; empty where there is none.
+            holes: what is missing beside what the parts lack, and why.
+        """
         parts = [(stage, self.outcomes(stage), self.missing(stage)) for stage in ("crawl", "score")]
         unfinished = [
             f"{stage} {part}: has not ended" for stage, _, missing in parts for part in missing
@@ -166,7 +173,7 @@ class RunRecord:
             report=report,
             partitions=sum(each.done for each in crawled.values()),
             cells=sum(each.done for each in scored.values()),
-            holes=(*(hole for each in outcomes for hole in each.holes), *unfinished),
+            holes=(*(hole for each in outcomes for hole in each.holes), *unfinished, *holes),
             partial=tuple(partition for each in outcomes for partition in each.partial),
         )
         path = f"{self._folder}/result.json"

@@ -120,6 +120,12 @@ class Settings(BaseSettings):
         gt=0,
         description="Longer documents are dropped, with a counted reason.",
     )
+    watch_interval_s: float = Field(
+        default=10.0,
+        gt=0,
+        description="Seconds between two looks of a monthly run or back-fill on a Prefect server "
+        "at what it waits for.",
+    )
     chromium: Path | None = Field(
         default=DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None,
         description="Browser binary; default: a system Chromium, else Playwright's own.",

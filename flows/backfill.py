@@ -6,11 +6,12 @@ from prefect import flow
 
 from core.month import Month, month_range
 from core.settings import Settings, load_settings
+from flows.dispatch import cancel_run
 from flows.run import RunSummary, run_months
 from tasks.planning import check_request
 
 
-@flow(name="backfill", flow_run_name="backfill {first} to {last}")
+@flow(name="backfill", on_cancellation=[cancel_run], flow_run_name="backfill {first} to {last}")
 def backfill(
     first: str,
     last: str,
@@ -24,4 +25,4 @@ def backfill(
     """
     settings = settings or load_settings()
     months = list(month_range(Month(first), Month(last)))
-    return run_months(check_request(months, sources, models, settings), settings)
+    return run_months("backfill", check_request(months, sources, models, settings), settings)

@@ -6,11 +6,12 @@ from prefect import flow
 
 from core.month import Month
 from core.settings import Settings, load_settings
+from flows.dispatch import cancel_run
 from flows.run import RunSummary, run_months
 from tasks.planning import check_request
 
 
-@flow(name="monthly", flow_run_name="monthly {month}")
+@flow(name="monthly", on_cancellation=[cancel_run], flow_run_name="monthly {month}")
 def monthly(
     month: str | None = None,
     sources: list[str] | None = None,
@@ -27,4 +28,4 @@ def monthly(
     """
     settings = settings or load_settings()
     window = Month(month) if month else Month.last_complete()
-    return run_months(check_request([window], sources, models, settings), settings)
+    return run_months("monthly", check_request([window], sources, models, settings), settings)

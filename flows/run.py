@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from prefect.runtime import flow_run
+
 from core import progress
+from core.corpus import Seal
+from core.run_record import RunRecord, RunRequest, RunResult
 from core.settings import Settings
-from crawlers.manifest import lack_of
-from flows.score import score
-from models.catalogue import find_model
-from tasks.canary import run_canary
+from core.storage import Store
+from flows.dispatch import Coordinator, name_of_run
+from flows.score import check_numerics, score
+from flows.stages import crawled, end_part, ended, is_deployed, tell
 from tasks.crawling import crawl_month
 from tasks.fan_out import Hole, fan_out
 from tasks.planning import Request
@@ -46,59 +51,109 @@ class RunSummary:
         return f"{state}: {partitions}, {self.cells} cells, report {self.report}"
 
 
-def run_months(request: Request, settings: Settings) -> RunSummary:
-    """Crawl, score, land, publish and report. What is done already is skipped."""
-    summary = RunSummary()
-    crawl_months(summary, request, settings)
-    score_models(summary, request, settings)
-    report_on(summary, settings)
-    return summary
+def run_months(flow: str, request: Request, settings: Settings) -> RunSummary:
+    """Crawl, score, land, publish and report. What is done already is skipped.
+
+    Args:
+        flow: name of the flow that this is called in.
+        request: what to do.
+        settings: the data root and more; deployed runs have theirs from their workers.
+    """
+    record = begin_run(flow, request, settings)
+    if is_deployed():
+        summary = summary_of(Coordinator(record, settings).wait())
+    else:
+        summary = RunSummary()
+        crawl_months(summary, request, settings, record)
+        score_models(summary, request, settings, record)
+        report_on(summary, settings)
+        record.finish(summary.report, holes_beside(summary, record))
+    return ended(summary, summary.holes)
 
 
-def crawl_months(summary: RunSummary, request: Request, settings: Settings) -> None:
+def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
+    """Keep what the run was asked for that this flow run is; one that was killed goes on."""
+    store, run = Store(settings.home), name_of_run(flow, flow_run.id)
+    record = RunRecord(store, run)
+    if record.result() is not None:  # it has ended, and is run again
+        record = RunRecord(store, f"{run}-{flow_run.run_count}")
+    record.begin(
+        RunRequest(
+            run=record.run,
+            started_at=dt.datetime.now(dt.UTC),
+            months=tuple(map(str, request.months)),
+            sources=request.sources,
+            models=request.models,
+            protocol=settings.protocol,
+        )
+    )
+    return record
+
+
+def summary_of(result: RunResult) -> RunSummary:
+    """Return what a run did that several processes have done."""
+    return RunSummary(
+        partitions=result.partitions,
+        cells=result.cells,
+        report=result.report,
+        holes=[Hole(what, why) for what, _, why in (h.partition(": ") for h in result.holes)],
+        partial=list(result.partial),
+    )
+
+
+def holes_beside(summary: RunSummary, record: RunRecord) -> list[str]:
+    """Return the holes that are no part's, such as a drift of the canary."""
+    parts = [*record.outcomes("crawl").values(), *record.outcomes("score").values()]
+    known = {hole for outcome in parts for hole in outcome.holes}
+    return [str(hole) for hole in summary.holes if str(hole) not in known]
+
+
+def crawl_months(
+    summary: RunSummary, request: Request, settings: Settings, record: RunRecord | None = None
+) -> None:
     """Seal every partition; one that fails is a hole and its neighbours go on.
 
     One month after the other: a month is compared with those of its source that are sealed, so
     which they are must not depend on how fast a site answers.
     """
-    partitions, done = request.partitions(), 0
+    partitions, done, since = request.partitions(), 0, dt.datetime.now(dt.UTC)
+    results_of: dict[str, list[Seal | Hole]] = {source: [] for source in request.sources}
     for month in request.months:
+        sources = [source for source, each in partitions if each == month]
         calls = [
             (f"crawl {source} {month}", {"source": source, "month": month, "settings": settings})
-            for source, each in partitions
-            if each == month
+            for source in sources
         ]
-        seals = summary.keep_holes(fan_out(crawl_month, calls, step=None))
-        summary.partitions += len(seals)
-        lacks = ((seal.partition, lack_of(seal)) for seal in seals)
-        summary.partial += [f"{partition}: {lack}" for partition, lack in lacks if lack]
+        for source, result in zip(sources, fan_out(crawl_month, calls, step=None), strict=True):
+            tell(source, month, result, since)
+            results_of[source].append(result)
         done += len(calls)
         progress.report("crawl", done, len(partitions))
+    for source, results in results_of.items():
+        outcome = crawled(results)
+        summary.partitions += outcome.done
+        summary.partial += outcome.partial
+        summary.keep_holes(results)
+        if record is not None:
+            end_part(record, "crawl", source, outcome)
 
 
-def score_models(summary: RunSummary, request: Request, settings: Settings) -> None:
+def score_models(
+    summary: RunSummary, request: Request, settings: Settings, record: RunRecord | None = None
+) -> None:
     """One flow run a model, so that its weights are loaded once."""
-    check_numerics(summary, request, settings)
+    summary.holes += check_numerics(request.models, settings)
     for model in request.models:
         outcome = score(
             model=model,
             sources=list(request.sources),
             first=str(request.months[0]),
             last=str(request.months[-1]),
+            run=record.run if record else None,
             settings=settings,
         )
         summary.cells += outcome.landed
         summary.holes += outcome.holes
-
-
-def check_numerics(summary: RunSummary, request: Request, settings: Settings) -> None:
-    """See that models are computed as ever; a drift is a hole. Compressors have no such doubts."""
-    if all(find_model(model, settings).kind == "control" for model in request.models):
-        return
-    calls = [("canary", {"settings": settings})]
-    for run in summary.keep_holes(fan_out(run_canary, calls, step="canary")):
-        if not run.is_well:
-            summary.holes.append(Hole("canary", str(run)))
 
 
 def report_on(summary: RunSummary, settings: Settings) -> None:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from prefect import flow
+from prefect.states import Cancelled
 
 from core.errors import TidemarkError
 from core.month import Month, month_range
+from core.run_record import Outcome, RunRecord
 from core.settings import Settings, load_settings
+from core.storage import Store
+from flows.stages import end_part, ended, is_deployed
+from models.catalogue import find_model
+from tasks.canary import run_canary
+from tasks.events import emit_landed
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
 from tasks.scoring import load_model, plan_scoring, score_cells
+from tasks.stopping import stop_with_flow
 
 
 @dataclass
 class ScoreOutcome:
-    """How many cells landed in this run, and what did not."""
+    """How many cells landed in this run, how many have losses by now, and what did not."""
 
     landed: int = 0
+    done: int = 0
     holes: list[Hole] = field(default_factory=list)
 
 
@@ -28,6 +39,7 @@ def score(
     sources: list[str] | None = None,
     first: str | None = None,
     last: str | None = None,
+    run: str | None = None,
     settings: Settings | None = None,
 ) -> ScoreOutcome:
     """Score and land every cell of a model that is not done; publish the warehouse.
@@ -37,10 +49,36 @@ def score(
         sources: default: all that are sealed.
         first: YYYY-MM; default: all months that are sealed.
         last: YYYY-MM, included; default: ``first``.
+        run: the run that this is a part of; its request says which sources, months and protocol.
         settings: default: read from the environment of the worker.
     """
     settings = settings or load_settings()
+    if run:
+        return score_for_run(model, RunRecord(Store(settings.home), run), settings)
     months = list(month_range(Month(first), Month(last or first))) if first else None
+    outcome = score_model(model, sources, months, settings)
+    return ended(outcome, outcome.holes)
+
+
+def score_for_run(model: str, record: RunRecord, settings: Settings) -> ScoreOutcome:
+    """Score what a run was asked for, and settle how it ended; nothing where the run is over."""
+    if is_deployed() and record.result() is not None:
+        why = f"the run {record.run} has ended; start another"
+        return cast(ScoreOutcome, Cancelled(message=why))
+    request = record.request()
+    settings = settings.model_copy(update={"protocol": request.protocol})
+    outcome = score_model(model, list(request.sources), request.window(), settings)
+    if is_deployed() and outcome.done:  # in one process, the run sees to that once
+        outcome.holes += check_numerics([model], settings)
+    lacks = tuple(map(str, outcome.holes))
+    end_part(record, "score", model, Outcome(done=outcome.done, holes=lacks))
+    return ended(outcome, outcome.holes)
+
+
+def score_model(
+    model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
+) -> ScoreOutcome:
+    """Score, land and publish, inside a flow; what goes wrong is a hole."""
     outcome = ScoreOutcome()
     try:
         plan = plan_scoring(model, [settings.protocol], sources, months, settings)
@@ -53,8 +91,27 @@ def score(
         (f"score {cells[0]}", {"cells": cells, "entry": plan.entry, "settings": settings})
         for cells in plan.groups
     ]
-    results = list(fan_out(score_cells, calls, step=f"score {plan.entry.name}", in_flight=2))
+    with stop_with_flow():
+        results = list(fan_out(score_cells, calls, step=f"score {plan.entry.name}", in_flight=2))
     outcome.holes += [result for result in results if isinstance(result, Hole)]
-    outcome.landed = land_cells(entry=plan.entry, cells=plan.cells, settings=settings)
-    publish_warehouse(settings=settings)
+    store = Store(settings.home)
+    outcome.done = sum(store.exists(cell.path) for cell in plan.cells)
+    try:
+        outcome.landed = land_cells(entry=plan.entry, cells=plan.cells, settings=settings)
+        publish_warehouse(settings=settings)
+    except TidemarkError as error:
+        outcome.holes.append(Hole(f"land {model}", str(error)))
+        return outcome
+    if outcome.landed:
+        emit_landed(model, outcome.landed, len(outcome.holes))
     return outcome
+
+
+def check_numerics(models: Sequence[str], settings: Settings) -> list[Hole]:
+    """See that models are computed as ever; a drift is a hole. Compressors have no such doubts."""
+    if all(find_model(model, settings).kind == "control" for model in models):
+        return []
+    results = list(fan_out(run_canary, [("canary", {"settings": settings})], step="canary"))
+    holes = [result for result in results if isinstance(result, Hole)]
+    runs = [result for result in results if not isinstance(result, Hole)]
+    return holes + [Hole("canary", str(run)) for run in runs if not run.is_well]

@@ -29,6 +29,7 @@ from crawlers.circuit import CircuitOpen
 from crawlers.contract import load_crawler
 from crawlers.crawl import crawl_partition
 from crawlers.pacing import LOCK_WAIT_S
+from tasks.stopping import go_on
 
 LEASE_S = 60.0  # the least that a server takes: so long a killed machine keeps a host
 
@@ -70,7 +71,9 @@ def take_slot(host: str) -> Iterator[None]:
 
     Raises:
         SourceUnavailable: the server does not give it.
+        Stopped: the flow run is being ended; this is where a crawl is between two requests.
     """
+    go_on()
     name = f"tidemark-host-{host}"
     with contextlib.ExitStack() as stack:
         try:

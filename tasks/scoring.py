@@ -34,6 +34,7 @@ from models.meter import Cost, metered
 from models.protocols import get_protocol
 from models.scorer import Scorer
 from models.tally import Tally
+from tasks.stopping import go_on
 
 _KEYS = ["document_id", "source", "month"]
 
@@ -263,6 +264,7 @@ def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> i
             writers.append(stack.enter_context(writer))
         with metered(on_cuda=scorer.facts.device.startswith("cuda")) as cost:
             for tables in scorer.score_together(documents, protocols, tallies):
+                go_on()
                 for writer, table in zip(writers, tables, strict=True):
                     if table.num_rows:
                         writer.write_table(table)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prefect.testing.utilities import prefect_test_harness
 
 from core.errors import FutureMonth, UnknownName
 from core.month import Month
+from core.run_record import Outcome, RunRecord, RunRequest, list_runs
 from core.settings import Settings
 from core.storage import Store
 from flows.backfill import backfill
+from flows.crawl import crawl
 from flows.monthly import monthly
+from flows.report import report
+from flows.score import score
 from simulator.server import Fault, Web, serve
 from simulator.world import World
 from warehouse.query import query
@@ -71,8 +77,39 @@ def test_a_failing_source_is_a_hole_that_the_next_run_fills(simulated: Settings,
     assert query(simulated, "select distinct source from monthly_loss").to_pylist() == [
         {"source": "wikipedia_new"}
     ]
+    [record] = list_runs(Store(simulated.home))
+    result = record.result()
+    assert result and result.holes == tuple(map(str, summary.holes))
+    assert (result.partitions, result.cells, result.report) == (1, 1, summary.report)
     again = monthly(month="2024-01", sources=SOURCES, models=["control:zstd"], settings=simulated)
     assert (again.cells, again.holes) == (1, [])
+
+
+def test_stages_by_hand_end_in_states_that_list_holes(simulated: Settings, web: Web) -> None:
+    record = RunRecord(Store(simulated.home), "by hand")
+    request = {"months": ("2024-01", "2024-02"), "sources": ("arxiv",), "protocol": "default"}
+    models = ("control:zstd", "/no/such/model")
+    start = dt.datetime.now(dt.UTC)
+    record.begin(RunRequest(run="by hand", started_at=start, models=models, **request))
+    crawling: dict[str, Any] = {"source": "arxiv", "first": "2024-01", "last": "2024-02"}
+    web.faults.append(Fault("status", "arxiv", "/api/query", 99, 200, body=b"<html/>"))
+    try:
+        state = crawl(**crawling, settings=simulated, return_state=True)
+    finally:
+        web.faults.clear()
+    assert (state.name, state.is_completed()) == ("Completed (partial)", True)
+    assert state.message and state.message.startswith("2 holes:\ncrawl arxiv 2024-01: ")
+    assert crawl(**crawling, run="by hand", settings=simulated) == Outcome(done=2)
+    for _ in (1, 2):  # what has landed counts, whichever run has landed it
+        for model in models:
+            score(model, run="by hand", settings=simulated)
+        outcomes = record.outcomes("score")
+        assert (outcomes["control:zstd"].done, outcomes["control:zstd"].holes) == (2, ())
+    assert record.has_completed("score")
+    summary = report(run="by hand", settings=simulated)
+    [hole] = summary.holes
+    assert (summary.partitions, summary.cells, hole.what) == (2, 2, "score /no/such/model")
+    assert record.result() is not None
 
 
 def test_a_broken_model_leaves_the_others_alone(simulated: Settings, tmp_path: Path) -> None:

@@ -1,0 +1,171 @@
+"""The coordinator of a deployed run, on a real server, without workers: what it starts and ends."""
+
+from __future__ import annotations
+
+import datetime as dt
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from prefect import flow
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import FlowRun
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+from prefect.states import Crashed, Pending
+
+from core.run_record import Outcome, RunRecord, RunRequest
+from core.settings import Settings
+from core.storage import Store
+from flows.dispatch import Coordinator, find_runs
+
+from ..servers import PrefectServer
+from .deployed import api, make_deployments
+
+SINCE = dt.datetime.now(dt.UTC)
+
+
+@pytest.fixture(scope="module")
+def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
+    with api(prefect_server) as client:
+        make_deployments(client, ["arxiv"])
+        yield client
+
+
+@pytest.fixture
+def quick(settings: Settings) -> Settings:
+    return settings.model_copy(update={"watch_interval_s": 0.02})
+
+
+@pytest.fixture
+def begin(store: Store) -> Callable[..., RunRecord]:
+    def begin(run: str, *sources: str) -> RunRecord:
+        record = RunRecord(store, run)
+        record.begin(
+            RunRequest(
+                run=run,
+                started_at=dt.datetime.now(dt.UTC),
+                months=("2024-01", "2024-02"),
+                sources=sources,
+                models=("control:zstd",),
+                protocol="default",
+            )
+        )
+        return record
+
+    return begin
+
+
+@flow(name="watching")
+def look(record: RunRecord, settings: Settings, times: int = 1, pause_s: float = 0.0) -> None:
+    coordinator = Coordinator(record, settings)
+    for number in range(times):
+        time.sleep(pause_s if number else 0)
+        coordinator.look()
+
+
+def crash(client: SyncPrefectClient, record: RunRecord) -> list[FlowRun]:
+    runs = find_runs(client, record.run, SINCE)
+    for run in runs:
+        assert run.state
+        if not run.state.is_final():
+            client.set_flow_run_state(run.id, Crashed(message="killed"), force=True)
+    return runs
+
+
+def test_a_part_that_crashes_is_started_again_and_given_up_after_three(
+    client: SyncPrefectClient, begin: Callable[..., RunRecord], quick: Settings
+) -> None:
+    record = begin("crashing", "arxiv")
+    for number in (1, 2, 3):
+        look(record, quick, times=2)  # the second time it is under way
+        runs = crash(client, record)
+        assert len(runs) == number
+    assert {tuple(run.tags) for run in runs} == {("tidemark-run:crashing",)}
+    assert runs[0].parameters == {
+        "source": "arxiv", "first": "2024-01", "last": "2024-02", "run": "crashing",
+    }  # fmt: skip
+    assert record.missing("crawl") == ["arxiv"]
+    look(record, quick)
+    [hole] = record.outcomes("crawl")["arxiv"].holes
+    assert hole.startswith("crawl arxiv: 3 flow runs have not done it")
+    assert hole.endswith("Crashed: killed")
+    assert record.has_completed("crawl")
+    assert len(find_runs(client, record.run, SINCE)) == 3
+
+
+def test_a_second_coordinator_starts_nothing_twice(
+    client: SyncPrefectClient, begin: Callable[..., RunRecord], quick: Settings
+) -> None:
+    record = begin("doubled", "arxiv")
+    look(record, quick)
+    look(record, quick)
+    assert len(find_runs(client, record.run, SINCE)) == 1
+
+
+def test_a_source_that_is_not_deployed_is_given_up(
+    client: SyncPrefectClient, begin: Callable[..., RunRecord], quick: Settings
+) -> None:
+    record = begin("undeployed", "arxiv", "govuk")
+    look(record, quick)
+    [hole] = record.outcomes("crawl")["govuk"].holes
+    assert hole == "crawl govuk: there is no deployment crawl/govuk; run `tidemark deploy`"
+    assert record.missing("crawl") == ["arxiv"]
+
+
+def test_a_stage_that_no_event_has_started_is_started(
+    client: SyncPrefectClient, begin: Callable[..., RunRecord], settings: Settings
+) -> None:
+    record = begin("eventless", "arxiv")
+    record.settle("crawl", "arxiv", Outcome(done=2))
+    patient = settings.model_copy(update={"watch_interval_s": 100.0})
+    look(record, patient, times=2)
+    assert record.has_completed("crawl")
+    assert find_runs(client, record.run, SINCE) == []
+    impatient = settings.model_copy(update={"watch_interval_s": 0.02})
+    look(record, impatient, times=2, pause_s=0.2)
+    [run] = find_runs(client, record.run, SINCE)
+    assert run.parameters == {"model": "control:zstd", "run": "eventless"}
+
+
+def test_runs_that_no_worker_takes_or_begins(
+    client: SyncPrefectClient,
+    begin: Callable[..., RunRecord],
+    quick: Settings,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    record = begin("untaken", "arxiv")
+    look(record, quick, times=3, pause_s=0.7)
+    warnings = [line for line in caplog.messages if "no worker of the pool crawl" in line]
+    assert len(warnings) == 1
+    [run] = find_runs(client, record.run, SINCE)
+    client.set_flow_run_state(run.id, Pending(), force=True)
+    look(record, quick, times=3, pause_s=1.3)
+    [first, second] = sorted(
+        find_runs(client, record.run, SINCE), key=lambda run: run.expected_start_time or SINCE
+    )
+    assert first.state and second.state
+    assert (first.state.is_crashed(), second.state.is_scheduled()) == (True, True)
+
+
+@flow(name="waiting")
+def wait(record: RunRecord, settings: Settings, server: PrefectServer) -> str:
+    server.stop(signal.SIGKILL)
+    threading.Timer(1.0, server.start).start()
+    return Coordinator(record, settings).wait().report
+
+
+def test_a_server_that_is_away_is_waited_for(
+    client: SyncPrefectClient,
+    begin: Callable[..., RunRecord],
+    settings: Settings,
+    prefect_server: PrefectServer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    record = begin("waiting", "arxiv")
+    record.finish("page")
+    patient = settings.model_copy(update={"watch_interval_s": 0.5})
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):  # else Prefect waits before us
+        assert wait(record, patient, prefect_server) == "page"
+    assert any(line.startswith("waiting, for ") for line in caplog.messages)

@@ -1,0 +1,53 @@
+"""A flow run that is interrupted ends its tasks, which leave nothing half-written."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+
+from core.storage import Store
+from tasks.fan_out import fan_out
+from tasks.stopping import go_on, stop_with_flow
+
+pytestmark = pytest.mark.usefixtures("prefect_api")
+LONG_S = 60.0
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def write_slowly(store: Store) -> None:
+    deadline = time.monotonic() + LONG_S
+    with store.writing("losses/slow.parquet") as staged:
+        staged.path.write_bytes(b"half")
+        main = threading.main_thread().ident
+        assert main
+        signal.pthread_kill(main, signal.SIGINT)  # which waits for this task
+        while time.monotonic() < deadline:
+            go_on()
+            time.sleep(0.01)
+
+
+@flow
+def slow(store: Store) -> None:
+    with stop_with_flow():
+        list(fan_out(write_slowly, [("slow", {"store": store})], step=None))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_interrupted_flow_run_leaves_nothing_half_written(store: Store) -> None:
+    began_at = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        slow(store)
+    assert time.monotonic() - began_at < LONG_S / 2
+    assert [path for path in Path(store.root).rglob("*") if path.is_file()] == []
+
+
+def test_who_is_not_interrupted_goes_on(store: Store) -> None:
+    with pytest.raises(ValueError, match="an error"), stop_with_flow():
+        raise ValueError("an error")
+    go_on()
