@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import requests
 from filelock import FileLock
 
@@ -123,7 +124,13 @@ class PrefectServer:
         try:
             yield process
         finally:
+            # A flow run's process is in a group of its own, and would outlive its worker.
+            is_alive = process.poll() is None
+            runs = psutil.Process(process.pid).children(recursive=True) if is_alive else []
             end_group(process, signal.SIGKILL)
+            for run in runs:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    run.kill()
 
 
 def end_group(process: subprocess.Popen[bytes], with_signal: int) -> None:
