@@ -22,6 +22,7 @@
     │   ├── DiskFull
     │   ├── PartitionSealed        other content is already sealed there
     │   └── PartitionHeld          a check failed on sealing; somebody has to look at it
+    ├── OrchestrationError         the Prefect server is away, or refuses
     └── WarehouseError
         ├── SchemaMismatch         a table is not of its schema; names the first offending row
         ├── CellConflict           a cell is landed already, with other losses
@@ -141,6 +142,10 @@ class PartitionSealed(StorageError):
 
 class PartitionHeld(StorageError):
     """What was crawled failed a check and is held back; the message says which, and what to do."""
+
+
+class OrchestrationError(TidemarkError):
+    """The Prefect server does not answer, or refuses what is asked of it."""
 
 
 class WarehouseError(TidemarkError):

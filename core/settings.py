@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import Field, NonNegativeInt, SecretStr, ValidationError, field_validator
@@ -102,6 +103,11 @@ class Settings(BaseSettings):
         description="Tokens (padding included) in one forward pass; default: 16,384 on a GPU, "
         "1,024 on a CPU, whose caches a larger batch leaves.",
     )
+    notify_url: SecretStr | None = Field(
+        default=None,
+        description="Webhook that `tidemark deploy` has alarms sent to, as JSON: "
+        '`{"text": …}`. Default: nobody is told.',
+    )
     allow_pickle_weights: bool = Field(
         default=False, description="Load weights that are not safetensors. They may run code."
     )
@@ -161,6 +167,15 @@ class Settings(BaseSettings):
                 f"{LAKE_PREFIX}host=db.example.org dbname=tidemark user=tidemark"
             )
         return warehouse
+
+    @field_validator("notify_url")
+    @classmethod
+    def _webhook(cls, notify_url: SecretStr | None) -> SecretStr | None:
+        if notify_url is not None:
+            parts = urlsplit(notify_url.get_secret_value())
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError("is no address of a webhook: https://hooks.example.org/…")
+        return notify_url
 
     @property
     def is_local(self) -> bool:

@@ -24,6 +24,7 @@ from flows.catalogues import models_app, protocols_app, sources_app
 from flows.codec_commands import compress_command, decompress_command, verify_losses_command
 from flows.console import err, fail_with, out, print_table, progress_bars, visible
 from flows.corpus_commands import corpus_app
+from flows.deploy_command import deploy_command
 from flows.import_commands import import_media_command, import_texts_command
 from flows.integrity_commands import check_command, release_command, reproduce_command
 from flows.options import (
@@ -308,6 +309,7 @@ def backfill(
     fail_with([str(hole) for hole in summary.holes])
 
 
+app.command("deploy")(deploy_command)
 app.command("sql")(sql_command)
 app.command("shell", context_settings={"allow_extra_args": True})(shell_command)
 

@@ -96,6 +96,7 @@ class PrefectServer:
                 if requests.get(f"{self.url}/ready", timeout=5).ok:
                     return
             if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop(signal.SIGKILL)
                 log_text = (self.folder / "server.log").read_text(errors="replace")
                 raise RuntimeError(f"the Prefect server does not start:\n{log_text[-3000:]}")
             time.sleep(0.2)

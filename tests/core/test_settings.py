@@ -89,3 +89,13 @@ def test_prefect_is_kept_at_home_unless_told_otherwise(tmp_path: Path) -> None:
         check=True,
     ).stdout
     assert output.split() == [str(tmp_path / "work" / "prefect"), "DEBUG"]
+
+
+@pytest.mark.parametrize("address", ["hooks.example.org/x", "mailto:me@example.org", "https:///x"])
+def test_a_webhook_that_is_none_is_refused_without_being_shown(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_NOTIFY_URL", address)
+    with pytest.raises(UsageError, match="TIDEMARK_NOTIFY_URL") as refused:
+        load_settings()
+    assert address not in str(refused.value)

@@ -1,0 +1,141 @@
+"""The deployments that there are to be: those of deployments/prefect.yaml, and one a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from prefect.client.schemas.objects import ConcurrencyLimitStrategy
+from prefect.flows import Flow, load_flow_from_entrypoint
+from prefect.utilities.callables import parameter_schema
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from core.errors import MalformedInput
+from crawlers.contract import list_sources
+
+PREFECT_YAML = Path(__file__).resolve().parents[1] / "deployments" / "prefect.yaml"
+NEEDED = ("monthly/monthly", "score/score", "report/report")
+
+
+class _Part(BaseModel):
+    # What is misspelt must not be passed over.
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Pool(_Part):
+    """Where runs are started; ``job_variables`` as the pool's base job template has them."""
+
+    name: str
+    job_variables: dict[str, Any] = {}
+
+
+class Schedule(_Part):
+    """When runs start by themselves."""
+
+    cron: str
+    timezone: str
+
+
+class Limit(_Part):
+    """How many runs at a time, and what becomes of more."""
+
+    limit: int
+    collision_strategy: ConcurrencyLimitStrategy
+
+
+class Deployment(_Part):
+    """A deployment as prefect.yaml describes it.
+
+    Attributes:
+        entrypoint: module and name of the flow, joined by a dot.
+    """
+
+    name: str
+    description: str
+    entrypoint: str
+    tags: tuple[str, ...]
+    work_pool: Pool
+    parameters: dict[str, Any] = {}
+    schedules: tuple[Schedule, ...] = ()
+    concurrency_limit: Limit | None = None
+
+    @property
+    def flow(self) -> str:
+        """The name of the flow."""
+        return self.entrypoint.rpartition(".")[2]
+
+    @property
+    def full_name(self) -> str:
+        """Flow and name, as Prefect shows them: ``crawl/arxiv``."""
+        return f"{self.flow}/{self.name}"
+
+    def fields(self) -> dict[str, Any]:
+        """Return what a server keeps of it, schedules and limit excepted, by the API's names."""
+        flow: Flow[..., Any] = load_flow_from_entrypoint(
+            self.entrypoint, use_placeholder_flow=False
+        )
+        return {
+            "description": self.description,
+            "entrypoint": self.entrypoint,
+            "tags": sorted(self.tags),
+            "parameters": self.parameters,
+            "parameter_openapi_schema": parameter_schema(flow).model_dump(
+                mode="json", exclude_none=True
+            ),
+            "work_pool_name": self.work_pool.name,
+            "job_variables": self.work_pool.job_variables,
+            "pull_steps": [],
+        }
+
+
+class _Definitions(BaseModel):
+    crawl: dict[str, Any]
+
+
+class _File(_Part):
+    name: str
+    pull: list[Any]
+    definitions: _Definitions
+    deployments: tuple[Deployment, ...]
+
+    @field_validator("deployments")
+    @classmethod
+    def _whole(cls, deployments: tuple[Deployment, ...]) -> tuple[Deployment, ...]:
+        missing = {*NEEDED} - {each.full_name for each in deployments}
+        if missing:
+            raise ValueError(f"{', '.join(sorted(missing))}: automations need it")
+        return deployments
+
+
+def read_deployments(path: Path = PREFECT_YAML) -> list[Deployment]:
+    """Return every deployment that there is to be.
+
+    Raises:
+        MalformedInput: the file is missing, or not of its form.
+    """
+    try:
+        file = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return [*file.deployments, *_of_sources(file.definitions.crawl)]
+    except OSError as error:
+        raise MalformedInput(
+            f"{path} cannot be read ({error.strerror}): tidemark deploy runs from a checkout, "
+            "installed with `make install` or `pip install -e .`"
+        ) from error
+    except (yaml.YAMLError, ValidationError) as error:
+        raise MalformedInput(f"{path} does not describe deployments: {error}") from error
+
+
+def _of_sources(template: dict[str, Any]) -> Iterator[Deployment]:
+    for source in list_sources():
+        given = {"name": source, "parameters": {"source": source}}
+        yield Deployment.model_validate({**template, **given})
+
+
+def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) -> bool:
+    """Whether a deployment on a server is of the kind that is made here, now or formerly."""
+    flow, _, name = full_name.partition("/")
+    if entrypoint != f"flows.{flow}.{flow}":
+        return False
+    return name == flow or (flow == "crawl" and parameters.get("source") == name)
