@@ -131,15 +131,15 @@ class Process:
             for path in (data, secret):
                 shutil.chown(path, user or os.geteuid())
             name = environment["POSTGRES_USER"]
-            how = ("-A", "scram-sha-256", "--no-sync", "-U", name, "--pwfile", secret)
+            how = ("-A", "scram-sha-256", "-E", "UTF8", "--no-sync", "-U", name, "--pwfile", secret)
             run("initdb", *how, "-D", database)
             secret.unlink()
             create = f'create database "{environment["POSTGRES_DB"]}"'
             run("postgres", "--single", "-D", database, "postgres", stdin=create)
         # The folder is of this run alone: nothing has to survive a power cut.
         options = [f"listen_addresses={self.address}", "unix_socket_directories=", "fsync=off"]
-        how = [word for option in options for word in ("-c", option)]
-        return ["postgres", "-D", str(database), *how], user
+        given = [word for option in options for word in ("-c", option)]
+        return ["postgres", "-D", str(database), *given], user
 
     def is_healthy(self) -> bool:
         """Whether the health check, if there is one, ends well now.

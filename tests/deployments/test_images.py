@@ -158,7 +158,7 @@ def test_a_health_check_tells_what_answers_from_what_does_not(status: int, code:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}/"
-    check = [sys.executable, ROOT / "deployments" / "answers.py", address]
+    check = [sys.executable, str(ROOT / "deployments" / "answers.py"), address]
     done = subprocess.run(
         check, capture_output=True, text=True, env={"http_proxy": "http://[::]:1"}
     )

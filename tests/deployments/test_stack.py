@@ -24,7 +24,8 @@ from deployments.bare import Process, stack
 from deployments.compose_file import ComposeError
 
 ROOT = Path(__file__).resolve().parents[2]
-AUTH = "tidemark:s3cret-of-prefect"
+PASSWORD = "s3cret-of-prefect"
+AUTH = f"tidemark:{PASSWORD}"
 READER = ("reader", "s3cret of the report")
 SNAPSHOT = bytes(range(256)) * 4096
 REPORT, PREFECT = "report.test", "prefect.test"
@@ -104,7 +105,7 @@ def test_the_workers_serve_their_pools(running: dict[str, Process]) -> None:
     url = running["crawl-worker"].environment["PREFECT_API_URL"]
     for pool in ("crawl", "gpu"):
         answer = requests.post(
-            f"{url}/work_pools/{pool}/workers/filter", auth=tuple(AUTH.split(":")), timeout=30
+            f"{url}/work_pools/{pool}/workers/filter", auth=("tidemark", PASSWORD), timeout=30
         )
         assert [worker["status"] for worker in answer.json()] == ["ONLINE"]
 
@@ -149,7 +150,7 @@ def test_the_prefect_server_wants_its_password_behind_the_proxy_too(
     assert ask(running, PREFECT, "/api/ready").status_code == 200
     for wrong in (None, ("tidemark", "wrong")):
         assert ask(running, PREFECT, "/api/admin/version", auth=wrong).status_code == 401
-    answer = ask(running, PREFECT, "/api/admin/version", auth=tuple(AUTH.split(":")))
+    answer = ask(running, PREFECT, "/api/admin/version", auth=("tidemark", PASSWORD))
     assert (answer.status_code, answer.json()[:2]) == (200, "3.")
     settings = ask(running, PREFECT, "/ui-settings").json()
     assert settings["api_url"] == f"https://{PREFECT}/api"

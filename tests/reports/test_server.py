@@ -44,7 +44,7 @@ def serve() -> Iterator[Callable[..., str]]:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
-        command = [TIDEMARK, "--home", home, "serve", "--port", port]
+        command: list[str | Path] = [TIDEMARK, "--home", home, "serve", "--port", port]
         clean = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
         processes.append(subprocess.Popen(command, env={**clean, **environment}))
         url = f"http://127.0.0.1:{port}"
@@ -236,7 +236,7 @@ def _open_snapshots(port: int) -> int:
     (server,) = {
         c.pid
         for c in psutil.net_connections("tcp4")
-        if c.laddr.port == port and c.status == "LISTEN"
+        if c.laddr and c.laddr.port == port and c.status == "LISTEN"
     }
     return sum("warehouse.duckdb" in file.path for file in psutil.Process(server).open_files())
 
