@@ -30,7 +30,7 @@ from deployments.compose_file import ComposeError, Service, read_services, read_
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE = ROOT / "deployments" / "compose.yaml"
 START_S = 300  # seconds a service; a busy machine takes minutes for Prefect's first migration
-STOP_S = 30
+STOP_S = 10  # seconds until what does not end by itself is killed: its files go, too
 _POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 _PATH = ":".join(map(str, [Path(sys.executable).parent, *_POSTGRESQL[-1:]]))
 
