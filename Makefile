@@ -40,7 +40,7 @@ verify-statistics: $(VENV)/.installed ## Check by simulation that 95 % intervals
 	@$(BIN)/python -m benchmarks.verify_statistics
 
 .PHONY: test
-test: $(VENV)/.installed-dev chromium ## Install what tests need and run the whole suite
+test: $(VENV)/.installed-dev chromium caddy ## Install what tests need and run the whole suite
 	@$(BIN)/python -m pytest -n 3 --dist loadfile
 	@$(MAKE) --no-print-directory test-ducklake
 
@@ -62,14 +62,20 @@ test-ducklake: $(LAKE_VENV)/.installed ## Test several writers of one lake: Post
 chromium: $(VENV)/.installed-dev
 	@deployments/install-chromium.sh $(BIN)
 
+.PHONY: caddy
+caddy:
+	@deployments/install-caddy.sh
+	@deployments/install-postgresql.sh
+
 .PHONY: check
-check: $(VENV)/.installed-dev ## Lint, format, types, import rules, SQL, spelling
+check: $(VENV)/.installed-dev ## Lint, format, types, import rules, SQL, spelling, Dockerfile
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/sqlfluff lint warehouse tests --disable-progress-bar
 	@$(BIN)/codespell
+	@$(BIN)/hadolint Dockerfile
 
 .PHONY: format
 format: $(VENV)/.installed-dev ## Format Python and SQL

@@ -37,6 +37,7 @@ from flows.options import (
     window,
 )
 from flows.published_commands import land_published_command, load_benchmarks_command
+from flows.serve_command import serve_command
 from flows.simulate_command import simulate_command
 from flows.text_commands import compare_texts_command
 
@@ -165,6 +166,7 @@ def crawl(
 
 
 app.command("simulate")(simulate_command)
+app.command("serve")(serve_command)
 app.command("import-texts")(import_texts_command)
 app.command("import-media")(import_media_command)
 app.command("compare-texts")(compare_texts_command)

@@ -8,7 +8,7 @@ import typer
 
 from core.errors import UsageError
 from core.month import Month, month_range
-from core.settings import Settings, set_library_defaults
+from core.settings import Settings, prefect_server, set_library_defaults
 
 Sources = Annotated[
     list[str] | None,
@@ -45,9 +45,14 @@ def settings_for_tasks(context: typer.Context) -> Settings:
 
     Raises:
         StorageError: there is no place for what Prefect keeps.
+        UsageError: the Prefect server that is configured refuses us.
     """
     settings = settings_of(context)
     set_library_defaults(settings)
+    if server := prefect_server():
+        from flows.server_access import require_access
+
+        require_access(server)
     return settings
 
 

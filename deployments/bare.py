@@ -1,0 +1,272 @@
+"""Run what compose.yaml describes on the bare machine: the same commands, as processes.
+
+    python -m deployments.bare --check        # until all is healthy, then down again
+    python -m deployments.bare                # until Ctrl-C
+
+Linux only: every service has a loopback address of its own, in place of its host name, so that
+ports stay what they are. Volumes are folders. What Docker adds is left out: users, a read-only
+root, restarts. PostgreSQL and Caddy must be installed (deployments/install-*.sh).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from deployments.compose_file import ComposeError, Service, read_services, read_variables
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPOSE = ROOT / "deployments" / "compose.yaml"
+START_S = 300  # seconds a service; a busy machine takes minutes for Prefect's first migration
+STOP_S = 10  # seconds until what does not end by itself is killed: its files go, too
+_POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+_PATH = ":".join(map(str, [Path(sys.executable).parent, *_POSTGRESQL[-1:]]))
+
+
+class Process:
+    """A service as a process, with its address, its folders and its log.
+
+    Args:
+        service: what to run.
+        folder: where its files go; named volumes are shared, in ``volumes``.
+        addresses: of all services, by name.
+    """
+
+    def __init__(self, service: Service, folder: Path, addresses: Mapping[str, str]) -> None:
+        self.service = service
+        self.address = addresses[service.name]
+        self._addresses = addresses
+        self._own = folder / service.name
+        self._own.mkdir(parents=True)
+        self.folders = {"/app": ROOT}
+        for target, source in service.mounts.items():
+            place = self._own / target.strip("/") if source is None else Path(source)
+            self.folders[target] = place if place.is_absolute() else folder / "volumes" / place
+            if not self.folders[target].is_file():
+                self.folders[target].mkdir(parents=True, exist_ok=True)
+        self._log = self._own / "log"
+        self._popen: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> str:
+        """The end of what it has printed."""
+        return self._log.read_text(errors="replace")[-3000:] if self._log.exists() else ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The container's, on this machine."""
+        service = self.service
+        hosts = {
+            k: self._addresses.get(v, v) for k, v in service.environment.items() if "HOST" in k
+        }
+        ours = {k: self.on_this_machine(v) for k, v in (service.environment | hosts).items()}
+        bare = {"PATH": f"{_PATH}:/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+        if service.name == "proxy" and os.geteuid() != 0:  # who may not have ports 80 and 443
+            bare |= {"HTTP_PORT": "8081", "HTTPS_PORT": "8443"}
+        return {"HOME": str(self._own), **service.settings, **ours, **bare}
+
+    def on_this_machine(self, text: str) -> str:
+        """Replace paths and addresses of the container, all at once: folders are in /tmp, too."""
+        paths = "|".join(map(re.escape, sorted(self.folders, key=len, reverse=True)))
+        hosts = "|".join(map(re.escape, self._addresses))
+        found = re.compile(
+            rf"(?<![\w./-])(?P<path>{paths})(?=/|:|$)|(?<![\w.-])(?P<host>{hosts})(?=:\d)"
+            r"|(?<![\d.])(?:127\.0\.0\.1|0\.0\.0\.0)(?![\d.])"
+        )
+
+        def here(match: re.Match[str]) -> str:
+            if match["path"]:
+                return str(self.folders[match["path"]])
+            return self._addresses[match["host"]] if match["host"] else self.address
+
+        return found.sub(here, text)
+
+    def start(self) -> None:
+        """Start it, or start it again."""
+        argv = [self.on_this_machine(word) for word in self.service.argv]
+        user = None
+        if self.service.image.startswith("postgres:"):
+            argv, user = self._prepare_postgresql()
+        with self._log.open("ab") as log:
+            self._popen = subprocess.Popen(
+                argv, env=self.environment, cwd=self._folder(), stdout=log, stderr=log,
+                start_new_session=True, user=user, group=user,
+            )  # fmt: skip
+
+    @property
+    def _process(self) -> subprocess.Popen[bytes]:
+        if self._popen is None:
+            raise ComposeError(f"{self.service.name} has not been started")
+        return self._popen
+
+    def _folder(self) -> Path:
+        return Path(self.on_this_machine(self.service.folder))
+
+    def _prepare_postgresql(self) -> tuple[list[str], str | None]:
+        """Do what the image's entrypoint does: make the database, once, and serve it."""
+        data, environment = self.folders["/var/lib/postgresql/data"], self.environment
+        user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
+        database, secret = data / "database", data / "password"
+
+        def run(*argv: str | Path, stdin: str = "") -> None:
+            subprocess.run(
+                argv, input=stdin.encode(), check=True, user=user, group=user, cwd=data,
+                env=environment, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+
+        if not database.exists():
+            secret.write_text(environment["POSTGRES_PASSWORD"])
+            for path in (data, secret):
+                shutil.chown(path, user or os.geteuid())
+            name = environment["POSTGRES_USER"]
+            how = ("-A", "scram-sha-256", "-E", "UTF8", "--no-sync", "-U", name, "--pwfile", secret)
+            run("initdb", *how, "-D", database)
+            secret.unlink()
+            create = f'create database "{environment["POSTGRES_DB"]}"'
+            run("postgres", "--single", "-D", database, "postgres", stdin=create)
+        # The folder is of this run alone: nothing has to survive a power cut.
+        options = [f"listen_addresses={self.address}", "unix_socket_directories=", "fsync=off"]
+        given = [word for option in options for word in ("-c", option)]
+        return ["postgres", "-D", str(database), *given], user
+
+    def is_healthy(self) -> bool:
+        """Whether the health check, if there is one, ends well now.
+
+        Raises:
+            ComposeError: the process has ended.
+        """
+        if self._process.poll() is not None:
+            raise ComposeError(f"{self.service.name} has ended:\n{self.log}")
+        if self.service.health is None:
+            return True
+        check = [self.on_this_machine(word) for word in self.service.health]
+        done = subprocess.run(check, env=self.environment, capture_output=True, check=False)
+        return done.returncode == 0
+
+    def await_end(self) -> None:
+        """Wait until it has done its work.
+
+        Raises:
+            ComposeError: it failed, or takes too long.
+        """
+        try:
+            code = self._process.wait(START_S)
+        except subprocess.TimeoutExpired:
+            code = -1
+        if code:
+            raise ComposeError(f"{self.service.name} failed ({code}):\n{self.log}")
+
+    def await_health(self) -> None:
+        """Wait until it is healthy.
+
+        Raises:
+            ComposeError: it ends, or does not become healthy in time.
+        """
+        deadline = time.monotonic() + START_S
+        while not self.is_healthy():
+            if time.monotonic() > deadline:
+                raise ComposeError(f"{self.service.name} does not become healthy:\n{self.log}")
+            time.sleep(0.5)
+
+    def stop(self) -> None:
+        """End it and all that it started."""
+        if self._popen is None:
+            return
+        is_database = self.service.image.startswith("postgres:")  # SIGTERM waits for its clients
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signal.SIGINT if is_database else signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(STOP_S)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        self._popen.wait()
+
+
+def start_all(services: Mapping[str, Service], folder: Path) -> Iterator[Process]:
+    """Start services in order, each when those that it depends on are as it wants; yield each.
+
+    Raises:
+        ComposeError: one does not become what others wait for.
+    """
+    network = f"127.{1 + secrets.randbelow(250)}.{secrets.randbelow(250)}"
+    addresses = {name: f"{network}.{host}" for host, name in enumerate(services, start=2)}
+    running: dict[str, Process] = {}
+    for name, service in services.items():
+        for on, condition in service.depends_on.items():
+            if condition == "service_completed_successfully":
+                running[on].await_end()
+            elif condition == "service_healthy":
+                running[on].await_health()
+        running[name] = Process(service, folder, addresses)
+        running[name].start()
+        yield running[name]
+
+
+@contextlib.contextmanager
+def stack(
+    folder: Path, variables: Mapping[str, str], compose: Path = COMPOSE
+) -> Iterator[dict[str, Process]]:
+    """Have all services run and healthy within the block.
+
+    Args:
+        folder: for their files; the database's user must be able to reach it.
+        variables: of ``.env``; services that others' profiles need are left out.
+        compose: the file.
+
+    Raises:
+        ComposeError: it cannot be run here, or something fails.
+    """
+    for program in ("caddy", "initdb"):
+        if shutil.which(program, path=f"{_PATH}:/usr/local/bin:/usr/bin:/bin") is None:
+            raise ComposeError(f"{program} is not installed: see deployments/install-*.sh")
+    running: dict[str, Process] = {}
+    try:
+        for process in start_all(read_services(compose, variables), folder):
+            running[process.service.name] = process
+        for process in running.values():
+            if process.service.health is not None:
+                process.await_health()
+        yield running
+    finally:
+        for process in reversed(running.values()):
+            process.stop()
+
+
+def main() -> None:
+    """Run the stack; exit with 1 where something fails."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--env-file", type=Path, default=COMPOSE.with_name(".env"))
+    parser.add_argument("--check", action="store_true", help="go down when all is healthy")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="tidemark-bare-") as name:
+            Path(name).chmod(0o755)
+            with stack(Path(name), read_variables(arguments.env_file)) as running:
+                for each, process in running.items():
+                    state = "healthy" if process.service.health else "done"
+                    print(f"{each:16} {state:8} {process.address}")  # noqa: T201
+                print(f"all up after {time.monotonic() - began:.0f} s")  # noqa: T201
+                if not arguments.check:
+                    threading.Event().wait()
+    except ComposeError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Dockerfile, compose.yaml and what reads them; no engine is needed."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deployments.compose_file import ComposeError, interpolated, read_image, read_services
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE = ROOT / "deployments" / "compose.yaml"
+SECRETS = {"POSTGRES_PASSWORD": "p$w", "PREFECT_AUTH": "user:password"}
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+    return loaded
+
+
+def validated(compose: dict[str, Any]) -> list[str]:
+    """The services, by an implementation of the compose specification."""
+    from compose_spec import PyCompose
+
+    plain = {key: value for key, value in compose.items() if not key.startswith("x-")}
+    names: list[str] = PyCompose.from_yaml(json.dumps(plain)).service_names()
+    return names
+
+
+def test_the_dockerfile_is_as_hadolint_wants_it() -> None:
+    hadolint = Path(sys.executable).parent / "hadolint"
+    done = subprocess.run([hadolint, "Dockerfile"], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_the_compose_file_is_one(compose: dict[str, Any]) -> None:
+    names = validated(interpolated(compose, SECRETS))
+    assert {*names} == {*compose["services"]}
+
+
+def test_a_compose_file_with_a_misspelt_key_is_none(compose: dict[str, Any]) -> None:
+    wrong = interpolated(compose, SECRETS)
+    wrong["services"]["report"]["healthchek"] = wrong["services"]["report"].pop("healthcheck")
+    with pytest.raises(ValueError, match="healthchek"):
+        validated(wrong)
+
+
+@pytest.mark.parametrize("name", list(yaml.safe_load(COMPOSE.read_text())["services"]))
+def test_every_service_is_confined_and_watched(name: str, compose: dict[str, Any]) -> None:
+    service = compose["services"][name]
+    assert service["read_only"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert ("healthcheck" in service) == (name != "deploy")
+    assert service["restart"] == ("no" if name == "deploy" else "unless-stopped")
+    if name != "proxy":
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+    for condition in service.get("depends_on", {}).values():
+        assert condition["condition"] != "service_started"
+
+
+def test_no_secret_is_in_the_files(compose: dict[str, Any]) -> None:
+    for service in compose["services"].values():
+        for name, value in service["environment"].items():
+            if re.search("PASSWORD|AUTH_STRING|SECRET|TOKEN|KEY", name) and value is not None:
+                assert re.fullmatch(r"\$\{\w+:[?-].*\}", value), name
+    example = (COMPOSE.parent / ".env.example").read_text(encoding="utf-8")
+    assert "\nPOSTGRES_PASSWORD=\n" in example
+    assert "\nPREFECT_AUTH=\n" in example
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {"deployments/.env", "deployments/worker.env"} <= {*ignored}
+    assert {"**/.env", "**/worker.env"} <= {*(ROOT / ".dockerignore").read_text().splitlines()}
+
+
+def test_every_variable_of_the_compose_file_is_explained() -> None:
+    example = (COMPOSE.parent / ".env.example").read_text(encoding="utf-8")
+    named = {*re.findall(r"\$\{(\w+)", COMPOSE.read_text(encoding="utf-8"))} - {"TIDEMARK_IMAGE"}
+    assert {name for name in named if not re.search(rf"^#?{name}=", example, re.M)} == set()
+
+
+def test_images_are_pinned_and_run_as_nobody_special() -> None:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert re.search(r"^ARG PYTHON=python:3\.11\.\d+-slim-bookworm$", text, re.MULTILINE)
+    for stage in text.split("\nFROM ")[2:]:
+        users = re.findall(r"^USER (.+)$", stage, re.MULTILINE)
+        assert not users or users[-1] == "1000:1000"
+    for image in re.findall(r"image: \$\{(?!TIDEMARK)\w+:-(.+)\}", COMPOSE.read_text()):
+        assert re.fullmatch(r"\w+:\d+\.\d+(\.\d+)?-\w+", image)
+    assert "-c constraints.txt -e ." in text
+
+
+def test_every_package_is_copied_into_the_image() -> None:
+    import tomllib
+
+    copied = re.findall(r"^COPY (\w+) \1$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packages = {name.partition(".")[0] for name in project["tool"]["setuptools"]["packages"]}
+    assert {*copied} == packages | {"deployments"}
+    allowed = (ROOT / ".dockerignore").read_text().splitlines()
+    assert packages <= {line.removeprefix("!") for line in allowed}
+
+
+def test_an_image_is_read_with_the_stages_it_is_made_from() -> None:
+    tidemark = read_image(ROOT / "Dockerfile", "tidemark")
+    assert (tidemark.entrypoint, tidemark.command) == (["tidemark"], ["--help"])
+    assert tidemark.environment["TIDEMARK_HOME"] == "/data"
+    assert tidemark.folder == "/data"
+    assert read_image(ROOT / "Dockerfile", "crawler") == tidemark
+    with pytest.raises(ComposeError, match="no stage nothing, only build, base"):
+        read_image(ROOT / "Dockerfile", "nothing")
+
+
+def test_profiles_choose_who_scores() -> None:
+    def workers(profiles: str) -> set[str]:
+        services = read_services(COMPOSE, {**SECRETS, "COMPOSE_PROFILES": profiles})
+        return {name for name in services if name.endswith("worker")}
+
+    assert workers("cpu") == {"crawl-worker", "cpu-worker"}
+    assert workers("gpu") == {"crawl-worker", "gpu-worker"}
+    assert workers("") == {"crawl-worker"}
+
+
+def test_services_come_after_what_they_depend_on() -> None:
+    services = [*read_services(COMPOSE, {**SECRETS, "COMPOSE_PROFILES": "cpu"}).values()]
+    for index, service in enumerate(services):
+        assert {*service.depends_on} <= {before.name for before in services[:index]}
+
+
+def test_a_missing_secret_is_named() -> None:
+    with pytest.raises(ComposeError, match=r"PREFECT_AUTH has no value: give it in deployments/\."):
+        read_services(COMPOSE, {"POSTGRES_PASSWORD": "x"})
+
+
+def test_variables_are_put_in_as_compose_does() -> None:
+    text = "${A} ${B:-b} ${A:-b} ${A:?why} $$A ${C}"
+    assert interpolated({"x": [text]}, {"A": "$1"}) == {"x": ["$1 b $1 $1 $A "]}
+
+
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (404, 1), (503, 1)])
+def test_a_health_check_tells_what_answers_from_what_does_not(status: int, code: int) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/"
+    check = [sys.executable, str(ROOT / "deployments" / "answers.py"), address]
+    done = subprocess.run(
+        check, capture_output=True, text=True, env={"http_proxy": "http://[::]:1"}
+    )
+    assert done.returncode == code
+    assert done.stderr.startswith(address) == (code == 1)
+    server.shutdown()
+    server.server_close()

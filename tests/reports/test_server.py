@@ -1,0 +1,283 @@
+"""The report server, as a process on loopback, asked by a client."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from reports.server import HEADERS
+
+ROOT = Path(__file__).resolve().parents[2]
+TIDEMARK = Path(sys.executable).parent / "tidemark"
+PAGE = "<!doctype html><title>page</title>"
+BIG = bytes(range(256)) * 4096 * 24  # 24 MiB: more than sockets hold
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    (home / "report" / "charts").mkdir(parents=True)
+    (home / "report" / "index.html").write_text(PAGE)
+    (home / "report" / "charts" / "one.svg").write_text("<svg/>")
+    (home / "report" / ".tmp-index.html-x").write_text("half a page")
+    (home / "secret.txt").write_text("not for all")
+    (home / "warehouse.duckdb").write_bytes(BIG)
+    return home
+
+
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Callable[..., str]]:
+    """Start servers of data roots; all end with the module."""
+    processes = []
+
+    def serve(home: str, **environment: str) -> str:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        command: list[str | Path] = [TIDEMARK, "--home", home, "serve", "--port", port]
+        clean = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
+        processes.append(subprocess.Popen(command, env={**clean, **environment}))
+        url = f"http://127.0.0.1:{port}"
+        for _ in range(600):
+            try:
+                assert requests.get(f"{url}/live", timeout=5).text == "alive\n"
+                return url
+            except requests.ConnectionError:
+                assert processes[-1].poll() is None
+                time.sleep(0.1)
+        raise AssertionError("the server does not start")
+
+    yield serve
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) in {0, -signal.SIGTERM}
+
+
+@pytest.fixture(scope="module")
+def url(home: Path, serve: Callable[..., str]) -> str:
+    return serve(str(home))
+
+
+def get(url: str, **headers: str) -> requests.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return requests.get(url, headers=named, timeout=20)
+
+
+def test_the_page_and_what_is_beside_it_come_with_headers_that_keep_browsers_safe(
+    url: str,
+) -> None:
+    page, chart = get(f"{url}/"), get(f"{url}/charts/one.svg")
+    assert (page.text, page.headers["Content-Type"]) == (PAGE, "text/html; charset=utf-8")
+    assert (chart.text, chart.headers["Content-Type"]) == ("<svg/>", "image/svg+xml")
+    for answer in (page, chart, get(f"{url}/nothing"), get(f"{url}/health")):
+        assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
+        assert "server" not in answer.headers
+
+
+def test_the_policy_allows_all_that_the_page_allows_itself() -> None:
+    template = (ROOT / "reports" / "page.html.j2").read_text(encoding="utf-8")
+    own = re.search(r'Content-Security-Policy" content="([^"]+)"', template)
+    assert own is not None
+
+    def policy(text: str) -> dict[str, set[str]]:
+        return {d.split()[0]: set(d.split()[1:]) for d in text.split(";")}
+
+    ours = policy(HEADERS["Content-Security-Policy"])
+    for directive, sources in policy(own[1]).items():
+        assert sources <= ours.get(directive, ours["default-src"]), directive
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/secret.txt",
+        "/../secret.txt",
+        "/charts/../../secret.txt",
+        "/%2e%2e/secret.txt",
+        "/..%2fsecret.txt",
+        "//etc/passwd",
+        "/charts",
+        "/charts/",
+        "/index.html/",
+        "/.tmp-index.html-x",
+        "/nul%00",
+        "/%ff",
+        "/a\\..\\secret.txt",
+        "/corpus",
+        "/docs",
+    ],
+)
+def test_nothing_else_is_served(path: str, url: str) -> None:
+    """Asked without a library that would tidy the path up first."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
+    connection.putrequest("GET", path, skip_host=False)
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert (answer.status, answer.read()) == (404, b"not found\n")
+    connection.close()
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", ["", "warehouse.duckdb", "health"])
+def test_nothing_can_be_written(method: str, path: str, url: str) -> None:
+    answer = requests.request(method, f"{url}/{path}", timeout=20)
+    assert answer.status_code == 405
+    assert {*answer.headers["Allow"].split(", ")} == {"GET", "HEAD"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "start", "end"),
+    [
+        ("bytes=0-99", 0, 100),
+        ("bytes=100-", 100, None),
+        ("bytes=-100", -100, None),
+        (f"bytes={len(BIG) - 1}-{len(BIG) + 5}", -1, None),
+        (f"bytes=-{2 * len(BIG)}", 0, None),
+    ],
+)
+def test_a_range_of_the_snapshot(asked: str, start: int, end: int | None, url: str) -> None:
+    answer = get(f"{url}/warehouse.duckdb", Range=asked)
+    expected = BIG[start:end]
+    first = start % len(BIG)
+    assert answer.status_code == 206
+    assert answer.content == expected
+    last = first + len(expected) - 1
+    assert answer.headers["Content-Range"] == f"bytes {first}-{last}/{len(BIG)}"
+
+
+@pytest.mark.parametrize("asked", ["bytes=5-4", f"bytes={len(BIG)}-", "bytes=-0"])
+def test_a_range_that_is_not_there(asked: str, url: str) -> None:
+    answer = get(f"{url}/warehouse.duckdb", Range=asked)
+    assert (answer.status_code, answer.content) == (416, b"")
+    assert answer.headers["Content-Range"] == f"bytes */{len(BIG)}"
+
+
+@pytest.mark.parametrize(
+    "asked", ["bytes=0-1,5-6", "lines=0-9", "bytes=a-b", "bytes=" + "9" * 5000 + "-"]
+)
+def test_a_range_of_another_kind_gives_the_whole(asked: str, url: str) -> None:
+    answer = get(f"{url}/charts/one.svg", Range=asked)
+    assert (answer.status_code, answer.text) == (200, "<svg/>")
+
+
+def test_who_has_it_already_gets_nothing_again(url: str) -> None:
+    etag = get(f"{url}/").headers["ETag"]
+    for known in (etag, f'W/{etag}, "other"', "*"):
+        answer = get(f"{url}/", If_None_Match=known)
+        assert (answer.status_code, answer.content) == (304, b"")
+        assert answer.headers["ETag"] == etag
+    assert get(f"{url}/", If_None_Match='"other"').status_code == 200
+
+
+def test_a_question_without_a_body(url: str) -> None:
+    answer = requests.head(f"{url}/warehouse.duckdb", headers={"Range": "bytes=0-9"}, timeout=20)
+    assert (answer.status_code, answer.headers["Content-Length"]) == (200, str(len(BIG)))
+    assert answer.headers["Accept-Ranges"] == "bytes"
+
+
+def test_publishing_in_the_middle_of_a_download_does_not_mix_two_snapshots(
+    home: Path, url: str
+) -> None:
+    address, former = f"{url}/warehouse.duckdb", home / "warehouse.duckdb"
+    with requests.get(address, stream=True, timeout=20) as answer:
+        blocks = answer.iter_content(2**20)
+        got = next(blocks)
+        etag = answer.headers["ETag"]
+        new = home / ".tmp-warehouse.duckdb-new"
+        new.write_bytes(BIG[::-1])
+        new.replace(former)
+        got += b"".join(blocks)
+    assert got == BIG
+    resumed = get(address, Range="bytes=1000-", If_Range=etag)
+    assert (resumed.status_code, resumed.content == BIG[::-1]) == (200, True)
+    resumed = get(address, Range="bytes=1000-", If_Range=resumed.headers["ETag"])
+    assert (resumed.status_code, resumed.content == BIG[::-1][1000:]) == (206, True)
+    former.write_bytes(BIG)
+
+
+def test_health_is_that_of_the_report(home: Path, url: str) -> None:
+    page = home / "report" / "index.html"
+    assert get(f"{url}/health").status_code == 200
+    page.unlink()
+    try:
+        assert (get(f"{url}/health").status_code, get(f"{url}/").status_code) == (503, 404)
+        assert get(f"{url}/live").status_code == 200
+    finally:
+        page.write_text(PAGE)
+    assert get(f"{url}/health").status_code == 200
+
+
+def test_a_client_that_goes_away_leaves_no_file_open(home: Path, url: str) -> None:
+    """Looked for in the server itself: it has the snapshot open as long as it sends it."""
+    port = int(url.rpartition(":")[2])
+    with requests.get(f"{url}/warehouse.duckdb", stream=True, timeout=20) as answer:
+        next(answer.iter_content(1000))
+        assert _open_snapshots(port) == 1
+    deadline = time.monotonic() + 20
+    while _open_snapshots(port):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _open_snapshots(port: int) -> int:
+    """How often the process that listens on a port has the snapshot open."""
+    import psutil
+
+    (server,) = {
+        c.pid
+        for c in psutil.net_connections("tcp4")
+        if c.laddr and c.laddr.port == port and c.status == "LISTEN"
+    }
+    return sum("warehouse.duckdb" in file.path for file in psutil.Process(server).open_files())
+
+
+def test_a_report_on_an_object_store(serve: Callable[..., str], s3: dict[str, str]) -> None:
+    import fsspec
+
+    options = {"endpoint_url": s3["AWS_ENDPOINT_URL"], "key": "test", "secret": "test"}
+    store = fsspec.filesystem("s3", **options, use_listings_cache=False)
+    store.mkdir("bucket")
+    store.pipe("bucket/home/report/index.html", PAGE.encode())
+    store.pipe("bucket/home/warehouse.duckdb", BIG)
+    url = serve("s3://bucket/home", **s3)
+    page = get(f"{url}/")
+    assert page.text == PAGE
+    assert get(f"{url}/", If_None_Match=page.headers["ETag"]).status_code == 304
+    assert get(f"{url}/nothing").status_code == 404
+    part = get(f"{url}/warehouse.duckdb", Range="bytes=3000000-9000000")
+    assert part.content == BIG[3000000:9000001]
+    with requests.get(f"{url}/warehouse.duckdb", stream=True, timeout=20) as answer:
+        blocks = answer.iter_content(2**20)
+        got = next(blocks)
+        store.pipe("bucket/home/warehouse.duckdb", BIG[::-1])
+        with pytest.raises((requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
+            got += b"".join(blocks)
+    assert BIG.startswith(got)
+    assert get(f"{url}/warehouse.duckdb", If_Range=answer.headers["ETag"]).content == BIG[::-1]
+
+
+@pytest.fixture
+def s3(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A server of the S3 protocol on loopback, and what a client's environment needs."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    server.stop()
