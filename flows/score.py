@@ -11,7 +11,7 @@ from core.month import Month, month_range
 from core.settings import Settings, load_settings
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
-from tasks.scoring import load_model, plan_scoring, score_cells
+from tasks.scoring import cells_in_flight, load_model, plan_scoring, score_cells
 
 
 @dataclass
@@ -53,7 +53,8 @@ def score(
         (f"score {cells[0]}", {"cells": cells, "entry": plan.entry, "settings": settings})
         for cells in plan.groups
     ]
-    results = list(fan_out(score_cells, calls, step=f"score {plan.entry.name}", in_flight=2))
+    in_flight = cells_in_flight(plan.entry, settings)
+    results = fan_out(score_cells, calls, step=f"score {plan.entry.name}", in_flight=in_flight)
     outcome.holes += [result for result in results if isinstance(result, Hole)]
     outcome.landed = land_cells(entry=plan.entry, cells=plan.cells, settings=settings)
     publish_warehouse(settings=settings)
