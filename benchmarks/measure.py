@@ -85,6 +85,33 @@ class Report:
     own_memory: Mapping[str, int] | None = None
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """Figures that are compared with bounds, not with each other.
+
+    Attributes:
+        title: the benchmark's name.
+        rows: figures by what they are.
+        conditions: what has to hold, with its figure, and whether it does.
+    """
+
+    title: str
+    rows: Mapping[str, str]
+    conditions: Mapping[str, bool]
+
+    @property
+    def holds(self) -> bool:
+        """Whether all conditions do."""
+        return all(self.conditions.values())
+
+    def __str__(self) -> str:
+        lines = [f"### {self.title}", "", "| figure | |", "|---|---|"]
+        lines += [f"| {name} | {figure} |" for name, figure in self.rows.items()]
+        marks = {True: "holds", False: "**does not hold**"}
+        held = [f"- {marks[holds]}: {what}" for what, holds in self.conditions.items()]
+        return "\n".join([*lines, "", *held])
+
+
 def measure(
     contenders: Sequence[Contender], rounds: int, warm_up: bool = True
 ) -> tuple[Timing, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from core.corpus import Partition
-from core.storage import path_part
+from core.storage import Store, path_part
 
 
 @dataclass(frozen=True, order=True)
@@ -64,3 +64,11 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.model} on {self.partition} under {self.protocol}"
+
+
+def list_losses(store: Store, model: str) -> set[str]:
+    """Return the paths of all losses of a model: what is there is done.
+
+    One listing: a look-up a cell is a round trip a cell on an object store.
+    """
+    return set(store.list(f"losses/model={path_part(model)}/source=*/month=*/*.parquet"))

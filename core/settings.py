@@ -108,6 +108,13 @@ class Settings(BaseSettings):
         description="Webhook that `tidemark deploy` has alarms sent to, as JSON: "
         '`{"text": …}`. Default: nobody is told.',
     )
+    in_flight: int | None = Field(
+        default=None,
+        gt=0,
+        description="Cells of a model that a scoring run has under way at once. A remote model "
+        "scores them together, others one after the other while the next is made ready; default: "
+        "8 of a remote model, 2 of others.",
+    )
     allow_pickle_weights: bool = Field(
         default=False, description="Load weights that are not safetensors. They may run code."
     )

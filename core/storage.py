@@ -8,15 +8,17 @@ import fcntl
 import glob
 import hashlib
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import quote, unquote
 
 import fsspec
 from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
+from fsspec.utils import glob_translate
 
 from core.errors import DiskFull, StorageError
 
@@ -71,7 +73,14 @@ class Store:
         with _explain_failures(f"list {self.url(pattern)}"):
             # The root is no part of the pattern, whatever characters it has.
             key = self._key(pattern)
-            found = self._fs.glob(glob.escape(self._base) + key.removeprefix(self._base))
+            whole = glob.escape(self._base) + key.removeprefix(self._base)
+            parts = pattern.split("/")
+            open_ = [number for number, part in enumerate(parts) if glob.has_magic(part)]
+            if self._is_local or len(open_) < 2:
+                found = self._fs.glob(whole)
+            else:  # a thousand names an answer; a glob would ask once a folder
+                below = self._fs.find(base + "/".join(parts[: open_[0]]))
+                found = filter(re.compile(glob_translate(whole)).match, _with_folders(below))
         return sorted(path.removeprefix(base) for path in found)
 
     def read_bytes(self, path: str) -> bytes:
@@ -239,6 +248,10 @@ def replace_durably(temporary: Path, final: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _with_folders(paths: Iterable[str]) -> set[str]:
+    return {str(each) for path in paths for each in (path, *PurePosixPath(path).parents)}
 
 
 @contextlib.contextmanager

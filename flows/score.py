@@ -20,7 +20,7 @@ from tasks.canary import run_canary
 from tasks.events import emit_landed
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
-from tasks.scoring import load_model, plan_scoring, score_cells
+from tasks.scoring import cells_in_flight, load_model, plan_scoring, score_cells
 from tasks.stopping import stop_with_flow
 
 
@@ -91,8 +91,9 @@ def score_model(
         (f"score {cells[0]}", {"cells": cells, "entry": plan.entry, "settings": settings})
         for cells in plan.groups
     ]
+    step, in_flight = f"score {plan.entry.name}", cells_in_flight(plan.entry, settings)
     with stop_with_flow():
-        results = list(fan_out(score_cells, calls, step=f"score {plan.entry.name}", in_flight=2))
+        results = list(fan_out(score_cells, calls, step=step, in_flight=in_flight))
     outcome.holes += [result for result in results if isinstance(result, Hole)]
     store = Store(settings.home)
     outcome.done = sum(store.exists(cell.path) for cell in plan.cells)

@@ -6,7 +6,7 @@ import hashlib
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +67,10 @@ class Batches:
     vocabulary_size: int
     budget: int
     _done: dict[bytes, _Outcome] = field(default_factory=dict)
+
+    def anew(self) -> Batches:
+        """Return the same without batches that were run, for another thread or call."""
+        return replace(self, _done={})
 
     def forget(self) -> None:
         """Forget the batches that were run; what they gave takes memory."""

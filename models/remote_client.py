@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import threading
 import time
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -14,7 +15,7 @@ from requests.adapters import HTTPAdapter
 
 from core.errors import ModelError, ModelLoadError, NotMeasurable, UsageError
 
-NUM_AT_ONCE = 8  # requests in flight
+NUM_AT_ONCE = 8  # requests in flight, of all threads together
 _MAX_TRIES = 5
 _PAUSE_S = 1.0  # before the second try; doubled before each later one
 _MAX_PAUSE_S = 60.0
@@ -57,6 +58,7 @@ class RemoteClient:
         self._session.auth = _Bearer(api_key)
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, HTTPAdapter(pool_maxsize=NUM_AT_ONCE))
+        self._turns = threading.BoundedSemaphore(NUM_AT_ONCE)
 
     def ask(self, path: str, body: dict[str, Any] | None = None, max_bytes: int = 2**20) -> Any:
         """Send a request until it is answered.
@@ -77,13 +79,15 @@ class RemoteClient:
         pause_s = _PAUSE_S
         for _ in range(_MAX_TRIES - 1):
             try:
-                return self._ask_once(path, body, max_bytes)
+                with self._turns:
+                    return self._ask_once(path, body, max_bytes)
             except _TryAgain as failure:
                 wanted = pause_s if failure.pause_s is None else failure.pause_s
                 time.sleep(min(wanted, _MAX_PAUSE_S))
                 pause_s *= 2
         try:
-            return self._ask_once(path, body, max_bytes)
+            with self._turns:
+                return self._ask_once(path, body, max_bytes)
         except _TryAgain as failure:
             raise ModelError(
                 f"{self.address}{path}: no answer in {_MAX_TRIES} tries ({failure}); see whether "

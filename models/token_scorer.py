@@ -55,7 +55,7 @@ class TokenIdentity:
 
 
 class TokenScorer:
-    """A model with the interface of ``models.scorer.Scorer``.
+    """A model with the interface of ``models.scorer.Scorer``; of threads if its backend is.
 
     Args:
         identity: what its cells are named after.
@@ -117,16 +117,17 @@ class TokenScorer:
                 that the tokenizer does not have, or one window does not fit into the memory.
             BatchTooLarge: a batch did not fit; score again from the beginning.
         """
-        runs = [self._start(*each) for each in zip(protocols, tallies, strict=True)]
+        batches = self._batches.anew()
+        runs = [self._start(*each, batches) for each in zip(protocols, tallies, strict=True)]
         try:
             for block in read_blocks(documents, self.text_model, protocols):
                 yield tuple(run.take(block) for run in runs)
-                self._batches.forget()
+                batches.forget()
             yield tuple(run.finish() for run in runs)
         finally:
-            self._batches.forget()
+            self._batches.budget = min(self._batches.budget, batches.budget)
 
-    def _start(self, protocol: ScoringProtocol, tally: Tally) -> Run:
+    def _start(self, protocol: ScoringProtocol, tally: Tally, batches: Batches) -> Run:
         context = protocol.effective_context(self.context)
         prefix = self.text_model.prefix(protocol)
         check_prefix(protocol, context, len(prefix))
@@ -138,6 +139,6 @@ class TokenScorer:
             context=context,
             prefix=prefix,
             text_model=self.text_model,
-            batches=self._batches,
+            batches=batches,
             tally=tally,
         )

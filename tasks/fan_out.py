@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 
 from prefect import Task
@@ -12,6 +12,8 @@ from prefect.futures import PrefectFuture
 
 from core import progress
 from core.errors import TidemarkError
+from core.settings import prefect_server
+from tasks.pace import Pace
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,9 @@ class Hole:
         return f"{self.what}: {self.why}"
 
 
+_pace = Pace()  # of this process
+
+
 def fan_out(
     work: Task[..., Any],
     calls: Sequence[tuple[str, Mapping[str, Any]]],
@@ -34,7 +39,8 @@ def fan_out(
     """Run ``work`` once a call and yield each result, or a Hole, in the order of the calls.
 
     Prefect's event queue overflows when thousands of task runs are submitted at once, so at most
-    ``in_flight`` are under way.
+    ``in_flight`` are under way, and a server is sent no more a second than it can record. Whichever
+    ends makes room for the next; its result waits for those before it.
 
     Args:
         work: the task.
@@ -45,18 +51,38 @@ def fan_out(
     Raises:
         Exception: whatever is not a TidemarkError: a bug, not a hole.
     """
-    waiting: deque[tuple[str, PrefectFuture[Any]]] = deque()
-    pending = iter(calls)
-    for done in range(len(calls)):
-        while len(waiting) < in_flight and (call := next(pending, None)) is not None:
-            what, arguments = call
-            waiting.append((what, work.submit(**arguments)))
-        what, future = waiting.popleft()
-        result = future.result(raise_on_failure=False)
-        if isinstance(result, TidemarkError):
-            result = Hole(what, str(result))
-        elif isinstance(result, BaseException):
-            raise result
+    ended: SimpleQueue[tuple[int, PrefectFuture[Any]]] = SimpleQueue()
+    early: dict[int, Any] = {}  # results that wait for those before them
+    num_submitted = num_yielded = 0
+    for num_ended in range(len(calls)):
+        while num_submitted < min(len(calls), num_ended + in_flight):
+            _submit(work, calls[num_submitted][1], num_submitted, ended)
+            num_submitted += 1
+        number, future = ended.get()
+        early[number] = _result(calls[number][0], future)
         if step:
-            progress.report(step, done + 1, len(calls))
-        yield result
+            progress.report(step, num_ended + 1, len(calls))
+        while num_yielded in early:
+            yield early.pop(num_yielded)
+            num_yielded += 1
+
+
+def _submit(
+    work: Task[..., Any],
+    arguments: Mapping[str, Any],
+    number: int,
+    ended: SimpleQueue[tuple[int, PrefectFuture[Any]]],
+) -> None:
+    if prefect_server() is not None:
+        _pace.wait()
+    future = work.submit(**arguments)
+    future.add_done_callback(lambda future: ended.put((number, future)))
+
+
+def _result(what: str, future: PrefectFuture[Any]) -> Any:
+    result = future.result(raise_on_failure=False)
+    if isinstance(result, TidemarkError):
+        return Hole(what, str(result))
+    if isinstance(result, BaseException):
+        raise result
+    return result

@@ -10,7 +10,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from core import progress
-from core.cells import Cell
+from core.cells import Cell, list_losses
 from core.corpus import find_version
 from core.settings import Settings
 from core.storage import Store
@@ -19,17 +19,20 @@ from models.catalogue import ModelEntry, list_models
 from models.protocols import get_protocol
 from tasks.canary import land_canary_runs
 from warehouse.land import Warehouse, open_warehouse
+from warehouse.landed_already import partitions_with_duplicates
 from warehouse.publish import publish
 from warehouse.published import LandedRows
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+_NUM_TOGETHER = 200  # cells that land between two reports of progress
+
 
 def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> int:
     """Land the cells of one model that have losses, and what they need to be joined with.
 
-    Cells that are landed already cost a look-up each; so a killed run is simply run again.
+    Cells that are landed already cost little; so a killed run is simply run again.
 
     Args:
         entry: the model.
@@ -42,19 +45,34 @@ def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings
     store = Store(settings.home)
     # By path: a source may have months and an undated partition, which have no order.
     in_order = sorted(cells, key=lambda cell: cell.path)
-    finished = [cell for cell in in_order if store.exists(cell.path)]
+    losses = list_losses(store, cells[0].model) if cells else set()
+    finished = [cell for cell in in_order if cell.path in losses]
     landed = 0
     with open_warehouse(settings) as warehouse:
         _land_dimensions(warehouse, entry, finished)
         land_canary_runs(warehouse, store)
-        for number, cell in enumerate(finished):
-            seal = find_version(store, cell.partition, cell.partition_digest)
-            if seal is not None:
-                warehouse.land_documents(seal)
-                warehouse.land_duplicates(seal)
-            landed += warehouse.land_cell(cell).num_cells
-            progress.report(f"land {entry.name}", number + 1, len(finished))
+        _land_partitions(warehouse, store, finished)
+        for number in range(0, len(finished), _NUM_TOGETHER):
+            some = finished[number : number + _NUM_TOGETHER]
+            landed += warehouse.land_cells(some).num_cells
+            progress.report(f"land {entry.name}", number + len(some), len(finished))
     return landed
+
+
+def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:
+    """Land the documents that cells are joined with, and their duplicates, where they are new."""
+    if not cells:
+        return
+    landed = warehouse.find_landed(cells[0].model)
+    to_look_at = landed.duplicates | partitions_with_duplicates(store)
+    digests = {cell.partition: cell.partition_digest for cell in cells}
+    for partition, digest in digests.items():
+        if landed.partitions.get(partition) == digest and partition not in to_look_at:
+            continue
+        seal = find_version(store, partition, digest)
+        if seal is not None:
+            warehouse.land_documents(seal)
+            warehouse.land_duplicates(seal)
 
 
 def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell]) -> None:

@@ -14,7 +14,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from core.cell_record import CellRecord
-from core.cells import Cell
+from core.cells import Cell, list_losses
 from core.corpus import Seal, find_version, list_sealed, read_documents
 from core.errors import (
     BatchTooLarge,
@@ -32,6 +32,7 @@ from models.catalogue import ModelEntry, find_model
 from models.load import identify, load_scorer
 from models.meter import Cost, metered
 from models.protocols import get_protocol
+from models.remote_client import NUM_AT_ONCE
 from models.scorer import Scorer
 from models.tally import Tally
 from tasks.stopping import go_on
@@ -93,6 +94,7 @@ def plan_scoring(
             scoring[protocol.name] = identity.scoring_id(protocol)
         except NotMeasurable as error:
             refused.append(str(error))
+    losses = list_losses(store, identity.name)
     pending: list[Cell] = []
     done: list[Cell] = []
     for seal in select_sealed(store, sources, months, settings.corpus_as_of):
@@ -106,7 +108,7 @@ def plan_scoring(
                 protocol=name,
                 scoring=scoring_id,
             )
-            (done if store.exists(cell.path) else pending).append(cell)
+            (done if cell.path in losses else pending).append(cell)
     return ScoringPlan(entry, tuple(pending), tuple(done), tuple(refused))
 
 
@@ -149,6 +151,15 @@ def require_sealed(
             )
 
 
+def cells_in_flight(entry: ModelEntry, settings: Settings) -> int:
+    """Return how many cells of a model are to be under way at once.
+
+    A server answers several prompts together. A device does one cell at a time; with a second one
+    in waiting, it need not stand still while Prefect records the one before.
+    """
+    return settings.in_flight or (NUM_AT_ONCE if entry.kind == "remote" else 2)
+
+
 class _LoadedModel:
     """The one model that this process holds: weights are the expensive thing."""
 
@@ -161,21 +172,30 @@ class _LoadedModel:
     def hold(self, entry: ModelEntry, revision: str, settings: Settings) -> Iterator[Scorer]:
         """Lend the scorer of ``entry``; one cell at a time uses the device.
 
+        A remote model uses none of ours: it is lent to several at once.
+
         Raises:
             ModelLoadError: it cannot be loaded, or its files are of another revision by now.
         """
-        with self._lock:
-            key = (entry, revision, settings.device, settings.dtype, settings.batch_tokens)
-            if self._scorer is None or self._key != key:
-                self._scorer = None  # let go of the old weights before the new ones come
-                self._scorer, self._key = load_scorer(entry, settings), key
-            if self._scorer.revision != revision:
-                found, self._scorer = self._scorer.revision, None
-                raise ModelLoadError(
-                    f"{entry.name}: its files have revision {found}, expected {revision}; they "
-                    "changed since the cells were planned, so score again"
-                )
-            yield self._scorer
+        with ExitStack() as stack:
+            stack.enter_context(self._lock)
+            scorer = self._load(entry, revision, settings)
+            if entry.kind == "remote":
+                stack.close()
+            yield scorer
+
+    def _load(self, entry: ModelEntry, revision: str, settings: Settings) -> Scorer:
+        key = (entry, revision, settings.device, settings.dtype, settings.batch_tokens)
+        if self._scorer is None or self._key != key:
+            self._scorer = None  # let go of the old weights before the new ones come
+            self._scorer, self._key = load_scorer(entry, settings), key
+        if self._scorer.revision != revision:
+            found, self._scorer = self._scorer.revision, None
+            raise ModelLoadError(
+                f"{entry.name}: its files have revision {found}, expected {revision}; they "
+                "changed since the cells were planned, so score again"
+            )
+        return self._scorer
 
 
 _model = _LoadedModel()

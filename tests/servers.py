@@ -63,6 +63,13 @@ class PrefectServer:
             **self._settings,
         }
 
+    @property
+    def pid(self) -> int:
+        """Of the process, which runs."""
+        if self._process is None:
+            raise RuntimeError("the server does not run")
+        return self._process.pid
+
     def start(self) -> None:
         """Start, or start again, and wait until it answers."""
         (self.folder / "prefect").mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from core.cell_record import CellRecord, read_cell_record
+from core.cell_record import read_cell_record
 from core.cells import Cell
 from core.corpus import Partition, Seal, read_documents
 from core.errors import MalformedInput, SchemaMismatch, StorageError, WarehouseError
@@ -28,19 +28,13 @@ from warehouse.dimensions import (
     DOCUMENT_COLUMNS,
     as_table,
     canary_table,
-    naive_utc,
-    record_tables,
 )
 from warehouse.incoming import Incoming
-from warehouse.statements import Statements, show
+from warehouse.landed_already import DUPLICATES_FILE, LandedAlready, find_landed
+from warehouse.own_cells import NO_PROVENANCE, OwnCell, provenance_of, read_own, records_of
+from warehouse.statements import Statements
 from warehouse.turns import NAMES, WAREHOUSE, Turns, partition_turn
 from warehouse.writer import commit, connected, locked, turns_of
-
-DUPLICATES_FILE = "duplicate_of.parquet"  # beside a partition
-# The provenance of losses from elsewhere: none, or what the cell has that they are added to.
-AS_BEFORE: Mapping[str, object] = dict.fromkeys(
-    ("partition_digest", "partition_version", "scoring")
-)
 
 
 @dataclass(frozen=True)
@@ -77,59 +71,79 @@ class Warehouse:
         self._statements = Statements(connection)
         self._incoming = Incoming(self._statements)
 
-    def land_cell(self, cell: Cell, losses: pa.Table | None = None) -> Landed:
-        """Land the losses of one of our own cells, in place of what was landed under its key.
+    def find_landed(self, model: str) -> LandedAlready:
+        """Find out what is landed of a model, and of all partitions."""
+        return find_landed(self._statements, model)
 
-        The record beside them lands with them; cells of older versions have none.
+    def land_cells(self, cells: Sequence[Cell]) -> Landed:
+        """Land losses of our own cells, in place of what was landed under their keys.
+
+        The record beside a cell's losses lands with them; cells of older versions have none. Small
+        cells share a transaction. Those before one that cannot land have landed.
+
+        Args:
+            cells: of one model, each once.
+
+        Raises:
+            SchemaMismatch: a row is not of LOSSES, or not of its cell.
+            StorageError: a cell's file is missing or damaged.
+            MalformedInput: a cell's record is damaged.
+        """
+        if not cells:
+            return Landed(0, 0)
+        landed = self.find_landed(cells[0].model)
+        landings = [self._land_own(group) for group in read_own(self._store, cells, landed)]
+        return Landed(
+            sum(each.num_cells for each in landings), sum(each.num_rows for each in landings)
+        )
+
+    def land_cell(self, cell: Cell, losses: pa.Table | None = None) -> Landed:
+        """Land the losses of one cell; as ``land_cells``.
 
         Args:
             cell: what was scored.
             losses: its rows, schema LOSSES; None reads ``cell.path`` from the data root.
-
-        Raises:
-            SchemaMismatch: a row is not of LOSSES, or not of this cell; nothing has changed.
-            StorageError: the cell's file is missing or damaged.
-            MalformedInput: the cell's record is damaged.
         """
+        if losses is None:
+            return self.land_cells([cell])
         record = read_cell_record(self._store, cell)
-        provenance = {"partition_digest": cell.partition_digest, "scoring": cell.scoring}
-        version = cell.partition_version
-        key = {
-            "model": cell.model,
-            "revision": cell.revision,
-            "protocol": cell.protocol,
-            **_partition_key(cell.partition),
-        }
-        scored_at = naive_utc(record.scored_at) if record else None
-        self_same = {**key, **provenance, "scored_at": scored_at}
-        if self._statements.run("find_cell", self_same):
+        if self.find_landed(cell.model).has(cell, record):
             return Landed(0, 0)
-        where = f"losses of {cell}"
-        self._incoming.stage([self._read_losses(cell) if losses is None else losses], where)
-        if row := self._statements.first("find_stranger", key):
-            raise SchemaMismatch(f"{where}: a row is of another cell: {show(row)}")
+        return self._land_own((OwnCell(cell, record, losses),))
 
-        def land() -> Landed:
-            self._empty_records()
-            landed = self._insert({**provenance, "partition_version": version})
-            if record is not None:
-                self._insert_record(key, record)
-            return landed
-
-        with self._turn_for_incoming():
-            if self._statements.run("find_cell", self_same):  # another writer was faster
-                return Landed(0, 0)
-            self._statements.run("find_touched")
-            return commit(self._connection, f"land {where}", land)
-
-    def _read_losses(self, cell: Cell) -> pa.Table:
+    def _land_own(self, group: tuple[OwnCell, ...]) -> Landed:
+        """Land some cells in one transaction; one by one where one of them is not sound."""
         try:
-            with self._store.open(cell.path) as file:
-                return pq.read_table(file)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise StorageError(
-                f"{self._store.url(cell.path)} is damaged ({error}); delete it and score again"
-            ) from error
+            for each in group:
+                each.check()
+            where = group[0].where + (f" and {len(group) - 1} more" if len(group) > 1 else "")
+            self._incoming.stage([pa.concat_tables([each.losses for each in group])], where)
+        except SchemaMismatch:
+            if len(group) == 1:
+                raise
+            landings = [self._land_own((each,)) for each in group]
+            return Landed(sum(x.num_cells for x in landings), sum(x.num_rows for x in landings))
+        with self._turn_for_incoming():
+            others = self._not_landed_meanwhile(group)
+            if len(others) == len(group):
+                self._statements.run("find_touched")
+                return commit(self._connection, f"land {where}", lambda: self._insert_own(group))
+        return self._land_own(others) if others else Landed(0, 0)
+
+    def _not_landed_meanwhile(self, group: tuple[OwnCell, ...]) -> tuple[OwnCell, ...]:
+        """Leave those out that another writer of the lake was faster with."""
+        if not self._turns.are_needed:
+            return group
+        landed = self.find_landed(group[0].cell.model)
+        return tuple(each for each in group if not landed.has(each.cell, each.record))
+
+    def _insert_own(self, group: tuple[OwnCell, ...]) -> Landed:
+        self._empty_records()
+        landed = self._insert(provenance_of(group))
+        for name, table in records_of(group).items():
+            with self._statements.given("record_to_land", table):
+                self._statements.run(f"insert_{name}")
+        return landed
 
     def land_file(self, path: Path, replace: bool = False) -> Landed:
         """Land foreign losses: a Parquet file of schema LOSSES, of any number of cells.
@@ -164,7 +178,7 @@ class Warehouse:
         def land() -> Landed:
             if replace:
                 self._empty_records()
-            return self._insert(AS_BEFORE)
+            return self._insert(NO_PROVENANCE)
 
         with self._turn_for_incoming():
             num_rows = self._incoming.merge(where, replace)
@@ -194,7 +208,7 @@ class Warehouse:
             of_seal = {"partition_digest": seal.digest, "partition_version": seal.version}
             run("insert_partition", {**key, **of_seal, **size})
             # Clusters may be others now, and standard errors and replicates follow them.
-            self._insert_sums(AS_BEFORE)
+            self._insert_sums(NO_PROVENANCE)
 
         with (
             self._turn_for_documents(key),
@@ -336,7 +350,7 @@ class Warehouse:
         with self._turns.take([alone], [WAREHOUSE]):
             yield
 
-    def _insert(self, provenance: Mapping[str, object]) -> Landed:
+    def _insert(self, provenance: pa.Table) -> Landed:
         """Put what is incoming in place of the touched cells."""
         run = self._statements.run
         num_rows, num_cells = self._incoming.count()
@@ -353,12 +367,13 @@ class Warehouse:
             run(f"name_{dimension}")
         return Landed(num_cells, num_rows)
 
-    def _insert_sums(self, provenance: Mapping[str, object]) -> None:
+    def _insert_sums(self, provenance: pa.Table) -> None:
         """Record the touched cells anew, with sums and replicates of what is incoming."""
         run = self._statements.run
         run("group_clusters")
         run("empty_landed_cells")
-        run("insert_cells", provenance)
+        with self._statements.given("provenance", provenance):
+            run("insert_cells")
         run("empty_cell_replicates")
         run("seed_clusters")
         run("insert_replicates")
@@ -370,17 +385,12 @@ class Warehouse:
             key: source, and month (a date or None) of the partition.
         """
         self._incoming.read_partition(key)
-        self._insert_sums(AS_BEFORE)
+        self._insert_sums(NO_PROVENANCE)
 
     def _empty_records(self) -> None:
         """Forget what scoring the touched cells took: their losses are about to be others."""
         self._statements.run("empty_cell_costs")
         self._statements.run("empty_cell_milestones")
-
-    def _insert_record(self, key: Mapping[str, object], record: CellRecord) -> None:
-        for name, table in record_tables(key, record).items():
-            with self._statements.given("record_to_land", table):
-                self._statements.run(f"insert_{name}")
 
 
 def _partition_key(partition: Partition) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import s3fs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -205,3 +206,30 @@ def test_any_name_is_one_path_component_and_comes_back(name: str) -> None:
 def test_some_names_cannot_be_folders(name: str) -> None:
     with pytest.raises(StorageError, match="cannot name a folder"):
         path_part(name)
+
+
+def test_a_listing_of_many_folders_asks_the_object_store_once(
+    tmp_path: Path, s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(f"s3://bucket/{tmp_path.name}", **s3_options)
+    wanted = [f"losses/s={source}/m={month}/a.parquet" for source in "ab" for month in range(9)]
+    for path in (*wanted, "losses/s=a/m=1/a.json", "losses/s=a/m=1/deeper/a.parquet", "other/x"):
+        store.write_bytes(path, b"")
+    asked = []
+    call = s3fs.S3FileSystem._call_s3
+
+    async def counted(self: Any, *arguments: Any, **options: Any) -> Any:
+        asked.append(arguments)
+        return await call(self, *arguments, **options)
+
+    iterate = s3fs.S3FileSystem._iterdir
+
+    def iterated(self: Any, *arguments: Any, **options: Any) -> Any:
+        asked.append(arguments)
+        return iterate(self, *arguments, **options)
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", counted)
+    monkeypatch.setattr(s3fs.S3FileSystem, "_iterdir", iterated)
+    assert store.list("losses/s=*/m=*/*.parquet") == wanted
+    assert len(asked) <= 2
+    assert store.list("losses/s=*/m=1") == ["losses/s=a/m=1", "losses/s=b/m=1"]

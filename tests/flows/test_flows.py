@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
 from prefect.testing.utilities import prefect_test_harness
 
+from core.corpus import Partition
 from core.errors import FutureMonth, UnknownName
 from core.month import Month
 from core.run_record import Outcome, RunRecord, RunRequest, list_runs
 from core.settings import Settings
 from core.storage import Store
+from crawlers.import_texts import ImportOptions, import_texts
 from flows.backfill import backfill
 from flows.crawl import crawl
 from flows.monthly import monthly
 from flows.report import report
-from flows.score import score
+from flows.score import ScoreOutcome, score
 from simulator.server import Fault, Web, serve
 from simulator.world import World
 from warehouse.query import query
@@ -134,3 +140,37 @@ def test_wrong_requests_start_nothing(simulated: Settings) -> None:
     with pytest.raises(FutureMonth):
         monthly(month="2999-01", settings=simulated)
     assert Store(simulated.home).list("*") == []
+
+
+def test_cells_that_are_done_are_skipped_without_a_task_run_each(
+    simulated: Settings, store: Store, tmp_path: Path
+) -> None:
+    texts = tmp_path / "texts.json"
+    texts.write_text(json.dumps(["The tide leaves a mark on the sand. " * 9]))
+    for month in ("2024-01", "2024-02", "2024-03"):
+        import_texts(texts, Partition("notes", Month(month)), store, ImportOptions())
+
+    def score_as(name: str) -> tuple[ScoreOutcome, list[str]]:
+        """Score, and wait until the last task run is recorded."""
+        state = score.with_options(flow_run_name=name)(
+            "control:gzip", settings=simulated, return_state=True
+        )
+        deadline = time.monotonic() + 60
+        while True:
+            runs = client.read_task_runs(
+                flow_run_filter=FlowRunFilter(name=FlowRunFilterName(any_=[name]))
+            )
+            names = sorted(run.name for run in runs if run.state and run.state.is_completed())
+            if any("publish" in each for each in names) or time.monotonic() > deadline:
+                return state.result(), names
+            time.sleep(0.1)
+
+    with get_client(sync_client=True) as client:
+        outcome, names = score_as("first")
+        assert outcome.landed == 3
+        assert [name for name in names if name.startswith("score")] == [
+            f"score control:gzip on notes 2024-0{month} under default" for month in (1, 2, 3)
+        ]
+        outcome, names = score_as("again")
+        assert (outcome.landed, outcome.holes) == (0, [])
+        assert not [name for name in names if name.startswith("score")]

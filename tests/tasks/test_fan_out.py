@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from core import progress
 from core.errors import SourceUnavailable
 from tasks.fan_out import Hole, fan_out
+from tasks.pace import Pace
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 
@@ -70,6 +72,51 @@ def test_no_more_than_the_bound_is_in_flight() -> None:
     gauge.most = 0
     run(list(range(10, 30)))
     assert 2 <= gauge.most <= 3
+
+
+released = threading.Event()
+begun: list[int] = []
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def wait_or_go(number: int) -> int:
+    begun.append(number)
+    if number == 0 and not released.wait(30):
+        raise SourceUnavailable("nobody else went on")
+    if number == 9:
+        released.set()
+    return number
+
+
+@flow(task_runner=ThreadPoolTaskRunner(max_workers=8))
+def run_past_a_slow_one() -> list[Any]:
+    calls = [(f"number {number}", {"number": number}) for number in range(10)]
+    return list(fan_out(wait_or_go, calls, step=None, in_flight=2))
+
+
+def test_whichever_ends_makes_room_for_the_next_and_results_keep_their_order() -> None:
+    """The first ends only when the last has begun, which takes the other place nine times."""
+    assert run_past_a_slow_one() == list(range(10))
+    assert begun[:2] in ([0, 1], [1, 0])
+
+
+def test_a_server_is_sent_no_more_than_it_can_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.fan_out.prefect_server", lambda: "http://127.0.0.1:4200/api")
+    monkeypatch.setattr("tasks.fan_out._pace", Pace(rate=20, burst=3))
+    began = time.monotonic()
+    run(list(range(10, 21)))  # 3 at once and 8 at 20 a second
+    assert time.monotonic() - began >= 8 / 20
+
+
+def test_a_pace_lets_a_burst_pass_after_a_pause() -> None:
+    pace = Pace(rate=50, burst=5)
+    began = time.monotonic()
+    for _ in range(5):
+        pace.wait()
+    at_once = time.monotonic() - began
+    for _ in range(10):
+        pace.wait()
+    assert time.monotonic() - began >= 10 / 50 - at_once
 
 
 def test_a_bug_is_not_a_hole() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from core.corpus import Seal
-from core.errors import StorageError
+from core.errors import SchemaMismatch, StorageError
 from core.month import Month
 from core.settings import Settings
 from core.storage import Store
@@ -22,6 +22,7 @@ from tasks.scoring import ScoringPlan, plan_scoring, write_losses
 from warehouse.land import open_warehouse
 from warehouse.publish import publish
 from warehouse.query import query
+from warehouse.writer import connected
 
 Sealer = Callable[..., Seal]
 
@@ -183,3 +184,50 @@ def test_a_model_that_was_not_scored_again_is_outdated(settings: Settings, seal:
     land_finished(plan.entry, plan.cells, settings)
     rows = ask(settings, "select protocol, num_outdated_cells as n from coverage order by all")
     assert rows == [{"protocol": "default", "n": 0}, {"protocol": "solid", "n": 1}]
+
+
+def test_a_damaged_cell_keeps_none_of_its_neighbours_out(settings: Settings, seal: Sealer) -> None:
+    """All of them would land together."""
+    for month in ("2024-01", "2024-02", "2024-03"):
+        seal("notes", month)
+    plan = score(settings)
+    store = Store(settings.home)
+    stranger = store.read_bytes(plan.cells[0].path)
+    whole = store.read_bytes(plan.cells[2].path)
+    store.write_bytes(plan.cells[2].path, stranger)
+    with pytest.raises(SchemaMismatch, match="2024-03.*another cell: .*month=2024-01-01"):
+        land_finished(plan.entry, plan.cells, settings)
+    store.write_bytes(plan.cells[2].path, b"torn")
+    with pytest.raises(StorageError, match="score again"):
+        land_finished(plan.entry, plan.cells, settings)
+    months = "select strftime(month, '%Y-%m') as month from landed_cells order by all"
+    assert ask(settings, months) == [{"month": "2024-01"}, {"month": "2024-02"}]
+    store.write_bytes(plan.cells[2].path, whole)
+    assert land_finished(plan.entry, plan.cells, settings) == 1
+
+
+def test_cells_that_land_together_land_as_each_by_itself(
+    settings: Settings, seal: Sealer, tmp_path: Path
+) -> None:
+    for month in ("2024-01", "2024-02", None):
+        seal("notes", month, num=30)
+    plan = score(settings)
+    apart = settings.model_copy(update={"work_dir": tmp_path / "apart"})
+    land_finished(plan.entry, plan.cells, settings)
+    for cell in plan.cells:
+        land_finished(plan.entry, (cell,), apart)
+    tables = ("landed_cells", "chunk_losses", "cell_replicates", "cell_costs", "tokenizers")
+    for table in tables:
+        with connected(settings) as ours, connected(apart) as theirs:
+            expected = sorted(theirs.table(table).fetchall(), key=repr)
+            assert sorted(ours.table(table).fetchall(), key=repr) == expected
+
+
+def test_what_was_scored_again_lands_again(settings: Settings, seal: Sealer) -> None:
+    seal("notes", "2024-01")
+    plan = score(settings)
+    assert land_finished(plan.entry, plan.cells, settings) == 1
+    Store(settings.home).delete(plan.cells[0].path)
+    score(settings)
+    assert land_finished(plan.entry, plan.cells, settings) == 1
+    assert land_finished(plan.entry, plan.cells, settings) == 0

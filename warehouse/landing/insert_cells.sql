@@ -4,6 +4,7 @@
 -- is divided by 1 - its share of the bytes, which is what leaving it out would move. Where lengths
 -- are log-normal, few clusters carry most of it; Satterthwaite's degrees of freedom say how few.
 -- Both are rounded, so that the number of threads cannot show in their last digits.
+-- Input: provenance, Arrow data of one row a cell of our own; foreign losses have none.
 insert into landed_cells
 with sums as materialized (
     select
@@ -50,13 +51,13 @@ select
     c.source,
     c.month,
     c.protocol,
-    coalesce($partition_digest, case when t.revision = c.revision then t.partition_digest end)
+    coalesce(p.partition_digest, case when t.revision = c.revision then t.partition_digest end)
         as partition_digest,
     coalesce(
-        cast($partition_version as integer),
+        p.partition_version,
         case when t.revision = c.revision then t.partition_version end
     ) as partition_version,
-    coalesce($scoring, case when t.revision = c.revision then t.scoring end) as scoring,
+    coalesce(p.scoring, case when t.revision = c.revision then t.scoring end) as scoring,
     s.num_documents,
     s.num_chunks,
     s.num_unmeasured,
@@ -85,6 +86,12 @@ select
 from incoming_cells as c
 inner join sums as s on c.cell = s.cell
 left join squares as q on c.cell = q.cell
+left join provenance as p
+    on
+        c.model = p.model
+        and c.source = p.source
+        and c.month is not distinct from p.month
+        and c.protocol = p.protocol
 left join touched as t
     on
         c.model = t.model

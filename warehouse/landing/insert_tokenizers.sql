@@ -1,4 +1,4 @@
--- Land the tokenizer that one cell was scored with, if that is not landed just so: in a lake,
+-- Land the tokenizer that cells were scored with, where it is not landed just so: in a lake,
 -- deleting what others have landed would make them try again.
 -- Input: record_to_land, Arrow data with the columns of the table.
 delete from tokenizers as landed
@@ -13,7 +13,7 @@ where
     );
 
 insert into tokenizers by name
-select given.*
+select distinct given.*
 from record_to_land as given
 anti join tokenizers as landed
     on given.model = landed.model and given.revision = landed.revision;

@@ -1,0 +1,294 @@
+"""A real Prefect server under 7,000 cells of 0.4 s: what it records, what it costs, what it takes.
+
+The cells go the product's way (``flows/score.py``), one flow run a model and 8 cells in flight,
+from a process of its own. The models are remote ones, whose server is a stub (``stub_model.py``):
+so a cell reads its partition, cuts its text into tokens, asks over HTTP, and writes and lands its
+losses, but for 0.4 s of it no processor has anything to do. Orchestration is what the flow runs
+take beyond 0.4 s / 8 a cell, landing and publication: Prefect, planning, loading, reading, writing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import requests
+
+from benchmarks.measure import Verdict, say
+from benchmarks.memory import Watch
+from benchmarks.shapes import make_texts, make_tokenizer
+from benchmarks.stub_model import SECONDS
+from core.corpus import Partition, tables_of
+from core.month import Month, month_range
+from core.sealing import seal_partition
+from core.settings import Settings
+from core.storage import Store
+from models.catalogue import ModelEntry, add_model
+from tests.servers import PrefectServer
+
+IN_FLIGHT = 8
+MAX_MODELS, NUM_MONTHS, NUM_SOURCES = 14, 83, 6
+MAX_SHARE = 0.08
+MAX_GROWTH = 0.05  # of the client's resident memory over the last half
+_FIRST = Month("2018-01")
+_TEXT_CHARS = 600
+_RECORDING_S = 180  # how long the server may take to record what the client has sent
+
+
+def run(rounds: int, cells: int) -> Sequence[Verdict]:
+    """Score about ``cells`` cells once with PostgreSQL and once with SQLite, then again.
+
+    There are no rounds: each takes as long as it takes.
+    """
+    num_models = max(1, min(MAX_MODELS, round(cells / NUM_MONTHS / NUM_SOURCES)))
+    names = [f"stub-{number:02}" for number in range(1, num_models + 1)]
+    num_months = max(1, round(cells / num_models / NUM_SOURCES))
+    return [measure_server(database, names, num_months) for database in ("PostgreSQL", "SQLite")]
+
+
+def measure_server(database: str, names: Sequence[str], num_months: int) -> Verdict:
+    """Score all cells on a server of its own, and again when they are done."""
+    num_cells = len(names) * num_months * NUM_SOURCES
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="tidemark-bench-")))
+        folder.chmod(0o755)  # PostgreSQL is another user
+        stub = stack.enter_context(_stub(names))
+        home = folder / "home"
+        _make_home(str(home), names, stub, num_months)
+        server = stack.enter_context(_server(database, folder))
+        say(f"{database}: server started")
+        first = _score(server, home, names)
+        recorded, lag_s = _wait_for_records(server, num_cells)
+        stats = requests.get(f"{stub}/stats", timeout=10).json()
+        stages = {name: _seconds_of(server, name) for name in ("land ", "publish_warehouse")}
+        again = _score(server, home, names)
+        time.sleep(5)
+        extra = _count(server, "score ") - recorded
+    found = Findings(num_cells, first, again, recorded, lag_s, stats, stages, extra)
+    return found.verdict(database)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scoring:
+    """One process that scored all models: its flow runs, and what processes had in memory."""
+
+    flow_runs: list[dict[str, object]]
+    wall_s: float
+    watch: Watch
+
+    @property
+    def seconds(self) -> float:
+        """Of all flow runs."""
+        return sum(float(str(each["seconds"])) for each in self.flow_runs)
+
+    @property
+    def holes(self) -> list[str]:
+        """Of all flow runs."""
+        return [hole for each in self.flow_runs for hole in _strings(each["holes"])]
+
+
+def _strings(value: object) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What came out of one server.
+
+    Attributes:
+        cells: how many there are.
+        first: scoring them.
+        again: when they were done.
+        recorded: task runs of cells that the server has as completed.
+        lag_s: seconds from the client's end until they were.
+        stats: of the stub: answers, and how many at once.
+        stages: seconds of landing and publishing, as recorded.
+        extra: task runs of cells that the second time made.
+    """
+
+    cells: int
+    first: Scoring
+    again: Scoring
+    recorded: int
+    lag_s: float
+    stats: dict[str, int]
+    stages: dict[str, float]
+    extra: int
+
+    @property
+    def ideal_s(self) -> float:
+        """Seconds that the stub takes, at best."""
+        return self.cells * SECONDS / IN_FLIGHT
+
+    @property
+    def orchestration_s(self) -> float:
+        """Seconds beyond that, landing and publication."""
+        return self.first.seconds - sum(self.stages.values()) - self.ideal_s
+
+    def verdict(self, database: str) -> Verdict:
+        """Say it as a table, and what does not hold."""
+        share = self.orchestration_s / self.ideal_s
+        client = self.first.watch.of("client")
+        conditions = {
+            f"{self.recorded} of {self.cells} task runs recorded": self.recorded == self.cells,
+            f"{self.stats['answers']} cells scored": self.stats["answers"] == self.cells,
+            f"{self.stats['most_busy']} in flight": self.stats["most_busy"] == IN_FLIGHT,
+            f"{len(self.first.holes)} holes": not self.first.holes,
+            f"orchestration {share:.1%}": share <= MAX_SHARE,
+            f"client's memory grows by {client.growth:.1%}": client.growth <= MAX_GROWTH,
+            f"{self.extra} task runs for cells that are done": self.extra == 0,
+        }
+        rows = {
+            "cells": f"{self.cells:,}",
+            "task runs of cells recorded as completed": f"{self.recorded:,}",
+            "recorded after the client's end": f"{self.lag_s:.0f} s",
+            "answers of the stub, most at once": f"{self.stats['answers']:,}, "
+            f"{self.stats['most_busy']}",
+            "work: 0.4 s a cell, 8 at once": f"{self.ideal_s:.1f} s",
+            "flow runs": f"{self.first.seconds:.1f} s",
+            "of these landing, publishing": ", ".join(f"{s:.1f} s" for s in self.stages.values()),
+            "orchestration": f"{self.orchestration_s:.1f} s, {share:.1%} of the work",
+            "client's process, start and end included": f"{self.first.wall_s:.1f} s",
+            "memory and CPU of the client": str(client),
+            "memory and CPU of the server": str(self.first.watch.of("server")),
+            "all done: flow runs, process": f"{self.again.seconds:.1f} s, "
+            f"{self.again.wall_s:.1f} s",
+            "all done: task runs of cells": str(self.extra),
+        }
+        return Verdict(f"orchestration: {database}", rows, conditions)
+
+
+def _make_home(home: str, names: Sequence[str], stub: str, num_months: int) -> None:
+    """Seal partitions of one text, and list the stub's models in the catalogue."""
+    settings = Settings(home=home)
+    store = Store(settings.home)
+    text = make_texts(1)[0]
+    for month in month_range(_FIRST, _FIRST + (num_months - 1)):
+        for number in range(NUM_SOURCES):
+            partition = Partition(f"source-{number}", month)
+            words = f"{partition}: {text[number * 100 :][:_TEXT_CHARS]}"
+            row = {"native_id": str(partition), "text": words}
+            row |= {"date_kind": "given", "licence": "CC0-1.0"}
+            seal_partition(store, partition, tables_of([row], partition))
+    tokenizer = str(Path(home) / "tokenizer")
+    make_tokenizer().save_pretrained(tokenizer)
+    for name in names:
+        entry = ModelEntry(name, "remote", location=stub, tokenizer=tokenizer, served_name=name)
+        add_model(entry, settings)
+
+
+def _score(server: PrefectServer, home: Path, names: Sequence[str]) -> Scoring:
+    """Score all models in a process of its own."""
+    environment = {
+        **server.environment,
+        "TIDEMARK_HOME": str(home),
+        "TIDEMARK_IN_FLIGHT": str(IN_FLIGHT),
+        "PREFECT_LOGGING_LEVEL": "WARNING",
+    }
+    began = time.perf_counter()
+    client = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.orchestration_client", *names],
+        env=environment,
+        cwd=Path(__file__).resolve().parents[1],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    flow_runs = []
+    with Watch({"client": client.pid, "server": server.pid}) as watch:
+        for line in client.stdout or ():
+            flow_runs.append(json.loads(line))
+            say(f"{flow_runs[-1]['model']}: {flow_runs[-1]['seconds']:.1f} s")
+    if client.wait() != 0 or len(flow_runs) != len(names):
+        raise RuntimeError(f"the client ended with {client.returncode} after {len(flow_runs)} runs")
+    return Scoring(flow_runs, time.perf_counter() - began, watch)
+
+
+def _wait_for_records(server: PrefectServer, expected: int) -> tuple[int, float]:
+    """Wait until the server has recorded what it is going to; return how many, after how long."""
+    began = time.monotonic()
+    while (count := _count(server, "score ")) < expected:
+        if time.monotonic() - began > _RECORDING_S:
+            break
+        time.sleep(1)
+    return count, time.monotonic() - began
+
+
+def _count(server: PrefectServer, name: str) -> int:
+    """Count the completed task runs whose name begins so."""
+    return int(_ask(server, "count", name))
+
+
+def _seconds_of(server: PrefectServer, name: str) -> float:
+    """Sum the seconds of the task runs whose name begins so."""
+    return float(sum(run["total_run_time"] for run in _ask(server, "filter", name)))
+
+
+def _ask(server: PrefectServer, what: str, name: str) -> Any:
+    wanted = {"name": {"like_": name}, "state": {"type": {"any_": ["COMPLETED"]}}}
+    answer = requests.post(f"{server.url}/task_runs/{what}", json={"task_runs": wanted}, timeout=60)
+    answer.raise_for_status()
+    return answer.json()
+
+
+@contextlib.contextmanager
+def _stub(names: Sequence[str]) -> Iterator[str]:
+    """Run the stub; yield its address."""
+    command = [sys.executable, "-m", "benchmarks.stub_model", *names]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def _server(database: str, folder: Path) -> Iterator[PrefectServer]:
+    """Run a Prefect server on a database of its own."""
+    with contextlib.ExitStack() as stack:
+        settings = {}
+        if database == "PostgreSQL":
+            address = stack.enter_context(_postgresql(folder / "postgresql"))
+            settings["PREFECT_API_DATABASE_CONNECTION_URL"] = address
+        server = PrefectServer(folder / "server", folder / "template", **settings)
+        server.start()
+        stack.callback(server.stop)
+        yield server
+
+
+@contextlib.contextmanager
+def _postgresql(folder: Path) -> Iterator[str]:
+    """Run a PostgreSQL server of our own on loopback; yield the address for Prefect."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not programs:
+        raise RuntimeError("needs PostgreSQL: run deployments/install-postgresql.sh")
+    folder.mkdir()
+    as_user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+    if as_user:
+        shutil.chown(folder, "postgres")  # it refuses to run as root
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+
+    def run(program: str, *arguments: str) -> None:
+        command = [*as_user, f"{programs[-1]}/{program}", "-D", f"{folder}/data", *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+
+    run("initdb", "-A", "trust", "-U", "prefect", "--no-sync")
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
+    run("pg_ctl", "-w", "-l", f"{folder}/log", "-o", options, "start")
+    try:
+        yield f"postgresql+asyncpg://prefect@127.0.0.1:{port}/postgres"
+    finally:
+        run("pg_ctl", "-w", "-m", "immediate", "stop")

@@ -1,0 +1,71 @@
+"""What the benchmark of a Prefect server stands on; the server itself it starts for minutes."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from benchmarks import __main__ as runner
+from benchmarks import orchestration
+from benchmarks.measure import Verdict
+from benchmarks.memory import Memory
+from core.cell_record import read_cell_record
+from core.settings import Settings
+from core.storage import Store
+from models.catalogue import find_model
+from tasks import scoring
+from tasks.scoring import cells_in_flight, load_model, plan_scoring, write_losses
+from warehouse.own_cells import read_losses
+
+
+def test_cells_of_a_remote_model_are_scored_together(
+    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And as if one after the other: every token costs two nats."""
+    monkeypatch.setattr(scoring, "_model", scoring._LoadedModel())
+    with orchestration._stub(["stub"]) as address:
+        orchestration._make_home(store.root, ["stub"], address, num_months=2)
+        plan = plan_scoring("stub", ["default"], None, None, settings)
+        assert (len(plan.groups), cells_in_flight(plan.entry, settings)) == (12, 8)
+        load_model(plan, settings)
+        assert requests.get(f"{address}/stats", timeout=10).json()["answers"] == 0
+        with ThreadPoolExecutor(12) as pool:
+            list(pool.map(lambda cells: write_losses(cells, plan.entry, settings), plan.groups))
+        stats = requests.get(f"{address}/stats", timeout=10).json()
+    assert stats["answers"] == 12
+    assert 4 <= stats["most_busy"] <= 8
+    for cell in plan.pending:
+        [row] = read_losses(store, cell).to_pylist()
+        assert row["nll_nats"] == pytest.approx(2.0 * row["num_tokens"])
+        assert row["num_tokens"] >= 64
+        record = read_cell_record(store, cell)
+        assert record is not None and record.num_tokens_read == row["num_tokens"]
+
+
+def test_a_setting_says_how_many_cells_are_under_way(settings: Settings) -> None:
+    entry = find_model("control:zstd", settings)
+    assert cells_in_flight(entry, settings) == 2
+    assert cells_in_flight(entry, settings.model_copy(update={"in_flight": 5})) == 5
+
+
+def test_the_runner_fails_where_a_condition_does_not_hold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdicts = [Verdict("one", {"cells": "7"}, {"7 of 7": True})]
+    monkeypatch.setattr(orchestration, "run", lambda rounds, cells: verdicts)
+    assert runner.main(["orchestration"]) == 0
+    verdicts.append(Verdict("two", {"cells": "6"}, {"6 of 7": False, "8 in flight": True}))
+    assert runner.main(["orchestration"]) == 1
+    printed = capsys.readouterr().out
+    assert "| cells | 6 |" in printed
+    assert "- **does not hold**: 6 of 7\n- holds: 8 in flight" in printed
+
+
+def test_growth_is_of_the_last_half() -> None:
+    flat = [(float(second), 100 * 2**20) for second in range(10, 20)]
+    rising = [(float(second), (100 + second) * 2**20) for second in range(10)]
+    assert Memory((*rising, *flat), 1.0).growth == pytest.approx(0.0, abs=1e-6)
+    steady = tuple((float(second), (second + 1) * 2**20) for second in range(20))
+    assert Memory(steady, 1.0).growth == pytest.approx(9 / 15.5)
