@@ -9,9 +9,10 @@ from prefect import flow
 from core.errors import TidemarkError
 from core.month import Month, month_range
 from core.settings import Settings, load_settings
-from tasks.fan_out import Hole, fan_out
+from tasks.fan_out import Hole
 from tasks.landing import land_cells, publish_warehouse
-from tasks.scoring import load_model, plan_scoring, score_cells
+from tasks.scoring import load_model, plan_scoring, score_all
+from tasks.server import settle_task_runs
 
 
 @dataclass
@@ -49,12 +50,8 @@ def score(
         outcome.holes.append(Hole(f"score {model}", str(error)))
         return outcome
     outcome.holes += [Hole(f"score {model}", why) for why in plan.refused]
-    calls = [
-        (f"score {cells[0]}", {"cells": cells, "entry": plan.entry, "settings": settings})
-        for cells in plan.groups
-    ]
-    results = list(fan_out(score_cells, calls, step=f"score {plan.entry.name}", in_flight=2))
-    outcome.holes += [result for result in results if isinstance(result, Hole)]
+    outcome.holes += score_all(plan, settings)
     outcome.landed = land_cells(entry=plan.entry, cells=plan.cells, settings=settings)
     publish_warehouse(settings=settings)
+    settle_task_runs()
     return outcome

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from prefect import Task
+from prefect.exceptions import CancelledRun
 from prefect.futures import PrefectFuture
 
 from core import progress
 from core.errors import TidemarkError
+from tasks.server import note_end, run_log
+
+_CANCELLED = (CancelledRun, concurrent.futures.CancelledError)
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,20 @@ class Hole:
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}"
+
+
+def hole_of(what: str, error: BaseException) -> Hole:
+    """Return what is missing because of an error.
+
+    Raises:
+        BaseException: the error itself, if somebody wanted the end.
+    """
+    if isinstance(error, _CANCELLED) or not isinstance(error, Exception):
+        raise error
+    if isinstance(error, TidemarkError):
+        return Hole(what, str(error))
+    run_log().error("%s failed", what, exc_info=error)
+    return Hole(what, f"{type(error).__name__}: {error}; this is a bug, see the log")
 
 
 def fan_out(
@@ -42,8 +61,10 @@ def fan_out(
         step: name under which progress is reported; None leaves that to the caller.
         in_flight: how many task runs at a time.
 
+    A bug is a hole, too: it need not be the neighbours'. Its traceback is in the log.
+
     Raises:
-        Exception: whatever is not a TidemarkError: a bug, not a hole.
+        BaseException: the run is to end: it was interrupted or cancelled.
     """
     waiting: deque[tuple[str, PrefectFuture[Any]]] = deque()
     pending = iter(calls)
@@ -53,10 +74,9 @@ def fan_out(
             waiting.append((what, work.submit(**arguments)))
         what, future = waiting.popleft()
         result = future.result(raise_on_failure=False)
-        if isinstance(result, TidemarkError):
-            result = Hole(what, str(result))
-        elif isinstance(result, BaseException):
-            raise result
+        note_end(what, work, future.task_run_id, future.state)
+        if isinstance(result, BaseException):
+            result = hole_of(what, result)
         if step:
             progress.report(step, done + 1, len(calls))
         yield result
