@@ -16,11 +16,14 @@ import contextlib
 import datetime as dt
 import json
 import os
+import re
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -41,14 +44,14 @@ SOURCE = "slow"
 
 
 class Server(Protocol):
-    """What the run needs of ``tests.servers.PrefectServer``."""
+    """What the run needs of ``tests.servers.PrefectServer``, where the methods are described."""
 
     url: str
     folder: Path
 
-    def start(self) -> None: ...
-    def stop(self, with_signal: int = ...) -> None: ...
-    def worker(
+    def start(self) -> None: ...  # noqa: D102
+    def stop(self, with_signal: int = ...) -> None: ...  # noqa: D102
+    def worker(  # noqa: D102
         self, pool: str, *options: str, **environment: str
     ) -> contextlib.AbstractContextManager[object]: ...
 
@@ -62,30 +65,40 @@ class Outcome:
         run: the flow run, as the server knows it.
         tasks: its task runs, as the server knows them.
         num_cells: how many cells there are.
-        scored_at: when each cell was scored, by its path.
         num_during: how many cells were scored while the server was away.
         back_s: from the server's return to the run's end.
+        times_scored: how often the worker's log says that a cell is scored, by its name.
     """
 
     away_s: float
     run: FlowRun
     tasks: list[TaskRun]
     num_cells: int
-    scored_at: dict[str, dt.datetime]
     num_during: int
     back_s: float
+    times_scored: dict[str, int]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run completed, every cell was scored once and every task run is recorded."""
+        once = {"land Completed": 1, "publish_warehouse Completed": 1}
+        return (
+            self.run.state_name == "Completed"
+            and sorted(self.times_scored.values()) == [1] * self.num_cells
+            and self.states() == {**once, "score Completed": self.num_cells}
+        )
 
     def states(self) -> dict[str, int]:
         """Count the task runs by name's first word and state."""
         counted = collections.Counter(
-            f"{task.name.split()[0]} {task.state_name}" for task in self.tasks
+            f"{re.split('[ -]', task.name)[0]} {task.state_name}" for task in self.tasks
         )
         return dict(sorted(counted.items()))
 
 
 def seal_slow_months(home: Path, num_months: int, megabytes: float) -> list[str]:
     """Seal months of text that nothing compresses quickly; return their names."""
-    first = Month("2020-01")
+    first = Month("2018-01")
     months = list(month_range(first, first + (num_months - 1)))
     file = home.parent / "texts.json"
     for month in months:
@@ -114,11 +127,14 @@ def run_through(
     """
     store = Store(str(home))
     num_cells = len(store.list("corpus/*/*/manifest.json"))
-    with server.worker(POOL, TIDEMARK_HOME=str(home)), temporary_settings({PREFECT_API_URL: server.url}):
+    with (
+        server.worker(POOL, TIDEMARK_HOME=str(home)),
+        temporary_settings({PREFECT_API_URL: server.url}),
+    ):
         with get_client(sync_client=True) as client:
             deployment = client.read_deployment_by_name("score/outage")
             run = client.create_flow_run_from_deployment(deployment.id)
-        _until(lambda: len(_cells(store)) >= 2, 300, "the second cell")
+        until(lambda: len(_cells(store)) >= 2, 300, "the second cell")
         server.stop(signal.SIGKILL)
         kill()
         killed_at, before = time.monotonic(), len(_cells(store))
@@ -127,21 +143,20 @@ def run_through(
         revive()
         server.start()
         back_at = time.monotonic()
-        found = _until_ended(run.id, 600)
+        found = until_ended(run.id, 3600)
         back_s = time.monotonic() - back_at
         tasks = _task_runs(run.id)
-    scored_at = {
-        path: dt.datetime.fromisoformat(json.loads(store.read_bytes(path))["scored_at"])
-        for path in store.list("losses/*/*/*/*.json")
-    }
-    return Outcome(back_at - killed_at, found, tasks, num_cells, scored_at, during, back_s)
+    logs = "".join(path.read_text() for path in server.folder.glob("worker-*.log"))
+    times = collections.Counter(re.findall(r"- scoring (.*)$", logs, re.MULTILINE))
+    return Outcome(back_at - killed_at, found, tasks, num_cells, during, back_s, dict(times))
 
 
 def _cells(store: Store) -> list[str]:
     return store.list("losses/*/*/*/*.parquet")
 
 
-def _until(is_so: Callable[[], bool], wait_s: float, what: str) -> None:
+def until(is_so: Callable[[], bool], wait_s: float, what: str) -> None:
+    """Wait; TimeoutError after ``wait_s``."""
     deadline = time.monotonic() + wait_s
     while not is_so():
         if time.monotonic() > deadline:
@@ -149,7 +164,8 @@ def _until(is_so: Callable[[], bool], wait_s: float, what: str) -> None:
         time.sleep(0.2)
 
 
-def _until_ended(run: object, wait_s: float) -> FlowRun:
+def until_ended(run: object, wait_s: float) -> FlowRun:
+    """Return a flow run when it has ended, or what it is like after ``wait_s``."""
     deadline = time.monotonic() + wait_s
     while True:
         with get_client(sync_client=True) as client:
@@ -182,3 +198,83 @@ def deploy_score(server: Server, checkout: Path) -> None:
             print_next_steps=False,
             ignore_warnings=True,
         )
+
+
+class PostgreSQL:
+    """A PostgreSQL server of our own on loopback, which can be killed and started again."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._folder, self._port = folder, port
+        self._programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+        self._as_user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+        folder.mkdir()
+        if self._as_user:
+            shutil.chown(folder, "postgres")  # it refuses to run as root
+        self._run("initdb", "-A", "trust", "-U", "tidemark")
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """For Prefect."""
+        return f"postgresql+asyncpg://tidemark@127.0.0.1:{self._port}/postgres"
+
+    def start(self) -> None:
+        """Start it, after a kill with what its log has."""
+        options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
+        self._run("pg_ctl", "-w", "-l", f"{self._folder}/log", "-o", options, "start")
+
+    def kill(self) -> None:
+        """End all its processes at once, as a crash does."""
+        self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [*self._as_user, f"{self._programs}/{program}", "-D", f"{self._folder}/data"]
+        subprocess.run(
+            [*command, *arguments], check=True, stdout=subprocess.DEVNULL, cwd=self._folder
+        )
+
+
+def main() -> int:
+    """Take PostgreSQL and the server away and print what came of it; 1 if something is missing."""
+    from tests.servers import PrefectServer, free_port
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=300, help="how long they are away")
+    parser.add_argument("--cells", type=int, default=60, help="cells of some seconds each")
+    parsed = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tidemark-outage-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        database = PostgreSQL(folder / "postgresql", free_port())
+        server = PrefectServer(
+            folder / "server",
+            folder / "template",
+            PREFECT_API_DATABASE_CONNECTION_URL=database.url,
+        )
+        try:
+            server.start()
+            deploy_score(server, Path.cwd())
+            seal_slow_months(folder / "home", parsed.cells, megabytes=4)
+            outcome = run_through(
+                server, folder / "home", parsed.seconds, database.kill, database.start
+            )
+        finally:
+            server.stop()
+            database.kill()
+    _print(outcome)
+    return 0 if outcome.is_whole else 1
+
+
+def _print(outcome: Outcome) -> None:
+    print(f"## {dt.datetime.now(dt.UTC).date()}, server and PostgreSQL killed in mid-model\n")
+    command = " ".join(["python -m benchmarks.outage", *sys.argv[1:]])
+    print(f"`{command}`; {os.cpu_count()} cores, load average {os.getloadavg()[2]:.0f}\n")
+    print(f"- away for {outcome.away_s:.0f} s, in which {outcome.num_during} cells were scored")
+    print(f"- the run ended {outcome.back_s:.0f} s after the return: {outcome.run.state_name}")
+    once = sum(count == 1 for count in outcome.times_scored.values())
+    print(f"- cells: {outcome.num_cells}; scored once: {once}")
+    print(f"- task runs on the server: {outcome.states()}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -120,7 +120,7 @@ class Claims:
         """Return when nobody alive claims ``name`` any more, or when it is done."""
         while True:
             # Two who withdrew before each other must not meet for ever.
-            time.sleep(self._look_s * random.uniform(0.5, 1.5))
+            time.sleep(self._look_s * random.uniform(0.5, 1.5))  # noqa: S311
             if is_done() or all(self._is_dead(path) for path in self._paths(name)):
                 return
 
@@ -251,7 +251,7 @@ def this_host() -> str:
     facts = [socket.gethostname()]
     with contextlib.suppress(OSError):
         facts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
-        facts.append(os.readlink("/proc/self/ns/pid"))
+        facts.append(str(Path("/proc/self/ns/pid").readlink()))
     return " ".join(facts)
 
 

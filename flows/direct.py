@@ -12,7 +12,7 @@ from core.storage import Store
 from models.catalogue import find_model
 from tasks.canary import check_canary, is_canary_due
 from tasks.fan_out import hole_of
-from tasks.landing import describe_models, land_finished
+from tasks.landing import describe_models, land_finished, publish_alone
 from tasks.scoring import (
     ScoringPlan,
     load_model,
@@ -22,7 +22,6 @@ from tasks.scoring import (
     unscored,
 )
 from warehouse.land import open_warehouse
-from warehouse.publish import publish
 
 
 def score_and_land(
@@ -58,7 +57,7 @@ def score_and_land(
             failures += _drift(settings)
         failures += _score(plan, settings)
         landed += land_finished(plan.entry, plan.cells, settings)
-    publish(settings)
+    publish_alone(settings)
     return landed, failures
 
 
@@ -70,7 +69,7 @@ def _score(plan: ScoringPlan, settings: Settings) -> list[str]:
         for number, cells in enumerate(groups, start=1):
             try:
                 claimed.append(score_group(cells, plan.entry, settings, wait))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001, its neighbours go on
                 failures.append(str(hole_of(str(cells[0]), error)))
             progress.report(f"score {plan.entry.name}", number, len(groups))
         groups = unscored(claimed, settings)
@@ -103,5 +102,5 @@ def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[in
             progress.report("land", number + 1, len(files))
         describe_models(warehouse, settings)
     if landed:
-        publish(settings)
+        publish_alone(settings)
     return landed, failures

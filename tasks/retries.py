@@ -105,9 +105,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or cause.__context__
 
 
-def retrying(
-    what: str, work: Callable[[], _T], sleep: Callable[[float], Any] = time.sleep
-) -> _T:
+def retrying(what: str, work: Callable[[], _T], sleep: Callable[[float], Any] = time.sleep) -> _T:
     """Do ``work``, again after a pause where its error may pass; each kind has its own pauses.
 
     Args:
@@ -128,7 +126,7 @@ def retrying(
             if done >= len(pauses):
                 raise
             tries[pauses] += 1
-            pause = pauses[done] * random.uniform(0.8, 1.2)  # not all workers at once
+            pause = pauses[done] * random.uniform(0.8, 1.2)  # noqa: S311, not all at once
             _log.warning(
                 "%s: %s: %s; again in %.0f s (try %d of %d)",
                 what,

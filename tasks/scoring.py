@@ -15,7 +15,7 @@ from prefect.cache_policies import NO_CACHE
 
 from core.cell_record import CellRecord
 from core.cells import Cell
-from core.claims import Claims
+from core.claims import Claims, sweep
 from core.corpus import Seal, find_version, list_sealed, read_documents
 from core.errors import (
     BatchTooLarge,
@@ -187,12 +187,13 @@ _model = _LoadedModel()
 def load_model(plan: ScoringPlan, settings: Settings) -> None:
     """Load the model of a plan now, so that a broken one fails once and not in every cell.
 
-    Nothing is loaded where nothing is pending.
+    Nothing is loaded where nothing is pending. Claims that killed processes left go, too.
 
     Raises:
         ModelLoadError: the weights are missing, unsafe or broken.
     """
     if plan.pending:
+        sweep(Store(settings.home))
         with _model.hold(plan.entry, plan.pending[0].revision, settings):
             pass
 

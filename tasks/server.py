@@ -93,7 +93,7 @@ def wait_for_server(wait_s: float = WAIT_S) -> None:
         try:
             with get_client(sync_client=True) as client:
                 client.read_task_runs(limit=1)  # asks the database, too
-        except Exception as error:  # Prefect's and its HTTP client's are no family
+        except Exception as error:  # noqa: BLE001, Prefect's and httpx's are no family
             now = time.monotonic()
             if away_since is None:
                 away_since = now
@@ -136,7 +136,7 @@ def writer_slot() -> Iterator[None]:
 def _try(trouble: str, step: Any) -> bool:
     try:
         step()
-    except Exception as error:  # as in wait_for_server
+    except Exception as error:  # noqa: BLE001, as in wait_for_server
         run_log().warning("%s %s: %s", trouble, WRITER, error)
         return False
     return True

@@ -233,7 +233,7 @@ def test_many_writers_of_an_object_store_do_everything_once(
     def guarded() -> None:
         try:
             run()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001
             failures.append(error)
 
     threads = [threading.Thread(target=guarded) for _ in range(4)]
@@ -250,7 +250,7 @@ def test_many_writers_of_an_object_store_do_everything_once(
 def suspended(root: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that was suspended while it held a claim."""
     code = (
-        "import logging, sys, time; from core.claims import Claims; from core.storage import Store\n"
+        "import logging, sys; from core.claims import Claims; from core.storage import Store\n"
         "logging.basicConfig()\n"
         "with Claims(Store(sys.argv[1]), beat_s=0.05).hold(['a']):\n"
         "    print('held', flush=True); sys.stdin.readline()\n"
