@@ -123,7 +123,6 @@ def writer_slot() -> Iterator[None]:
         timeout_seconds=WAIT_S,
         lease_duration=_LEASE_S,
         raise_on_lease_renewal_failure=False,  # landing goes on when the server goes
-        suppress_warnings=True,  # there need not be such a limit
     )
     held = _try("no slot of the limit", slot.__enter__)
     try:
