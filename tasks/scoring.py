@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import pyarrow.parquet as pq
@@ -230,7 +231,7 @@ def write_losses(
             break
         cells = claimed
         path = cells[0].path
-        claims.wait(path, is_done=lambda path=path: store.exists(path))  # type: ignore[misc]
+        claims.wait(path, is_done=partial(store.exists, path))
     return claimed
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ def test_time_in_which_nobody_looked_does_not_count(
 ) -> None:
     """Who was suspended, or found the store away, has seen no beat missing."""
     now = [1000.0]
-    monkeypatch.setattr(claims.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("core.claims.time.monotonic", lambda: now[0])
     store = any_store()
     claimed_by(store, "a")
     late = Claims(store)
@@ -228,7 +229,7 @@ def test_many_writers_of_an_object_store_do_everything_once(
                         inside.remove(name)
                         store.write_bytes(name, b"")
                         continue
-                mine.wait(name, is_done=lambda name=name: store.exists(name))
+                mine.wait(name, is_done=partial(store.exists, name))
 
     def guarded() -> None:
         try:
