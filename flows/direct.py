@@ -11,10 +11,17 @@ from core.settings import Settings
 from core.storage import Store
 from models.catalogue import find_model
 from tasks.canary import check_canary, is_canary_due
-from tasks.landing import describe_models, land_finished
-from tasks.scoring import load_model, plan_scoring, require_sealed, write_losses
+from tasks.fan_out import hole_of
+from tasks.landing import describe_models, land_finished, publish_alone
+from tasks.scoring import (
+    ScoringPlan,
+    load_model,
+    plan_scoring,
+    require_sealed,
+    score_group,
+    unscored,
+)
 from warehouse.land import open_warehouse
-from warehouse.publish import publish
 
 
 def score_and_land(
@@ -48,15 +55,25 @@ def score_and_land(
         failures += [f"{model}: {why}" for why in plan.refused]
         if plan.pending and plan.entry.kind not in ("control", "remote"):
             failures += _drift(settings)
-        for number, cells in enumerate(plan.groups, start=1):
-            try:
-                write_losses(cells, plan.entry, settings)
-            except TidemarkError as error:
-                failures.append(f"{cells[0]}: {error}")
-            progress.report(f"score {plan.entry.name}", number, len(plan.groups))
+        failures += _score(plan, settings)
         landed += land_finished(plan.entry, plan.cells, settings)
-    publish(settings)
+    publish_alone(settings)
     return landed, failures
+
+
+def _score(plan: ScoringPlan, settings: Settings) -> list[str]:
+    """Score the pending cells, those that other processes are scoring last; say what failed."""
+    failures, groups = [], plan.groups
+    for wait in (False, True):
+        claimed = []
+        for number, cells in enumerate(groups, start=1):
+            try:
+                claimed.append(score_group(cells, plan.entry, settings, wait))
+            except Exception as error:  # noqa: BLE001, its neighbours go on
+                failures.append(str(hole_of(str(cells[0]), error)))
+            progress.report(f"score {plan.entry.name}", number, len(groups))
+        groups = unscored(claimed, settings)
+    return failures
 
 
 def _drift(settings: Settings) -> list[str]:
@@ -85,5 +102,5 @@ def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[in
             progress.report("land", number + 1, len(files))
         describe_models(warehouse, settings)
     if landed:
-        publish(settings)
+        publish_alone(settings)
     return landed, failures

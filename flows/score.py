@@ -9,6 +9,7 @@ from typing import cast
 from prefect import flow
 from prefect.states import Cancelled
 
+from core.cells import list_losses
 from core.errors import TidemarkError
 from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord
@@ -20,7 +21,7 @@ from tasks.canary import run_canary
 from tasks.events import emit_landed
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
-from tasks.scoring import cells_in_flight, load_model, plan_scoring, score_cells
+from tasks.scoring import load_model, plan_scoring, score_all
 from tasks.stopping import stop_with_flow
 
 
@@ -87,16 +88,10 @@ def score_model(
         outcome.holes.append(Hole(f"score {model}", str(error)))
         return outcome
     outcome.holes += [Hole(f"score {model}", why) for why in plan.refused]
-    calls = [
-        (f"score {cells[0]}", {"cells": cells, "entry": plan.entry, "settings": settings})
-        for cells in plan.groups
-    ]
-    step, in_flight = f"score {plan.entry.name}", cells_in_flight(plan.entry, settings)
     with stop_with_flow():
-        results = list(fan_out(score_cells, calls, step=step, in_flight=in_flight))
-    outcome.holes += [result for result in results if isinstance(result, Hole)]
-    store = Store(settings.home)
-    outcome.done = sum(store.exists(cell.path) for cell in plan.cells)
+        outcome.holes += score_all(plan, settings)
+    done = list_losses(Store(settings.home), plan.entry.name)
+    outcome.done = sum(cell.path in done for cell in plan.cells)
     try:
         outcome.landed = land_cells(entry=plan.entry, cells=plan.cells, settings=settings)
         publish_warehouse(settings=settings)

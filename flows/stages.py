@@ -16,6 +16,7 @@ from core.run_record import Outcome, RunRecord, Stage
 from crawlers.manifest import lack_of
 from tasks.events import emit_given_up, emit_report_due, emit_score_due, emit_sealed
 from tasks.fan_out import Hole
+from tasks.server import settle_task_runs
 
 PARTIAL = "Completed (partial)"
 _MAX_LISTED = 50  # holes in a state's message; the files have all
@@ -26,8 +27,10 @@ _Outcome = TypeVar("_Outcome")
 def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
     """Return what a flow returns: its outcome, in a state that lists the holes if there are any.
 
-    Prefect keeps the state and gives its data, the outcome, to who has called the flow.
+    Prefect keeps the state and gives its data, the outcome, to who has called the flow. A server
+    that is away is waited for, and told of the task runs that it has missed.
     """
+    settle_task_runs()
     if not holes:
         return outcome
     state: State[_Outcome] = Completed(name=PARTIAL, message=list_holes(holes), data=outcome)

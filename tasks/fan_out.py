@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
 from prefect import Task
+from prefect.exceptions import CancelledRun
 from prefect.futures import PrefectFuture
 
 from core import progress
 from core.errors import TidemarkError
 from core.settings import prefect_server
 from tasks.pace import Pace
+from tasks.server import note_end, run_log
+
+_CANCELLED = (CancelledRun, concurrent.futures.CancelledError)
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,20 @@ class Hole:
 
 
 _pace = Pace()  # of this process
+
+
+def hole_of(what: str, error: BaseException) -> Hole:
+    """Return what is missing because of an error.
+
+    Raises:
+        BaseException: the error itself, if somebody wanted the end.
+    """
+    if isinstance(error, _CANCELLED) or not isinstance(error, Exception):
+        raise error
+    if isinstance(error, TidemarkError):
+        return Hole(what, str(error))
+    run_log().error("%s failed", what, exc_info=error)
+    return Hole(what, f"{type(error).__name__}: {error}; this is a bug, see the log")
 
 
 def fan_out(
@@ -48,8 +67,10 @@ def fan_out(
         step: name under which progress is reported; None leaves that to the caller.
         in_flight: how many task runs at a time.
 
+    A bug is a hole, too: it need not be the neighbours'. Its traceback is in the log.
+
     Raises:
-        Exception: whatever is not a TidemarkError: a bug, not a hole.
+        BaseException: the run is to end: it was interrupted or cancelled.
     """
     ended: SimpleQueue[tuple[int, PrefectFuture[Any]]] = SimpleQueue()
     early: dict[int, Any] = {}  # results that wait for those before them
@@ -59,7 +80,7 @@ def fan_out(
             _submit(work, calls[num_submitted][1], num_submitted, ended)
             num_submitted += 1
         number, future = ended.get()
-        early[number] = _result(calls[number][0], future)
+        early[number] = _result(calls[number][0], work, future)
         if step:
             progress.report(step, num_ended + 1, len(calls))
         while num_yielded in early:
@@ -79,10 +100,7 @@ def _submit(
     future.add_done_callback(lambda future: ended.put((number, future)))
 
 
-def _result(what: str, future: PrefectFuture[Any]) -> Any:
+def _result(what: str, work: Task[..., Any], future: PrefectFuture[Any]) -> Any:
     result = future.result(raise_on_failure=False)
-    if isinstance(result, TidemarkError):
-        return Hole(what, str(result))
-    if isinstance(result, BaseException):
-        raise result
-    return result
+    note_end(what, work, future.task_run_id, future.state)
+    return hole_of(what, result) if isinstance(result, BaseException) else result

@@ -18,6 +18,8 @@ from crawlers.contract import list_sources, load_crawler
 from models.catalogue import ModelEntry, list_models
 from models.protocols import get_protocol
 from tasks.canary import land_canary_runs
+from tasks.retries import retrying
+from tasks.server import writer_slot
 from warehouse.land import Warehouse, open_warehouse
 from warehouse.landed_already import partitions_with_duplicates
 from warehouse.publish import publish
@@ -42,13 +44,17 @@ def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings
     Returns:
         How many cells changed the warehouse.
     """
+    return retrying(f"land {entry.name}", lambda: _land(entry, cells, settings))
+
+
+def _land(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> int:
     store = Store(settings.home)
     # By path: a source may have months and an undated partition, which have no order.
     in_order = sorted(cells, key=lambda cell: cell.path)
     losses = list_losses(store, cells[0].model) if cells else set()
     finished = [cell for cell in in_order if cell.path in losses]
     landed = 0
-    with open_warehouse(settings) as warehouse:
+    with writer_slot(), open_warehouse(settings) as warehouse:
         _land_dimensions(warehouse, entry, finished)
         land_canary_runs(warehouse, store)
         _land_partitions(warehouse, store, finished)
@@ -135,4 +141,14 @@ def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -
 @task(cache_policy=NO_CACHE, persist_result=False)
 def publish_warehouse(settings: Settings) -> str:
     """Swap a checked snapshot in; returns its address."""
-    return publish(settings)
+    return publish_alone(settings)
+
+
+def publish_alone(settings: Settings) -> str:
+    """Do ``publish`` while no other machine lands or publishes."""
+
+    def publish_once() -> str:
+        with writer_slot():
+            return publish(settings)
+
+    return retrying("publish", publish_once)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from prefect.cache_policies import NO_CACHE
 
 from core.cell_record import CellRecord
 from core.cells import Cell, list_losses
+from core.claims import Claims, sweep
 from core.corpus import Seal, find_version, list_sealed, read_documents
 from core.errors import (
     BatchTooLarge,
@@ -35,6 +37,9 @@ from models.protocols import get_protocol
 from models.remote_client import NUM_AT_ONCE
 from models.scorer import Scorer
 from models.tally import Tally
+from tasks.fan_out import Hole, fan_out
+from tasks.retries import retrying
+from tasks.server import run_log
 from tasks.stopping import go_on
 
 _KEYS = ["document_id", "source", "month"]
@@ -204,23 +209,33 @@ _model = _LoadedModel()
 def load_model(plan: ScoringPlan, settings: Settings) -> None:
     """Load the model of a plan now, so that a broken one fails once and not in every cell.
 
-    Nothing is loaded where nothing is pending.
+    Nothing is loaded where nothing is pending. Claims that killed processes left go, too.
 
     Raises:
         ModelLoadError: the weights are missing, unsafe or broken.
     """
     if plan.pending:
+        sweep(Store(settings.home))
         with _model.hold(plan.entry, plan.pending[0].revision, settings):
             pass
 
 
-def write_losses(cells: Sequence[Cell], entry: ModelEntry, settings: Settings) -> None:
+def write_losses(
+    cells: Sequence[Cell], entry: ModelEntry, settings: Settings, wait: bool = False
+) -> tuple[Cell, ...]:
     """Score some cells of one partition and write their losses, each whole or not at all.
+
+    One process at a time scores a cell, and one that has losses by now is not scored again.
 
     Args:
         cells: of one model and one partition, each of another protocol.
         entry: the model.
         settings: the data root and the device.
+        wait: whether to wait for cells that others are scoring, and to do those of them whose
+            process dies.
+
+    Returns:
+        The cells that others are scoring; none if ``wait``.
 
     Raises:
         StorageError: the partition is gone since the plan was made.
@@ -230,16 +245,46 @@ def write_losses(cells: Sequence[Cell], entry: ModelEntry, settings: Settings) -
         ModelError: chunks have no finite loss; the cells are written all the same, without these.
     """
     store = Store(settings.home)
+    claims = Claims(store)
+    while claimed := _write_unclaimed(cells, entry, settings, claims):
+        run_log().info("another process scores %s", "; ".join(map(str, claimed)))
+        if not wait:
+            break
+        cells = claimed
+        path = cells[0].path
+        claims.wait(path, is_done=partial(store.exists, path))
+    return claimed
+
+
+def _write_unclaimed(
+    cells: Sequence[Cell], entry: ModelEntry, settings: Settings, claims: Claims
+) -> tuple[Cell, ...]:
+    """Score the cells that nobody else is scoring; return those that somebody is."""
+    store = Store(settings.home)
+    # Only what the device is free for is claimed, so that others may do the rest.
+    with (
+        _model.hold(entry, cells[0].revision, settings) as scorer,
+        claims.hold([cell.path for cell in cells]) as ours,
+    ):
+        others = tuple(cell for cell in cells if cell.path not in ours)
+        # With the claim: who had it before may have finished since the plan was made.
+        missing = [cell for cell in cells if cell.path in ours and not store.exists(cell.path)]
+        if missing:
+            run_log().info("scoring %s", "; ".join(map(str, missing)))
+            _write_missing(missing, scorer, store)
+    return others
+
+
+def _write_missing(cells: Sequence[Cell], scorer: Scorer, store: Store) -> None:
     seal = find_version(store, cells[0].partition, cells[0].partition_digest)
     if seal is None:
         raise StorageError(f"{cells[0].partition} was removed meanwhile; score again")
-    with _model.hold(entry, cells[0].revision, settings) as scorer:
-        try:
-            num_lost = _write_together(cells, seal, scorer, store)
-        except NotMeasurable:
-            if len(cells) == 1:
-                raise
-            num_lost = _write_one_by_one(cells, seal, scorer, store)
+    try:
+        num_lost = _write_together(cells, seal, scorer, store)
+    except NotMeasurable:
+        if len(cells) == 1:
+            raise
+        num_lost = _write_one_by_one(cells, seal, scorer, store)
     if num_lost:
         raise ModelError(
             f"{num_lost} chunks have no finite loss, so their cells have no figure (see view "
@@ -317,11 +362,49 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
     )
 
 
+def score_group(
+    cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
+) -> tuple[Cell, ...]:
+    """Do ``write_losses``, and again where what went wrong may pass."""
+    return retrying(str(cells[0]), lambda: write_losses(cells, entry, settings, wait))
+
+
 @task(
     task_run_name="score {cells[0]}",
     cache_policy=NO_CACHE,
     persist_result=False,
 )
-def score_cells(cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings) -> None:
+def score_cells(
+    cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
+) -> tuple[Cell, ...]:
     """Score cells of a partition; see ``write_losses``. The same weights fail the same way."""
-    write_losses(cells, entry, settings)
+    return score_group(cells, entry, settings, wait)
+
+
+def score_all(plan: ScoringPlan, settings: Settings) -> list[Hole]:
+    """Score a plan's pending cells, each group in a task run; return what failed.
+
+    Those that other processes are scoring come last: most of them will be done by then.
+    """
+    step, in_flight = f"score {plan.entry.name}", cells_in_flight(plan.entry, settings)
+    holes: list[Hole] = []
+    groups: list[tuple[Cell, ...]] = plan.groups
+    for wait in (False, True):
+        calls = [
+            (
+                f"score {cells[0]}",
+                {"cells": cells, "entry": plan.entry, "settings": settings, "wait": wait},
+            )
+            for cells in groups
+        ]
+        results = list(fan_out(score_cells, calls, step=step, in_flight=in_flight))
+        holes += [result for result in results if isinstance(result, Hole)]
+        groups = unscored([cells for cells in results if not isinstance(cells, Hole)], settings)
+    return holes
+
+
+def unscored(groups: Sequence[tuple[Cell, ...]], settings: Settings) -> list[tuple[Cell, ...]]:
+    """Return what others were scoring and have not finished."""
+    store = Store(settings.home)
+    left = [tuple(cell for cell in cells if not store.exists(cell.path)) for cells in groups]
+    return [cells for cells in left if cells]

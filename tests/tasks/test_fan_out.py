@@ -47,7 +47,9 @@ def work(number: int) -> int:
         if number == 3:
             raise SourceUnavailable("the site is down")
         if number == 99:
-            raise ZeroDivisionError
+            raise ZeroDivisionError("tried")
+        if number == 77:
+            raise KeyboardInterrupt
         return number * 10
 
 
@@ -119,9 +121,16 @@ def test_a_pace_lets_a_burst_pass_after_a_pause() -> None:
     assert time.monotonic() - began >= 10 / 50 - at_once
 
 
-def test_a_bug_is_not_a_hole() -> None:
-    with pytest.raises(ZeroDivisionError):
-        run([1, 99])
+def test_a_bug_is_a_hole_with_its_traceback_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    [first, hole, last] = run([1, 99, 2])
+    assert (first, last) == (10, 20)
+    assert hole == Hole("number 99", "ZeroDivisionError: tried; this is a bug, see the log")
+    assert 'raise ZeroDivisionError("tried")' in caplog.text
+
+
+def test_an_interruption_goes_through() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run([1, 77, 2])
 
 
 def test_no_calls_give_no_results() -> None:

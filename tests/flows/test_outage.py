@@ -1,0 +1,188 @@
+"""Machines that die, a server that is away, and processes that want the same cells.
+
+On a real Prefect server and with real workers, all of which may be killed. Cells take some seconds,
+because what they compress is noise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
+from prefect.concurrency.sync import concurrency
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from benchmarks.outage import (
+    POOL,
+    deploy_score,
+    run_through,
+    seal_slow_months,
+    until,
+    until_ended,
+)
+from core.settings import Settings
+from core.storage import Store
+from tasks import server as server_module
+from tasks.server import WRITER, wait_for_server, writer_slot
+from warehouse.query import query
+
+from ..servers import PrefectServer
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+SCORING = re.compile(r"\bscoring (control:xz on .*)$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def deployed(prefect_server: PrefectServer) -> PrefectServer:
+    """A server that knows the score flow."""
+    deploy_score(prefect_server, ROOT)
+    return prefect_server
+
+
+@pytest.fixture
+def api(deployed: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The server, configured for this process."""
+    monkeypatch.setenv("PREFECT_API_URL", deployed.url)
+    with temporary_settings({PREFECT_API_URL: deployed.url}):
+        yield deployed.url
+
+
+def test_a_server_that_is_killed_misses_nothing(deployed: PrefectServer, home: Path) -> None:
+    """For 20 s here; benchmarks/outage.py does it for five minutes, with PostgreSQL."""
+    seal_slow_months(home, 8, megabytes=1.5)
+    outcome = run_through(deployed, home, away_s=20)
+    assert outcome.is_whole, (outcome.run.state, outcome.states(), outcome.times_scored)
+    assert outcome.num_during >= 2
+    landed = query(Settings(home=str(home)), "select count(*) as n from monthly_loss")
+    assert landed.to_pylist() == [{"n": 8}]
+
+
+def test_a_flow_run_that_is_killed_loses_the_running_cell(
+    deployed: PrefectServer, home: Path, api: str
+) -> None:
+    """And who is started again does not wait for the dead."""
+    seal_slow_months(home, 6, megabytes=1.5)
+    store = Store(str(home))
+    with deployed.worker(POOL, TIDEMARK_HOME=str(home)), get_client(sync_client=True) as client:
+        deployment = client.read_deployment_by_name("score/outage")
+        first = client.create_flow_run_from_deployment(deployment.id)
+        until(lambda: len(losses(store)) >= 2 and bool(claims(store)), 500, "two cells and a third")
+        [claim] = claims(store)
+        os.kill(int(json.loads(store.read_bytes(claim))["pid"]), signal.SIGKILL)
+        time.sleep(0.5)  # the third may have been finished between the look and the kill
+        before = {path: Path(store.url(path)).stat().st_ino for path in losses(store)}
+        again = client.create_flow_run_from_deployment(deployment.id)
+        ended = until_ended(again.id, 500)
+        crashed = until_ended(first.id, 200)
+    assert (ended.state_name, crashed.state_name) == ("Completed", "Crashed")
+    after = {path: Path(store.url(path)).stat().st_ino for path in losses(store)}
+    assert len(after) == 6
+    assert {path: after[path] for path in before} == before  # none of them was scored again
+    assert 2 <= len(before) < 6
+    assert claims(store) == []
+    times = Counter(SCORING.findall(max(deployed.folder.glob("worker-*.log")).read_text()))
+    assert sorted(times.values()) in ([1] * 5 + [2], [1] * 6)
+
+
+_SCORES = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, stream=sys.stdout)
+from core.settings import load_settings
+settings = load_settings()
+if sys.argv[1] == "flow":
+    from flows.score import score
+    outcome = score(model="control:xz")
+    print("landed", outcome.landed, [str(hole) for hole in outcome.holes])
+else:
+    from flows.direct import score_and_land
+    print("landed", *score_and_land(settings, ["control:xz"], None, None, ["default"]))
+"""
+
+
+def test_who_score_the_same_cells_at_once_score_each_once(
+    deployed: PrefectServer, home: Path
+) -> None:
+    """Two commands without Prefect, and one flow."""
+    seal_slow_months(home, 12, megabytes=0.7)
+    environment = {**deployed.environment, "TIDEMARK_HOME": str(home)}
+    without = {name: value for name, value in environment.items() if name != "PREFECT_API_URL"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _SCORES, kind],
+            env=environment if kind == "flow" else without,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for kind in ("direct", "direct", "flow")
+    ]
+    said = [process.communicate(timeout=500)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], said
+    assert all(re.search(r"^landed \d+ \[\]$", text, re.MULTILINE) for text in said), said
+    scored = [SCORING.findall(text) for text in said]
+    times = Counter(cell for cells in scored for cell in cells)
+    assert sorted(times.values()) == [1] * 12, scored
+    assert sum(bool(cells) for cells in scored) >= 2, scored  # they shared the work
+    assert sum(int(re.findall(r"^landed (\d+)", text, re.MULTILINE)[0]) for text in said) == 12
+    assert claims(Store(str(home))) == []
+
+
+def losses(store: Store) -> list[str]:
+    return store.list("losses/*/*/*/*.parquet")
+
+
+def claims(store: Store) -> list[str]:
+    return store.list("claims/*.json")
+
+
+def test_writers_take_turns_where_the_limit_is(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with writer_slot():  # there is no such limit yet
+        pass
+    with get_client(sync_client=True) as client:
+        client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=WRITER, limit=1))
+        with writer_slot():
+            assert client.read_global_concurrency_limit_by_name(WRITER).active_slots == 1
+            monkeypatch.setattr(server_module, "WAIT_S", 0.5)
+            with pytest.raises(TimeoutError), concurrency(WRITER, timeout_seconds=0.5):
+                pytest.fail("it is held")
+        assert client.read_global_concurrency_limit_by_name(WRITER).active_slots == 0
+        with pytest.raises(ZeroDivisionError), writer_slot():
+            raise ZeroDivisionError
+        assert client.read_global_concurrency_limit_by_name(WRITER).active_slots == 0
+
+
+@contextlib.contextmanager
+def gone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    url = "http://127.0.0.1:9/api"
+    monkeypatch.setenv("PREFECT_API_URL", url)
+    with temporary_settings({PREFECT_API_URL: url}):
+        yield
+
+
+def test_a_writer_needs_no_server(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done: list[Any] = []
+    with gone(monkeypatch):
+        with writer_slot():
+            done.append("landed")
+        wait_for_server(wait_s=1)
+    assert done == ["landed"]
+    assert "no slot of the limit tidemark-writer" in caplog.text
+    assert "waiting for the Prefect server" in caplog.text
