@@ -26,6 +26,7 @@ from flows.console import err, fail_with, out, print_table, progress_bars, visib
 from flows.corpus_commands import corpus_app
 from flows.import_commands import import_media_command, import_texts_command
 from flows.integrity_commands import check_command, release_command, reproduce_command
+from flows.metrics_command import metrics_command
 from flows.options import (
     FirstMonth,
     LastMonth,
@@ -163,6 +164,7 @@ def crawl(
     fail_with(failures)
 
 
+app.command("metrics")(metrics_command)
 app.command("simulate")(simulate_command)
 app.command("import-texts")(import_texts_command)
 app.command("import-media")(import_media_command)
