@@ -8,9 +8,11 @@ from core.month import Month, month_range
 from core.settings import Settings, load_settings
 from flows.run import RunSummary, run_months
 from tasks.planning import check_request
+from tasks.tracing import traced
 
 
 @flow(name="backfill", flow_run_name="backfill {first} to {last}")
+@traced("run")
 def backfill(
     first: str,
     last: str,

@@ -8,9 +8,11 @@ from core.month import Month
 from core.settings import Settings, load_settings
 from flows.run import RunSummary, run_months
 from tasks.planning import check_request
+from tasks.tracing import traced
 
 
 @flow(name="monthly", flow_run_name="monthly {month}")
+@traced("run")
 def monthly(
     month: str | None = None,
     sources: list[str] | None = None,

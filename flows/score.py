@@ -9,9 +9,11 @@ from prefect import flow
 from core.errors import TidemarkError
 from core.month import Month, month_range
 from core.settings import Settings, load_settings
+from tasks.artifacts import show_scoring
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
 from tasks.scoring import load_model, plan_scoring, score_cells
+from tasks.tracing import traced
 
 
 @dataclass
@@ -23,6 +25,7 @@ class ScoreOutcome:
 
 
 @flow(name="score", flow_run_name="score {model}")
+@traced("score")
 def score(
     model: str,
     sources: list[str] | None = None,
@@ -57,4 +60,6 @@ def score(
     outcome.holes += [result for result in results if isinstance(result, Hole)]
     outcome.landed = land_cells(entry=plan.entry, cells=plan.cells, settings=settings)
     publish_warehouse(settings=settings)
+    failures = {hole.what.removeprefix("score "): hole.why for hole in outcome.holes}
+    show_scoring(plan.entry, plan.cells, failures, settings)
     return outcome

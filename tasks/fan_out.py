@@ -12,6 +12,7 @@ from prefect.futures import PrefectFuture
 
 from core import progress
 from core.errors import TidemarkError
+from tasks.observe import observe
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ def fan_out(
     Raises:
         Exception: whatever is not a TidemarkError: a bug, not a hole.
     """
+    observe()
     waiting: deque[tuple[str, PrefectFuture[Any]]] = deque()
     pending = iter(calls)
     for done in range(len(calls)):

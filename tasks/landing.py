@@ -17,7 +17,10 @@ from core.storage import Store
 from crawlers.contract import list_sources, load_crawler
 from models.catalogue import ModelEntry, list_models
 from models.protocols import get_protocol
+from tasks import assets
 from tasks.canary import land_canary_runs
+from tasks.observe import observe, show_landed
+from tasks.tracing import span
 from warehouse.land import Warehouse, open_warehouse
 from warehouse.publish import publish
 from warehouse.published import LandedRows
@@ -39,11 +42,15 @@ def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings
     Returns:
         How many cells changed the warehouse.
     """
+    return len(_land(entry, cells, settings))
+
+
+def _land(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> list[Cell]:
     store = Store(settings.home)
     # By path: a source may have months and an undated partition, which have no order.
     in_order = sorted(cells, key=lambda cell: cell.path)
     finished = [cell for cell in in_order if store.exists(cell.path)]
-    landed = 0
+    landed = []
     with open_warehouse(settings) as warehouse:
         _land_dimensions(warehouse, entry, finished)
         land_canary_runs(warehouse, store)
@@ -52,7 +59,8 @@ def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings
             if seal is not None:
                 warehouse.land_documents(seal)
                 warehouse.land_duplicates(seal)
-            landed += warehouse.land_cell(cell).num_cells
+            if warehouse.land_cell(cell).num_cells:
+                landed.append(cell)
             progress.report(f"land {entry.name}", number + 1, len(finished))
     return landed
 
@@ -111,10 +119,17 @@ def _fields(record: DataclassInstance) -> dict[str, object]:
 @task(task_run_name="land {entry.name}", cache_policy=NO_CACHE, persist_result=False)
 def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> int:
     """Land a model's finished cells; see ``land_finished``."""
-    return land_finished(entry, cells, settings)
+    observe()
+    with span("land", model=entry.name):
+        landed = _land(entry, cells, settings)
+    show_landed(entry.name, landed, len(cells))
+    return len(landed)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def publish_warehouse(settings: Settings) -> str:
     """Swap a checked snapshot in; returns its address."""
-    return publish(settings)
+    with span("publish"):
+        address = publish(settings)
+    assets.published(address)
+    return address

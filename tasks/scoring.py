@@ -34,6 +34,7 @@ from models.meter import Cost, metered
 from models.protocols import get_protocol
 from models.scorer import Scorer
 from models.tally import Tally
+from tasks.observe import showing_cells
 
 _KEYS = ["document_id", "source", "month"]
 
@@ -302,4 +303,5 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
 )
 def score_cells(cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings) -> None:
     """Score cells of a partition; see ``write_losses``. The same weights fail the same way."""
-    write_losses(cells, entry, settings)
+    with showing_cells(cells, settings):
+        write_losses(cells, entry, settings)
