@@ -22,6 +22,9 @@ from tasks.tracing import first_span_of
 from ..servers import ROOT, PrefectServer
 from .collector import Received, collecting
 
+# Its first test starts a server and a process with flows: minutes, on a machine that is busy.
+pytestmark = pytest.mark.timeout(900)
+
 HOSTILE = "<img src=x onerror=alert(1)> [a](b) *"
 RUN = """
     from prefect import flow
