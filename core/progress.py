@@ -1,4 +1,4 @@
-"""Progress of long steps, reported to whoever listens (the command line draws bars)."""
+"""Progress of long steps, reported to whoever listens: a terminal's bars, a server's artifacts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ def _nobody(step: str, done: int, total: int) -> None:
 
 
 _listener: Listener = _nobody
+_further: tuple[Listener, ...] = ()
 
 
 def listen(listener: Listener | None) -> None:
@@ -23,6 +24,14 @@ def listen(listener: Listener | None) -> None:
     _listener = listener or _nobody
 
 
+def listen_too(listener: Listener) -> None:
+    """Send all reports to ``listener``, too, for as long as the process lives."""
+    global _further
+    if listener not in _further:
+        _further = (*_further, listener)
+
+
 def report(step: str, done: int, total: int) -> None:
     """Say that ``done`` of ``total`` units of a step are done; the step's name identifies it."""
-    _listener(step, done, total)
+    for listener in (_listener, *_further):
+        listener(step, done, total)

@@ -139,6 +139,12 @@ class Settings(BaseSettings):
         description="Seconds between two looks of a monthly run or back-fill on a Prefect server "
         "at what it waits for.",
     )
+    report_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="Where people read the report, http:// or https://: what the Prefect server's "
+        "link leads to. Default: the page's address under the data root.",
+    )
     chromium: Path | None = Field(
         default=DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None,
         description="Browser binary; default: a system Chromium, else Playwright's own.",
@@ -263,3 +269,11 @@ def set_rwkv_environment(with_v7: bool) -> None:
 def prefect_server() -> str | None:
     """Return the address of the Prefect server that is configured, or None for in-process."""
     return os.environ.get("PREFECT_API_URL") or None  # noqa: TID251
+
+
+def telemetry_endpoint() -> str | None:
+    """Return where OpenTelemetry's exporter is told to send traces to, or None for nowhere."""
+    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":  # noqa: TID251
+        return None
+    names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    return next(filter(None, map(os.environ.get, names)), None)  # noqa: TID251

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import errno
 import fcntl
 import glob
@@ -11,7 +12,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import quote, unquote
@@ -82,6 +84,16 @@ class Store:
                 below = self._fs.find(base + "/".join(parts[: open_[0]]))
                 found = filter(re.compile(glob_translate(whole)).match, _with_folders(below))
         return sorted(path.removeprefix(base) for path in found)
+
+    def list_stamped(self, pattern: str) -> dict[str, Stamp]:
+        """As ``list``, with what tells one content of a file from the next, without reading it."""
+        base = self._base.rstrip("/") + "/"
+        with _explain_failures(f"list {self.url(pattern)}"):
+            key = self._key(pattern)
+            found = self._fs.glob(
+                glob.escape(self._base) + key.removeprefix(self._base), detail=True
+            )
+        return {path.removeprefix(base): Stamp.of(info) for path, info in sorted(found.items())}
 
     def read_bytes(self, path: str) -> bytes:
         """Read a whole (small) file.
@@ -201,6 +213,28 @@ class Store:
                     self._fs.put_file(name, key)
             finally:
                 staged.path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a listing says of a file; it changes with the content.
+
+    Attributes:
+        modified_at: seconds since 1970; 0 where the store does not say.
+        num_bytes: its size.
+        tag: what an object store calls the content; empty on a disk.
+    """
+
+    modified_at: float
+    num_bytes: int
+    tag: str
+
+    @classmethod
+    def of(cls, info: Mapping[str, Any]) -> Stamp:
+        """Read it from an entry of fsspec, whose stores do not agree on names."""
+        moment = info.get("mtime", info.get("LastModified", 0.0))
+        seconds = moment.timestamp() if isinstance(moment, dt.datetime) else float(moment)
+        return cls(seconds, int(info.get("size") or 0), str(info.get("ETag", "")))
 
 
 class Staged:

@@ -109,13 +109,19 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         yield from _chain(error.__context__)
 
 
+def hide_known(text: str) -> str:
+    """Return a text without the tokens that this process has been given so far."""
+    for tokens in list(_watched):
+        text = tokens.hide(text)
+    return text
+
+
 class _HideTokens(logging.Filter):
     """Hides tokens in what the HTTP library logs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        text = shown = record.getMessage()
-        for tokens in list(_watched):
-            shown = tokens.hide(shown)
+        text = record.getMessage()
+        shown = hide_known(text)
         if shown != text:
             record.msg, record.args, record.exc_info = shown, (), None
         return True

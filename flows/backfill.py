@@ -9,9 +9,11 @@ from core.settings import Settings, load_settings
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, run_months
 from tasks.planning import check_request
+from tasks.tracing import traced
 
 
 @flow(name="backfill", on_cancellation=[cancel_run], flow_run_name="backfill {first} to {last}")
+@traced("run")
 def backfill(
     first: str,
     last: str,

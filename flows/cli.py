@@ -27,6 +27,7 @@ from flows.corpus_commands import corpus_app
 from flows.deploy_command import deploy_command
 from flows.import_commands import import_media_command, import_texts_command
 from flows.integrity_commands import check_command, release_command, reproduce_command
+from flows.metrics_command import metrics_command
 from flows.options import (
     FirstMonth,
     LastMonth,
@@ -165,6 +166,7 @@ def crawl(
     fail_with(failures)
 
 
+app.command("metrics")(metrics_command)
 app.command("simulate")(simulate_command)
 app.command("serve")(serve_command)
 app.command("import-texts")(import_texts_command)

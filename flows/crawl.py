@@ -15,9 +15,11 @@ from tasks.crawling import crawl_month
 from tasks.fan_out import fan_out
 from tasks.planning import plan_crawl
 from tasks.stopping import stop_with_flow
+from tasks.tracing import traced
 
 
 @flow(name="crawl", flow_run_name="crawl {source} from {first}")
+@traced("crawl")
 def crawl(
     source: str,
     first: str,

@@ -9,9 +9,11 @@ from core.settings import Settings, load_settings
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, run_months
 from tasks.planning import check_request
+from tasks.tracing import traced
 
 
 @flow(name="monthly", on_cancellation=[cancel_run], flow_run_name="monthly {month}")
+@traced("run")
 def monthly(
     month: str | None = None,
     sources: list[str] | None = None,

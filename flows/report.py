@@ -11,9 +11,11 @@ from flows.run import RunSummary, report_on, summary_of
 from flows.stages import ended
 from tasks.fan_out import fan_out
 from tasks.landing import publish_warehouse
+from tasks.tracing import traced
 
 
 @flow(name="report")
+@traced("report")
 def report(run: str | None = None, settings: Settings | None = None) -> RunSummary:
     """Publish what has landed and write the report; a run has its result then.
 

@@ -17,12 +17,14 @@ from core.settings import Settings, load_settings
 from core.storage import Store
 from flows.stages import end_part, ended, is_deployed
 from models.catalogue import find_model
+from tasks.artifacts import show_scoring
 from tasks.canary import run_canary
 from tasks.events import emit_landed
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
 from tasks.scoring import load_model, plan_scoring, score_all
 from tasks.stopping import stop_with_flow
+from tasks.tracing import traced
 
 
 @dataclass
@@ -35,6 +37,7 @@ class ScoreOutcome:
 
 
 @flow(name="score", flow_run_name="score {model}")
+@traced("score")
 def score(
     model: str,
     sources: list[str] | None = None,
@@ -90,7 +93,7 @@ def score_model(
     outcome.holes += [Hole(f"score {model}", why) for why in plan.refused]
     with stop_with_flow():
         outcome.holes += score_all(plan, settings)
-    done = list_losses(Store(settings.home), plan.entry.name)
+    done = list_losses(Store(settings.home), plan.cells[0].model) if plan.cells else set()
     outcome.done = sum(cell.path in done for cell in plan.cells)
     try:
         outcome.landed = land_cells(entry=plan.entry, cells=plan.cells, settings=settings)
@@ -98,6 +101,8 @@ def score_model(
     except TidemarkError as error:
         outcome.holes.append(Hole(f"land {model}", str(error)))
         return outcome
+    failures = {hole.what.removeprefix("score "): hole.why for hole in outcome.holes}
+    show_scoring(plan.entry, plan.cells, failures, settings)
     if outcome.landed:
         emit_landed(model, outcome.landed, len(outcome.holes))
     return outcome

@@ -83,6 +83,11 @@ def monthly_chart(
     return str(vlc.vegalite_to_svg(chart.to_dict(format="vega-lite")))
 
 
+def as_png(svg: str) -> bytes:
+    """Return a chart as a picture of twice its size in pixels, for places that take no SVG."""
+    return bytes(vlc.svg_to_png(svg, scale=2))
+
+
 def _frame(
     figures: Mapping[Month, float], window: tuple[Month, Month], cutoff: Month | None
 ) -> pl.DataFrame:

@@ -8,6 +8,7 @@ machines share the pace of a host (a limit that exists is left as it is), and it
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -29,7 +30,9 @@ from crawlers.circuit import CircuitOpen
 from crawlers.contract import load_crawler
 from crawlers.crawl import crawl_partition
 from crawlers.pacing import LOCK_WAIT_S
+from tasks.observe import observe, show_seal
 from tasks.stopping import go_on
+from tasks.tracing import span
 
 LEASE_S = 60.0  # the least that a server takes: so long a killed machine keeps a host
 
@@ -51,7 +54,12 @@ async def may_pass(_task: Any, _run: Any, state: Any) -> bool:
 )
 def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
     """Seal one partition; one that is sealed already is left alone."""
-    return crawl(source, month, Store(settings.home), settings)
+    observe()
+    began = dt.datetime.now(dt.UTC)
+    with span("partition", source=source, month=str(month)):
+        seal = crawl(source, month, Store(settings.home), settings)
+    show_seal(seal, began)
+    return seal
 
 
 def crawl(source: str, month: Month, store: Store, settings: Settings, **choices: Any) -> Seal:

@@ -15,6 +15,7 @@ from prefect.futures import PrefectFuture
 from core import progress
 from core.errors import TidemarkError
 from core.settings import prefect_server
+from tasks.observe import observe
 from tasks.pace import Pace
 from tasks.server import note_end, run_log
 
@@ -72,6 +73,7 @@ def fan_out(
     Raises:
         BaseException: the run is to end: it was interrupted or cancelled.
     """
+    observe()
     ended: SimpleQueue[tuple[int, PrefectFuture[Any]]] = SimpleQueue()
     early: dict[int, Any] = {}  # results that wait for those before them
     num_submitted = num_yielded = 0

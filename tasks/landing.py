@@ -17,9 +17,12 @@ from core.storage import Store
 from crawlers.contract import list_sources, load_crawler
 from models.catalogue import ModelEntry, list_models
 from models.protocols import get_protocol
+from tasks import assets
 from tasks.canary import land_canary_runs
+from tasks.observe import observe, show_landed
 from tasks.retries import retrying
 from tasks.server import writer_slot
+from tasks.tracing import span
 from warehouse.land import Warehouse, open_warehouse
 from warehouse.landed_already import partitions_with_duplicates
 from warehouse.publish import publish
@@ -44,25 +47,34 @@ def land_finished(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings
     Returns:
         How many cells changed the warehouse.
     """
-    return retrying(f"land {entry.name}", lambda: _land(entry, cells, settings))
+    return len(_land(entry, cells, settings))
 
 
-def _land(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> int:
+def _land(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> list[Cell]:
+    """Land, and again where what went wrong may pass; return the cells that are new."""
+    return retrying(f"land {entry.name}", lambda: _land_once(entry, cells, settings))
+
+
+def _land_once(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> list[Cell]:
     store = Store(settings.home)
     # By path: a source may have months and an undated partition, which have no order.
     in_order = sorted(cells, key=lambda cell: cell.path)
     losses = list_losses(store, cells[0].model) if cells else set()
     finished = [cell for cell in in_order if cell.path in losses]
-    landed = 0
     with writer_slot(), open_warehouse(settings) as warehouse:
         _land_dimensions(warehouse, entry, finished)
         land_canary_runs(warehouse, store)
+        if not finished:
+            return []
         _land_partitions(warehouse, store, finished)
+        before = warehouse.find_landed(finished[0].model).cells
         for number in range(0, len(finished), _NUM_TOGETHER):
             some = finished[number : number + _NUM_TOGETHER]
-            landed += warehouse.land_cells(some).num_cells
+            warehouse.land_cells(some)
             progress.report(f"land {entry.name}", number + len(some), len(finished))
-    return landed
+        after = warehouse.find_landed(finished[0].model).cells
+    keys = {cell: (cell.partition, cell.protocol) for cell in finished}
+    return [cell for cell, key in keys.items() if before.get(key) != after.get(key)]
 
 
 def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:
@@ -135,13 +147,20 @@ def _fields(record: DataclassInstance) -> dict[str, object]:
 @task(task_run_name="land {entry.name}", cache_policy=NO_CACHE, persist_result=False)
 def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> int:
     """Land a model's finished cells; see ``land_finished``."""
-    return land_finished(entry, cells, settings)
+    observe()
+    with span("land", model=entry.name):
+        landed = _land(entry, cells, settings)
+    show_landed(entry.name, landed, len(cells))
+    return len(landed)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def publish_warehouse(settings: Settings) -> str:
     """Swap a checked snapshot in; returns its address."""
-    return publish_alone(settings)
+    with span("publish"):
+        address = publish_alone(settings)
+    assets.published(address)
+    return address
 
 
 def publish_alone(settings: Settings) -> str:

@@ -7,9 +7,18 @@ from prefect.cache_policies import NO_CACHE
 
 from core.settings import Settings
 from reports.page import write_report as write_page
+from tasks import assets
+from tasks.artifacts import show_report
+from tasks.observe import observe
+from tasks.tracing import span
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def write_report(settings: Settings) -> str:
     """Write the report page from the published snapshot; returns its address."""
-    return write_page(settings)
+    observe()
+    with span("page"):
+        address = write_page(settings)
+    assets.reported(address)
+    show_report(address, settings)
+    return address

@@ -38,6 +38,7 @@ from models.remote_client import NUM_AT_ONCE
 from models.scorer import Scorer
 from models.tally import Tally
 from tasks.fan_out import Hole, fan_out
+from tasks.observe import showing_cells
 from tasks.retries import retrying
 from tasks.server import run_log
 from tasks.stopping import go_on
@@ -378,7 +379,8 @@ def score_cells(
     cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
 ) -> tuple[Cell, ...]:
     """Score cells of a partition; see ``write_losses``. The same weights fail the same way."""
-    return score_group(cells, entry, settings, wait)
+    with showing_cells(cells, settings):
+        return score_group(cells, entry, settings, wait)
 
 
 def score_all(plan: ScoringPlan, settings: Settings) -> list[Hole]:

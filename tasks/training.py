@@ -12,6 +12,8 @@ from core.settings import Settings
 from core.storage import Store
 from models.catalogue import ModelEntry, models_folder
 from models.reference import Recipe, train_reference
+from tasks.observe import observe
+from tasks.tracing import span
 
 
 def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> ModelEntry:
@@ -52,4 +54,6 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
 @task(task_run_name="train {recipe.name}", cache_policy=NO_CACHE, persist_result=False)
 def train_model(recipe: Recipe, sources: list[str] | None, settings: Settings) -> ModelEntry:
     """Train a reference model; see ``train``."""
-    return train(recipe, sources, settings)
+    observe()
+    with span("train", model=recipe.name):
+        return train(recipe, sources, settings)

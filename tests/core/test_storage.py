@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,19 @@ def test_a_block_that_fails_writes_nothing(store: Store) -> None:
     assert store.read_bytes("a") == b"old"
     assert store.list("*") == ["a"]
     assert not staged.path.exists()
+
+
+def test_a_stamp_stays_with_the_content_and_changes_with_it(store: Store) -> None:
+    store.write_bytes("a/one", b"1")
+    store.write_bytes("a/two", b"2")
+    before = store.list_stamped("a/*")
+    assert list(before) == ["a/one", "a/two"]
+    assert before["a/one"].num_bytes == 1
+    assert abs(before["a/one"].modified_at - time.time()) < 3600
+    store.write_bytes("a/two", b"22")
+    after = store.list_stamped("a/*")
+    assert after["a/one"] == before["a/one"]
+    assert after["a/two"] != before["a/two"]
 
 
 def test_listing_matches_and_sorts(store: Store) -> None:

@@ -1,0 +1,169 @@
+"""Metrics for Prometheus, derived from the data root's files and the published snapshot.
+
+What is there is listed; a file is read once, and again only when it has changed. So a scrape costs
+a few listings, however much there is.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from core.corpus import MANIFEST, Partition, partition_of
+from core.errors import TidemarkError
+from core.settings import Settings
+from core.storage import Stamp, Store, name_of_part
+from warehouse.publish import SNAPSHOT
+from warehouse.query import query
+
+_log = logging.getLogger(__name__)
+
+CACHE_S = 60.0  # scrapes within this time get the same figures
+_READS_AT_ONCE = 16  # those from an object store mostly wait
+_LANDED = "select model, count(*) as num_cells from landed_cells group by model"
+_Values = Mapping[tuple[str, ...], float]
+
+
+class DataRoot(Collector):
+    """A collector of ``prometheus_client``; several threads may use it.
+
+    Args:
+        settings: say where the data root is.
+        cache_s: how old figures may be, in seconds.
+    """
+
+    def __init__(self, settings: Settings, cache_s: float = CACHE_S) -> None:
+        self._settings, self._cache_s = settings, cache_s
+        self._store = Store(settings.home)
+        self._known: dict[str, tuple[Stamp, Any]] = {}  # what was read of a path
+        self._lock = threading.Lock()
+        self._figures: list[Metric] = []
+        self._good_until = 0.0
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: registering a collector is not to read the data root."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the figures; where the data root cannot be read, ``tidemark_up`` alone, as 0."""
+        with self._lock:
+            if time.monotonic() >= self._good_until:
+                self._figures = list(self._collect())
+                self._good_until = time.monotonic() + self._cache_s
+            return self._figures
+
+    def _collect(self) -> Iterator[Metric]:
+        try:
+            figures = [*self._corpus(), *self._losses(), *self._published(), *self._runs()]
+        except TidemarkError as error:
+            _log.warning("no metrics: %s", error)
+            figures = []
+        yield _gauge("up", "Whether the data root can be read.", {(): bool(figures)})
+        yield from figures
+
+    def _corpus(self) -> Iterator[Metric]:
+        listed = self._store.list_stamped(f"corpus/source=*/**/{MANIFEST}")  # one walk, not three
+        held = [path for path in listed if path.endswith(f"/held/{MANIFEST}")]
+        newest: dict[Partition, str] = {}
+        for path in sorted(listed.keys() - set(held), key=_version_of):
+            newest[partition_of(path)] = path
+        statuses = self._read({path: listed[path] for path in newest.values()}, self._status_of)
+        counts = Counter((each.source, statuses[path]) for each, path in newest.items())
+        counts.update((partition_of(path).source, "held") for path in held)
+        what = "Partitions: complete and partial ones are sealed, held ones wait for somebody."
+        yield _gauge("partitions", what, counts, "source", "status")
+        months: dict[tuple[str, ...], float] = {}
+        for each in newest:
+            if each.month is not None:
+                begin = dt.datetime.combine(each.month.first_day, dt.time(), dt.UTC).timestamp()
+                months[each.source,] = max(begin, months.get((each.source,), begin))
+        what = "When the newest sealed month of a source begins."
+        yield _gauge("newest_month_timestamp_seconds", what, months, "source")
+
+    def _losses(self) -> Iterator[Metric]:
+        paths = self._store.list("losses/model=*/source=*/month=*/*.parquet")
+        models = (path.split("/")[1].removeprefix("model=") for path in paths)
+        counts = Counter((name_of_part(model),) for model in models)
+        yield _gauge("cells_scored", "Cells that have losses.", counts, "model")
+        num_claims = len(self._store.list("claims/*.json"))
+        yield _gauge("claims", "Cells that processes have claimed.", {(): num_claims})
+
+    def _published(self) -> Iterator[Metric]:
+        found = self._store.list_stamped(SNAPSHOT)
+        landed: dict[str, _Values] = self._read(found, lambda _: self._landed())
+        what = "Cells in the published snapshot."
+        yield _gauge("cells_published", what, landed.get(SNAPSHOT, {}), "model")
+        times = {(): found[SNAPSHOT].modified_at} if found else {}
+        yield _gauge("snapshot_timestamp_seconds", "When the snapshot was published.", times)
+
+    def _landed(self) -> _Values:
+        rows = query(self._settings, _LANDED).to_pylist()
+        return {(row["model"],): row["num_cells"] for row in rows}
+
+    def _runs(self) -> Iterator[Metric]:
+        requests = self._read(self._store.list_stamped("runs/*/request.json"), self._json)
+        results = self._read(self._store.list_stamped("runs/*/result.json"), self._json)
+        states = Counter({("running",): 0, ("complete",): 0, ("partial",): 0})
+        newest = ("", 0)
+        for path, request in requests.items():
+            result = results.get(path.replace("/request.json", "/result.json"))
+            states[_state_of(result),] += 1
+            if result is not None:
+                newest = max(newest, (str(request.get("started_at")), _num_holes(result)))
+        what = "Runs; running ones have not ended, which may be because they were killed."
+        yield _gauge("runs", what, states, "state")
+        what = "What the newest run that has ended could not do."
+        yield _gauge("last_run_holes", what, {(): newest[1]} if newest[0] else {})
+
+    def _status_of(self, path: str) -> str:
+        return "partial" if self._json(path).get("status") == "partial" else "complete"
+
+    def _json(self, path: str) -> dict[str, Any]:
+        """Return an object; what is damaged is for `tidemark check`, and is taken for empty."""
+        try:
+            facts = json.loads(self._store.read_bytes(path))
+        except ValueError:
+            return {}
+        return facts if isinstance(facts, dict) else {}
+
+    def _read(self, stamps: Mapping[str, Stamp], read: Callable[[str], Any]) -> dict[str, Any]:
+        """Return what files say, by path; what is as it was is not read again."""
+        known = {path: self._known.get(path, (None, None)) for path in stamps}
+        changed = [path for path, stamp in stamps.items() if known[path][0] != stamp]
+        with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
+            for path, said in zip(changed, pool.map(read, changed), strict=True):
+                self._known[path] = stamps[path], said
+        return {path: self._known[path][1] for path in stamps}
+
+
+def _gauge(name: str, what: str, values: Mapping[Any, float], *labels: str) -> Metric:
+    family = GaugeMetricFamily(f"tidemark_{name}", what, labels=labels)
+    for names, value in sorted(values.items()):
+        family.add_metric(names, value)
+    return family
+
+
+def _version_of(path: str) -> int:
+    folder = path.split("/")[-2]
+    return int(folder.removeprefix("version=")) if folder.startswith("version=") else 1
+
+
+def _state_of(result: Mapping[str, Any] | None) -> str:
+    if result is None:
+        return "running"
+    return "partial" if result.get("holes") or result.get("partial") else "complete"
+
+
+def _num_holes(result: Mapping[str, Any]) -> int:
+    holes = result.get("holes")
+    return len(holes) if isinstance(holes, list) else 0
