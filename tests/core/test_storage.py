@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import os
 import socket
@@ -205,3 +206,11 @@ def test_any_name_is_one_path_component_and_comes_back(name: str) -> None:
 def test_some_names_cannot_be_folders(name: str) -> None:
     with pytest.raises(StorageError, match="cannot name a folder"):
         path_part(name)
+
+
+def test_when_a_file_was_written_is_known(store: Store) -> None:
+    assert store.modified_at("a/b.txt") is None
+    before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=5)
+    store.write_bytes("a/b.txt", b"")
+    written = store.modified_at("a/b.txt")
+    assert written is not None and before < written < before + dt.timedelta(minutes=5)
