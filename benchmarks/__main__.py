@@ -31,6 +31,7 @@ SIZES = {
     "hygiene": ("megabytes", 1000, "MB of the largest month of prose to clean"),
     "scoring": ("texts", 2, "texts to score"),
     "warehouse": ("rows", 25_000_000, "rows of losses to land and to read views of"),
+    "estimate": ("monthly", 20, "stories a source and month of a back-fill to estimate"),
 }
 _VERSIONS = ("duckdb", "pyarrow", "tokenizers", "torch", "transformers")
 _ROOT = Path(__file__).resolve().parents[1]
