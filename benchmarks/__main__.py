@@ -32,6 +32,7 @@ SIZES = {
     "orchestration": ("cells", 6972, "cells to score on a Prefect server, of 14 models"),
     "scoring": ("texts", 2, "texts to score"),
     "warehouse": ("rows", 25_000_000, "rows of losses to land and to read views of"),
+    "estimate": ("monthly", 20, "stories a source and month of a back-fill to estimate"),
 }
 _VERSIONS = ("duckdb", "pyarrow", "tokenizers", "torch", "transformers")
 _ROOT = Path(__file__).resolve().parents[1]

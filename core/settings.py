@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from base64 import b64encode
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -277,3 +278,19 @@ def telemetry_endpoint() -> str | None:
         return None
     names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
     return next(filter(None, map(os.environ.get, names)), None)  # noqa: TID251
+
+
+def prefect_access() -> tuple[dict[str, str], str | bool]:
+    """Return the headers that the configured server wants, and how to check its certificate.
+
+    The second is a file of authorities, or whether to check at all: as requests' ``verify``.
+    """
+    headers = {}
+    if user_and_password := os.environ.get("PREFECT_API_AUTH_STRING"):  # noqa: TID251
+        headers["Authorization"] = f"Basic {b64encode(user_and_password.encode()).decode()}"
+    elif key := os.environ.get("PREFECT_API_KEY"):  # noqa: TID251
+        headers["Authorization"] = f"Bearer {key}"
+    is_lax = os.environ.get("PREFECT_API_TLS_INSECURE_SKIP_VERIFY", "")  # noqa: TID251
+    if is_lax.lower() in ("1", "true", "yes", "on"):
+        return headers, False
+    return headers, os.environ.get("PREFECT_API_SSL_CERT_FILE") or True  # noqa: TID251

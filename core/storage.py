@@ -73,12 +73,15 @@ class Store:
         """Return the paths that match a glob pattern, sorted."""
         base = self._base.rstrip("/") + "/"
         with _explain_failures(f"list {self.url(pattern)}"):
-            # The root is no part of the pattern, whatever characters it has.
             key = self._key(pattern)
+            if self._is_local:  # three times faster: nothing is asked about each file
+                options: dict[str, Any] = {"recursive": True, "include_hidden": True}
+                return sorted(glob.glob(pattern, root_dir=self._base, **options))  # noqa: PTH207
+            # The root is no part of the pattern, whatever characters it has.
             whole = glob.escape(self._base) + key.removeprefix(self._base)
             parts = pattern.split("/")
             open_ = [number for number, part in enumerate(parts) if glob.has_magic(part)]
-            if self._is_local or len(open_) < 2:
+            if len(open_) < 2:
                 found = self._fs.glob(whole)
             else:  # a thousand names an answer; a glob would ask once a folder
                 below = self._fs.find(base + "/".join(parts[: open_[0]]))
@@ -121,6 +124,15 @@ class Store:
         """
         with self.open(path) as file, _explain_failures(f"read {self.url(path)}"):
             return _sha256_of_stream(file)
+
+    def modified_at(self, path: str) -> dt.datetime | None:
+        """Return when a file was written (UTC), or None where there is none."""
+        with _explain_failures(f"look for {self.url(path)}"):
+            try:
+                moment: dt.datetime = self._fs.modified(self._key(path))
+            except FileNotFoundError:
+                return None
+        return moment.astimezone(dt.UTC)
 
     def delete(self, path: str) -> None:
         """Delete a file or a folder with all it holds; nothing happens where there is none."""

@@ -33,6 +33,7 @@ from flows.options import (
     LastMonth,
     ModelNames,
     Sources,
+    nothing_kept,
     settings_for_tasks,
     settings_of,
     window,
@@ -40,6 +41,7 @@ from flows.options import (
 from flows.published_commands import land_published_command, load_benchmarks_command
 from flows.serve_command import serve_command
 from flows.simulate_command import simulate_command
+from flows.status_command import status_command
 from flows.text_commands import compare_texts_command
 
 if TYPE_CHECKING:  # it imports Prefect, which takes seconds
@@ -167,6 +169,7 @@ def crawl(
 
 
 app.command("metrics")(metrics_command)
+app.command("status")(status_command)
 app.command("simulate")(simulate_command)
 app.command("serve")(serve_command)
 app.command("import-texts")(import_texts_command)
@@ -295,12 +298,22 @@ def backfill(
     last: Annotated[str, typer.Option("--to", help="Last month, included.", metavar="YYYY-MM")],
     source: Sources = None,
     model: ModelNames = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print the plan and its estimated cost; do nothing."),
+    ] = False,
 ) -> None:
     """Do the monthly run for a range of months; what is done already is skipped."""
     from tasks.planning import check_request
 
     months = list(month_range(Month(first), Month(last)))
-    check_request(months, source, model, settings_of(context))
+    request = check_request(months, source, model, settings_of(context))
+    if dry_run:
+        with nothing_kept(settings_of(context)):
+            from flows.dry_run import print_dry_run
+
+            print_dry_run(request, settings_of(context))
+        return
     _warn_of_inaccessible(model, settings_of(context))
     settings = settings_for_tasks(context)
     from flows.backfill import backfill as backfill_flow

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -54,6 +58,18 @@ def settings_for_tasks(context: typer.Context) -> Settings:
 
         require_access(server)
     return settings
+
+
+@contextmanager
+def nothing_kept(settings: Settings) -> Iterator[None]:
+    """As ``settings_for_tasks``, for a command that only looks: what Prefect keeps goes at the end.
+
+    Raises:
+        StorageError: there is no place for temporary files.
+    """
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+        set_library_defaults(settings.model_copy(update={"work_dir": Path(folder)}))
+        yield
 
 
 def window(month: str | None, to: str | None) -> list[Month] | None:
