@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import errno
 import fcntl
 import glob
 import hashlib
 import os
+import posixpath
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from urllib.parse import quote, unquote
 
 import fsspec
-from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
 
 from core.errors import DiskFull, StorageError
+from core.object_store import FAILURES, ObjectStore, was_replaced
 
 _READ_SIZE = 2**20
-# An object store that cannot be reached, or that we have no key for, is not an OSError.
-_FAILURES = (OSError, BotoCoreError)
+FETCH_ATTEMPTS = 10
+_T = TypeVar("_T")
 
 
 class Store:
@@ -33,23 +35,28 @@ class Store:
 
     Args:
         root: a local folder or any URL that fsspec knows (``s3://bucket/prefix``).
+        scratch: where files are written before they go to an object store; default: the system's
+            folder for temporary files, which may be small.
         options: passed to fsspec, e.g. ``endpoint_url`` for an S3-compatible server.
 
     Raises:
-        StorageError: from every method too, when the disk or the object store refuses.
+        StorageError: from every method too, when the disk or the object store refuses, the latter
+            also when asked again for a while.
     """
 
-    def __init__(self, root: str, **options: Any) -> None:
+    def __init__(self, root: str, scratch: Path | None = None, **options: Any) -> None:
         self.root = root.rstrip("/")
-        self._is_local = "://" not in root
-        if self._is_local:
+        self._scratch = scratch
+        self._remote: ObjectStore | None = None
+        if "://" not in root:
             self.root = str(Path(root).resolve())
-        # No listings are remembered: another worker may have written since.
-        options.setdefault("use_listings_cache", False)
+            self._fs, self._base = fsspec.core.url_to_fs(self.root)
+            return
         try:
-            self._fs, self._base = fsspec.core.url_to_fs(self.root, **options)
+            self._remote = ObjectStore(self.root, options)
         except (ValueError, ImportError) as error:
             raise StorageError(f"{root} cannot be a data root: {error}") from error
+        self._fs, self._base = self._remote.fs, self._remote.base
 
     def url(self, path: str) -> str:
         """The full address of a path, for messages and for readers such as DuckDB."""
@@ -60,19 +67,34 @@ class Store:
             raise StorageError(f"{path!r} leaves the data root {self.root}")
         return f"{self._base}/{path}"
 
+    def _do(self, doing: str, work: Callable[[], _T]) -> _T:
+        """Do work on the files, several times where an object store fails at first."""
+        if self._remote is not None:
+            return self._remote.patiently(doing, work)
+        try:
+            return work()
+        except OSError as error:
+            raise StorageError(f"cannot {doing}: {error}") from error
+
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
-        with _explain_failures(f"look for {self.url(path)}"):
-            return bool(self._fs.exists(self._key(path)))
+        key, remote = self._key(path), self._remote
+        look = self._fs.exists if remote is None else remote.exists
+        return bool(self._do(f"look for {self.url(path)}", lambda: look(key)))
 
     def list(self, pattern: str) -> list[str]:
         """Return the paths that match a glob pattern, sorted."""
+        key, remote = self._key(pattern), self._remote
         base = self._base.rstrip("/") + "/"
-        with _explain_failures(f"list {self.url(pattern)}"):
+
+        def find() -> set[str]:
+            if remote is not None:
+                return remote.find(pattern)
             # The root is no part of the pattern, whatever characters it has.
-            key = self._key(pattern)
             found = self._fs.glob(glob.escape(self._base) + key.removeprefix(self._base))
-        return sorted(path.removeprefix(base) for path in found)
+            return {path.removeprefix(base) for path in found}
+
+        return sorted(self._do(f"list {self.url(pattern)}", find))
 
     def read_bytes(self, path: str) -> bytes:
         """Read a whole (small) file.
@@ -80,17 +102,39 @@ class Store:
         Raises:
             StorageError: it is not there or cannot be read.
         """
-        with self.open(path) as file, _explain_failures(f"read {self.url(path)}"):
-            return bytes(file.read())
+        key = self._key(path)
+        return bytes(self._do(f"read {self.url(path)}", lambda: self._fs.cat_file(key)))
 
     def open(self, path: str) -> IO[bytes]:
-        """Open a file for reading, seekable.
+        """Open a file for reading, seekable; what is read of it is of one version.
 
         Raises:
-            StorageError: it is not there or cannot be opened.
+            StorageError: it is not there or cannot be opened; from the file: it cannot be read.
         """
-        with _explain_failures(f"read {self.url(path)}"):
-            return self._fs.open(self._key(path), "rb")  # type: ignore[no-any-return]
+        key, doing, remote = self._key(path), f"read {self.url(path)}", self._remote
+        if remote is None:
+            return self._do(doing, lambda: self._fs.open(key, "rb"))
+        return self._do(doing, lambda: remote.open(key, doing))
+
+    def fetch(self, path: str, to: Path) -> None:
+        """Copy a whole file to this machine; if it is replaced meanwhile, the old one or the new.
+
+        Raises:
+            StorageError: it is not there, cannot be read, or is replaced again and again.
+            DiskFull: no space for it.
+        """
+        for attempt in range(1, FETCH_ATTEMPTS + 1):
+            try:
+                with (
+                    explain_disk_errors(str(to)),
+                    self.open(path) as remote,
+                    to.open("wb") as local,
+                ):
+                    shutil.copyfileobj(remote, local, _READ_SIZE)
+                return
+            except StorageError as error:
+                if attempt == FETCH_ATTEMPTS or not was_replaced(error):
+                    raise
 
     def sha256(self, path: str) -> str:
         """Digest a file in constant memory.
@@ -98,17 +142,22 @@ class Store:
         Raises:
             StorageError: it is not there or cannot be read.
         """
-        with self.open(path) as file, _explain_failures(f"read {self.url(path)}"):
-            return _sha256_of_stream(file)
+        with self.open(path) as file:
+            try:
+                return _sha256_of_stream(file)
+            except OSError as error:
+                raise StorageError(f"cannot read {self.url(path)}: {error}") from error
 
     def delete(self, path: str) -> None:
         """Delete a file or a folder with all it holds; nothing happens where there is none."""
-        with (
-            _explain_failures(f"delete {self.url(path)}"),
-            contextlib.suppress(FileNotFoundError),  # another worker was faster
-        ):
-            if self.exists(path):
-                self._fs.rm(self._key(path), recursive=True)
+        key = self._key(path)
+
+        def delete() -> None:
+            with contextlib.suppress(FileNotFoundError):  # another worker was faster
+                if self._fs.exists(key):
+                    self._fs.rm(key, recursive=True)
+
+        self._do(f"delete {self.url(path)}", delete)
 
     def write_bytes(self, path: str, data: bytes) -> str:
         """Write a whole file atomically and return its SHA-256 (hex).
@@ -116,6 +165,10 @@ class Store:
         Raises:
             DiskFull: no space; the old file, if any, is untouched.
         """
+        if self._remote is not None:
+            key = self._key(path)
+            self._do(f"write {self.url(path)}", lambda: self._fs.pipe_file(key, data))
+            return hashlib.sha256(data).hexdigest()
         with self.writing(path) as staged:
             staged.path.write_bytes(data)
         return staged.sha256
@@ -129,27 +182,25 @@ class Store:
         Raises:
             DiskFull: no space; nothing is there.
         """
+        key, remote = self._key(path), self._remote
+        if remote is not None:
+            create = remote.creation(key, data)
+            return self._do(f"write {self.url(path)}", create)
         if self.exists(path):
             return False
-        if self._is_local:
-            self.write_bytes(path, data)
-            return True
-        with explain_disk_errors(self.url(path)):
-            try:
-                self._fs.pipe_file(self._key(path), data, mode="create")
-            except FileExistsError:
-                return False
+        self.write_bytes(path, data)
         return True
 
     def move(self, path: str, to: str) -> None:
         """Give a file another path, in place of what is there."""
         source, target = self._key(path), self._key(to)
+        if self._remote is not None:
+            self._do(f"write {self.url(to)}", lambda: self._fs.copy(source, target))
+            self.delete(path)
+            return
         with explain_disk_errors(self.url(to)):
-            if self._is_local:
-                Path(target).parent.mkdir(parents=True, exist_ok=True)
-                Path(source).replace(target)
-            else:
-                self._fs.mv(source, target)
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            Path(source).replace(target)
 
     @contextlib.contextmanager
     def alone(self, folder: str) -> Iterator[None]:
@@ -157,7 +208,7 @@ class Store:
 
         Only on a local disk: an object store has no locks. Nothing is left behind, also by a kill.
         """
-        if not self._is_local:
+        if self._remote is not None:
             yield
             return
         with explain_disk_errors(self.url(folder)):
@@ -176,9 +227,8 @@ class Store:
         Raises:
             DiskFull: no space; the temporary file is gone and the old one untouched.
         """
-        key = self._key(path)
-        with explain_disk_errors(self.url(path)):
-            folder = Path(key).parent if self._is_local else Path(tempfile.gettempdir())
+        key, folder = self._key(path), self._staging(path)
+        with explain_disk_errors(self.url(path), folder):
             folder.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(prefix=f".tmp-{Path(key).name}-", dir=folder)
             os.close(handle)
@@ -186,12 +236,36 @@ class Store:
             try:
                 yield staged
                 staged.sha256 = sha256_of_file(staged.path)
-                if self._is_local:
+                if self._remote is None:
                     replace_durably(staged.path, Path(key))
                 else:
-                    self._fs.put_file(name, key)
+                    put = self._remote.putting(name, key)
+                    self._do(f"write {self.url(path)}", put)
             finally:
                 staged.path.unlink(missing_ok=True)
+
+    def _staging(self, path: str) -> Path:
+        if self._remote is None:
+            return Path(self._key(path)).parent
+        return self._scratch / "staging" if self._scratch else Path(tempfile.gettempdir())
+
+    def clear_leftovers(self, path: str) -> None:
+        """Delete what killed writers of a file have left; nobody may be writing it.
+
+        In an object store also everybody's uploads and temporary files that are a day old.
+        """
+        folder, name = posixpath.split(path)
+        if self._remote is None:
+            for leftover in self.list(f"{folder}/.tmp-{name}-*".lstrip("/")):
+                self.delete(leftover)
+            return
+        day_ago = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+        for file in self._staging(path).glob(".tmp-*"):
+            is_own = file.name.startswith(f".tmp-{name}-")
+            if is_own or file.stat().st_mtime < day_ago.timestamp():
+                file.unlink(missing_ok=True)
+        remote, key = self._remote, self._key(path)
+        self._do(f"clear uploads to {self.url('')}", lambda: remote.abort_uploads(key, day_ago))
 
 
 class Staged:
@@ -242,22 +316,18 @@ def replace_durably(temporary: Path, final: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explain_failures(doing: str) -> Iterator[None]:
+def explain_disk_errors(where: str, folder: Path | None = None) -> Iterator[None]:
+    """Turn the operating system's write errors into ours, which say where and what to do.
+
+    Args:
+        where: what is written, for messages.
+        folder: on whose disk; default: that of ``where``, a path.
+    """
     try:
         yield
-    except _FAILURES as error:
-        raise StorageError(f"cannot {doing}: {error}") from error
-
-
-@contextlib.contextmanager
-def explain_disk_errors(where: str) -> Iterator[None]:
-    """Turn the operating system's write errors into ours, which say where and what to do."""
-    try:
-        yield
-    except _FAILURES as error:
+    except FAILURES as error:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
-            folder = Path(where).parent if "://" not in where else Path(tempfile.gettempdir())
-            free = shutil.disk_usage(_existing(folder)).free
+            free = shutil.disk_usage(_existing(folder or Path(where).parent)).free
             raise DiskFull(
                 f"no space left while writing {where} ({free / 2**20:.0f} MiB free on that disk); "
                 "free some or move the data root (TIDEMARK_HOME), then run the same command again"

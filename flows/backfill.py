@@ -5,9 +5,10 @@ from __future__ import annotations
 from prefect import flow
 
 from core.month import Month, month_range
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from flows.run import RunSummary, run_months
 from tasks.planning import check_request
+from tasks.storage_keys import worker_settings
 
 
 @flow(name="backfill", flow_run_name="backfill {first} to {last}")
@@ -22,6 +23,6 @@ def backfill(
 
     Each model is loaded once for all months. A killed back-fill goes on where it was.
     """
-    settings = settings or load_settings()
+    settings = settings or worker_settings()
     months = list(month_range(Month(first), Month(last)))
     return run_months(check_request(months, sources, models, settings), settings)

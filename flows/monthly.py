@@ -5,9 +5,10 @@ from __future__ import annotations
 from prefect import flow
 
 from core.month import Month
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from flows.run import RunSummary, run_months
 from tasks.planning import check_request
+from tasks.storage_keys import worker_settings
 
 
 @flow(name="monthly", flow_run_name="monthly {month}")
@@ -25,6 +26,6 @@ def monthly(
         models: default: the ``models`` setting.
         settings: default: read from the environment of the worker.
     """
-    settings = settings or load_settings()
+    settings = settings or worker_settings()
     window = Month(month) if month else Month.last_complete()
     return run_months(check_request([window], sources, models, settings), settings)

@@ -8,7 +8,7 @@ import typer
 
 from core.errors import UsageError
 from core.month import Month, month_range
-from core.settings import Settings, set_library_defaults
+from core.settings import Settings, prefect_server, set_library_defaults
 
 Sources = Annotated[
     list[str] | None,
@@ -48,6 +48,10 @@ def settings_for_tasks(context: typer.Context) -> Settings:
     """
     settings = settings_of(context)
     set_library_defaults(settings)
+    if prefect_server() and not settings.is_local:
+        from tasks.storage_keys import sign_in
+
+        sign_in(settings)
     return settings
 
 

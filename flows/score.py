@@ -8,10 +8,11 @@ from prefect import flow
 
 from core.errors import TidemarkError
 from core.month import Month, month_range
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
 from tasks.scoring import load_model, plan_scoring, score_cells
+from tasks.storage_keys import worker_settings
 
 
 @dataclass
@@ -39,7 +40,7 @@ def score(
         last: YYYY-MM, included; default: ``first``.
         settings: default: read from the environment of the worker.
     """
-    settings = settings or load_settings()
+    settings = settings or worker_settings()
     months = list(month_range(Month(first), Month(last or first))) if first else None
     outcome = ScoreOutcome()
     try:

@@ -50,7 +50,7 @@ async def may_pass(_task: Any, _run: Any, state: Any) -> bool:
 )
 def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
     """Seal one partition; one that is sealed already is left alone."""
-    return crawl(source, month, Store(settings.home), settings)
+    return crawl(source, month, Store(settings.home, settings.scratch), settings)
 
 
 def crawl(source: str, month: Month, store: Store, settings: Settings, **choices: Any) -> Seal:

@@ -208,7 +208,7 @@ def write_losses(cells: Sequence[Cell], entry: ModelEntry, settings: Settings) -
             others are written.
         ModelError: chunks have no finite loss; the cells are written all the same, without these.
     """
-    store = Store(settings.home)
+    store = Store(settings.home, settings.scratch)
     seal = find_version(store, cells[0].partition, cells[0].partition_digest)
     if seal is None:
         raise StorageError(f"{cells[0].partition} was removed meanwhile; score again")
