@@ -131,7 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = dict((k.lower(), v) for k, v in headers).get("content-length", str(len(body)))
         self.send_header("Content-Length", length)
         self.end_headers()
-        self.wfile.write(body if cut_to is None else body[:cut_to])
+        if self.command != "HEAD":
+            self.wfile.write(body if cut_to is None else body[:cut_to])
         if cut_to is not None:
             self.reset()
 
