@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import glob
 import itertools
 import json
 import logging
@@ -208,7 +209,7 @@ class ObjectStore:
         parts = pattern.split("/")
         fixed = next((n for n, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts))
         if "**" in pattern or fixed >= len(parts) - 1:
-            found = self.fs.glob(f"{self.base}/{pattern}")
+            found = self.fs.glob(f"{glob.escape(self.base)}/{pattern}")
             names = {path.removeprefix(f"{self.base}/") for path in found}
         else:
             paths = self.fs.find("/".join([self.base, *parts[:fixed]]))

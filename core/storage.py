@@ -195,7 +195,7 @@ class Store:
         """Give a file another path, in place of what is there."""
         source, target = self._key(path), self._key(to)
         if self._remote is not None:
-            self._do(f"write {self.url(to)}", lambda: self._fs.copy(source, target))
+            self._do(f"write {self.url(to)}", lambda: self._fs.cp_file(source, target))
             self.delete(path)
             return
         with explain_disk_errors(self.url(to)):

@@ -120,11 +120,18 @@ def _here(settings: Settings) -> Writer | None:
 
 
 def _is_within(settings: Settings) -> bool:
-    """Whether whoever has the data root has this scratch folder, too: no disk of its own."""
+    """Whether who has the data root has this scratch folder, too: it is no volume of its own."""
     home, scratch = Path(settings.home), settings.scratch
     if not settings.is_local or not scratch.is_relative_to(home):
         return False
-    return not scratch.exists() or scratch.stat().st_dev == home.stat().st_dev
+    between = {str(path) for path in (scratch, *scratch.parents) if path.is_relative_to(home)}
+    return not (between - {str(home)}) & _mounts()
+
+
+def _mounts() -> set[str]:
+    """Return where something is mounted; a volume of a container need not be another device."""
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    return {line.split()[4].decode("unicode_escape") for line in lines}
 
 
 def _keep_here(settings: Settings) -> Writer:

@@ -15,8 +15,7 @@ import boto3
 import pytest
 import s3fs
 
-from simulator.faults import Fault
-from simulator.server import Web
+from simulator.server import Fault, Web
 from tests.object_store import KEYS, object_store
 
 ROOT = Path(__file__).resolve().parents[2]
