@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
+import boto3  # type: ignore[import-untyped]
 import pytest
 
 from core.errors import StorageError
@@ -214,7 +214,7 @@ def test_a_reader_sees_one_whole_file(store: Store, server: Proxy, tmp_path: Pat
     writers = [threading.Thread(target=write, args=[data]) for data in versions[1:]]
     for writer in writers:
         writer.start()
-    seen = []
+    seen: list[bytes] = []
     while any(writer.is_alive() for writer in writers) or not seen:
         store.fetch("file", tmp_path / "copy")
         seen.append((tmp_path / "copy").read_bytes())

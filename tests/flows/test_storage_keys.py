@@ -6,8 +6,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-import boto3
+import boto3  # type: ignore[import-untyped]
 import requests
 
 from core.corpus import Partition
@@ -41,7 +42,7 @@ def test_a_worker_s_keys_come_from_the_block(prefect_server: PrefectServer, tmp_
         keys = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET}
         client = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **keys)
         client.create_bucket(Bucket="bucket")
-        options = {"key": KEY, "secret": SECRET, "endpoint_url": url}
+        options: dict[str, Any] = {"key": KEY, "secret": SECRET, "endpoint_url": url}
         store = Store("s3://bucket/root", **options)
         (tmp_path / "texts.json").write_text(json.dumps(["sand and tide, " * 20] * 2))
         partition = Partition("news", Month("2024-01"))

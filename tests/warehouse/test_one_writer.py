@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pydantic import SecretStr
 
 from core.errors import UsageError, WarehouseError
 from core.settings import Settings
@@ -123,7 +124,7 @@ def test_a_lost_database_comes_back_from_the_snapshot(settings: Settings, land_a
 
 
 def test_a_lake_has_many_writers(tmp_path: Path) -> None:
-    lake = Settings(home=str(tmp_path), warehouse="ducklake:postgres:host=x")
+    lake = Settings(home=str(tmp_path), warehouse=SecretStr("ducklake:postgres:host=x"))
     with pytest.raises(UsageError, match="is a lake"):
         take_over(lake)
 
