@@ -145,6 +145,7 @@ def _bring_back(path: Path, settings: Settings) -> bool:
     if not store.exists(SNAPSHOT):
         return False
     new = path.with_name(f"{path.name}.new")
+    path.parent.mkdir(parents=True, exist_ok=True)
     _remove_database(path)
     _remove_database(new)
     try:

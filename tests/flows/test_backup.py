@@ -19,7 +19,7 @@ from simulator.server import Fault, Web
 from tests.object_store import KEYS, object_store
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"```sh\n# (backup|restore) of (.*)\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```sh\n# (backup|restore) of ([^\n]*)\n(.*?)```", re.DOTALL)
 Tidemark = Callable[..., Any]
 
 
@@ -64,7 +64,7 @@ def test_a_home_comes_back(
     assert tidemark("import-texts", texts, "--source", "news", "--month", "2024-01").code == 0
     assert tidemark("score", "-m", "control:zstd").code == 0
     assert tidemark("land", losses_file("foreign")).code == 0
-    query = ("sql", "from monthly_loss order by all")
+    query = ("sql", "from monthly_loss order by all", "--format", "csv")
     figures, tables = tidemark(*query).out, dump()
     files = sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
     environment = {
@@ -93,7 +93,7 @@ def test_a_bucket_comes_back_on_another_machine(
         pytest.skip("needs the AWS command line (pip install awscli)")
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps([f"{number}: sand and tide, " * 20 for number in range(3)]))
-    query = ("sql", "from monthly_loss order by all")
+    query = ("sql", "from monthly_loss order by all", "--format", "csv")
     with object_store() as port:
         keys = {**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "us-east-1"}
         for name, value in keys.items():

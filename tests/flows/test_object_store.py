@@ -52,8 +52,9 @@ def test_an_object_store_holds_the_same_as_a_disk(
         for step in steps:
             ran = tidemark(*step, **where)
             assert ran.code == 0, (root, step, ran.err)
-        for step in [("sql", "from monthly_loss order by all"), ("sql", "from coverage")]:
-            shown[root].append(tidemark(*step, **where).out)
+        for view in ("monthly_loss", "coverage"):
+            rows = tidemark("sql", f"from {view} order by all", "--format", "csv", **where)
+            shown[root].append(rows.out)
         tables = dump(root, work_dir=where["work_dir"])
         shown[root].append(json.dumps(tables, default=str, sort_keys=True))
         files = Store(root).list("*/*/*/*")
