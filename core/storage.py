@@ -9,24 +9,23 @@ import fcntl
 import glob
 import hashlib
 import os
-import re
+import posixpath
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from urllib.parse import quote, unquote
 
 import fsspec
-from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
-from fsspec.utils import glob_translate
 
 from core.errors import DiskFull, StorageError
+from core.object_store import FAILURES, ObjectStore, was_replaced
 
 _READ_SIZE = 2**20
-# An object store that cannot be reached, or that we have no key for, is not an OSError.
-_FAILURES = (OSError, BotoCoreError)
+FETCH_ATTEMPTS = 10
+_T = TypeVar("_T")
 
 
 class Store:
@@ -37,23 +36,28 @@ class Store:
 
     Args:
         root: a local folder or any URL that fsspec knows (``s3://bucket/prefix``).
+        scratch: where files are written before they go to an object store; default: the system's
+            folder for temporary files, which may be small.
         options: passed to fsspec, e.g. ``endpoint_url`` for an S3-compatible server.
 
     Raises:
-        StorageError: from every method too, when the disk or the object store refuses.
+        StorageError: from every method too, when the disk or the object store refuses, the latter
+            also when asked again for a while.
     """
 
-    def __init__(self, root: str, **options: Any) -> None:
+    def __init__(self, root: str, scratch: Path | None = None, **options: Any) -> None:
         self.root = root.rstrip("/")
-        self._is_local = "://" not in root
-        if self._is_local:
+        self._scratch = scratch
+        self._remote: ObjectStore | None = None
+        if "://" not in root:
             self.root = str(Path(root).resolve())
-        # No listings are remembered: another worker may have written since.
-        options.setdefault("use_listings_cache", False)
+            self._fs, self._base = fsspec.core.url_to_fs(self.root)
+            return
         try:
-            self._fs, self._base = fsspec.core.url_to_fs(self.root, **options)
+            self._remote = ObjectStore(self.root, options)
         except (ValueError, ImportError) as error:
             raise StorageError(f"{root} cannot be a data root: {error}") from error
+        self._fs, self._base = self._remote.fs, self._remote.base
 
     def url(self, path: str) -> str:
         """The full address of a path, for messages and for readers such as DuckDB."""
@@ -64,38 +68,41 @@ class Store:
             raise StorageError(f"{path!r} leaves the data root {self.root}")
         return f"{self._base}/{path}"
 
+    def _do(self, doing: str, work: Callable[[], _T]) -> _T:
+        """Do work on the files, several times where an object store fails at first."""
+        if self._remote is not None:
+            return self._remote.patiently(doing, work)
+        try:
+            return work()
+        except OSError as error:
+            raise StorageError(f"cannot {doing}: {error}") from error
+
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
-        with _explain_failures(f"look for {self.url(path)}"):
-            return bool(self._fs.exists(self._key(path)))
+        key, remote = self._key(path), self._remote
+        look = self._fs.exists if remote is None else remote.exists
+        return bool(self._do(f"look for {self.url(path)}", lambda: look(key)))
 
     def list(self, pattern: str) -> list[str]:
         """Return the paths that match a glob pattern, sorted."""
+        key, remote = self._key(pattern), self._remote
         base = self._base.rstrip("/") + "/"
-        with _explain_failures(f"list {self.url(pattern)}"):
-            key = self._key(pattern)
-            if self._is_local:  # three times faster: nothing is asked about each file
-                options: dict[str, Any] = {"recursive": True, "include_hidden": True}
-                return sorted(glob.glob(pattern, root_dir=self._base, **options))  # noqa: PTH207
-            # The root is no part of the pattern, whatever characters it has.
-            whole = glob.escape(self._base) + key.removeprefix(self._base)
-            parts = pattern.split("/")
-            open_ = [number for number, part in enumerate(parts) if glob.has_magic(part)]
-            if len(open_) < 2:
-                found = self._fs.glob(whole)
-            else:  # a thousand names an answer; a glob would ask once a folder
-                below = self._fs.find(base + "/".join(parts[: open_[0]]))
-                found = filter(re.compile(glob_translate(whole)).match, _with_folders(below))
-        return sorted(path.removeprefix(base) for path in found)
+
+        def find() -> set[str]:
+            if remote is not None:
+                return remote.find(pattern)
+            # Three times faster than fsspec's, which asks about each file.
+            options: dict[str, Any] = {"recursive": True, "include_hidden": True}
+            return set(glob.glob(pattern, root_dir=base, **options))  # noqa: PTH207
+
+        return sorted(self._do(f"list {self.url(pattern)}", find))
 
     def list_stamped(self, pattern: str) -> dict[str, Stamp]:
         """As ``list``, with what tells one content of a file from the next, without reading it."""
-        base = self._base.rstrip("/") + "/"
-        with _explain_failures(f"list {self.url(pattern)}"):
-            key = self._key(pattern)
-            found = self._fs.glob(
-                glob.escape(self._base) + key.removeprefix(self._base), detail=True
-            )
+        key, base = self._key(pattern), self._base.rstrip("/") + "/"
+        whole = glob.escape(self._base) + key.removeprefix(self._base)
+        doing = f"list {self.url(pattern)}"
+        found = self._do(doing, lambda: self._fs.glob(whole, detail=True))
         return {path.removeprefix(base): Stamp.of(info) for path, info in sorted(found.items())}
 
     def read_bytes(self, path: str) -> bytes:
@@ -104,17 +111,39 @@ class Store:
         Raises:
             StorageError: it is not there or cannot be read.
         """
-        with self.open(path) as file, _explain_failures(f"read {self.url(path)}"):
-            return bytes(file.read())
+        key = self._key(path)
+        return bytes(self._do(f"read {self.url(path)}", lambda: self._fs.cat_file(key)))
 
     def open(self, path: str) -> IO[bytes]:
-        """Open a file for reading, seekable.
+        """Open a file for reading, seekable; what is read of it is of one version.
 
         Raises:
-            StorageError: it is not there or cannot be opened.
+            StorageError: it is not there or cannot be opened; from the file: it cannot be read.
         """
-        with _explain_failures(f"read {self.url(path)}"):
-            return self._fs.open(self._key(path), "rb")  # type: ignore[no-any-return]
+        key, doing, remote = self._key(path), f"read {self.url(path)}", self._remote
+        if remote is None:
+            return self._do(doing, lambda: self._fs.open(key, "rb"))
+        return self._do(doing, lambda: remote.open(key, doing))
+
+    def fetch(self, path: str, to: Path) -> None:
+        """Copy a whole file to this machine; if it is replaced meanwhile, the old one or the new.
+
+        Raises:
+            StorageError: it is not there, cannot be read, or is replaced again and again.
+            DiskFull: no space for it.
+        """
+        for attempt in range(1, FETCH_ATTEMPTS + 1):
+            try:
+                with (
+                    explain_disk_errors(str(to)),
+                    self.open(path) as remote,
+                    to.open("wb") as local,
+                ):
+                    shutil.copyfileobj(remote, local, _READ_SIZE)
+                return
+            except StorageError as error:
+                if attempt == FETCH_ATTEMPTS or not was_replaced(error):
+                    raise
 
     def sha256(self, path: str) -> str:
         """Digest a file in constant memory.
@@ -122,26 +151,35 @@ class Store:
         Raises:
             StorageError: it is not there or cannot be read.
         """
-        with self.open(path) as file, _explain_failures(f"read {self.url(path)}"):
-            return _sha256_of_stream(file)
+        with self.open(path) as file:
+            try:
+                return _sha256_of_stream(file)
+            except OSError as error:
+                raise StorageError(f"cannot read {self.url(path)}: {error}") from error
 
     def modified_at(self, path: str) -> dt.datetime | None:
         """Return when a file was written (UTC), or None where there is none."""
-        with _explain_failures(f"look for {self.url(path)}"):
+        key = self._key(path)
+
+        def ask() -> dt.datetime | None:
             try:
-                moment: dt.datetime = self._fs.modified(self._key(path))
+                moment: dt.datetime = self._fs.modified(key)
             except FileNotFoundError:
                 return None
-        return moment.astimezone(dt.UTC)
+            return moment.astimezone(dt.UTC)
+
+        return self._do(f"look for {self.url(path)}", ask)
 
     def delete(self, path: str) -> None:
         """Delete a file or a folder with all it holds; nothing happens where there is none."""
-        with (
-            _explain_failures(f"delete {self.url(path)}"),
-            contextlib.suppress(FileNotFoundError),  # another worker was faster
-        ):
-            if self.exists(path):
-                self._fs.rm(self._key(path), recursive=True)
+        key = self._key(path)
+
+        def delete() -> None:
+            with contextlib.suppress(FileNotFoundError):  # another worker was faster
+                if self._fs.exists(key):
+                    self._fs.rm(key, recursive=True)
+
+        self._do(f"delete {self.url(path)}", delete)
 
     def write_bytes(self, path: str, data: bytes) -> str:
         """Write a whole file atomically and return its SHA-256 (hex).
@@ -149,6 +187,10 @@ class Store:
         Raises:
             DiskFull: no space; the old file, if any, is untouched.
         """
+        if self._remote is not None:
+            key = self._key(path)
+            self._do(f"write {self.url(path)}", lambda: self._fs.pipe_file(key, data))
+            return hashlib.sha256(data).hexdigest()
         with self.writing(path) as staged:
             staged.path.write_bytes(data)
         return staged.sha256
@@ -162,27 +204,25 @@ class Store:
         Raises:
             DiskFull: no space; nothing is there.
         """
+        key, remote = self._key(path), self._remote
+        if remote is not None:
+            create = remote.creation(key, data)
+            return self._do(f"write {self.url(path)}", create)
         if self.exists(path):
             return False
-        if self._is_local:
-            self.write_bytes(path, data)
-            return True
-        with explain_disk_errors(self.url(path)):
-            try:
-                self._fs.pipe_file(self._key(path), data, mode="create")
-            except FileExistsError:
-                return False
+        self.write_bytes(path, data)
         return True
 
     def move(self, path: str, to: str) -> None:
         """Give a file another path, in place of what is there."""
         source, target = self._key(path), self._key(to)
+        if self._remote is not None:
+            self._do(f"write {self.url(to)}", lambda: self._fs.cp_file(source, target))
+            self.delete(path)
+            return
         with explain_disk_errors(self.url(to)):
-            if self._is_local:
-                Path(target).parent.mkdir(parents=True, exist_ok=True)
-                Path(source).replace(target)
-            else:
-                self._fs.mv(source, target)
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            Path(source).replace(target)
 
     @contextlib.contextmanager
     def alone(self, folder: str) -> Iterator[None]:
@@ -190,7 +230,7 @@ class Store:
 
         Only on a local disk: an object store has no locks. Nothing is left behind, also by a kill.
         """
-        if not self._is_local:
+        if self._remote is not None:
             yield
             return
         with explain_disk_errors(self.url(folder)):
@@ -209,9 +249,8 @@ class Store:
         Raises:
             DiskFull: no space; the temporary file is gone and the old one untouched.
         """
-        key = self._key(path)
-        with explain_disk_errors(self.url(path)):
-            folder = Path(key).parent if self._is_local else Path(tempfile.gettempdir())
+        key, folder = self._key(path), self._staging(path)
+        with explain_disk_errors(self.url(path), folder):
             folder.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(prefix=f".tmp-{Path(key).name}-", dir=folder)
             os.close(handle)
@@ -219,12 +258,36 @@ class Store:
             try:
                 yield staged
                 staged.sha256 = sha256_of_file(staged.path)
-                if self._is_local:
+                if self._remote is None:
                     replace_durably(staged.path, Path(key))
                 else:
-                    self._fs.put_file(name, key)
+                    put = self._remote.putting(name, key)
+                    self._do(f"write {self.url(path)}", put)
             finally:
                 staged.path.unlink(missing_ok=True)
+
+    def _staging(self, path: str) -> Path:
+        if self._remote is None:
+            return Path(self._key(path)).parent
+        return self._scratch / "staging" if self._scratch else Path(tempfile.gettempdir())
+
+    def clear_leftovers(self, path: str) -> None:
+        """Delete what killed writers of a file have left; nobody may be writing it.
+
+        In an object store also everybody's uploads and temporary files that are a day old.
+        """
+        folder, name = posixpath.split(path)
+        if self._remote is None:
+            for leftover in self.list(f"{folder}/.tmp-{name}-*".lstrip("/")):
+                self.delete(leftover)
+            return
+        day_ago = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+        for file in self._staging(path).glob(".tmp-*"):
+            is_own = file.name.startswith(f".tmp-{name}-")
+            if is_own or file.stat().st_mtime < day_ago.timestamp():
+                file.unlink(missing_ok=True)
+        remote, key = self._remote, self._key(path)
+        self._do(f"clear uploads to {self.url('')}", lambda: remote.abort_uploads(key, day_ago))
 
 
 @dataclass(frozen=True)
@@ -296,27 +359,19 @@ def replace_durably(temporary: Path, final: Path) -> None:
         os.close(folder)
 
 
-def _with_folders(paths: Iterable[str]) -> set[str]:
-    return {str(each) for path in paths for each in (path, *PurePosixPath(path).parents)}
-
-
 @contextlib.contextmanager
-def _explain_failures(doing: str) -> Iterator[None]:
+def explain_disk_errors(where: str, folder: Path | None = None) -> Iterator[None]:
+    """Turn the operating system's write errors into ours, which say where and what to do.
+
+    Args:
+        where: what is written, for messages.
+        folder: on whose disk; default: that of ``where``, a path.
+    """
     try:
         yield
-    except _FAILURES as error:
-        raise StorageError(f"cannot {doing}: {error}") from error
-
-
-@contextlib.contextmanager
-def explain_disk_errors(where: str) -> Iterator[None]:
-    """Turn the operating system's write errors into ours, which say where and what to do."""
-    try:
-        yield
-    except _FAILURES as error:
+    except FAILURES as error:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
-            folder = Path(where).parent if "://" not in where else Path(tempfile.gettempdir())
-            free = shutil.disk_usage(_existing(folder)).free
+            free = shutil.disk_usage(_existing(folder or Path(where).parent)).free
             raise DiskFull(
                 f"no space left while writing {where} ({free / 2**20:.0f} MiB free on that disk); "
                 "free some or move the data root (TIDEMARK_HOME), then run the same command again"

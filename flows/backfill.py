@@ -7,11 +7,12 @@ from typing import cast
 from prefect import flow
 
 from core.month import Month, month_range
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from flows.dispatch import cancel_run
 from flows.dry_run import announce_dry_run
 from flows.run import RunSummary, run_months
 from tasks.planning import check_request
+from tasks.storage_keys import worker_settings
 from tasks.tracing import traced
 
 
@@ -30,7 +31,7 @@ def backfill(
     Each model is loaded once for all months. A killed back-fill goes on where it was. A dry run
     only says what it would do and what that would take: as the state's message and an artifact.
     """
-    settings = settings or load_settings()
+    settings = settings or worker_settings()
     months = list(month_range(Month(first), Month(last)))
     request = check_request(months, sources, models, settings)
     if dry_run:

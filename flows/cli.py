@@ -43,6 +43,7 @@ from flows.serve_command import serve_command
 from flows.simulate_command import simulate_command
 from flows.status_command import status_command
 from flows.text_commands import compare_texts_command
+from flows.writer_commands import take_over_command
 
 if TYPE_CHECKING:  # it imports Prefect, which takes seconds
     from core.corpus import Seal
@@ -152,7 +153,7 @@ def crawl(
         for number, (name, each) in enumerate(partitions, start=1):
             try:
                 seal = crawl_one(
-                    name, each, Store(settings.home), settings,
+                    name, each, Store(settings.home, settings.scratch), settings,
                     limit=limit, seed=seed, replace=replace, reparse=reparse,
                 )  # fmt: skip
                 lack = f" (partial: {lack_of(seal)})" if seal.is_partial else ""
@@ -181,6 +182,7 @@ app.command("verify-losses")(verify_losses_command)
 app.command("check")(check_command)
 app.command("release")(release_command)
 app.command("reproduce")(reproduce_command)
+app.command("take-over")(take_over_command)
 
 
 @app.command()
@@ -342,7 +344,7 @@ def report(context: typer.Context) -> None:
 
 @app.command()
 def doctor(context: typer.Context) -> None:
-    """Check Python, torch, Chromium, git, disk, data root and server; say how to mend each."""
+    """Check Python, torch, Chromium, git, disk, data root, warehouse, server; say how to mend."""
     from flows.doctor import examine
 
     findings = examine(settings_of(context))

@@ -8,13 +8,14 @@ from prefect import flow
 
 from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from core.storage import Store
 from flows.stages import crawled, end_part, ended, tell
 from tasks.crawling import crawl_month
 from tasks.fan_out import fan_out
 from tasks.planning import plan_crawl
 from tasks.stopping import stop_with_flow
+from tasks.storage_keys import worker_settings
 from tasks.tracing import traced
 
 
@@ -36,7 +37,7 @@ def crawl(
         run: the run that this is a part of.
         settings: default: read from the environment of the worker.
     """
-    settings = settings or load_settings()
+    settings = settings or worker_settings()
     months = list(month_range(Month(first), Month(last or first)))
     outcome = crawl_in_order(source, months, settings)
     if run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,11 @@ from pathlib import Path
 from core.errors import TidemarkError
 from core.settings import Settings, prefect_server
 from core.storage import Store
+from warehouse.one_writer import is_writer, read_writer
 
 MIN_FREE_BYTES = 5 * 2**30  # one month of the default sources, a small model and two snapshots
+
+_CONDITIONS = "use an object store that supports conditional puts (If-None-Match: *)"
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Finding:
 def examine(settings: Settings) -> list[Finding]:
     """Look at everything once; no finding stops the others."""
     checks: list[Callable[[Settings], Finding]] = [
-        _python, _torch, _chromium, _git, _disk, _home, _server,
+        _python, _torch, _chromium, _git, _disk, _home, _writer, _server,
     ]  # fmt: skip
     return [check(settings) for check in checks]
 
@@ -103,13 +107,41 @@ def _home(settings: Settings) -> Finding:
     mend = "set TIDEMARK_HOME to a folder (or s3:// address) that you may write to"
     try:
         store = Store(settings.home)
-        store.write_bytes("work/.doctor", b"")
-        store.delete("work/.doctor")
+        if not _keeps_conditions(store):
+            detail = f"{settings.home} takes a second file where only a first may be"
+            return Finding("data root", False, detail, _CONDITIONS)
         settings.scratch.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=settings.scratch):
             return Finding("data root", True, f"{settings.home} is writable")
     except (TidemarkError, OSError) as error:
         return Finding("data root", False, str(error), mend)
+
+
+def _keeps_conditions(store: Store) -> bool:
+    """Whether of two that create a file one does."""
+    path = f"work/.doctor-{secrets.token_hex(4)}"
+    try:
+        return store.create_bytes(path, b"first") and not store.create_bytes(path, b"second")
+    finally:
+        store.delete(path)
+
+
+def _writer(settings: Settings) -> Finding:
+    what = "warehouse"
+    try:
+        if settings.warehouse is not None:
+            return Finding(what, True, "a lake, which many may write")
+        named = read_writer(Store(settings.home))
+        if named is None:
+            return Finding(what, True, "nothing has landed yet")
+        where = f"written from {named.scratch} of machine {named.machine}"
+        mend = (
+            "land there, or keep it as a lake (docs/operate.md); where that folder is lost, "
+            "tidemark take-over"
+        )
+        return Finding(what, is_writer(settings), where, mend)
+    except (TidemarkError, OSError) as error:
+        return Finding(what, False, str(error), "see what the data root says")
 
 
 def _server(_: Settings) -> Finding:

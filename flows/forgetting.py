@@ -68,7 +68,7 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
                 f"{key!r} is no document id (32 hexadecimal digits, column document_id); a "
                 "site's own id is given as --native-id SOURCE:ID"
             )
-    store = Store(settings.home)
+    store = Store(settings.home, settings.scratch)
     wanted = frozenset(keys) or list_tombstones(store)
     found = find_documents(store, wanted)
     stones = _leave_tombstones(store, found, wanted, why)

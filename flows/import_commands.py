@@ -69,7 +69,7 @@ def import_texts_command(
         max_document_bytes=settings.max_document_bytes,
         replace=replace,
     )
-    _print_import(import_texts(path, partition, Store(settings.home), chosen))
+    _print_import(import_texts(path, partition, Store(settings.home, settings.scratch), chosen))
 
 
 def import_media_command(

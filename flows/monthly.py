@@ -5,10 +5,11 @@ from __future__ import annotations
 from prefect import flow
 
 from core.month import Month
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, run_months
 from tasks.planning import check_request
+from tasks.storage_keys import worker_settings
 from tasks.tracing import traced
 
 
@@ -28,6 +29,6 @@ def monthly(
         models: default: the ``models`` setting.
         settings: default: read from the environment of the worker.
     """
-    settings = settings or load_settings()
+    settings = settings or worker_settings()
     window = Month(month) if month else Month.last_complete()
     return run_months("monthly", check_request([window], sources, models, settings), settings)

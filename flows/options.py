@@ -57,6 +57,10 @@ def settings_for_tasks(context: typer.Context) -> Settings:
         from flows.server_access import require_access
 
         require_access(server)
+    if prefect_server() and not settings.is_local:
+        from tasks.storage_keys import sign_in
+
+        sign_in(settings)
     return settings
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from prefect import flow
 
 from core.run_record import RunRecord
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from core.storage import Store
 from flows.run import RunSummary, report_on, summary_of
 from flows.stages import ended
 from tasks.fan_out import fan_out
 from tasks.landing import publish_warehouse
+from tasks.storage_keys import worker_settings
 from tasks.tracing import traced
 
 
@@ -23,7 +24,7 @@ def report(run: str | None = None, settings: Settings | None = None) -> RunSumma
         run: the run that ends with this report; default: none.
         settings: default: read from the environment of the worker.
     """
-    settings = settings or load_settings()
+    settings = settings or worker_settings()
     summary = RunSummary()
     calls = [("publish", {"settings": settings})]
     summary.keep_holes(fan_out(publish_warehouse, calls, step="publish"))

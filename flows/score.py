@@ -13,7 +13,7 @@ from core.cells import list_losses
 from core.errors import TidemarkError
 from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from core.storage import Store
 from flows.stages import end_part, ended, is_deployed
 from models.catalogue import find_model
@@ -24,6 +24,7 @@ from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
 from tasks.scoring import load_model, plan_scoring, score_all
 from tasks.stopping import stop_with_flow
+from tasks.storage_keys import worker_settings
 from tasks.tracing import traced
 
 
@@ -56,7 +57,7 @@ def score(
         run: the run that this is a part of; its request says which sources, months and protocol.
         settings: default: read from the environment of the worker.
     """
-    settings = settings or load_settings()
+    settings = settings or worker_settings()
     if run:
         return score_for_run(model, RunRecord(Store(settings.home), run), settings)
     months = list(month_range(Month(first), Month(last or first))) if first else None

@@ -57,7 +57,7 @@ def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
     observe()
     began = dt.datetime.now(dt.UTC)
     with span("partition", source=source, month=str(month)):
-        seal = crawl(source, month, Store(settings.home), settings)
+        seal = crawl(source, month, Store(settings.home, settings.scratch), settings)
     show_seal(seal, began)
     return seal
 

@@ -245,7 +245,7 @@ def write_losses(
             others are written.
         ModelError: chunks have no finite loss; the cells are written all the same, without these.
     """
-    store = Store(settings.home)
+    store = Store(settings.home, settings.scratch)
     claims = Claims(store)
     while claimed := _write_unclaimed(cells, entry, settings, claims):
         run_log().info("another process scores %s", "; ".join(map(str, claimed)))
@@ -261,7 +261,7 @@ def _write_unclaimed(
     cells: Sequence[Cell], entry: ModelEntry, settings: Settings, claims: Claims
 ) -> tuple[Cell, ...]:
     """Score the cells that nobody else is scoring; return those that somebody is."""
-    store = Store(settings.home)
+    store = Store(settings.home, settings.scratch)
     # Only what the device is free for is claimed, so that others may do the rest.
     with (
         _model.hold(entry, cells[0].revision, settings) as scorer,

@@ -44,7 +44,7 @@ def forget_in_releases(
     Raises:
         StorageError: a file cannot be read or written; run the same again.
     """
-    store = Store(settings.home)
+    store = Store(settings.home, settings.scratch)
     rewritten = []
     with locked(settings):
         for path in store.list(f"{FOLDER}/*/{SUMS}"):

@@ -13,6 +13,7 @@ import duckdb
 from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
 
 from core.errors import UsageError, WarehouseError
+from core.object_store import used_options
 from core.settings import LAKE_PREFIX, Settings
 from warehouse.database_errors import explain_database_errors
 from warehouse.extensions import EXTENSIONS, load_extensions, quoted
@@ -78,7 +79,11 @@ def _give_keys(connection: duckdb.DuckDBPyConnection) -> None:
     """
     try:
         session = botocore.session.Session()
-        client, keys = session.create_client("s3"), session.get_credentials()
+        used = used_options("s3")
+        if used.get("key"):
+            session.set_credentials(used["key"], used["secret"], used.get("token"))
+        client = session.create_client("s3", endpoint_url=used.get("endpoint_url"))
+        keys = session.get_credentials()
     except BotoCoreError as error:
         raise WarehouseError(f"the object store cannot be reached: {error}") from error
     address = urlsplit(client.meta.endpoint_url)

@@ -20,6 +20,7 @@ from warehouse.extensions import quoted
 from warehouse.lake import LAKE
 from warehouse.schema import list_tables
 from warehouse.turns import PUBLICATION
+from warehouse.writer import SNAPSHOT as SNAPSHOT
 from warehouse.writer import (
     connect_file,
     connected,
@@ -30,8 +31,6 @@ from warehouse.writer import (
     writer_path,
 )
 
-SNAPSHOT = "warehouse.duckdb"
-
 
 def publish(settings: Settings) -> str:
     """Publish what has landed and return the snapshot's address.
@@ -40,10 +39,9 @@ def publish(settings: Settings) -> str:
         CheckFailed: the snapshot is not sound; the former one stays.
         DiskFull: no space for a second copy; the former one stays.
     """
-    store = Store(settings.home)
+    store = Store(settings.home, settings.scratch)
     with _taking_turns(settings):
-        for leftover in store.list(f".tmp-{SNAPSHOT}-*"):  # of a publication that was killed
-            store.delete(leftover)
+        store.clear_leftovers(SNAPSHOT)
         with store.writing(SNAPSHOT) as staged:
             if settings.warehouse is None:
                 _copy_file(settings, staged.path)

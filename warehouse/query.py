@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -131,6 +130,5 @@ def local_snapshot(settings: Settings) -> Iterator[Path]:
     settings.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="snapshot-", dir=settings.scratch) as folder:
         path = Path(folder) / SNAPSHOT
-        with store.open(SNAPSHOT) as remote, path.open("wb") as local:
-            shutil.copyfileobj(remote, local)
+        store.fetch(SNAPSHOT, path)
         yield path

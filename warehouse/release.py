@@ -67,7 +67,8 @@ def make_release(settings: Settings, month: Month, output: Path | None = None) -
         DiskFull: no space; nothing is left behind.
     """
     require_complete(month)
-    store = Store(str(output.absolute().parent)) if output else Store(settings.home)
+    root = str(output.absolute().parent) if output else settings.home
+    store = Store(root, settings.scratch)
     folder = output.name if output else f"{FOLDER}/{month}"
     is_local = settings.is_local or output is not None
     with locked(settings):

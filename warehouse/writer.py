@@ -18,16 +18,18 @@ from typing import TypeVar
 import duckdb
 from filelock import FileLock, Timeout
 
-from core.errors import WarehouseError
+from core.errors import UsageError, WarehouseError
 from core.settings import Settings
-from core.storage import explain_disk_errors, replace_durably
+from core.storage import Store, explain_disk_errors, replace_durably
 from warehouse.database_errors import explain_database_errors
 from warehouse.lake import connect_lake, is_lake, server_address
 from warehouse.objects import create_objects
+from warehouse.one_writer import become_writer, is_writer, require_writer
 from warehouse.turns import OBJECTS, WAIT_S, WAREHOUSE, Turns
 
 # Files of this storage version open in every DuckDB from 1.5 on.
 STORAGE_VERSION = "v1.5.0"
+SNAPSHOT = "warehouse.duckdb"
 MAX_ATTEMPTS = 10
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -106,10 +108,59 @@ def connected(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _connect_embedded(settings: Settings) -> duckdb.DuckDBPyConnection:
+    require_writer(settings)
     path = writer_path(settings)
-    if not path.exists():
+    if not path.exists() and not _bring_back(path, settings):
         _create(path, settings)
     return connect_file(path, settings)
+
+
+def take_over(settings: Settings) -> bool:
+    """Write this data root's warehouse from here from now on, beginning with what is published.
+
+    For when the scratch folder is lost that it was written from; that one is refused afterwards.
+
+    Returns:
+        False where it is written from here already, and nothing has changed.
+
+    Raises:
+        UsageError: the warehouse is a lake, which has many writers.
+        WarehouseError: what is published cannot be opened.
+    """
+    if settings.warehouse is not None:
+        raise UsageError("the warehouse is a lake (TIDEMARK_WAREHOUSE): all may write it")
+    with locked(settings):
+        if is_writer(settings):
+            return False
+        if Store(settings.home).exists(SNAPSHOT):
+            _remove_database(writer_path(settings))  # of a former time, or of another data root
+        become_writer(settings)
+        _connect_embedded(settings).close()
+    return True
+
+
+def _bring_back(path: Path, settings: Settings) -> bool:
+    """Make the file from the published snapshot, which is a copy of it; False if there is none."""
+    store = Store(settings.home)
+    if not store.exists(SNAPSHOT):
+        return False
+    new = path.with_name(f"{path.name}.new")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_database(path)
+    _remove_database(new)
+    try:
+        store.fetch(SNAPSHOT, new)
+        connect_file(new, settings).close()
+        with explain_disk_errors(str(path)):
+            replace_durably(new, path)
+    except WarehouseError as error:
+        raise WarehouseError(
+            f"{path} is lost and cannot be made from {store.url(SNAPSHOT)}: {error}; bring that "
+            "back from a backup, or delete it, score again and land again what came from elsewhere"
+        ) from error
+    finally:
+        _remove_database(new)
+    return True
 
 
 def _connect_lake(settings: Settings) -> duckdb.DuckDBPyConnection:

@@ -128,11 +128,12 @@ def test_a_local_file_is_ready_for_others_to_read(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
 
 
-def test_an_object_store_that_is_not_there_says_so() -> None:
+def test_an_object_store_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.object_store.PATIENCE_S", 0.5)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    config = {"retries": {"max_attempts": 1}, "connect_timeout": 1}
+    config = {"retries": {"total_max_attempts": 1}, "connect_timeout": 1}
     store = Store("s3://bucket/x", key="k", secret="s", endpoint_url=endpoint, config_kwargs=config)
     for action in (store.exists, store.list, store.read_bytes, store.delete):
         with pytest.raises(StorageError, match="s3://bucket/x/a"):

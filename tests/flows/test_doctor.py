@@ -23,7 +23,7 @@ def find(settings: Settings, what: str) -> Finding:
 def test_every_finding_that_is_not_well_says_how_to_mend_it(settings: Settings) -> None:
     findings = examine(settings)
     assert [finding.what for finding in findings] == [
-        "Python", "torch", "Chromium", "git", "disk", "data root", "Prefect server",
+        "Python", "torch", "Chromium", "git", "disk", "data root", "warehouse", "Prefect server",
     ]  # fmt: skip
     assert all(finding.is_well or finding.mend for finding in findings)
     assert find(settings, "Python").is_well

@@ -68,7 +68,11 @@ def test_a_snapshot_takes_the_place_of_the_former(land: Any, settings: Settings)
     assert reader.execute("select count(*) from chunk_losses").fetchall() == [(1,)]
     reader.close()
     assert query(settings, "from chunk_losses").num_rows == 2
-    assert sorted(path.name for path in Path(settings.home).iterdir()) == [SNAPSHOT, "work"]
+    assert sorted(path.name for path in Path(settings.home).iterdir()) == [
+        SNAPSHOT,
+        "work",
+        "writer.json",
+    ]
 
 
 def test_an_empty_warehouse_can_be_published(settings: Settings) -> None:
