@@ -12,8 +12,7 @@ import os
 import posixpath
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, TypeVar
 from urllib.parse import quote, unquote
@@ -22,6 +21,7 @@ import fsspec
 
 from core.errors import DiskFull, StorageError
 from core.object_store import FAILURES, ObjectStore, was_replaced
+from core.stamps import Stamp
 
 _READ_SIZE = 2**20
 FETCH_ATTEMPTS = 10
@@ -85,8 +85,8 @@ class Store:
 
     def list(self, pattern: str) -> list[str]:
         """Return the paths that match a glob pattern, sorted."""
-        key, remote = self._key(pattern), self._remote
-        base = self._base.rstrip("/") + "/"
+        self._key(pattern)  # refuses one that leaves the root
+        remote, base = self._remote, self._base.rstrip("/") + "/"
 
         def find() -> set[str]:
             if remote is not None:
@@ -156,19 +156,6 @@ class Store:
                 return _sha256_of_stream(file)
             except OSError as error:
                 raise StorageError(f"cannot read {self.url(path)}: {error}") from error
-
-    def modified_at(self, path: str) -> dt.datetime | None:
-        """Return when a file was written (UTC), or None where there is none."""
-        key = self._key(path)
-
-        def ask() -> dt.datetime | None:
-            try:
-                moment: dt.datetime = self._fs.modified(key)
-            except FileNotFoundError:
-                return None
-            return moment.astimezone(dt.UTC)
-
-        return self._do(f"look for {self.url(path)}", ask)
 
     def delete(self, path: str) -> None:
         """Delete a file or a folder with all it holds; nothing happens where there is none."""
@@ -288,28 +275,6 @@ class Store:
                 file.unlink(missing_ok=True)
         remote, key = self._remote, self._key(path)
         self._do(f"clear uploads to {self.url('')}", lambda: remote.abort_uploads(key, day_ago))
-
-
-@dataclass(frozen=True)
-class Stamp:
-    """What a listing says of a file; it changes with the content.
-
-    Attributes:
-        modified_at: seconds since 1970; 0 where the store does not say.
-        num_bytes: its size.
-        tag: what an object store calls the content; empty on a disk.
-    """
-
-    modified_at: float
-    num_bytes: int
-    tag: str
-
-    @classmethod
-    def of(cls, info: Mapping[str, Any]) -> Stamp:
-        """Read it from an entry of fsspec, whose stores do not agree on names."""
-        moment = info.get("mtime", info.get("LastModified", 0.0))
-        seconds = moment.timestamp() if isinstance(moment, dt.datetime) else float(moment)
-        return cls(seconds, int(info.get("size") or 0), str(info.get("ETag", "")))
 
 
 class Staged:

@@ -126,7 +126,7 @@ def find_status(settings: Settings, months: Sequence[Month] | None) -> Status:
         partitions=partitions,
         models=tuple(_models(store, settings, corpus, newest)),
         runs=tuple(map(_run_state, records)),
-        published_at=store.modified_at(SNAPSHOT),
+        published_at=_published_at(store),
         crawl_s=corpus.seconds_to_crawl(partitions),
     )
 
@@ -197,6 +197,11 @@ class _Corpus:
                 return None
             total += missing * sum(times or ()) / max(1, len(times or ()))
         return total
+
+
+def _published_at(store: Store) -> dt.datetime | None:
+    stamp = store.list_stamped(SNAPSHOT).get(SNAPSHOT)
+    return None if stamp is None else dt.datetime.fromtimestamp(stamp.modified_at, dt.UTC)
 
 
 def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:

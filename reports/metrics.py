@@ -22,7 +22,8 @@ from prometheus_client.registry import Collector
 from core.corpus import MANIFEST, Partition, partition_of
 from core.errors import TidemarkError
 from core.settings import Settings
-from core.storage import Stamp, Store, name_of_part
+from core.stamps import Stamp
+from core.storage import Store, name_of_part
 from warehouse.publish import SNAPSHOT
 from warehouse.query import query
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -21,7 +20,6 @@ from core.corpus import Seal, find_version, list_sealed, read_documents
 from core.errors import (
     BatchTooLarge,
     ModelError,
-    ModelLoadError,
     NotMeasurable,
     StorageError,
     UsageError,
@@ -31,13 +29,14 @@ from core.schemas import LOSSES
 from core.settings import Settings
 from core.storage import Store
 from models.catalogue import ModelEntry, find_model
-from models.load import identify, load_scorer
+from models.load import identify
 from models.meter import Cost, metered
 from models.protocols import get_protocol
 from models.remote_client import NUM_AT_ONCE
 from models.scorer import Scorer
 from models.tally import Tally
 from tasks.fan_out import Hole, fan_out
+from tasks.loaded_model import LoadedModel
 from tasks.observe import showing_cells
 from tasks.retries import retrying
 from tasks.server import run_log
@@ -166,45 +165,7 @@ def cells_in_flight(entry: ModelEntry, settings: Settings) -> int:
     return settings.in_flight or (NUM_AT_ONCE if entry.kind == "remote" else 2)
 
 
-class _LoadedModel:
-    """The one model that this process holds: weights are the expensive thing."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._key: tuple[object, ...] | None = None
-        self._scorer: Scorer | None = None
-
-    @contextmanager
-    def hold(self, entry: ModelEntry, revision: str, settings: Settings) -> Iterator[Scorer]:
-        """Lend the scorer of ``entry``; one cell at a time uses the device.
-
-        A remote model uses none of ours: it is lent to several at once.
-
-        Raises:
-            ModelLoadError: it cannot be loaded, or its files are of another revision by now.
-        """
-        with ExitStack() as stack:
-            stack.enter_context(self._lock)
-            scorer = self._load(entry, revision, settings)
-            if entry.kind == "remote":
-                stack.close()
-            yield scorer
-
-    def _load(self, entry: ModelEntry, revision: str, settings: Settings) -> Scorer:
-        key = (entry, revision, settings.device, settings.dtype, settings.batch_tokens)
-        if self._scorer is None or self._key != key:
-            self._scorer = None  # let go of the old weights before the new ones come
-            self._scorer, self._key = load_scorer(entry, settings), key
-        if self._scorer.revision != revision:
-            found, self._scorer = self._scorer.revision, None
-            raise ModelLoadError(
-                f"{entry.name}: its files have revision {found}, expected {revision}; they "
-                "changed since the cells were planned, so score again"
-            )
-        return self._scorer
-
-
-_model = _LoadedModel()
+_model = LoadedModel()
 
 
 def load_model(plan: ScoringPlan, settings: Settings) -> None:

@@ -16,6 +16,7 @@ from core.settings import Settings
 from core.storage import Store
 from models.catalogue import find_model
 from tasks import scoring
+from tasks.loaded_model import LoadedModel
 from tasks.scoring import cells_in_flight, load_model, plan_scoring, write_losses
 from warehouse.own_cells import read_losses
 
@@ -24,7 +25,7 @@ def test_cells_of_a_remote_model_are_scored_together(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And as if one after the other: every token costs two nats."""
-    monkeypatch.setattr(scoring, "_model", scoring._LoadedModel())
+    monkeypatch.setattr(scoring, "_model", LoadedModel())
     with orchestration._stub(["stub"]) as address:
         orchestration._make_home(store.root, ["stub"], address, num_months=2)
         plan = plan_scoring("stub", ["default"], None, None, settings)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime as dt
 import errno
 import os
 import socket
@@ -249,11 +248,3 @@ def test_a_listing_of_many_folders_asks_the_object_store_once(
     assert store.list("losses/s=*/m=*/*.parquet") == wanted
     assert len(asked) <= 2
     assert store.list("losses/s=*/m=1") == ["losses/s=a/m=1", "losses/s=b/m=1"]
-
-
-def test_when_a_file_was_written_is_known(store: Store) -> None:
-    assert store.modified_at("a/b.txt") is None
-    before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=5)
-    store.write_bytes("a/b.txt", b"")
-    written = store.modified_at("a/b.txt")
-    assert written is not None and before < written < before + dt.timedelta(minutes=5)

@@ -33,9 +33,9 @@ from models.catalogue import ModelEntry, find_model
 from models.forward import Forward
 from models.load import identify
 from tasks import scoring
+from tasks.loaded_model import LoadedModel
 from tasks.scoring import (
     ScoringPlan,
-    _LoadedModel,
     load_model,
     plan_scoring,
     require_sealed,
@@ -49,7 +49,7 @@ JANUARY, FEBRUARY = Month("2024-01"), Month("2024-02")
 
 @pytest.fixture(autouse=True)
 def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "_model", _LoadedModel())
+    monkeypatch.setattr(scoring, "_model", LoadedModel())
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_a_damaged_partition_leaves_no_losses(settings: Settings, store: Store) 
 
 
 def test_one_model_is_held_at_a_time(settings: Settings) -> None:
-    loaded = _LoadedModel()
+    loaded = LoadedModel()
     zstd, gzip = (find_model(f"control:{name}", settings) for name in ("zstd", "gzip"))
     revision = {entry.name: identify(entry, settings).revision for entry in (zstd, gzip)}
     with loaded.hold(zstd, revision["control:zstd"], settings) as first:
@@ -186,7 +186,7 @@ def test_one_model_is_held_at_a_time(settings: Settings) -> None:
 
 
 def test_another_budget_is_not_scored_with_the_old_one(settings: Settings, canary: str) -> None:
-    loaded = _LoadedModel()
+    loaded = LoadedModel()
     entry = find_model(canary, settings)
     revision = identify(entry, settings).revision
     for budget in (64, 128):
