@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LAKE_VENV := .venv-ducklake
 ROOMS := core crawlers flows models reports simulator tasks warehouse
-PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP_INSTALL := $(BIN)/pip install --quiet --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help
 help: ## List the targets
@@ -41,7 +41,7 @@ verify-statistics: $(VENV)/.installed ## Check by simulation that 95 % intervals
 
 .PHONY: test
 test: $(VENV)/.installed-dev chromium ## Install what tests need and run the whole suite
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 3 --dist loadfile
 	@$(MAKE) --no-print-directory test-ducklake
 
 # DuckDB's extensions are packaged for one version of it, which is not the default one.
