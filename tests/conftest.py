@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from core.settings import Settings
@@ -19,6 +20,10 @@ from simulator.sites.hub import Site
 
 # Before torch is imported: tests run two at a time on two cores, and spinning threads starve both.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # noqa: TID251
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("tidemark", deadline=None)
+hypothesis.settings.load_profile("tidemark")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -193,9 +193,9 @@ def test_a_site_that_is_closed_to_robots_is_left_alone(scene: Scene, tmp_path: P
 
 
 def test_no_request_is_above_the_limits(scene: Scene, tmp_path: Path) -> None:
-    limit_s = 0.05
+    limit_s = 0.02
     scene.web.limits = dict.fromkeys(scene.keys, limit_s)
-    outcome = scene.crawl(tmp_path, request_interval_s=4 * limit_s)
+    outcome = scene.crawl(tmp_path, request_interval_s=10 * limit_s)
     assert outcome.seal.digest == scene.whole.seal.digest  # type: ignore[union-attr]
     for key in {key for key, _ in scene.targets}:
         traffic = scene.web.traffic[key]

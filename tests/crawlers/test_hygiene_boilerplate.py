@@ -89,8 +89,8 @@ def test_memory_is_bounded_whatever_a_text_has_of_lines(monkeypatch: pytest.Monk
 
 
 def test_time_is_linear_in_lines() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     texts = [f"{n}\n" + "\n" * 500_000 + f"{NOTICE}\n" * 20_000 for n in range(6)]
     found = _find(texts)
     assert found.cut(texts[0]) == "0"
-    assert time.perf_counter() - began < 15
+    assert time.process_time() - began < 15

@@ -108,7 +108,7 @@ def test_a_pause_that_is_too_long_is_refused_without_waiting(pace: Pace, tmp_pat
     for each in (pace, Pace(tmp_path / "pace")):  # a later process knows it, too
         with pytest.raises(SourceUnavailable, match=refusal), each.turn("slow.example", 0.0):
             pytest.fail("it is not our turn")
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 60  # it asked for ten minutes
 
 
 def test_a_pause_of_a_thousand_years_is_forgotten_after_a_day(pace: Pace, tmp_path: Path) -> None:

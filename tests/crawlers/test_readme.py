@@ -81,7 +81,7 @@ def test_which_file_is_the_readme(paths: list[str], expected: str | None) -> Non
 @pytest.mark.parametrize("unit", ["[[a]", "`a", "[`a`](", "![[a](", "<a ", "|a", "`a <"])
 def test_a_hostile_readme_takes_no_time(unit: str) -> None:
     line = unit * (3900 // len(unit)) + "\n"
-    started = time.monotonic()
+    started = time.process_time()
     for name in ("README.md", "README.rst"):
         read_readme(name, line.encode() * 25)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5

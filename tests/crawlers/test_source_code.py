@@ -51,10 +51,10 @@ def test_the_ratio_is_difflibs() -> None:
 
 def test_a_hostile_file_takes_no_time_and_is_not_kept_by_mistake() -> None:
     old, new = "\n".join("ab" * 200_000), "\n".join("ba" * 200_000)
-    started = time.monotonic()
+    started = time.process_time()
     assert changed_ratio(old, new) == (0.0, True)
     assert changed_ratio(old, "c\n" * 400_000 + old).value == pytest.approx(1 / 3)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(
