@@ -18,7 +18,7 @@ from core.storage import Store
 from simulator.server import Web, serve_sites
 from simulator.sites.hub import Site
 
-# Before torch is imported: tests run two at a time on two cores, and spinning threads starve both.
+# Before torch is imported: tests run side by side on two cores, and spinning threads starve both.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # noqa: TID251
 
 # How long an example takes depends on what else the machine does.
