@@ -40,7 +40,7 @@ verify-statistics: $(VENV)/.installed ## Check by simulation that 95 % intervals
 	@$(BIN)/python -m benchmarks.verify_statistics
 
 .PHONY: test
-test: $(VENV)/.installed-dev chromium caddy ## Install what tests need and run the whole suite
+test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run the whole suite
 	@$(BIN)/python -m pytest -n 3 --dist loadfile
 	@$(MAKE) --no-print-directory test-ducklake
 
@@ -62,8 +62,8 @@ test-ducklake: $(LAKE_VENV)/.installed ## Test several writers of one lake: Post
 chromium: $(VENV)/.installed-dev
 	@deployments/install-chromium.sh $(BIN)
 
-.PHONY: caddy
-caddy:
+.PHONY: servers
+servers:
 	@deployments/install-caddy.sh
 	@deployments/install-postgresql.sh
 

@@ -20,7 +20,7 @@ from simulator.sites.hub import Site
 
 from .servers import PrefectServer
 
-# Before torch is imported: tests run two at a time on two cores, and spinning threads starve both.
+# Before torch is imported: tests run side by side on two cores, and spinning threads starve both.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # noqa: TID251
 
 # How long an example takes depends on what else the machine does.

@@ -23,8 +23,9 @@ FILES = {
 # What runs here; of the tests, those of all sources.
 COPIED = [
     "core", "crawlers", "flows", "models", "reports", "simulator", "tasks", "warehouse",
-    "tests/conftest.py", "tests/test_architecture.py", "tests/crawlers/every_source.py",
-    "tests/crawlers/test_every_source.py", "tests/crawlers/test_live.py", "pyproject.toml",
+    "tests/conftest.py", "tests/servers.py", "tests/test_architecture.py",
+    "tests/crawlers/every_source.py", "tests/crawlers/test_every_source.py",
+    "tests/crawlers/test_live.py", "pyproject.toml",
 ]  # fmt: skip
 
 
