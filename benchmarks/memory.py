@@ -34,8 +34,8 @@ class Memory:
         if len(half) < 2:
             return 0.0
         seconds, sizes = zip(*half, strict=True)
-        slope: float = statistics.linear_regression(seconds, sizes).slope
-        return slope * (seconds[-1] - seconds[0]) / statistics.fmean(sizes)
+        slope = statistics.linear_regression(seconds, sizes).slope
+        return float(slope * (seconds[-1] - seconds[0]) / statistics.fmean(sizes))
 
     def __str__(self) -> str:
         at = [self.samples[round(part * (len(self.samples) - 1) / 4)] for part in range(1, 5)]
