@@ -183,6 +183,15 @@ def sweep(store: Store) -> int:
     return swept
 
 
+def list_claimed(store: Store) -> list[str]:
+    """Return the names that are claimed now, without those of processes known to be gone.
+
+    Whether a process of another machine still lives shows only to who watches its beat.
+    """
+    holders = [_read(store, path) for path in store.list(f"{FOLDER}/*.json")]
+    return sorted(holder.name for holder in holders if holder and not holder.is_gone)
+
+
 @contextlib.contextmanager
 def _beating(store: Store, held: dict[str, Holder], beat_s: float) -> Iterator[None]:
     """Renew claims from a thread until the block ends."""

@@ -34,7 +34,6 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import (
     BlockDocument,
-    ConcurrencyOptions,
     DeploymentSchedule,
     StateType,
 )
@@ -190,13 +189,10 @@ class _Deployer:
         return {f"{flows[each.flow_id]}/{each.name}": each for each in found}
 
     def _create(self, wanted: Deployment) -> UUID:
-        limit = wanted.concurrency_limit
         return self._client.create_deployment(
             flow_id=self._client.create_flow_from_name(wanted.flow),
             name=wanted.name,
             schedules=[DeploymentScheduleCreate(schedule=_cron(s)) for s in wanted.schedules],
-            concurrency_limit=limit.limit if limit else None,
-            concurrency_options=_options(wanted),
             enforce_parameter_schema=True,
             **wanted.fields(),
         )
@@ -205,9 +201,8 @@ class _Deployer:
         what = f"deployment {wanted.full_name}"
         fields = wanted.fields()
         changed = {name: value for name, value in fields.items() if value != _read(found, name)}
-        limit = wanted.concurrency_limit.limit if wanted.concurrency_limit else None
-        if (limit, _options(wanted)) != (_read(found, "limit"), found.concurrency_options):
-            changed |= {"concurrency_limit": limit, "concurrency_options": _options(wanted)}
+        if found.global_concurrency_limit is not None:  # see deployments/prefect.yaml
+            changed["concurrency_limit"] = None
         schedules = _reschedule(wanted.schedules, found.schedules)
         if schedules is not None:
             changed["schedules"] = schedules
@@ -312,15 +307,8 @@ def _cron(schedule: Schedule) -> CronSchedule:
     return CronSchedule(cron=schedule.cron, timezone=schedule.timezone)
 
 
-def _options(wanted: Deployment) -> ConcurrencyOptions | None:
-    limit = wanted.concurrency_limit
-    return ConcurrencyOptions(collision_strategy=limit.collision_strategy) if limit else None
-
-
 def _read(found: DeploymentResponse, name: str) -> Any:
     """Return a field of what the server has, in the form in which ``Deployment`` gives it."""
-    if name == "limit":
-        return found.global_concurrency_limit.limit if found.global_concurrency_limit else None
     if name == "tags":
         return sorted(found.tags)
     if name == "pull_steps":

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from prefect.client.schemas.objects import ConcurrencyLimitStrategy
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
@@ -38,13 +37,6 @@ class Schedule(_Part):
     timezone: str
 
 
-class Limit(_Part):
-    """How many runs at a time, and what becomes of more."""
-
-    limit: int
-    collision_strategy: ConcurrencyLimitStrategy
-
-
 class Deployment(_Part):
     """A deployment as prefect.yaml describes it.
 
@@ -59,7 +51,6 @@ class Deployment(_Part):
     work_pool: Pool
     parameters: dict[str, Any] = {}
     schedules: tuple[Schedule, ...] = ()
-    concurrency_limit: Limit | None = None
 
     @property
     def flow(self) -> str:
@@ -72,7 +63,7 @@ class Deployment(_Part):
         return f"{self.flow}/{self.name}"
 
     def fields(self) -> dict[str, Any]:
-        """Return what a server keeps of it, schedules and limit excepted, by the API's names."""
+        """Return what a server keeps of it, schedules excepted, by the API's names."""
         flow: Flow[..., Any] = load_flow_from_entrypoint(
             self.entrypoint, use_placeholder_flow=False
         )

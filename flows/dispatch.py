@@ -29,9 +29,10 @@ from prefect.states import Cancelling, Crashed
 
 from core.errors import StorageError
 from core.run_record import Outcome, RunRecord, RunResult, Stage, list_runs
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from core.storage import Store
 from flows.stages import end_part, end_stage
+from tasks.storage_keys import worker_settings
 
 ATTEMPTS = 3  # of a part, before it is given up
 AWAY_S = 24 * 3600.0  # so long a server or data root may be away
@@ -231,7 +232,7 @@ def cancel_run(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> No
     A hook of its flow. Called by the worker, whose settings count.
     """
     name = name_of_run(flow.name, flow_run.id)
-    for record in list_runs(Store(load_settings().home)):
+    for record in list_runs(Store(worker_settings().home)):
         if not record.run.startswith(name) or record.result() is not None:
             continue
         record.finish("")  # first: what an event starts from now on finds the run ended

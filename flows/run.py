@@ -16,11 +16,12 @@ from core.settings import Settings
 from core.storage import Store
 from flows.dispatch import Coordinator, name_of_run
 from flows.score import check_numerics, score
-from flows.stages import crawled, end_part, ended, is_deployed, tell
+from flows.stages import crawled, end_part, ended, tell
 from tasks.crawling import crawl_month
 from tasks.fan_out import Hole, fan_out
 from tasks.planning import Request
 from tasks.reporting import write_report
+from tasks.server import is_deployed, wait_for_server
 
 
 @dataclass
@@ -144,6 +145,7 @@ def score_models(
     """One flow run a model, so that its weights are loaded once."""
     summary.holes += check_numerics(request.models, settings)
     for model in request.models:
+        wait_for_server()  # Prefect itself asks it a few times in a row, and gives up
         outcome = score(
             model=model,
             sources=list(request.sources),

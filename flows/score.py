@@ -15,14 +15,15 @@ from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage import Store
-from flows.stages import end_part, ended, is_deployed
+from flows.stages import end_part, ended
 from models.catalogue import find_model
 from tasks.artifacts import show_scoring
 from tasks.canary import run_canary
 from tasks.events import emit_landed
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
-from tasks.scoring import load_model, plan_scoring, score_all
+from tasks.scoring import ScoringPlan, load_model, plan_scoring, score_all
+from tasks.server import is_deployed
 from tasks.stopping import stop_with_flow
 from tasks.storage_keys import worker_settings
 from tasks.tracing import traced
@@ -96,17 +97,23 @@ def score_model(
         outcome.holes += score_all(plan, settings)
     done = list_losses(Store(settings.home), plan.cells[0].model) if plan.cells else set()
     outcome.done = sum(cell.path in done for cell in plan.cells)
-    try:
-        outcome.landed = land_cells(entry=plan.entry, cells=plan.cells, settings=settings)
-        publish_warehouse(settings=settings)
-    except TidemarkError as error:
-        outcome.holes.append(Hole(f"land {model}", str(error)))
-        return outcome
+    outcome.landed, lacking = land_and_publish(plan, settings)
+    outcome.holes += lacking
     failures = {hole.what.removeprefix("score "): hole.why for hole in outcome.holes}
     show_scoring(plan.entry, plan.cells, failures, settings)
     if outcome.landed:
         emit_landed(model, outcome.landed, len(outcome.holes))
     return outcome
+
+
+def land_and_publish(plan: ScoringPlan, settings: Settings) -> tuple[int, list[Hole]]:
+    """Land a plan's cells and publish; return how many have landed anew, and what went wrong."""
+    landing = {"entry": plan.entry, "cells": plan.cells, "settings": settings}
+    [landed] = fan_out(land_cells, [(f"land {plan.entry.name}", landing)], step=None)
+    if isinstance(landed, Hole):
+        return 0, [landed]
+    publishing = fan_out(publish_warehouse, [("publish", {"settings": settings})], step=None)
+    return landed, [result for result in publishing if isinstance(result, Hole)]
 
 
 def check_numerics(models: Sequence[str], settings: Settings) -> list[Hole]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar, cast
 
 from prefect.client.schemas.objects import State
-from prefect.context import FlowRunContext
 from prefect.states import Completed
 
 from core.corpus import Partition, Seal
@@ -16,7 +15,7 @@ from core.run_record import Outcome, RunRecord, Stage
 from crawlers.manifest import lack_of
 from tasks.events import emit_given_up, emit_report_due, emit_score_due, emit_sealed
 from tasks.fan_out import Hole
-from tasks.server import settle_task_runs
+from tasks.server import is_deployed, settle_task_runs
 
 PARTIAL = "Completed (partial)"
 _MAX_LISTED = 50  # holes in a state's message; the files have all
@@ -43,12 +42,6 @@ def list_holes(holes: Sequence[object]) -> str:
     if len(holes) > _MAX_LISTED:
         lines.append(f"and {len(holes) - _MAX_LISTED} more")
     return "\n".join(lines)
-
-
-def is_deployed() -> bool:
-    """Whether the flow that runs was started as a deployment, and not by a call."""
-    context = FlowRunContext.get()
-    return bool(context and context.flow_run and context.flow_run.deployment_id)
 
 
 def end_part(record: RunRecord, stage: Stage, part: str, outcome: Outcome) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from functools import cache
 from pathlib import PurePosixPath
 
 from core.cell_record import CellRecord
+from core.claims import list_claimed
 from core.corpus import Partition, partition_of, read_manifest
 from core.errors import TidemarkError
 from core.month import Month, month_range
@@ -266,14 +266,12 @@ def _folder_of(folder: str) -> tuple[str, Partition]:
 
 
 def _claimed(store: Store) -> dict[str, list[str]]:
-    """Return the cells that processes work on now, by model; see ``core/claims.py``."""
+    """Return the cells that processes work on now, by model."""
     found: dict[str, list[str]] = defaultdict(list)
-    for path in store.list("claims/*.json"):
-        with contextlib.suppress(TidemarkError, ValueError, KeyError):  # released meanwhile
-            name = str(json.loads(store.read_bytes(path))["name"])
-            if name.startswith("losses/"):
-                model, partition = _folder_of(name.rpartition("/")[0])
-                found[model].append(str(partition))
+    for name in list_claimed(store):
+        if name.startswith("losses/"):
+            model, partition = _folder_of(name.rpartition("/")[0])
+            found[model].append(str(partition))
     return {model: sorted(cells) for model, cells in found.items()}
 
 

@@ -17,11 +17,11 @@ from prefect.blocks.system import Secret
 from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
-from prefect.concurrency.sync import concurrency
 from prefect.exceptions import ObjectAlreadyExists
 from pydantic import SecretStr
 
-from core.corpus import Seal
+from core.claims import Claims
+from core.corpus import Partition, Seal
 from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings, prefect_server
@@ -31,10 +31,11 @@ from crawlers.contract import load_crawler
 from crawlers.crawl import crawl_partition
 from crawlers.pacing import LOCK_WAIT_S
 from tasks.observe import observe, show_seal
+from tasks.server import is_deployed, run_log, slot, wait_for_server
 from tasks.stopping import go_on
 from tasks.tracing import span
 
-LEASE_S = 60.0  # the least that a server takes: so long a killed machine keeps a host
+_SLOT_TRIES = 3  # of a deployed run, whose server may go away again
 
 
 async def may_pass(_task: Any, _run: Any, state: Any) -> bool:
@@ -65,12 +66,25 @@ def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
 def crawl(source: str, month: Month, store: Store, settings: Settings, **choices: Any) -> Seal:
     """Do ``crawl_partition``, with what a Prefect server adds, if one is configured.
 
-    Tokens of the settings win over the server's.
+    One process at a time crawls a partition; another one waits, and then finds what that has
+    sealed. Tokens of the settings win over the server's.
     """
     if prefect_server():
         choices["turnstile"] = take_slot
         settings = with_tokens(source, settings)
-    return crawl_partition(source, month, store, settings, **choices)
+    claims, partition = Claims(store), Partition(source, month).path
+    while True:
+        with claims.hold([partition]) as ours:
+            if ours:
+                return crawl_partition(source, month, store, settings, **choices)
+        run_log().warning("waiting: another process crawls %s %s", source, month)
+        claims.wait(partition, is_done=_never)
+
+
+def _never() -> bool:
+    """Only the other crawl's end ends the wait for it, or that of our own flow run."""
+    go_on()
+    return False
 
 
 @contextlib.contextmanager
@@ -84,20 +98,27 @@ def take_slot(host: str) -> Iterator[None]:
     go_on()
     name = f"tidemark-host-{host}"
     with contextlib.ExitStack() as stack:
-        try:
-            with get_client(sync_client=True) as client, contextlib.suppress(ObjectAlreadyExists):
-                client.create_global_concurrency_limit(
-                    GlobalConcurrencyLimitCreate(name=name, limit=1)
-                )
-            stack.enter_context(
-                concurrency(name, timeout_seconds=LOCK_WAIT_S, lease_duration=LEASE_S)
-            )
-        except Exception as error:  # Prefect's and its HTTP client's are no family
-            raise SourceUnavailable(
-                f"the Prefect server gives no slot of the limit {name} ({error}); "
-                "see that it runs, or unset PREFECT_API_URL"
-            ) from error
+        for attempt in range(_SLOT_TRIES):
+            try:
+                _make_limit(name)
+                stack.enter_context(slot(name, LOCK_WAIT_S))
+                break
+            except Exception as error:  # Prefect's and its HTTP client's are no family
+                if is_deployed() and attempt < _SLOT_TRIES - 1:
+                    wait_for_server()  # who started this by hand sees to the server
+                    continue
+                raise SourceUnavailable(
+                    f"the Prefect server gives no slot of the limit {name} ({error}); "
+                    "see that it runs, or unset PREFECT_API_URL"
+                ) from error
         yield
+
+
+def _make_limit(name: str) -> None:
+    """Have the server hold a limit of one slot, unless it has one of this name."""
+    limit = GlobalConcurrencyLimitCreate(name=name, limit=1)
+    with get_client(sync_client=True) as client, contextlib.suppress(ObjectAlreadyExists):
+        client.create_global_concurrency_limit(limit)
 
 
 def with_tokens(source: str, settings: Settings) -> Settings:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -32,7 +32,7 @@ WAIT_S = 6 * 3600.0  # then Prefect itself fails, and the run is started again
 LOOK_S = 2.0
 SETTLE_S = 20.0  # so long may events be under way without one of them arriving
 WRITER = "tidemark-writer"
-_LEASE_S = 60.0  # the least that a server takes: so long a killed machine keeps the slot
+_LEASE_S = 60.0  # the least that a server takes: so long a killed machine keeps a slot
 _PAGE = 200
 
 
@@ -52,6 +52,12 @@ def run_log() -> logging.Logger | logging.LoggerAdapter[logging.Logger]:
         return get_run_logger()
     except MissingContextError:
         return logging.getLogger("tidemark")
+
+
+def is_deployed() -> bool:
+    """Whether the flow that runs was started as a deployment, and not by a call."""
+    context = FlowRunContext.get()
+    return bool(context and context.flow_run and context.flow_run.deployment_id)
 
 
 def note_end(what: str, task: Task[..., Any], task_run: UUID, state: State[Any]) -> None:
@@ -118,27 +124,39 @@ def writer_slot() -> Iterator[None]:
     if not prefect_server():
         yield
         return
-    slot = concurrency(
-        WRITER,
-        timeout_seconds=WAIT_S,
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(slot(WRITER, WAIT_S))
+        except Exception as error:  # noqa: BLE001, as in wait_for_server
+            run_log().warning("no slot of the limit %s: %s", WRITER, error)
+        yield
+
+
+@contextmanager
+def slot(limit: str, wait_s: float) -> Iterator[None]:
+    """Hold a slot of a concurrency limit of the server's; go on holding it when the server goes.
+
+    Args:
+        limit: its name; where there is none of this name, nothing is held.
+        wait_s: the longest to wait for a slot.
+
+    Raises:
+        Exception: no slot was to be had, or the server is away; no family of errors.
+    """
+    held = concurrency(
+        limit,
+        timeout_seconds=wait_s,
         lease_duration=_LEASE_S,
-        raise_on_lease_renewal_failure=False,  # landing goes on when the server goes
+        raise_on_lease_renewal_failure=False,
     )
-    held = _try("no slot of the limit", slot.__enter__)
+    held.__enter__()
     try:
         yield
     finally:
-        if held:
-            _try("the slot is not given back of the limit", lambda: slot.__exit__(None, None, None))
-
-
-def _try(trouble: str, step: Any) -> bool:
-    try:
-        step()
-    except Exception as error:  # noqa: BLE001, as in wait_for_server
-        run_log().warning("%s %s: %s", trouble, WRITER, error)
-        return False
-    return True
+        try:
+            held.__exit__(None, None, None)
+        except Exception as error:  # noqa: BLE001, the lease ends by itself
+            run_log().warning("the slot of the limit %s is not given back: %s", limit, error)
 
 
 def _flow_run() -> UUID | None:

@@ -200,8 +200,8 @@ def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> No
         assert f"made       deployment {name}\n" in first
     arxiv = deployments["crawl/arxiv"]
     assert arxiv["parameters"] == {"source": "arxiv"}
-    assert arxiv["global_concurrency_limit"]["limit"] == 1
-    assert arxiv["concurrency_options"]["collision_strategy"] == "ENQUEUE"
+    # Prefect would end runs whose slot it cannot renew while the server is away.
+    assert not any(each["global_concurrency_limit"] for each in deployments.values())
     assert api("GET", "work_pools/gpu")["concurrency_limit"] == 1
     assert api("GET", "work_pools/crawl")["concurrency_limit"] is None
     assert api("GET", "work_pools/crawl")["type"] == "process"
@@ -260,7 +260,7 @@ def test_what_differs_is_changed_and_what_is_paused_stays_so(
     (schedule,) = deployments["monthly/monthly"]["schedules"]
     assert (schedule["schedule"]["cron"], schedule["active"]) == ("0 3 3 * *", False)
     assert deployments["monthly/monthly"]["description"] != "of old"
-    assert deployments["crawl/govuk"]["global_concurrency_limit"]["limit"] == 1
+    assert deployments["crawl/govuk"]["global_concurrency_limit"] is None
     assert not api.automations()["tidemark: the monthly run is late"]["enabled"]
     assert api("GET", "v2/concurrency_limits/tidemark-writer")["limit"] == 2
 
