@@ -18,10 +18,11 @@ from prefect.states import Crashed, Pending
 from core.run_record import Outcome, RunRecord, RunRequest
 from core.settings import Settings
 from core.storage import Store
+from flows.deploy import deploy
 from flows.dispatch import Coordinator, find_runs
 
 from ..servers import PrefectServer
-from .deployed import api, make_deployments
+from .deployed import api
 
 SINCE = dt.datetime.now(dt.UTC)
 
@@ -29,7 +30,8 @@ SINCE = dt.datetime.now(dt.UTC)
 @pytest.fixture(scope="module")
 def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
     with api(prefect_server) as client:
-        make_deployments(client, ["arxiv"])
+        deploy(prefect_server.url)
+        client.delete_deployment(client.read_deployment_by_name("crawl/govuk").id)
         yield client
 
 
@@ -82,7 +84,7 @@ def test_a_part_that_crashes_is_started_again_and_given_up_after_three(
         look(record, quick, times=2)  # the second time it is under way
         runs = crash(client, record)
         assert len(runs) == number
-    assert {tuple(run.tags) for run in runs} == {("tidemark-run:crashing",)}
+    assert all("tidemark-run:crashing" in run.tags for run in runs)
     assert runs[0].parameters == {
         "source": "arxiv", "first": "2024-01", "last": "2024-02", "run": "crashing",
     }  # fmt: skip
