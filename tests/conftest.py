@@ -12,6 +12,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from core.settings import Settings
 from core.storage import Store
@@ -125,6 +126,28 @@ def prefect_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where a Prefect server's fresh database is kept, for all processes of this test run."""
     base = tmp_path_factory.getbasetemp()
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prefect"  # noqa: TID251
+
+
+@pytest.fixture(scope="session")
+def prefect_background(
+    tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
+) -> Iterator[PrefectServer]:
+    """A server for all tests of this process that only need flows to run somewhere."""
+    server = PrefectServer(tmp_path_factory.mktemp("background"), prefect_template)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def prefect_api(prefect_background: PrefectServer) -> Iterator[None]:
+    """Where flows run, as by hand: Prefect has a server, and tidemark is told of none.
+
+    Not Prefect's own test harness: it migrates a database each time, and at its end may wait for
+    minutes for events to a server of other tests that is gone.
+    """
+    with temporary_settings({PREFECT_API_URL: prefect_background.url}):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
-from prefect.testing.utilities import prefect_test_harness
 
 from core.month import Month
 from core.settings import Settings
@@ -30,10 +29,7 @@ MONTHS = [Month("2024-01"), Month("2024-02")]
 OPTIONS = ["--from", "2024-01", "--to", "2024-02", *(f"-s{each}" for each in SOURCES)]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def prefect_api() -> Iterator[None]:
-    with prefect_test_harness(server_startup_timeout=180):
-        yield
+pytestmark = pytest.mark.usefixtures("prefect_api")
 
 
 @pytest.fixture

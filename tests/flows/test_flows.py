@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
-from prefect.testing.utilities import prefect_test_harness
 
 from core.corpus import Partition
 from core.errors import FutureMonth, UnknownName
@@ -34,10 +33,7 @@ SOURCES = ["arxiv", "wikipedia_new"]
 MODELS = ["control:gzip", "control:zstd"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def prefect_api() -> Iterator[None]:
-    with prefect_test_harness(server_startup_timeout=180):
-        yield
+pytestmark = pytest.mark.usefixtures("prefect_api")
 
 
 @pytest.fixture(scope="module")

@@ -1,25 +1,17 @@
-"""What this room's tests share: texts to score, and a Prefect API where a flow runs."""
+"""What this room's tests share: texts to score."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prefect.testing.utilities import prefect_test_harness
 
 from core.corpus import Partition, Seal
 from core.month import Month
 from core.storage import Store
 from crawlers.import_texts import ImportOptions, import_texts
-
-
-@pytest.fixture(scope="session")
-def prefect_api() -> Iterator[None]:
-    """A temporary API; it takes a while to start, so only who runs a flow asks for it."""
-    with prefect_test_harness(server_startup_timeout=120):
-        yield
 
 
 @pytest.fixture

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +27,8 @@ from simulator.world import World
 from tasks import crawling
 from tasks.crawling import may_pass, take_slot, with_tokens
 
+from ..servers import PrefectServer
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,50 +36,12 @@ TOKEN = "Zq9-x_W73-s3cr3t"
 OTHER = "another-s3cr3t-token"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """A Prefect server of its own: the address of its API, and its folder."""
-    home = tmp_path_factory.mktemp("prefect")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    environment = {
-        **os.environ,  # noqa: TID251
-        "PREFECT_HOME": str(home),
-        "PREFECT_SERVER_API_PORT": port,
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-    }
-    prefect = Path(sys.executable).parent / "prefect"
-    command = [prefect, "server", "start", "--host", "127.0.0.1", "--port", port, "--no-ui"]
-    with (
-        (home / "log").open("w") as log,
-        subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
-    ):
-        try:
-            url = f"http://127.0.0.1:{port}/api"
-            _wait_for(f"{url}/health", process, home / "log")
-            yield url, home
-        finally:
-            process.terminate()
-
-
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"the Prefect server did not start:\n{log.read_text()[-2000:]}")
-
-
 @pytest.fixture
-def api(server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def api(prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Configure the server, for this process and those that it starts."""
-    url, home = server
+    url = prefect_server.url
     monkeypatch.setenv("PREFECT_API_URL", url)
-    monkeypatch.setenv("PREFECT_HOME", str(home / "client"))
+    monkeypatch.setenv("PREFECT_HOME", str(prefect_server.folder / "client"))
     with temporary_settings({PREFECT_API_URL: url}):
         yield url
 
@@ -202,7 +164,7 @@ def web() -> Iterator[Web]:
 
 
 def test_a_run_on_a_server_shows_no_token(
-    api: str, server: tuple[str, Path], web: Web, tmp_path: Path
+    api: str, prefect_server: PrefectServer, web: Web, tmp_path: Path
 ) -> None:
     Secret(value=SecretStr(TOKEN)).save("tidemark-wikipedia")
     sites = {f"TIDEMARK_SITES__{key.upper()}": url for key, url in web.urls.items()}
@@ -229,7 +191,7 @@ def test_a_run_on_a_server_shows_no_token(
     assert done.returncode == 0, done.stderr
     assert "complete: 1 partitions" in done.stdout
     texts = [done.stdout.encode(), done.stderr.encode()]
-    for path in [*tmp_path.rglob("*"), *server[1].rglob("*")]:
+    for path in [*tmp_path.rglob("*"), *prefect_server.folder.rglob("*")]:
         if path.is_file():
             data = path.read_bytes()
             texts.append(zstandard.decompress(data) if path.suffix == ".zst" else data)
