@@ -149,7 +149,8 @@ def postgresql(folder: Path) -> Iterator[int]:
         command = [*as_user, f"{programs[-1]}/{program}", "-D", f"{folder}/data", *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
 
-    run("initdb", "-A", "scram-sha-256", "-U", "tidemark", "--pwfile", str(secret), "--no-sync")
+    access = ("-A", "scram-sha-256", "-U", "tidemark", "--pwfile", str(secret))
+    run("initdb", "-E", "UTF8", "--no-sync", *access)
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
     run("pg_ctl", "-w", "-l", f"{folder}/log", "-o", options, "start")
     try:
