@@ -97,7 +97,8 @@ class DataRoot(Collector):
         counts = Counter((name_of_part(model),) for model in models)
         yield _gauge("cells_scored", "Cells that have losses.", counts, "model")
         num_claims = len(self._store.list("claims/*.json"))
-        yield _gauge("claims", "Cells and partitions that processes have claimed.", {(): num_claims})
+        what = "Cells and partitions that processes have claimed."
+        yield _gauge("claims", what, {(): num_claims})
 
     def _published(self) -> Iterator[Metric]:
         found = self._store.list_stamped(SNAPSHOT)
