@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from prefect import flow
 
+from core.errors import MalformedInput
 from core.run_record import RunRecord
 from core.settings import Settings
 from core.storage import Store
 from flows.run import RunSummary, report_on, summary_of
 from flows.stages import ended
-from tasks.fan_out import fan_out
-from tasks.landing import publish_warehouse
+from tasks.events import emit_landed
+from tasks.fan_out import Hole, fan_out
+from tasks.landing import land_cells, publish_warehouse
+from tasks.left_to_land import read_left
 from tasks.storage_keys import worker_settings
 from tasks.tracing import traced
 
@@ -18,7 +21,7 @@ from tasks.tracing import traced
 @flow(name="report")
 @traced("report")
 def report(run: str | None = None, settings: Settings | None = None) -> RunSummary:
-    """Publish what has landed and write the report; a run has its result then.
+    """Land what scoring left, publish and write the report; a run has its result then.
 
     Args:
         run: the run that ends with this report; default: none.
@@ -26,6 +29,8 @@ def report(run: str | None = None, settings: Settings | None = None) -> RunSumma
     """
     settings = settings or worker_settings()
     summary = RunSummary()
+    if run:
+        land_left(summary, run, settings)
     calls = [("publish", {"settings": settings})]
     summary.keep_holes(fan_out(publish_warehouse, calls, step="publish"))
     report_on(summary, settings)
@@ -33,3 +38,21 @@ def report(run: str | None = None, settings: Settings | None = None) -> RunSumma
         record = RunRecord(Store(settings.home), run)
         summary = summary_of(record.finish(summary.report, list(map(str, summary.holes))))
     return ended(summary, summary.holes)
+
+
+def land_left(summary: RunSummary, run: str, settings: Settings) -> None:
+    """Land what was scored where the warehouse is not written; what cannot is a hole."""
+    try:
+        left = read_left(run, settings)
+    except MalformedInput as error:
+        summary.holes.append(Hole("land", str(error)))
+        return
+    calls = [
+        (f"land {entry.name}", {"entry": entry, "cells": cells, "settings": settings})
+        for entry, cells in left
+    ]
+    results = fan_out(land_cells, calls, step="land", in_flight=1)
+    for (entry, _), landed in zip(left, results, strict=True):
+        summary.keep_holes([landed])
+        if not isinstance(landed, Hole) and landed:
+            emit_landed(entry.name, landed, 0)

@@ -22,11 +22,13 @@ from tasks.canary import run_canary
 from tasks.events import emit_landed
 from tasks.fan_out import Hole, fan_out
 from tasks.landing import land_cells, publish_warehouse
+from tasks.left_to_land import leave
 from tasks.scoring import ScoringPlan, load_model, plan_scoring, score_all
 from tasks.server import is_deployed
 from tasks.stopping import stop_with_flow
 from tasks.storage_keys import worker_settings
 from tasks.tracing import traced
+from warehouse.one_writer import may_write
 
 
 @dataclass
@@ -73,7 +75,8 @@ def score_for_run(model: str, record: RunRecord, settings: Settings) -> ScoreOut
         return cast(ScoreOutcome, Cancelled(message=why))
     request = record.request()
     settings = settings.model_copy(update={"protocol": request.protocol})
-    outcome = score_model(model, list(request.sources), request.window(), settings)
+    run = record.run if is_deployed() else None
+    outcome = score_model(model, list(request.sources), request.window(), settings, run)
     if is_deployed() and outcome.done:  # in one process, the run sees to that once
         outcome.holes += check_numerics([model], settings)
     lacks = tuple(map(str, outcome.holes))
@@ -82,9 +85,16 @@ def score_for_run(model: str, record: RunRecord, settings: Settings) -> ScoreOut
 
 
 def score_model(
-    model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
+    model: str,
+    sources: list[str] | None,
+    months: list[Month] | None,
+    settings: Settings,
+    run: str | None = None,
 ) -> ScoreOutcome:
-    """Score, land and publish, inside a flow; what goes wrong is a hole."""
+    """Score, land and publish, inside a flow; what goes wrong is a hole.
+
+    Where the warehouse is written from another machine, landing is left to the report of ``run``.
+    """
     outcome = ScoreOutcome()
     try:
         plan = plan_scoring(model, [settings.protocol], sources, months, settings)
@@ -97,8 +107,11 @@ def score_model(
         outcome.holes += score_all(plan, settings)
     done = list_losses(Store(settings.home), plan.cells[0].model) if plan.cells else set()
     outcome.done = sum(cell.path in done for cell in plan.cells)
-    outcome.landed, lacking = land_and_publish(plan, settings)
-    outcome.holes += lacking
+    if run and not may_write(settings):
+        leave(run, plan.entry, plan.cells, settings)
+    else:
+        outcome.landed, lacking = land_and_publish(plan, settings)
+        outcome.holes += lacking
     failures = {hole.what.removeprefix("score "): hole.why for hole in outcome.holes}
     show_scoring(plan.entry, plan.cells, failures, settings)
     if outcome.landed:

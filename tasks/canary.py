@@ -11,6 +11,7 @@ from core.canary_record import CanaryRecord, read_canary_records, write_canary_r
 from core.settings import Settings
 from core.storage import Store
 from warehouse.land import Warehouse, open_warehouse
+from warehouse.one_writer import may_write
 
 
 def check_canary(settings: Settings) -> CanaryRecord:
@@ -45,8 +46,9 @@ def check_canary(settings: Settings) -> CanaryRecord:
         num_tokens=loss.num_tokens,
     )
     write_canary_record(store, record)
-    with open_warehouse(settings) as warehouse:
-        land_canary_runs(warehouse, store)
+    if may_write(settings):  # else who may lands it with the next cells
+        with open_warehouse(settings) as warehouse:
+            land_canary_runs(warehouse, store)
     return record
 
 

@@ -87,6 +87,15 @@ def is_writer(settings: Settings) -> bool:
     return mine is not None and named is not None and mine.writer == named.writer
 
 
+def may_write(settings: Settings) -> bool:
+    """Whether landing from here is neither refused nor keeps the machine of later runs from it.
+
+    A lake is written from everywhere, and a scratch folder within the data root is everybody's. Of
+    others, only the one that is the writer already may.
+    """
+    return settings.warehouse is not None or _is_within(settings) or is_writer(settings)
+
+
 def become_writer(settings: Settings) -> None:
     """Write down that the warehouse is written from here, whoever did before."""
     mine = _describe(settings, _OWN_FOLDER) if _is_within(settings) else _keep_here(settings)
