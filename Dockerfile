@@ -31,7 +31,7 @@ COPY flows flows
 COPY deployments deployments
 # Editable, as everywhere: a flow's entrypoint is a file of /app. Compiled, because nobody may write
 # there later.
-RUN pip --python /opt/tidemark install --no-cache-dir -c constraints.txt -e . \
+RUN pip --python /opt/tidemark install --no-cache-dir -c constraints.txt -e '.[telemetry]' \
     && python -m compileall -q /app
 
 FROM ${PYTHON} AS base

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -71,6 +71,33 @@ def zombies(silence: dt.timedelta = SILENCE) -> AutomationCore:
                 name="Crashed",
                 message=f"No heartbeat for {silence}: its process was killed, or its machine died.",
                 force=False,  # a run that has ended stays as it ended
+            )
+        ],
+    )
+
+
+def resumption(coordinators: Sequence[UUID]) -> AutomationCore:
+    """Return what starts a monthly run or back-fill again that has crashed; it goes on.
+
+    Args:
+        coordinators: ids of their deployments.
+    """
+    return AutomationCore(
+        name=f"{PREFIX}a crashed run goes on",
+        description="Starts a monthly run or back-fill again whose worker was killed.",
+        trigger=EventTrigger(
+            expect={"prefect.flow-run.Crashed"},
+            match=ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"}),
+            match_related=ResourceSpecification(
+                {
+                    "prefect.resource.id": [f"prefect.deployment.{each}" for each in coordinators],
+                    "prefect.resource.role": "deployment",
+                }
+            ),
+        ),
+        actions=[
+            ChangeFlowRunState(
+                state=StateType.SCHEDULED, name="AwaitingRetry", message="It crashed, and goes on."
             )
         ],
     )

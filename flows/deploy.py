@@ -47,12 +47,13 @@ from prefect.workers.process import ProcessWorker
 from pydantic import SecretStr
 
 from core.errors import OrchestrationError
-from flows.automations import PREFIX, alarms, chain, zombies
+from flows.automations import PREFIX, alarms, chain, resumption, zombies
 from flows.deployments import Deployment, Schedule, is_ours, read_deployments
 
 WRITER_LIMIT = "tidemark-writer"
 BLOCK, BLOCK_TYPE = "tidemark-alerts", "custom-webhook"
 MONTHLY = "monthly/monthly"
+COORDINATORS = (MONTHLY, "backfill/backfill")  # runs that go on where they were killed
 PAGE = 200  # the most that a server gives at once
 NOWHERE = UUID(int=0)  # the id of what a dry run did not make
 
@@ -104,7 +105,9 @@ def deploy(
         work.make_writer_limit()
         ids = work.make_deployments(wanted)
         block = work.make_block(notify_url)
-        automations = [*chain(ids), zombies(), *(alarms(block, ids[MONTHLY]) if block else [])]
+        coordinators = [each for name, each in ids.items() if name in COORDINATORS]
+        automations = [*chain(ids), zombies(), resumption(coordinators)]
+        automations += alarms(block, ids[MONTHLY]) if block else []
         work.make_automations(automations)
         if not block:
             work.remove_block()

@@ -34,7 +34,7 @@ from core.storage import Store
 from flows.stages import end_part, end_stage
 from tasks.storage_keys import worker_settings
 
-ATTEMPTS = 3  # of a part, before it is given up
+ATTEMPTS = 3  # of a part, or of the coordinator itself, before it is given up
 AWAY_S = 24 * 3600.0  # so long a server or data root may be away
 EVENT_LOOKS = 6  # without a run, until a lost event is made good
 TAKEN_LOOKS = 30  # until it is told that no worker takes a run

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import TidemarkError
-from core.settings import Settings, prefect_server
+from core.settings import Settings, prefect_access, prefect_server
 from core.storage import Store
 from warehouse.one_writer import is_writer, read_writer
 
@@ -151,8 +151,13 @@ def _server(_: Settings) -> Finding:
     if address is None:
         return Finding("Prefect server", True, "none configured: flows run in-process")
     mend = "start it (prefect server start) or unset PREFECT_API_URL"
-    try:
-        answer = requests.get(f"{address.rstrip('/')}/health", timeout=5)
+    headers, verify = prefect_access()
+    try:  # not its health, which it tells to those without a password, too
+        answer = requests.get(
+            f"{address.rstrip('/')}/admin/version", headers=headers, verify=verify, timeout=5
+        )
     except requests.RequestException as error:
         return Finding("Prefect server", False, f"{address}: {error}", mend)
+    if answer.status_code in (401, 403):
+        mend = "set PREFECT_API_AUTH_STRING to its user:password"
     return Finding("Prefect server", answer.ok, f"{address} answers {answer.status_code}", mend)

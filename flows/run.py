@@ -11,12 +11,13 @@ from prefect.runtime import flow_run
 
 from core import progress
 from core.corpus import Seal
+from core.errors import OrchestrationError
 from core.run_record import RunRecord, RunRequest, RunResult
 from core.settings import Settings
 from core.storage import Store
-from flows.dispatch import Coordinator, name_of_run
+from flows.dispatch import ATTEMPTS, Coordinator, name_of_run
 from flows.score import check_numerics, score
-from flows.stages import crawled, end_part, ended, tell
+from flows.stages import crawled, end_part, ended, num_of, tell
 from tasks.crawling import crawl_month
 from tasks.fan_out import Hole, fan_out
 from tasks.planning import Request
@@ -45,7 +46,7 @@ class RunSummary:
         return [result for result in results if not isinstance(result, Hole)]
 
     def __str__(self) -> str:
-        state = f"partial, {len(self.holes)} holes" if self.holes else "complete"
+        state = f"partial, {num_of(self.holes)}" if self.holes else "complete"
         partitions = f"{self.partitions} partitions"
         if self.partial:
             partitions += f" ({len(self.partial)} of them partial)"
@@ -73,11 +74,20 @@ def run_months(flow: str, request: Request, settings: Settings) -> RunSummary:
 
 
 def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
-    """Keep what the run was asked for that this flow run is; one that was killed goes on."""
+    """Keep what the run was asked for that this flow run is; one that was killed goes on.
+
+    Raises:
+        OrchestrationError: it has been killed too often.
+    """
     store, run = Store(settings.home), name_of_run(flow, flow_run.id)
     record = RunRecord(store, run)
     if record.result() is not None:  # it has ended, and is run again
         record = RunRecord(store, f"{run}-{flow_run.run_count}")
+    elif (flow_run.run_count or 0) > ATTEMPTS:
+        raise OrchestrationError(
+            f"the run {run} has crashed {ATTEMPTS} times, see its logs; start another one, which "
+            "finds what this one has done"
+        )
     record.begin(
         RunRequest(
             run=record.run,

@@ -38,10 +38,15 @@ def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
 
 def list_holes(holes: Sequence[object]) -> str:
     """Return one line for all holes and one each, of which there may be too many to list."""
-    lines = [f"{len(holes)} holes:", *map(str, holes[:_MAX_LISTED])]
+    lines = [f"{num_of(holes)}:", *map(str, holes[:_MAX_LISTED])]
     if len(holes) > _MAX_LISTED:
         lines.append(f"and {len(holes) - _MAX_LISTED} more")
     return "\n".join(lines)
+
+
+def num_of(holes: Sequence[object]) -> str:
+    """Return how many holes there are, in words."""
+    return "1 hole" if len(holes) == 1 else f"{len(holes)} holes"
 
 
 def end_part(record: RunRecord, stage: Stage, part: str, outcome: Outcome) -> None:

@@ -28,7 +28,14 @@ from tasks.cell_times import fit
 from warehouse.publish import SNAPSHOT
 from warehouse.query import query
 
-MARKS = {"sealed": "#", "partial": "p", "held": "h", "missing": ".", "lacking": "-"}
+MARKS = {
+    "sealed": "#",
+    "partial": "p",
+    "held": "h",
+    "crawling": ">",
+    "missing": ".",
+    "lacking": "-",
+}
 _MAX_RUNS = 5
 _MAX_RECORDS = 12  # read of a model, for its ETA
 _DIGEST_CHARS = 12  # of a digest, in the name of a cell's file
@@ -137,6 +144,7 @@ class _Corpus:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._settings = store, settings
         self._manifests, self._held = _list_corpus(store)
+        self._claimed = set(list_claimed(store))
         self.digests: dict[Partition, str] = {}
         self.sizes: dict[Partition, int] = {}
         self._seconds: dict[str, list[float]] = defaultdict(list)
@@ -162,6 +170,8 @@ class _Corpus:
     def _state(self, partition: Partition) -> str:
         if (path := self._manifests.get(partition)) is not None:
             return self._read(partition, path)
+        if partition.path in self._claimed:
+            return "crawling"
         if partition in self._held:
             return "held"
         return "lacking" if self._lacks(partition) else "missing"
@@ -191,7 +201,7 @@ class _Corpus:
         """Return what the missing months take, one after the other; None where nobody knows."""
         total = 0.0
         for source, states in partitions.items():
-            missing = sum(state in ("missing", "held") for state in states)
+            missing = sum(state in ("missing", "held", "crawling") for state in states)
             times = self._seconds.get(source)
             if missing and not times:
                 return None

@@ -20,7 +20,7 @@ from flows.status import MARKS, ModelState, RunState, Status, find_status
 
 _MONTHS_A_LINE = 72
 _MAX_HOLES = 20
-_LEGEND = "# sealed   p partial   h held back   . missing   - not to be had"
+_LEGEND = "# sealed   p partial   h held back   > being crawled   . missing   - not to be had"
 
 
 def status_command(
@@ -82,7 +82,7 @@ def _summary(status: Status) -> Iterator[str]:
     at = status.published_at
     yield f"published: {f'{at:%Y-%m-%d %H:%M} UTC, {age(at)} ago' if at else 'nothing yet'}"
     left = [model.pending_s for model in status.models]
-    if status.counts["missing"] + status.counts["held"]:
+    if status.crawl_s != 0:
         yield f"to crawl what is missing: {_about(status.crawl_s)}, one month after the other"
     if any(model.num_pending for model in status.models):
         total = None if None in left else sum(each or 0 for each in left)

@@ -15,6 +15,6 @@ def s3_options() -> Iterator[dict[str, Any]]:
     server.start()
     host, port = server.get_host_and_port()
     options = {"key": "test", "secret": "test", "endpoint_url": f"http://{host}:{port}"}
-    s3fs.S3FileSystem(**options).mkdir("bucket")
+    s3fs.S3FileSystem(**options).makedirs("bucket", exist_ok=True)
     yield options
     server.stop()

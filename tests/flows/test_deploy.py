@@ -387,6 +387,19 @@ def test_a_run_whose_heartbeats_stop_is_crashed_and_one_that_ended_is_not(
     assert (state(ended), state(strange["id"])) == ("Completed (partial)", "Running")
 
 
+def test_a_coordinator_that_crashed_goes_on_and_other_runs_do_not(
+    api: Api, again: Callable[..., Deployed]
+) -> None:
+    again()
+    time.sleep(6)  # until the server has loaded it
+    month, part = api.start("monthly/monthly"), api.start("report/report")
+    for run in (part, month):
+        api.become(run, "CRASHED", "Crashed", "the process died")
+    wait_for(lambda: api("GET", f"flow_runs/{month}")["state"]["type"] == "SCHEDULED")
+    assert api("GET", f"flow_runs/{month}")["state"]["name"] == "AwaitingRetry"
+    assert api("GET", f"flow_runs/{part}")["state"]["type"] == "CRASHED"
+
+
 def test_a_wrong_password_is_named_and_never_shown(
     server: PrefectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

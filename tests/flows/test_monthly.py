@@ -47,7 +47,7 @@ def test_a_model_that_fails_is_a_hole_with_a_name(
     command = ("run", "--month", "2024-01", "-s", "arxiv", "-m", tmp_path, "-m", "control:zstd")
     ran = tidemark(*command)
     assert ran.code == 1
-    assert ran.out.startswith("partial, 1 holes: 1 partitions, 1 cells, ")
+    assert ran.out.startswith("partial, 1 hole: 1 partitions, 1 cells, ")
     [failure] = [line for line in ran.err.splitlines() if line.startswith("failed: ")]
     assert f"{tmp_path}: has no config.json" in failure
     assert "Traceback" not in ran.err

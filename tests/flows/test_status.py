@@ -53,7 +53,7 @@ def begin(store: Store, run: str, models: tuple[str, ...]) -> RunRecord:
         RunRequest(
             run=run,
             started_at=dt.datetime.now(dt.UTC),
-            months=("2024-01", "2024-02", "2024-03", "2024-04"),
+            months=("2024-01", "2024-02", "2024-03", "2024-04", "2024-05"),
             sources=("arxiv",),
             models=models,
             protocol="default",
@@ -96,6 +96,8 @@ def test_files_tell_what_is_done_running_failed_and_missing(
     path = store.list("losses/**/*.parquet")[0].replace("2024-01", "2024-02")
     claim = {"name": path, "host": "there", "pid": 1, "started": None}
     store.write_bytes("claims/abc.1.json", json.dumps(claim).encode())
+    other = {**claim, "name": Partition("arxiv", Month("2024-05")).path}
+    store.write_bytes("claims/def.1.json", json.dumps(other).encode())
     found = json.loads(tidemark("status", "--json").out)
     assert found["partitions"] == {
         "arxiv": {
@@ -103,6 +105,7 @@ def test_files_tell_what_is_done_running_failed_and_missing(
             "2024-02": "partial",
             "2024-03": "held",
             "2024-04": "missing",
+            "2024-05": "crawling",
         }
     }
     zstd, gzip = found["models"]
@@ -124,7 +127,7 @@ def test_people_can_read_it_at_100_columns(
 ) -> None:
     ran = tidemark("status")
     assert ran.code == 0
-    assert "arxiv  #ph." in ran.out and "1 held, 1 missing, 1 partial, 1 sealed" in ran.out
+    assert "arxiv  #ph.." in ran.out and "1 held, 2 missing, 1 partial, 1 sealed" in ran.out
     assert "hole: crawl arxiv 2024-03: held back" in ran.out
     assert "not ended: score control:zstd" in ran.out
     lines = [line for line in ran.out.splitlines() if not line.startswith("data root: ")]

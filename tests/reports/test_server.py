@@ -246,10 +246,10 @@ def test_a_report_on_an_object_store(serve: Callable[..., str], s3: dict[str, st
 
     options = {"endpoint_url": s3["AWS_ENDPOINT_URL"], "key": "test", "secret": "test"}
     store = fsspec.filesystem("s3", **options, use_listings_cache=False)
-    store.mkdir("bucket")
-    store.pipe("bucket/home/report/index.html", PAGE.encode())
-    store.pipe("bucket/home/warehouse.duckdb", BIG)
-    url = serve("s3://bucket/home", **s3)
+    store.mkdir("pages")
+    store.pipe("pages/home/report/index.html", PAGE.encode())
+    store.pipe("pages/home/warehouse.duckdb", BIG)
+    url = serve("s3://pages/home", **s3)
     page = get(f"{url}/")
     assert page.text == PAGE
     assert get(f"{url}/", If_None_Match=page.headers["ETag"]).status_code == 304
@@ -259,7 +259,7 @@ def test_a_report_on_an_object_store(serve: Callable[..., str], s3: dict[str, st
     with requests.get(f"{url}/warehouse.duckdb", stream=True, timeout=20) as answer:
         blocks = answer.iter_content(2**20)
         got = next(blocks)
-        store.pipe("bucket/home/warehouse.duckdb", BIG[::-1])
+        store.pipe("pages/home/warehouse.duckdb", BIG[::-1])
         with pytest.raises((requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
             got += b"".join(blocks)
     assert BIG.startswith(got)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -212,7 +213,8 @@ def test_cells_that_land_together_land_as_each_by_itself(
     for month in ("2024-01", "2024-02", None):
         seal("notes", month, num=30)
     plan = score(settings)
-    apart = settings.model_copy(update={"work_dir": tmp_path / "apart"})
+    shutil.copytree(settings.home, tmp_path / "apart")
+    apart = settings.model_copy(update={"home": str(tmp_path / "apart")})
     land_finished(plan.entry, plan.cells, settings)
     for cell in plan.cells:
         land_finished(plan.entry, (cell,), apart)
