@@ -97,7 +97,10 @@ def resumption(coordinators: Sequence[UUID]) -> AutomationCore:
         ),
         actions=[
             ChangeFlowRunState(
-                state=StateType.SCHEDULED, name="AwaitingRetry", message="It crashed, and goes on."
+                state=StateType.SCHEDULED,
+                name="AwaitingRetry",
+                message="It crashed, and goes on.",
+                force=False,
             )
         ],
     )

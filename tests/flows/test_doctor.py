@@ -76,11 +76,13 @@ def test_a_writable_data_root_is_left_clean(settings: Settings) -> None:
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """Something that answers /api/health as Prefect does, and all else with 404."""
+    """Something that answers as Prefect does with a password of a:b, elsewhere with 404."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/api/health" else 404)
+            is_known = self.headers["authorization"] == "Basic YTpi"
+            right = 200 if is_known or self.path == "/api/health" else 401
+            self.send_response(right if self.path.startswith("/api/") else 404)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -97,6 +99,8 @@ def test_the_server(settings: Settings, server: str, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     assert find(settings, "Prefect server").is_well
     monkeypatch.setenv("PREFECT_API_URL", f"{server}/api/")
+    assert "PREFECT_API_AUTH_STRING" in find(settings, "Prefect server").mend
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "a:b")
     assert find(settings, "Prefect server").is_well
     for address in (f"{server}/elsewhere", "http://127.0.0.1:1/api", "nonsense"):
         monkeypatch.setenv("PREFECT_API_URL", address)
