@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, cast
 
 from prefect import task
@@ -17,7 +18,7 @@ from prefect.blocks.system import Secret
 from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
-from prefect.exceptions import ObjectAlreadyExists
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from pydantic import SecretStr
 
 from core.claims import Claims
@@ -100,7 +101,7 @@ def take_slot(host: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for attempt in range(_SLOT_TRIES):
             try:
-                _make_limit(name)
+                _make_limit(name, prefect_server())
                 stack.enter_context(slot(name, LOCK_WAIT_S))
                 break
             except Exception as error:  # Prefect's and its HTTP client's are no family
@@ -114,11 +115,20 @@ def take_slot(host: str) -> Iterator[None]:
         yield
 
 
-def _make_limit(name: str) -> None:
-    """Have the server hold a limit of one slot, unless it has one of this name."""
-    limit = GlobalConcurrencyLimitCreate(name=name, limit=1)
-    with get_client(sync_client=True) as client, contextlib.suppress(ObjectAlreadyExists):
-        client.create_global_concurrency_limit(limit)
+@cache
+def _make_limit(name: str, _server: str | None) -> None:
+    """Have the server hold a limit of one slot, unless it has one of this name.
+
+    Once a process and server: with SQLite, a server that refuses to make a limit twice keeps its
+    database locked for a while.
+    """
+    with get_client(sync_client=True) as client:
+        try:
+            client.read_global_concurrency_limit_by_name(name)
+        except ObjectNotFound:
+            limit = GlobalConcurrencyLimitCreate(name=name, limit=1)
+            with contextlib.suppress(ObjectAlreadyExists):  # by another process, just now
+                client.create_global_concurrency_limit(limit)
 
 
 def with_tokens(source: str, settings: Settings) -> Settings:

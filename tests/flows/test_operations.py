@@ -1,10 +1,12 @@
-"""What `tidemark deploy` makes, at work: a worker that is killed, back-fills that overlap.
+"""What `tidemark deploy` makes, at work: runs that are cancelled, killed, or overlap.
 
 The time of a heartbeat's silence is shortened; all else is as it is on any server.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import fcntl
 import json
 import os
 import re
@@ -20,14 +22,16 @@ import psutil
 import pytest
 import torch
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.states import Cancelling
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from core.month import Month
 from core.run_record import RunRecord
 from core.settings import Settings
 from core.storage import Store
-from flows.dispatch import name_of_run
-from simulator.server import Web, serve
+from flows.automations import zombies
+from flows.dispatch import find_runs, name_of_run
+from simulator.server import Fault, Web, serve
 from simulator.world import World
 from warehouse.query import query
 
@@ -37,7 +41,7 @@ from .deployed import api, ended, start, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-SILENCE_S = 70  # more than two of Prefect's heartbeats
+SILENCE = dt.timedelta(seconds=70)  # more than two of Prefect's heartbeats
 SCORING = re.compile(r"\bscoring (.*)$", re.MULTILINE)
 
 
@@ -74,9 +78,8 @@ def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
         check=True,
     )
     with api(prefect_server) as client:
-        [zombies] = client.read_automations_by_name("tidemark: no heartbeat")
-        zombies.trigger.within = SILENCE_S  # type: ignore[union-attr,assignment]
-        client.update_automation(zombies.id, zombies)
+        [found] = client.read_automations_by_name("tidemark: no heartbeat")
+        client.update_automation(found.id, zombies(SILENCE))
         yield client
 
 
@@ -110,16 +113,46 @@ def landed(home: Path) -> list[dict[str, Any]]:
     return query(Settings(home=str(home)), sql).to_pylist()
 
 
-def test_a_month_goes_through_all_stages_though_a_worker_is_killed(
+@pytest.mark.usefixtures("workers")
+def test_a_cancelled_run_cancels_what_it_has_started_and_leaves_nothing_behind(
+    client: SyncPrefectClient, web: Web, home: Path
+) -> None:
+    web.faults.append(Fault("stall", "arxiv", "/api/query"))
+    try:
+        run = start("monthly/monthly", month="2024-02", sources=["arxiv"], models=["control:xz"])
+        until(lambda: [path for _, _, path in web.requests if "/api/query" in path])
+        client.set_flow_run_state(run.id, Cancelling())
+        state = ended(client, run).state
+        record = RunRecord(Store(str(home)), name_of_run("monthly", run.id))
+        [part] = find_runs(client, record.run, record.request().started_at)
+        parts_state = ended(client, part).state
+    finally:
+        web.faults.clear()
+    assert state and parts_state
+    assert (state.is_cancelled(), parts_state.is_cancelled()) == (True, True)
+    result = record.result()
+    assert result
+    assert set(result.holes) == {"crawl arxiv: has not ended", "score control:xz: has not ended"}
+    assert not list(home.rglob("manifest.json"))
+    assert not [path for path in home.rglob(".tmp-*") if path.is_file()]
+    for path in (home / "work").rglob("*.lock"):
+        with path.open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_killed(
     client: SyncPrefectClient,
     workers: list[subprocess.Popen[bytes]],
     prefect_server: PrefectServer,
     slow_model: Path,
+    web: Web,
     home: Path,
 ) -> None:
-    store, sources = Store(str(home)), ["arxiv", "wikipedia_new"]
+    store, sources = Store(str(home)), ["govuk", "wikipedia_new"]
     models = [str(slow_model), "control:zstd"]
-    run = start("monthly/monthly", month="2024-02", sources=sources, models=models)
+    # Changed, not busy: nothing is retried.
+    web.faults.append(Fault("status", "arxiv", "/api/query", 99, 200, body=b"<html/>"))
+    run = start("monthly/monthly", month="2024-02", sources=["arxiv", *sources], models=models)
 
     pid = until(lambda: scorer_of("slow", store))
     kill_machine_of(pid, workers)
@@ -128,11 +161,14 @@ def test_a_month_goes_through_all_stages_though_a_worker_is_killed(
 
     state = ended(client, run).state
     assert state
-    assert state.name == "Completed", state.message
-    result = RunRecord(store, name_of_run("monthly", run.id)).result()
+    assert (state.name, state.is_completed()) == ("Completed (partial)", True), state.message
+    assert state.message and "crawl arxiv 2024-02: " in state.message
+    record = RunRecord(store, name_of_run("monthly", run.id))
+    result = record.result()
     assert result
-    assert (result.partitions, result.cells, result.holes) == (2, 4, ())
-    assert Path(result.report).exists()
+    assert (result.partitions, result.cells) == (2, 4)
+    assert [hole.partition(": ")[0] for hole in result.holes] == ["crawl arxiv 2024-02"]
+    assert Path(result.report).stat().st_mtime >= record.request().started_at.timestamp()
     names = ["control:zstd", "slow"]
     assert landed(home) == [
         {"model": model, "source": source, "month": "2024-02"}
@@ -141,6 +177,13 @@ def test_a_month_goes_through_all_stages_though_a_worker_is_killed(
     ]
     times = times_scored(prefect_server)
     assert sorted(times.values()) == [1, 1, 1, 2], times  # the one that was being scored
+    parts = find_runs(client, record.run, record.request().started_at)
+    by_events = [part for part in parts if part.tags == ["tidemark"]]  # the coordinator adds one
+    assert {part.parameters.get("model", "report") for part in by_events} == {*models, "report"}
+    [crashed] = [part for part in parts if part.state and part.state.is_crashed()]
+    assert crashed.parameters["model"] == str(slow_model)
+    states = {(part.name.split()[0], part.state.name) for part in parts if part.state}
+    assert {("crawl", "Completed (partial)"), ("crawl", "Completed")} <= states
 
 
 def scorer_of(model: str, store: Store) -> int | None:
@@ -171,7 +214,7 @@ def test_two_backfills_that_overlap_do_no_cell_twice(
     web: Web,
     home: Path,
 ) -> None:
-    before = times_scored(prefect_server)
+    before, num_asked = times_scored(prefect_server), len(web.requests)
     what = {"sources": ["govuk"], "models": ["control:gzip"]}
     runs = [
         start("backfill/backfill", first=first, last=last, **what)
@@ -187,7 +230,23 @@ def test_two_backfills_that_overlap_do_no_cell_twice(
     assert [each["month"] for each in landed(home) if each["source"] == "govuk"] == months
     times = times_scored(prefect_server) - before
     assert sorted(times.values()) == [1, 1, 1], times
-    asked = Counter(path for site, _, path in web.requests if site == "govuk")
+    asked = Counter(path for site, _, path in web.requests[num_asked:] if site == "govuk")
     del asked["/robots.txt"]  # each process asks for it
     assert len(asked) > len(months)
     assert set(asked.values()) == {1}, asked
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_events_tell_of_partitions_and_models(client: SyncPrefectClient) -> None:
+    chosen = {"filter": {"event": {"prefix": ["tidemark."]}}, "limit": 50}
+    found = client.request("POST", "/events/filter", json=chosen).json()["events"]
+    told = [(event["event"], event["resource"]["prefect.resource.id"]) for event in found]
+    for event, resource, times in (
+        ("tidemark.partition.sealed", "tidemark.partition.wikipedia_new.2024-02", 1),
+        ("tidemark.partition.sealed", "tidemark.partition.govuk.2024-01", 1),
+        ("tidemark.partition.given-up", "tidemark.partition.arxiv.2024-02", 1),
+        ("tidemark.model.landed", "tidemark.model.control:zstd", 1),
+    ):
+        assert told.count((event, resource)) == times, (event, resource)
+    due = Counter(event for event, resource in told if resource.startswith("tidemark.run.monthly-"))
+    assert due == {"tidemark.score.due": 2, "tidemark.report.due": 1}
