@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from base64 import b64encode
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from core.storage import explain_disk_errors
 DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
 MAX_DOCUMENT_BYTES = 16 * 2**20
 LAKE_PREFIX = "ducklake:postgres:"
+_RAY_ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}")
 
 
 class Settings(BaseSettings):
@@ -116,6 +118,11 @@ class Settings(BaseSettings):
         "scores them together, others one after the other while the next is made ready; default: "
         "8 of a remote model, 2 of others.",
     )
+    ray_address: str | None = Field(
+        default=None,
+        description="Ray cluster that scores the cells of flow runs: `ray://head:10001`, or on one "
+        "of its machines `head:6379` or `auto` (docs/scale.md). Default: this process scores.",
+    )
     allow_pickle_weights: bool = Field(
         default=False, description="Load weights that are not safetensors. They may run code."
     )
@@ -181,6 +188,13 @@ class Settings(BaseSettings):
                 f"{LAKE_PREFIX}host=db.example.org dbname=tidemark user=tidemark"
             )
         return warehouse
+
+    @field_validator("ray_address")
+    @classmethod
+    def _cluster(cls, address: str | None) -> str | None:
+        if address not in (None, "auto") and not _RAY_ADDRESS.fullmatch(address):
+            raise ValueError("is no address of a Ray cluster: ray://head:10001, head:6379 or auto")
+        return address
 
     @field_validator("notify_url")
     @classmethod
@@ -265,6 +279,14 @@ def set_rwkv_environment(with_v7: bool) -> None:
     # Without TorchScript, which torch is giving up, and without kernels compiled on the spot.
     fixed = {"RWKV_V7_ON": str(int(with_v7)), "RWKV_JIT_ON": "0", "RWKV_CUDA_ON": "0"}
     os.environ.update(fixed)  # noqa: TID251
+
+
+def set_ray_patience() -> None:
+    """Have Ray try once, half a minute long, to reach a cluster, where the user says nothing else.
+
+    Its default is twenty times: ten minutes.
+    """
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")  # noqa: TID251
 
 
 def prefect_server() -> str | None:

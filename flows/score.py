@@ -10,7 +10,7 @@ from prefect import flow
 from prefect.states import Cancelled
 
 from core.cells import list_losses
-from core.errors import TidemarkError
+from core.errors import OrchestrationError, TidemarkError
 from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
@@ -96,15 +96,13 @@ def score_model(
     Where the warehouse is written from another machine, landing is left to the report of ``run``.
     """
     outcome = ScoreOutcome()
+    score_cells = score_on_cluster if settings.ray_address else score_here
     try:
-        plan = plan_scoring(model, [settings.protocol], sources, months, settings)
-        load_model(plan, settings)
+        plan, failed = score_cells(model, sources, months, settings)
     except TidemarkError as error:
         outcome.holes.append(Hole(f"score {model}", str(error)))
         return outcome
-    outcome.holes += [Hole(f"score {model}", why) for why in plan.refused]
-    with stop_with_flow():
-        outcome.holes += score_all(plan, settings)
+    outcome.holes += [*(Hole(f"score {model}", why) for why in plan.refused), *failed]
     done = list_losses(Store(settings.home), plan.cells[0].model) if plan.cells else set()
     outcome.done = sum(cell.path in done for cell in plan.cells)
     if run and not may_write(settings):
@@ -127,6 +125,34 @@ def land_and_publish(plan: ScoringPlan, settings: Settings) -> tuple[int, list[H
         return 0, [landed]
     publishing = fan_out(publish_warehouse, [("publish", {"settings": settings})], step=None)
     return landed, [result for result in publishing if isinstance(result, Hole)]
+
+
+def score_here(
+    model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
+) -> tuple[ScoringPlan, list[Hole]]:
+    """Plan and score in this process; return what was to do, and what failed of it."""
+    plan = plan_scoring(model, [settings.protocol], sources, months, settings)
+    load_model(plan, settings)
+    with stop_with_flow():
+        return plan, score_all(plan, settings)
+
+
+def score_on_cluster(
+    model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
+) -> tuple[ScoringPlan, list[Hole]]:
+    """Do as ``score_here`` on the nodes of the Ray cluster of the settings.
+
+    Raises:
+        OrchestrationError: Ray is not installed, or as ``score_on_ray``.
+    """
+    try:
+        from flows.on_ray import score_on_ray  # an extra
+    except ImportError as error:
+        raise OrchestrationError(
+            f"TIDEMARK_RAY_ADDRESS is {settings.ray_address}, but Ray is not installed here "
+            f"({error}): install tidemark[ray], or unset it to score in this process"
+        ) from error
+    return score_on_ray(model, sources, months, settings)
 
 
 def check_numerics(models: Sequence[str], settings: Settings) -> list[Hole]:

@@ -103,6 +103,7 @@ def _submit(
 
 
 def _result(what: str, work: Task[..., Any], future: PrefectFuture[Any]) -> Any:
+    future.wait()  # has ended; one whose machine died raises here what `result` would raise to us
     result = future.result(raise_on_failure=False)
     note_end(what, work, future.task_run_id, future.state)
     return hole_of(what, result) if isinstance(result, BaseException) else result

@@ -1,0 +1,240 @@
+"""A Ray cluster of two nodes, and several Prefect workers: the same warehouse as of one thread."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.corpus import Partition
+from core.errors import OrchestrationError, UsageError
+from core.month import Month
+from core.settings import Settings, load_settings
+from core.storage import Store
+from crawlers.import_texts import ImportOptions, import_texts
+from flows.deploy import deploy
+from flows.score import score, score_on_cluster
+from models.catalogue import find_model
+from tasks.ray_cluster import share_of
+
+from ..servers import PrefectServer
+from .deployed import api, ended, start
+
+CLUSTER = Path(__file__).with_name("ray_cluster.py")
+MONTHS = [f"2024-0{number}" for number in range(1, 7)]
+CONTROL = "control:zstd"
+# What a monthly run does with each model, in a process that Ray may change as it likes.
+DRIVER = """
+import sys
+from core.settings import load_settings
+from flows.score import score
+for model in sys.argv[1:]:
+    outcome = score(model, settings=load_settings())
+    print(model, outcome.landed, [str(hole) for hole in outcome.holes], sep="\\t", flush=True)
+"""
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell as Ray saw it; begin and end in microseconds."""
+
+    node: str
+    process: str
+    begin: float
+    end: float
+
+
+class RayCluster:
+    """Runs flows on it; afterwards tells who has scored."""
+
+    def __init__(self, process: subprocess.Popen[str], environment: dict[str, str]) -> None:
+        assert process.stdin and process.stdout
+        self._feed, self._says = process.stdin, process.stdout
+        self._environment = environment
+        self.address = self._says.readline().strip()
+
+    def score(self, home: Path, *models: str, **environment: str) -> dict[str, tuple[int, Any]]:
+        """Return of each model how many cells have landed, and its holes."""
+        settings = {"TIDEMARK_HOME": str(home), "TIDEMARK_RAY_ADDRESS": self.address, **environment}
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, *models],
+            env={**self._environment, **settings},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-5000:]
+        lines = [line.split("\t") for line in done.stdout.splitlines()]
+        return {model: (int(landed), holes) for model, landed, holes in lines}
+
+    def end(self) -> list[Cell]:
+        """End the cluster; return the cells that were scored on it, the first first."""
+        self._feed.write("\n")
+        self._feed.flush()
+        events = json.loads(self._says.readline())
+        cells = [
+            Cell(
+                node=each["pid"],
+                process=each["tid"],
+                begin=each["ts"],
+                end=each["ts"] + each["dur"],
+            )
+            for each in events
+            if each["cat"] == "task::score_cells"
+        ]
+        assert cells, {(each["cat"], each["name"]) for each in events}
+        return sorted(cells, key=lambda cell: cell.begin)
+
+
+@pytest.fixture(scope="module")
+def cluster(prefect_server: PrefectServer) -> Iterator[RayCluster]:
+    environment = {**prefect_server.environment, "RAY_USAGE_STATS_ENABLED": "0"}
+    with subprocess.Popen(
+        [sys.executable, CLUSTER],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield RayCluster(process, environment)
+        assert process.stdin
+        process.stdin.close()
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Callable[[str], Settings]:
+    """Make a data root of that name, with the same months in each."""
+    texts = tmp_path / "texts.json"
+    texts.write_text(
+        json.dumps(["The tide leaves a mark on the sand. " * 400, "Ebb and flow. " * 30])
+    )
+
+    def seal(name: str) -> Settings:
+        settings = Settings(home=str(tmp_path / name), device="cpu", in_flight=1)
+        for month in MONTHS:
+            partition = Partition("notes", Month(month))
+            import_texts(texts, partition, Store(settings.home), ImportOptions())
+        return settings
+
+    return seal
+
+
+@pytest.fixture
+def broken(tiny_model: Path, tmp_path: Path) -> Path:
+    """A model whose weights are damaged: what is to be scored is known, but it does not load."""
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    for file in tiny_model.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    (folder / "model.safetensors").write_bytes(b"no weights")
+    return folder
+
+
+def test_two_nodes_write_what_one_thread_writes(
+    prefect_server: PrefectServer,
+    cluster: RayCluster,
+    sealed: Callable[[str], Settings],
+    tiny_model: Path,
+    broken: Path,
+    dump: Callable[..., Any],
+) -> None:
+    alone, together = sealed("alone"), sealed("together")
+    with api(prefect_server):
+        for model in (str(tiny_model), CONTROL):
+            assert score(model, settings=alone).landed == len(MONTHS)
+    home = Path(together.home)
+    outcomes = cluster.score(home, str(tiny_model), CONTROL, str(broken))
+    assert outcomes[str(tiny_model)] == outcomes[CONTROL] == (len(MONTHS), "[]")
+    num_landed, holes = outcomes[str(broken)]
+    assert num_landed == 0 and holes.count("weights cannot be loaded") == 1 and "bug" not in holes
+    assert dump(home) == dump(Path(alone.home))
+    scored_at = max(path.stat().st_mtime for path in home.glob("losses/model=tiny/**/*.parquet"))
+    of_model = [cell for cell in cluster.end() if cell.begin < scored_at * 1e6]
+    assert len(of_model) > 2  # Ray loses events of a process that ends at once
+    by_node: dict[str, list[Cell]] = {}
+    for cell in of_model:
+        by_node.setdefault(cell.node, []).append(cell)
+    assert set(by_node) == {"127.0.0.2", "127.0.0.3"}
+    for cells in by_node.values():
+        assert len({cell.process for cell in cells}) == 1  # which has loaded the weights
+        assert all(before.end <= cell.begin for before, cell in pairwise(cells))  # one GPU
+
+
+def test_two_workers_write_what_one_thread_writes(
+    prefect_server: PrefectServer, sealed: Callable[[str], Settings], dump: Callable[..., Any]
+) -> None:
+    alone, together = sealed("alone"), sealed("together")
+    models = [CONTROL, "control:gzip"]
+    environment = {"TIDEMARK_HOME": together.home, "PREFECT_WORKER_QUERY_SECONDS": "1"}
+    with api(prefect_server) as client:
+        for model in models:
+            assert score(model, settings=alone).landed == len(MONTHS)
+        deploy(prefect_server.url, gpu_slots=2)
+        with (
+            prefect_server.worker("gpu", "--limit", "1", **environment),
+            prefect_server.worker("gpu", "--limit", "1", **environment),
+        ):
+            runs = [start("score/score", model=model) for model in models]
+            states = [ended(client, run).state for run in runs]
+    assert [state and state.name for state in states] == ["Completed"] * len(models)
+    assert dump(Path(together.home)) == dump(Path(alone.home))
+
+
+@pytest.mark.parametrize(
+    ("model", "resources", "options", "slots"),
+    [
+        ("gpt2", {"CPU": 8.0, "GPU": 2.0}, {"num_gpus": 1, "max_calls": 0}, 2),
+        ("gpt2", {"CPU": 8.0}, {"num_cpus": 1}, 8),
+        (CONTROL, {"CPU": 8.0, "GPU": 2.0}, {"num_cpus": 1}, 8),
+    ],
+)
+def test_a_cell_takes_a_gpu_where_there_is_one(
+    settings: Settings, model: str, resources: Any, options: Any, slots: int
+) -> None:
+    share = share_of(find_model(model, settings), resources)
+    assert (share.options, share.slots) == (options, slots)
+
+
+def test_a_cluster_without_a_slot_is_refused(settings: Settings) -> None:
+    with pytest.raises(OrchestrationError, match="no CPU that control:zstd"):
+        share_of(find_model(CONTROL, settings), {"GPU": 2.0})
+
+
+@pytest.mark.parametrize("address", ["127.0.0.2:1", "ray://127.0.0.1:1"])
+def test_a_cluster_that_is_away_is_a_hole_at_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    away = settings.model_copy(update={"ray_address": address})
+    with pytest.raises(OrchestrationError, match="PREFECT_API_URL is not set"):
+        score_on_cluster(CONTROL, None, None, away)
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    began_at = time.monotonic()
+    with pytest.raises(OrchestrationError, match=f"TIDEMARK_RAY_ADDRESS={address} .*refused"):
+        score_on_cluster(CONTROL, None, None, away)
+    assert time.monotonic() - began_at < 30
+
+
+def test_ray_that_is_not_installed_is_a_hole(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "flows.on_ray", None)  # as where the extra is missing
+    there = settings.model_copy(update={"ray_address": "auto"})
+    with pytest.raises(OrchestrationError, match=r"install tidemark\[ray\]"):
+        score_on_cluster(CONTROL, None, None, there)
+
+
+@pytest.mark.parametrize("address", ["head", "http://head:1", "ray://head", "ray://a b:1"])
+def test_an_address_of_no_cluster_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("TIDEMARK_RAY_ADDRESS", address)
+    with pytest.raises(UsageError, match="TIDEMARK_RAY_ADDRESS"):
+        load_settings()
