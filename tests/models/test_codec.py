@@ -416,9 +416,7 @@ def test_another_process_with_other_threads_restores_it(llama_folder, settings, 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_real_text_is_compressed_to_its_predicted_size_and_restored(
-    tmp_path, settings, shared
-):
+def test_real_text_is_compressed_to_its_predicted_size_and_restored(tmp_path, settings, shared):
     path = shared / "data" / "texts" / "wikipedia_english_20240601to20240615.json"
     texts = json.loads(path.read_text(encoding="utf-8"))[::4]  # the whole month takes minutes
     store = Store(str(tmp_path))
