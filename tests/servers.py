@@ -119,7 +119,7 @@ class PrefectServer:
         self, pool: str, *options: str, **environment: str
     ) -> Iterator[subprocess.Popen[bytes]]:
         """Run a worker of a pool until the block ends; it and what it started are killed then."""
-        command = [PREFECT, "worker", "start", "--pool", pool, *options]
+        command = [str(PREFECT), "worker", "start", "--pool", pool, *options]
         with (self.folder / f"worker-{pool}-{time.monotonic_ns()}.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
