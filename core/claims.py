@@ -138,7 +138,12 @@ class Claims:
                 return None
             path = f"{FOLDER}/{_key(name)}.{uuid.uuid4().hex}.json"
             self._store.write_bytes(path, _myself(name).model_dump_json().encode())
-            if set(self._paths(name)) - {path, *dead}:
+            try:
+                is_second = bool(set(self._paths(name)) - {path, *dead})
+            except StorageError:
+                self._release(path)  # or our next try would take it for somebody else's
+                raise
+            if is_second:
                 self._store.delete(path)
                 return None
         for each in dead:
@@ -175,9 +180,8 @@ class Claims:
 def sweep(store: Store) -> int:
     """Delete claims of processes of this host that are gone; return how many."""
     swept = 0
-    for path in store.list(f"{FOLDER}/*.json"):
-        holder = _read(store, path)
-        if holder is not None and holder.is_gone:
+    for path, holder in _holders(store):
+        if holder.is_gone:
             store.delete(path)
             swept += 1
     return swept
@@ -188,8 +192,19 @@ def list_claimed(store: Store) -> list[str]:
 
     Whether a process of another machine still lives shows only to who watches its beat.
     """
-    holders = [_read(store, path) for path in store.list(f"{FOLDER}/*.json")]
-    return sorted(holder.name for holder in holders if holder and not holder.is_gone)
+    return sorted(holder.name for _, holder in _holders(store) if not holder.is_gone)
+
+
+def _holders(store: Store) -> Iterator[tuple[str, Holder]]:
+    """Read all claims; a damaged one is named in the log, and matters to who wants that name."""
+    for path in store.list(f"{FOLDER}/*.json"):
+        try:
+            holder = _read(store, path)
+        except StorageError as error:
+            _log.warning("passed over: %s", error)
+            continue
+        if holder is not None:
+            yield path, holder
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ these files say holds, whatever an orchestrator remembers.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Literal, TypeVar
@@ -24,6 +25,7 @@ from core.month import Month
 from core.storage import Store, name_of_part, path_part
 
 Stage = Literal["crawl", "score"]
+_log = logging.getLogger(__name__)
 
 
 class _Facts(BaseModel):
@@ -115,6 +117,10 @@ class RunRecord:
             self._store.create_bytes(path, request.model_dump_json().encode())
         return self.request()
 
+    def exists(self) -> bool:
+        """Whether the run has begun."""
+        return self._store.exists(f"{self._folder}/request.json")
+
     def request(self) -> RunRequest:
         """Return what was asked for.
 
@@ -187,10 +193,15 @@ class RunRecord:
 
 
 def list_runs(store: Store) -> list[RunRecord]:
-    """Return the runs of a data root, the newest first."""
-    paths = store.list("runs/*/request.json")
-    records = [RunRecord(store, name_of_part(PurePosixPath(path).parent.name)) for path in paths]
-    return sorted(records, key=lambda record: record.request().started_at, reverse=True)
+    """Return the runs of a data root, the newest first; damaged ones are named in the log."""
+    began: list[tuple[dt.datetime, RunRecord]] = []
+    for path in store.list("runs/*/request.json"):
+        record = RunRecord(store, name_of_part(PurePosixPath(path).parent.name))
+        try:
+            began.append((record.request().started_at, record))
+        except MalformedInput as error:
+            _log.warning("passed over: %s", error)
+    return [record for _, record in sorted(began, key=lambda each: each[0], reverse=True)]
 
 
 def _parse(kind: type[_Record], store: Store, path: str) -> _Record:

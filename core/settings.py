@@ -294,6 +294,13 @@ def prefect_server() -> str | None:
     return os.environ.get("PREFECT_API_URL") or None  # noqa: TID251
 
 
+def without_password(address: str) -> str:
+    """Return an address as it may be shown: without a user and password in it."""
+    scheme, separator, rest = address.rpartition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}"
+
+
 def telemetry_endpoint() -> str | None:
     """Return where OpenTelemetry's exporter is told to send traces to, or None for nowhere."""
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":  # noqa: TID251

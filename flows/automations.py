@@ -16,6 +16,7 @@ PREFIX = "tidemark: "  # names that begin so belong to `tidemark deploy`
 # Longer than the five minutes that a server may be away: runs that went on must not be crashed
 # by a server that comes back and has not heard of them.
 SILENCE = dt.timedelta(minutes=10)
+LONGEST_RUN = dt.timedelta(days=60)
 LATENESS = dt.timedelta(minutes=30)
 _OURS: dict[str, str | list[str]] = {
     "prefect.resource.id": "prefect.tag.tidemark",
@@ -86,7 +87,11 @@ def resumption(coordinators: Sequence[UUID]) -> AutomationCore:
         name=f"{PREFIX}a crashed run goes on",
         description="Starts a monthly run or back-fill again whose worker was killed.",
         trigger=EventTrigger(
+            # Not one that cannot even begin: nothing would end that.
+            after={"prefect.flow-run.Running"},
             expect={"prefect.flow-run.Crashed"},
+            within=LONGEST_RUN,
+            for_each={"prefect.resource.id"},
             match=ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"}),
             match_related=ResourceSpecification(
                 {

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
-from urllib.parse import urlsplit
 from uuid import UUID
 
 import httpx
@@ -47,10 +46,11 @@ from prefect.workers.process import ProcessWorker
 from pydantic import SecretStr
 
 from core.errors import OrchestrationError
+from core.settings import without_password
 from flows.automations import PREFIX, alarms, chain, resumption, zombies
 from flows.deployments import Deployment, Schedule, is_ours, read_deployments
+from tasks.server import WRITER
 
-WRITER_LIMIT = "tidemark-writer"
 BLOCK, BLOCK_TYPE = "tidemark-alerts", "custom-webhook"
 MONTHLY = "monthly/monthly"
 COORDINATORS = (MONTHLY, "backfill/backfill")  # runs that go on where they were killed
@@ -158,11 +158,11 @@ class _Deployer:
         )
 
     def make_writer_limit(self) -> None:
-        what = f"concurrency limit {WRITER_LIMIT}"
+        what = f"concurrency limit {WRITER}"
         try:
-            limit = self._client.read_global_concurrency_limit_by_name(WRITER_LIMIT)
+            limit = self._client.read_global_concurrency_limit_by_name(WRITER)
         except ObjectNotFound:
-            new = GlobalConcurrencyLimitCreate(name=WRITER_LIMIT, limit=1)
+            new = GlobalConcurrencyLimitCreate(name=WRITER, limit=1)
             create = self._client.create_global_concurrency_limit
             self._do(Change("made", what, "limit 1"), create, new)
             return
@@ -343,9 +343,7 @@ def _reschedule(
 
 @contextlib.contextmanager
 def _explained(address: str) -> Iterator[None]:
-    parts = urlsplit(address)
-    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"  # without a password
-    server = f"the Prefect server at {shown} (PREFECT_API_URL)"
+    server = f"the Prefect server at {without_password(address)} (PREFECT_API_URL)"
     try:
         yield
     except PrefectHTTPStatusError as error:

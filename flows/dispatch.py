@@ -28,7 +28,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Cancelling, Crashed
 
 from core.errors import StorageError
-from core.run_record import Outcome, RunRecord, RunResult, Stage, list_runs
+from core.run_record import Outcome, RunRecord, RunResult, Stage
 from core.settings import Settings
 from core.storage import Store
 from flows.stages import end_part, end_stage
@@ -199,8 +199,19 @@ class Coordinator:
 
 
 def name_of_run(flow: str, flow_run_id: object) -> str:
-    """Return the name of the run that a flow run of ``monthly`` or ``backfill`` is."""
-    return f"{flow}-{str(flow_run_id)[:8]}"
+    """Return the name of the run that a flow run of ``monthly`` or ``backfill`` is.
+
+    By the end of its id: those of scheduled runs begin with the time at which they were scheduled.
+    """
+    return f"{flow}-{str(flow_run_id)[-12:]}"
+
+
+def records_of(name: str, store: Store) -> list[RunRecord]:
+    """Return the records of a run: its first, and one for each time that it was started anew."""
+    records = [RunRecord(store, name)]
+    while records[-1].exists():
+        records.append(RunRecord(store, f"{name}-{len(records) + 1}"))
+    return records[:-1]
 
 
 def find_runs(client: SyncPrefectClient, run: str, since: dt.datetime) -> list[FlowRun]:
@@ -232,8 +243,8 @@ def cancel_run(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> No
     A hook of its flow. Called by the worker, whose settings count.
     """
     name = name_of_run(flow.name, flow_run.id)
-    for record in list_runs(Store(worker_settings().home)):
-        if not record.run.startswith(name) or record.result() is not None:
+    for record in records_of(name, Store(worker_settings().home)):
+        if record.result() is not None:
             continue
         record.finish("")  # first: what an event starts from now on finds the run ended
         with get_client(sync_client=True) as client:

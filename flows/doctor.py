@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import TidemarkError
-from core.settings import Settings, prefect_access, prefect_server
+from core.settings import Settings, prefect_access, prefect_server, without_password
 from core.storage import Store
 from warehouse.one_writer import is_writer, read_writer
 
@@ -135,11 +135,12 @@ def _writer(settings: Settings) -> Finding:
         if named is None:
             return Finding(what, True, "nothing has landed yet")
         where = f"written from {named.scratch} of machine {named.machine}"
-        mend = (
-            "land there, or keep it as a lake (docs/operate.md); where that folder is lost, "
-            "tidemark take-over"
-        )
-        return Finding(what, is_writer(settings), where, mend)
+        if not is_writer(settings):
+            where += (
+                ": runs from deployments leave landing to it, other commands land there alone; "
+                "where that folder is lost, run tidemark take-over"
+            )
+        return Finding(what, True, where)
     except (TidemarkError, OSError) as error:
         return Finding(what, False, str(error), "see what the data root says")
 
@@ -151,13 +152,15 @@ def _server(_: Settings) -> Finding:
     if address is None:
         return Finding("Prefect server", True, "none configured: flows run in-process")
     mend = "start it (prefect server start) or unset PREFECT_API_URL"
+    shown = without_password(address)
     headers, verify = prefect_access()
     try:  # not its health, which it tells to those without a password, too
         answer = requests.get(
             f"{address.rstrip('/')}/admin/version", headers=headers, verify=verify, timeout=5
         )
     except requests.RequestException as error:
-        return Finding("Prefect server", False, f"{address}: {error}", mend)
+        why = f"{shown}: {type(error).__name__}"
+        return Finding("Prefect server", False, why, mend)
     if answer.status_code in (401, 403):
         mend = "set PREFECT_API_AUTH_STRING to its user:password"
-    return Finding("Prefect server", answer.ok, f"{address} answers {answer.status_code}", mend)
+    return Finding("Prefect server", answer.ok, f"{shown} answers {answer.status_code}", mend)

@@ -15,6 +15,7 @@ from core.settings import Settings
 from flows.console import out, print_table, visible
 from flows.readable import duration, size
 from tasks.estimate import Estimate, estimate_run
+from tasks.markup import plain, plain_cell
 from tasks.planning import Request
 from tasks.run_plan import STATES, RunPlan, months_of, plan_run
 
@@ -48,7 +49,7 @@ def announce_dry_run(request: Request, settings: Settings) -> State[str]:
     ]
     totals = _totals(plan, estimate, settings)
     create_markdown_artifact(
-        "\n\n".join([*totals, *parts]), key="backfill-dry-run", description=totals[0]
+        "\n\n".join([*map(plain, totals), *parts]), key="backfill-dry-run", description=totals[0]
     )
     return Completed(name="Completed (dry run)", message="\n".join(totals), data=totals[0])
 
@@ -111,9 +112,9 @@ def _free(settings: Settings) -> str:
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     def line(cells: Sequence[object]) -> str:
-        return f"| {' | '.join(str(cell).replace('|', '&#124;') for cell in cells)} |"
+        return f"| {' | '.join(plain_cell(str(cell)) for cell in cells)} |"
 
-    return "\n".join([line(columns), line(["---"] * len(columns)), *map(line, rows)])
+    return "\n".join([line(columns), "|---" * len(columns) + "|", *map(line, rows)])
 
 
 def spans(months: Sequence[Month]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prefect import flow
 
+from core.corpus import list_sealed
 from core.errors import MalformedInput
 from core.run_record import RunRecord
 from core.settings import Settings
@@ -47,12 +48,21 @@ def land_left(summary: RunSummary, run: str, settings: Settings) -> None:
     except MalformedInput as error:
         summary.holes.append(Hole("land", str(error)))
         return
+    # A partition may have been sealed anew since, and that version landed by another run.
+    sealed = list_sealed(Store(settings.home), as_of=settings.corpus_as_of)
+    newest = {seal.digest for seal in sealed}
     calls = [
-        (f"land {entry.name}", {"entry": entry, "cells": cells, "settings": settings})
+        (
+            f"land {entry.name}",
+            {
+                "entry": entry,
+                "cells": tuple(cell for cell in cells if cell.partition_digest in newest),
+                "settings": settings,
+            },
+        )
         for entry, cells in left
     ]
     results = fan_out(land_cells, calls, step="land", in_flight=1)
     for (entry, _), landed in zip(left, results, strict=True):
-        summary.keep_holes([landed])
-        if not isinstance(landed, Hole) and landed:
+        if summary.keep_holes([landed]) and landed:
             emit_landed(entry.name, landed, 0)

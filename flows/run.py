@@ -6,7 +6,9 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
+from prefect.client.orchestration import get_client
 from prefect.runtime import flow_run
 
 from core import progress
@@ -15,7 +17,7 @@ from core.errors import OrchestrationError
 from core.run_record import RunRecord, RunRequest, RunResult
 from core.settings import Settings
 from core.storage import Store
-from flows.dispatch import ATTEMPTS, Coordinator, name_of_run
+from flows.dispatch import ATTEMPTS, Coordinator, name_of_run, records_of
 from flows.score import check_numerics, score
 from flows.stages import crawled, end_part, ended, num_of, tell
 from tasks.crawling import crawl_month
@@ -74,20 +76,22 @@ def run_months(flow: str, request: Request, settings: Settings) -> RunSummary:
 
 
 def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
-    """Keep what the run was asked for that this flow run is; one that was killed goes on.
+    """Keep what the run was asked for that this flow run is.
+
+    One that was killed goes on, and one that has ended meanwhile stays as it is; one that had ended
+    before it was started again is done again, under a number.
 
     Raises:
         OrchestrationError: it has been killed too often.
     """
-    store, run = Store(settings.home), name_of_run(flow, flow_run.id)
-    record = RunRecord(store, run)
-    if record.result() is not None:  # it has ended, and is run again
-        record = RunRecord(store, f"{run}-{flow_run.run_count}")
-    elif (flow_run.run_count or 0) > ATTEMPTS:
-        raise OrchestrationError(
-            f"the run {run} has crashed {ATTEMPTS} times, see its logs; start another one, which "
-            "finds what this one has done"
-        )
+    store, name = Store(settings.home), name_of_run(flow, flow_run.id)
+    records = records_of(name, store)
+    if not records:
+        record = RunRecord(store, name)
+    elif records[-1].result() is None or has_crashed():
+        return records[-1]
+    else:
+        record = RunRecord(store, f"{name}-{len(records) + 1}")
     record.begin(
         RunRequest(
             run=record.run,
@@ -99,6 +103,28 @@ def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
         )
     )
     return record
+
+
+def has_crashed() -> bool:
+    """Whether this flow run was started again because it had crashed.
+
+    Raises:
+        OrchestrationError: it has crashed too often to go on.
+    """
+    if not is_deployed():
+        return False
+    wait_for_server()
+    with get_client(sync_client=True) as client:
+        states = client.read_flow_run_states(UUID(flow_run.id))
+    ends = sorted((each for each in states if each.is_final()), key=lambda end: end.timestamp)
+    if not ends or not ends[-1].is_crashed():
+        return False
+    if sum(state.is_crashed() for state in ends) >= ATTEMPTS:
+        raise OrchestrationError(
+            f"this run has crashed {ATTEMPTS} times, see its logs; start another one, which finds "
+            "what this one has done"
+        )
+    return True
 
 
 def summary_of(result: RunResult) -> RunSummary:

@@ -9,6 +9,7 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectHTTPStatusError
 
 from core.errors import UsageError
+from core.settings import without_password
 
 _REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
@@ -25,10 +26,10 @@ def require_access(url: str) -> None:
     except PrefectHTTPStatusError as error:
         if error.response.status_code not in _REFUSALS:
             raise
-        shown = httpx.URL(url).copy_with(username=None, password=None)
         raise UsageError(
-            f"the Prefect server at {shown} does not let us in ({error.response.status_code}): set "
-            "PREFECT_API_AUTH_STRING to what it was started with as PREFECT_SERVER_API_AUTH_STRING "
+            f"the Prefect server at {without_password(url)} does not let us in "
+            f"({error.response.status_code}): set PREFECT_API_AUTH_STRING to what it was started "
+            "with as PREFECT_SERVER_API_AUTH_STRING "
             "(user:password), here and in the environment of every worker"
         ) from None
     except httpx.TransportError:

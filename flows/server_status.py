@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import requests
 
-from core.settings import prefect_access, prefect_server
+from core.settings import prefect_access, prefect_server, without_password
 
 TIMEOUT_S = 4.0  # of a whole question; connecting and each answer
 _RECENT = dt.timedelta(days=7)  # failures of which are told
@@ -54,7 +54,9 @@ def ask_server() -> ServerStatus | None:
     try:
         return _Questions(address.rstrip("/")).answers()
     except (requests.RequestException, ValueError, KeyError, TypeError) as error:
-        return ServerStatus(address, problem=f"does not answer as it should: {_why(error)}")
+        return ServerStatus(
+            without_password(address), problem=f"does not answer as it should: {_why(error)}"
+        )
 
 
 def _why(error: Exception) -> str:
@@ -97,7 +99,7 @@ class _Questions:
             else:
                 next_runs.setdefault(deployment, run["expected_start_time"])
         return ServerStatus(
-            address=self._address,
+            address=without_password(self._address),
             under_way=tuple(_line(run, names) for run in under_way),
             broken=tuple(_line(run, names) for run in broken[:_MAX_LISTED]),
             late=tuple(late.items()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from core.errors import TidemarkError
 from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord, Stage, list_runs
 from core.settings import Settings
-from core.storage import Store, name_of_part
+from core.storage import Store, name_of_part, path_part
 from crawlers.contract import SourceInfo, list_sources, load_crawler
 from models.catalogue import find_model
 from tasks.cell_times import fit
@@ -222,7 +223,7 @@ def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:
         partition, folder = partition_of(path), path.split("/")[3]
         if folder == "held":
             held.add(partition)
-        elif folder == "manifest.json" or folder.startswith("version="):
+        elif folder == "manifest.json" or re.fullmatch(r"version=\d+", folder):
             number = 1 if folder == "manifest.json" else int(folder.removeprefix("version="))
             versions[partition] = max((number, path), versions.get(partition, (0, "")))
     return {partition: path for partition, (_, path) in versions.items()}, held
@@ -261,9 +262,11 @@ def _list_cells(store: Store, protocol: str) -> dict[str, dict[Partition, dict[s
     found: dict[str, dict[Partition, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for path in store.list("losses/model=*/source=*/month=*/*.parquet"):
         folder, _, file = path.rpartition("/")
-        if file.startswith(f"{protocol}-") and file.count("-") >= 3:
-            model, partition = _folder_of(folder)
-            found[model][partition][file.rsplit("-", 2)[1]] = path
+        name, *rest = file.rsplit("-", 3)  # protocol, revision, digest, scoring
+        if name == path_part(protocol) and len(rest) == 3:
+            with contextlib.suppress(TidemarkError):  # a folder that nobody of ours has made
+                model, partition = _folder_of(folder)
+                found[model][partition][rest[1]] = path
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
+import re
 import threading
 import time
 from collections import Counter
@@ -157,13 +158,14 @@ def _gauge(name: str, what: str, values: Mapping[Any, float], *labels: str) -> M
 
 def _version_of(path: str) -> int:
     folder = path.split("/")[-2]
-    return int(folder.removeprefix("version=")) if folder.startswith("version=") else 1
+    version = re.fullmatch(r"version=(\d+)", folder)
+    return int(version[1]) if version else 1
 
 
 def _state_of(result: Mapping[str, Any] | None) -> str:
     if result is None:
         return "running"
-    return "partial" if result.get("holes") or result.get("partial") else "complete"
+    return "partial" if result.get("holes") else "complete"
 
 
 def _num_holes(result: Mapping[str, Any]) -> int:

@@ -24,6 +24,7 @@ from core.storage import Store
 from crawlers.contract import SourceInfo, load_crawler
 from tasks.rates import Rate, rate_of
 from tasks.run_plan import PlannedModel, PlannedPartition, RunPlan
+from tasks.scoring import cells_in_flight
 
 # Seconds on the reference machine (2 cores of an AMD EPYC, otherwise idle).
 _START_S, _MIGRATE_S = 14.0, 7.0  # imports, Prefect's API in this process; its database, once
@@ -105,7 +106,7 @@ def estimate_run(plan: RunPlan, settings: Settings) -> Estimate:
     if any(model.entry.kind != "control" for model in plan.models):
         steps.append(Step("canary", _CANARY_S * slow, "assumed"))
     for model in plan.models:
-        steps.append(_score(model, rates[model.asked], sizes, slow))
+        steps.append(_score(model, rates[model.asked], sizes, slow, _together(model, settings)))
         steps.append(_land(model, settings, slow))
     num_cells = sum(model.num_cells for model in plan.models)
     steps.append(Step("report", (_REPORT_S + _REPORT_CELL_S * num_cells) * slow, "assumed"))
@@ -265,12 +266,18 @@ class Sizes:
 # Scoring
 
 
-def _score(model: PlannedModel, rate: Rate | str, sizes: Sizes, slow: float) -> Step:
+def _together(model: PlannedModel, settings: Settings) -> int:
+    """How many cells pass in the time of one: a server answers several at once."""
+    return cells_in_flight(model.entry, settings) if model.entry.kind == "remote" else 1
+
+
+def _score(model: PlannedModel, rate: Rate | str, sizes: Sizes, slow: float, together: int) -> Step:
     if isinstance(rate, str):
         known = None if model.problem or model.num_to_score else 0.0
         return Step("score", known, rate, model=model.asked)
     texts = _texts(model, sizes)
-    seconds = sum(map(rate.seconds, texts)) + _load(model, rate, slow)
+    seconds = sum(map(rate.seconds, texts)) / max(1, min(together, len(texts)))
+    seconds += _load(model, rate, slow)
     total = seconds + _CELL_S * slow * len(texts)
     gpu = seconds if rate.is_cuda else 0.0
     return Step("score", total, rate.basis, gpu, model.asked)

@@ -11,7 +11,6 @@ import errno
 import logging
 import random
 import re
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -28,6 +27,7 @@ from core.errors import (
     WarehouseError,
 )
 from crawlers.circuit import CircuitOpen
+from tasks.stopping import rest
 
 # Seconds before the second try, the third, and so on. The most special class of an error counts.
 PAUSES: dict[type[TidemarkError], tuple[float, ...]] = {
@@ -105,7 +105,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or cause.__context__
 
 
-def retrying(what: str, work: Callable[[], _T], sleep: Callable[[float], Any] = time.sleep) -> _T:
+def retrying(what: str, work: Callable[[], _T], sleep: Callable[[float], Any] = rest) -> _T:
     """Do ``work``, again after a pause where its error may pass; each kind has its own pauses.
 
     Args:

@@ -214,8 +214,13 @@ def write_losses(
             break
         cells = claimed
         path = cells[0].path
-        claims.wait(path, is_done=partial(store.exists, path))
+        claims.wait(path, is_done=partial(_is_scored, store, path))
     return claimed
+
+
+def _is_scored(store: Store, path: str) -> bool:
+    go_on()  # the flow run may be ended meanwhile
+    return store.exists(path)
 
 
 def _write_unclaimed(

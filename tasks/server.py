@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import httpx
 from prefect import Task
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
@@ -30,6 +31,7 @@ from core.settings import prefect_server
 
 WAIT_S = 6 * 3600.0  # then Prefect itself fails, and the run is started again
 LOOK_S = 2.0
+_SETTLE_TRIES = 5
 SETTLE_S = 20.0  # so long may events be under way without one of them arriving
 WRITER = "tidemark-writer"
 _LEASE_S = 60.0  # the least that a server takes: so long a killed machine keeps a slot
@@ -80,14 +82,27 @@ def settle_task_runs() -> int:
     ended = {} if flow_run is None else _ended.pop(flow_run, {})
     if flow_run is None or not prefect_server():
         return 0
-    wait_for_server()
+    for _ in range(_SETTLE_TRIES):  # the server may go away again meanwhile
+        wait_for_server()
+        try:
+            unknown = _settle(flow_run, ended)
+            break
+        except httpx.HTTPError as error:
+            run_log().warning("the Prefect server went away again (%s)", error)
+    else:
+        return 0  # what it says of its task runs may lack some; the run's own end is to be told
+    if unknown:
+        run_log().warning("the Prefect server had lost %d task runs; made good", len(unknown))
+    return len(unknown)
+
+
+def _settle(flow_run: UUID, ended: Mapping[UUID, _Ended]) -> dict[UUID, _Ended]:
+    """Return which task runs the server did not know, and has been told of."""
     with get_client(sync_client=True) as client:
         unknown = _let_arrive(client, flow_run, ended)
         for task_run, end in unknown.items():
             _make_good(client, flow_run, task_run, end)
-    if unknown:
-        run_log().warning("the Prefect server had lost %d task runs; made good", len(unknown))
-    return len(unknown)
+    return unknown
 
 
 def wait_for_server(wait_s: float = WAIT_S) -> None:

@@ -7,6 +7,7 @@ until the process is killed half a minute later, in the middle of a file.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,6 +29,14 @@ def stop_with_flow() -> Iterator[None]:
     except BaseException:
         _is_over.set()
         raise
+
+
+def rest(seconds: float) -> None:
+    """Sleep, but not beyond the end of the flow run: then raise ``Stopped``."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        go_on()
+        time.sleep(min(left, 0.5))
 
 
 def go_on() -> None:

@@ -129,7 +129,7 @@ def _first_span(stage: str, facts: dict[str, str]) -> Iterator[Span]:
         with span(stage, **facts) as begun:
             yield begun
         return
-    run = f"{flow_run.flow.name}-{str(flow_run.flow_run.id)[:8]}"
+    run = f"{flow_run.flow.name}-{str(flow_run.flow_run.id)[-12:]}"
     _given.ids = first_span_of(run)
     try:
         named = _named({**facts, "run": run})

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from core import claims
-from core.claims import Claims, Holder, sweep, this_host
+from core.claims import Claims, Holder, list_claimed, sweep, this_host
 from core.errors import StorageError
 from core.storage import Store
 
@@ -57,6 +57,13 @@ def test_who_has_it_keeps_the_others_out(any_store: Callable[[], Store]) -> None
     assert files(any_store()) == []
     with second.hold(["b"]) as held:
         assert held == ["b"]
+
+
+def test_a_damaged_claim_keeps_nobody_else_out(store: Store) -> None:
+    store.write_bytes("claims/abc.1.json", b"{")
+    with Claims(store).hold(["a"]):
+        assert list_claimed(store) == ["a"]
+    assert sweep(store) == 0
 
 
 def test_an_error_gives_it_back(any_store: Callable[[], Store]) -> None:

@@ -393,11 +393,14 @@ def test_a_coordinator_that_crashed_goes_on_and_other_runs_do_not(
     again()
     time.sleep(6)  # until the server has loaded it
     month, part = api.start("monthly/monthly"), api.start("report/report")
-    for run in (part, month):
+    deployment = api.deployments()["backfill/backfill"]["id"]
+    stillborn = api("POST", f"deployments/{deployment}/create_flow_run", {"parameters": {}})["id"]
+    for run in (part, stillborn, month):
         api.become(run, "CRASHED", "Crashed", "the process died")
     wait_for(lambda: api("GET", f"flow_runs/{month}")["state"]["type"] == "SCHEDULED")
     assert api("GET", f"flow_runs/{month}")["state"]["name"] == "AwaitingRetry"
-    assert api("GET", f"flow_runs/{part}")["state"]["type"] == "CRASHED"
+    for run in (part, stillborn):  # which never ran, and would crash again
+        assert api("GET", f"flow_runs/{run}")["state"]["type"] == "CRASHED"
 
 
 def test_a_wrong_password_is_named_and_never_shown(

@@ -19,7 +19,7 @@ from core.run_record import Outcome, RunRecord, RunRequest
 from core.settings import Settings
 from core.storage import Store
 from flows.deploy import deploy
-from flows.dispatch import Coordinator, find_runs
+from flows.dispatch import Coordinator, find_runs, name_of_run
 
 from ..servers import PrefectServer
 from .deployed import api
@@ -95,6 +95,12 @@ def test_a_part_that_crashes_is_started_again_and_given_up_after_three(
     assert hole.endswith("Crashed: killed")
     assert record.has_completed("crawl")
     assert len(find_runs(client, record.run, SINCE)) == 3
+
+
+def test_runs_that_were_scheduled_at_once_have_names_of_their_own(store: Store) -> None:
+    # Of version 7, whose first half is the time.
+    ids = [f"01a20365-d4a6-7{n}1b-9f{n}0-5a2b7c{n}d00{n}e" for n in range(3)]
+    assert len({name_of_run("monthly", each) for each in ids}) == 3
 
 
 def test_a_second_coordinator_starts_nothing_twice(

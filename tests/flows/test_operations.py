@@ -22,7 +22,7 @@ import psutil
 import pytest
 import torch
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.states import Cancelling
+from prefect.states import Cancelling, Crashed
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from core.month import Month
@@ -30,7 +30,7 @@ from core.run_record import RunRecord
 from core.settings import Settings
 from core.storage import Store
 from flows.automations import zombies
-from flows.dispatch import find_runs, name_of_run
+from flows.dispatch import find_runs, name_of_run, records_of
 from simulator.server import Fault, Web, serve
 from simulator.world import World
 from warehouse.query import query
@@ -182,6 +182,9 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
     assert {part.parameters.get("model", "report") for part in by_events} == {*models, "report"}
     [crashed] = [part for part in parts if part.state and part.state.is_crashed()]
     assert crashed.parameters["model"] == str(slow_model)
+    client.set_flow_run_state(run.id, Crashed(message="killed at its end"), force=True)
+    until(lambda: not ended(client, run).state.is_crashed())  # type: ignore[union-attr]
+    assert [each.result() for each in records_of(record.run, store)] == [result]
     states = {(part.name.split()[0], part.state.name) for part in parts if part.state}
     assert {("crawl", "Completed (partial)"), ("crawl", "Completed")} <= states
 

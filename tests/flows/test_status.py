@@ -122,6 +122,25 @@ def test_files_tell_what_is_done_running_failed_and_missing(
     assert found["server"] is None
 
 
+def test_odd_files_are_passed_over(
+    tidemark: Callable[..., Ran], half_done: RunRecord, store: Store
+) -> None:
+    [cell] = store.list("losses/**/*.parquet")
+    folder, _, file = cell.rpartition("/")
+    for odd in (
+        "corpus/source=arxiv/month=2024-01/version=abc/manifest.json",
+        "runs/damaged/request.json",
+        "claims/damaged.json",
+        f"{folder.replace('2024-01', '2024-1x')}/{file}",
+        f"{folder.replace('2024-01', '2024-02')}/default-512-{file.partition('-')[2]}",
+    ):
+        store.write_bytes(odd, b"{")
+    ran = tidemark("status", "--json")
+    assert ran.code == 0, ran.err
+    zstd = json.loads(ran.out)["models"][0]
+    assert (zstd["num_sealed"], zstd["num_done"]) == (2, 1)
+
+
 def test_people_can_read_it_at_100_columns(
     tidemark: Callable[..., Ran], half_done: RunRecord
 ) -> None:

@@ -13,7 +13,8 @@ from prefect.cache_policies import NO_CACHE
 
 from core.storage import Store
 from tasks.fan_out import fan_out
-from tasks.stopping import go_on, stop_with_flow
+from tasks.scoring import _is_scored
+from tasks.stopping import Stopped, go_on, rest, stop_with_flow
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 LONG_S = 60.0
@@ -51,6 +52,20 @@ def test_an_interrupted_flow_run_leaves_nothing_half_written(store: Store) -> No
         signal.signal(signal.SIGUSR1, before)
     assert time.monotonic() - began_at < LONG_S / 2
     assert [path for path in Path(store.root).rglob("*") if path.is_file()] == []
+
+
+def test_who_waits_is_interrupted_too(store: Store) -> None:
+    try:
+        with pytest.raises(KeyboardInterrupt), stop_with_flow():
+            raise KeyboardInterrupt
+        with pytest.raises(Stopped):  # before another try
+            rest(LONG_S)
+        with pytest.raises(Stopped):  # for a cell that another process scores
+            _is_scored(store, "losses/of-another.parquet")
+    finally:
+        with stop_with_flow():
+            pass
+    rest(0.01)
 
 
 def test_who_is_not_interrupted_goes_on(store: Store) -> None:
