@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -52,6 +53,8 @@ from flows.deployments import Deployment, Schedule, is_ours, read_deployments
 from tasks.server import WRITER
 
 BLOCK, BLOCK_TYPE = "tidemark-alerts", "custom-webhook"
+QUEUE = "coordinators"
+AT_ONCE = 4  # monthly runs and back-fills; a worker of their pool needs more slots than that
 MONTHLY = "monthly/monthly"
 COORDINATORS = (MONTHLY, "backfill/backfill")  # runs that go on where they were killed
 PAGE = 200  # the most that a server gives at once
@@ -102,6 +105,7 @@ def deploy(
         work = _Deployer(client, dry_run)
         for name in dict.fromkeys(each.work_pool.name for each in wanted):
             work.make_pool(name, gpu_slots if name == "gpu" else None)
+        work.make_queue()
         work.make_writer_limit()
         ids = work.make_deployments(wanted)
         block = work.make_block(notify_url)
@@ -156,6 +160,22 @@ class _Deployer:
             name,
             update,
         )
+
+    def make_queue(self) -> None:
+        """Coordinators wait for other runs of their pool, and must leave them slots."""
+        what = f"work queue crawl/{QUEUE}"
+        try:
+            queue = self._client.read_work_queue_by_name(QUEUE, "crawl")
+        except ObjectNotFound:
+            create = functools.partial(
+                self._client.create_work_queue,
+                name=QUEUE,
+                concurrency_limit=AT_ONCE,
+                work_pool_name="crawl",
+            )
+            self._do(Change("made", what, f"limit {AT_ONCE}"), create)
+            return
+        self._keep(what, f"limit {queue.concurrency_limit}")
 
     def make_writer_limit(self) -> None:
         what = f"concurrency limit {WRITER}"

@@ -27,6 +27,7 @@ class Pool(_Part):
     """Where runs are started; ``job_variables`` as the pool's base job template has them."""
 
     name: str
+    work_queue_name: str = "default"
     job_variables: dict[str, Any] = {}
 
 
@@ -76,6 +77,7 @@ class Deployment(_Part):
                 mode="json", exclude_none=True
             ),
             "work_pool_name": self.work_pool.name,
+            "work_queue_name": self.work_pool.work_queue_name,
             "job_variables": self.work_pool.job_variables,
             "pull_steps": [],
         }

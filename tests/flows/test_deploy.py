@@ -197,11 +197,15 @@ def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> No
         assert each["tags"] == ["tidemark"]
         assert each["job_variables"]["env"] == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         assert not each["pull_steps"]
+        is_coordinator = name in ("monthly/monthly", "backfill/backfill")
+        assert each["work_queue_name"] == ("coordinators" if is_coordinator else "default")
         assert f"made       deployment {name}\n" in first
     arxiv = deployments["crawl/arxiv"]
     assert arxiv["parameters"] == {"source": "arxiv"}
     # Prefect would end runs whose slot it cannot renew while the server is away.
     assert not any(each["global_concurrency_limit"] for each in deployments.values())
+    # A coordinator waits for other runs of its pool: some slots are never theirs.
+    assert api("GET", "work_pools/crawl/queues/coordinators")["concurrency_limit"] == 4
     assert api("GET", "work_pools/gpu")["concurrency_limit"] == 1
     assert api("GET", "work_pools/crawl")["concurrency_limit"] is None
     assert api("GET", "work_pools/crawl")["type"] == "process"
