@@ -12,6 +12,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from prefect.events.worker import EventsWorker
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from core.settings import Settings
@@ -136,7 +137,7 @@ def prefect_background(
     server = PrefectServer(tmp_path_factory.mktemp("background"), prefect_template)
     server.start()
     yield server
-    server.stop()
+    _part_from(server)
 
 
 @pytest.fixture(scope="module")
@@ -158,4 +159,10 @@ def prefect_server(
     server = PrefectServer(tmp_path_factory.mktemp("server"), prefect_template)
     server.start()
     yield server
+    _part_from(server)
+
+
+def _part_from(server: PrefectServer) -> None:
+    """Let it have what this process still has for it: or the next server's events wait behind."""
+    EventsWorker.drain_all(timeout=60, at_exit=False)
     server.stop()

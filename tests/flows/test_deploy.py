@@ -398,7 +398,8 @@ def test_a_coordinator_that_crashed_goes_on_and_other_runs_do_not(
     time.sleep(6)  # until the server has loaded it
     month, part = api.start("monthly/monthly"), api.start("report/report")
     deployment = api.deployments()["backfill/backfill"]["id"]
-    stillborn = api("POST", f"deployments/{deployment}/create_flow_run", {"parameters": {}})["id"]
+    window = {"parameters": {"first": "2024-01", "last": "2024-01"}}
+    stillborn = api("POST", f"deployments/{deployment}/create_flow_run", window)["id"]
     for run in (part, stillborn, month):
         api.become(run, "CRASHED", "Crashed", "the process died")
     wait_for(lambda: api("GET", f"flow_runs/{month}")["state"]["type"] == "SCHEDULED")
