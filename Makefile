@@ -41,7 +41,7 @@ verify-statistics: $(VENV)/.installed ## Check by simulation that 95 % intervals
 
 .PHONY: test
 test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run the whole suite
-	@$(BIN)/python -m pytest -n 4 --dist loadfile
+	@$(BIN)/python -m pytest -n 3 --dist loadfile
 	@$(MAKE) --no-print-directory test-ducklake
 
 # DuckDB's extensions are packaged for one version of it, which is not the default one.
