@@ -7,6 +7,7 @@ import duckdb
 from core.errors import WarehouseError
 from warehouse.comments import comment_script
 from warehouse.lake import is_lake
+from warehouse.own_cells import NO_PROVENANCE
 from warehouse.published_figures import refresh_published_figures
 from warehouse.schema import (
     SCHEMA_VERSION,
@@ -96,13 +97,14 @@ def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the sums and replicates of the cells of version 1 as landing makes them."""
-    provenance = {"partition_digest": None, "partition_version": None, "scoring": None}
     connection.execute(read_sql("landing", "read_landed"))
     connection.execute(read_sql("landing", "number_cells"))
     connection.execute(read_sql("landing", "group_documents"))
     connection.execute(read_sql("migrations", "2_touched"))
     connection.execute(read_sql("landing", "group_clusters"))
-    connection.execute(read_sql("landing", "insert_cells"), provenance)
+    connection.register("provenance", NO_PROVENANCE)
+    connection.execute(read_sql("landing", "insert_cells"))
+    connection.unregister("provenance")
     connection.execute(read_sql("landing", "empty_cell_replicates"))
     connection.execute(read_sql("landing", "seed_clusters"))
     connection.execute(read_sql("landing", "insert_replicates"))

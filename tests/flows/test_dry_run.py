@@ -56,7 +56,9 @@ def test_the_plan_is_what_the_run_does(simulated: Settings) -> None:
     again = plan_run(plan.request, simulated)
     assert {each.state for each in again.partitions} == {"sealed"}
     assert [model.num_to_score for model in again.models] == [0, 0]
-    assert estimate_run(again, simulated).seconds < estimate.seconds
+    later = estimate_run(again, simulated)
+    # How busy the machine is counts in both; it changes.
+    assert later.seconds / later.slowness < estimate.seconds / estimate.slowness
 
 
 def planned_partitions(plan: RunPlan) -> set[str]:

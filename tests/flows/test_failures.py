@@ -267,7 +267,7 @@ def test_publish_on_a_full_disk_leaves_the_former_snapshot(
     assert ran.code == 1
     assert f"no space left while writing {disk.home}/warehouse.duckdb" in ran.err
     assert models() == ["old"]
-    assert sorted(path.name for path in disk.home.iterdir()) == ["warehouse.duckdb"]
+    assert sorted(each.name for each in disk.home.iterdir()) == ["warehouse.duckdb", "writer.json"]
     disk.free()
     assert tidemark("land", losses_file("new"), at=disk.home, work_dir=elsewhere).code == 0
     assert models() == ["new", "old"]
@@ -412,6 +412,7 @@ def test_damaged_losses_are_named_and_can_be_scored_again(
     assert tidemark("score", "-m", "control:zstd").code == 0
     [losses] = (home / "losses").rglob("*.parquet")
     shutil.rmtree(home / "work")  # so that they must be landed anew
+    (home / "warehouse.duckdb").unlink()
     losses.write_bytes(losses.read_bytes()[:-200])
     ran = tidemark("score", "-m", "control:zstd")
     assert ran.code == 1

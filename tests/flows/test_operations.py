@@ -176,7 +176,8 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
         for source in sources
     ]
     times = times_scored(prefect_server)
-    assert sorted(times.values()) == [1, 1, 1, 2], times  # the one that was being scored
+    # The one that was being scored, if its process had come to say so.
+    assert sorted(times.values()) in ([1] * 4, [1] * 3 + [2]), times
     parts = find_runs(client, record.run, record.request().started_at)
     by_events = [part for part in parts if part.tags == ["tidemark"]]  # the coordinator adds one
     assert {part.parameters.get("model", "report") for part in by_events} == {*models, "report"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -192,8 +193,9 @@ def test_a_killed_run_ends_as_an_undisturbed_one(
     progress.listen(None)
     assert len(landed(settings)) == 2
     assert compare("wiki") == 3
-    elsewhere = settings.model_copy(update={"work_dir": tmp_path / "elsewhere"})
-    plan = plan_comparisons(Store(settings.home), ["wiki"], None)
+    shutil.copytree(Path(settings.home) / "corpus", tmp_path / "elsewhere" / "corpus")
+    elsewhere = settings.model_copy(update={"home": str(tmp_path / "elsewhere")})
+    plan = plan_comparisons(Store(elsewhere.home), ["wiki"], None)
     assert compare_texts(plan, elsewhere) == 5
     assert dump(settings) == dump(elsewhere)
 
