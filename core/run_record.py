@@ -157,10 +157,6 @@ class RunRecord:
         with self._store.alone(self._folder):
             return self._store.create_bytes(f"{self._folder}/{stage}.json", f'"{moment}"'.encode())
 
-    def has_completed(self, stage: Stage) -> bool:
-        """Whether ``complete`` has noted the end of a stage."""
-        return self._store.exists(f"{self._folder}/{stage}.json")
-
     def finish(self, report: str, holes: Sequence[str] = ()) -> RunResult:
         """Keep how the run ended: the sum of its parts. Parts without an outcome are holes.
 

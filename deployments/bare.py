@@ -134,7 +134,8 @@ class Process:
             how = ("-A", "scram-sha-256", "-E", "UTF8", "--no-sync", "-U", name, "--pwfile", secret)
             run("initdb", *how, "-D", database)
             secret.unlink()
-            create = f'create database "{environment["POSTGRES_DB"]}"'
+            database_name = environment["POSTGRES_DB"].replace('"', '""')
+            create = f'create database "{database_name}"'
             run("postgres", "--single", "-D", database, "postgres", stdin=create)
         # The folder is of this run alone: nothing has to survive a power cut.
         options = [f"listen_addresses={self.address}", "unix_socket_directories=", "fsync=off"]

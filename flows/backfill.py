@@ -10,7 +10,7 @@ from core.month import Month, month_range
 from core.settings import Settings
 from flows.dispatch import cancel_run
 from flows.dry_run import announce_dry_run
-from flows.run import RunSummary, has_crashed, run_months
+from flows.run import RunSummary, goes_on, run_months
 from tasks.planning import check_request
 from tasks.storage_keys import worker_settings
 from tasks.tracing import traced
@@ -35,6 +35,6 @@ def backfill(
     months = list(month_range(Month(first), Month(last)))
     request = check_request(months, sources, models, settings)
     if dry_run:
-        has_crashed()  # too often: what it tries to load may be too large for this machine
+        goes_on()  # unless it has crashed too often: a model may be too large for this machine
         return cast(RunSummary, announce_dry_run(request, settings))
     return run_months("backfill", request, settings)

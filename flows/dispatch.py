@@ -11,6 +11,7 @@ import datetime as dt
 import time
 from dataclasses import dataclass
 from typing import Any, Literal
+from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -27,7 +28,7 @@ from prefect.flows import Flow
 from prefect.logging import get_run_logger
 from prefect.states import Cancelling, Crashed
 
-from core.errors import StorageError
+from core.errors import OrchestrationError, StorageError
 from core.run_record import Outcome, RunRecord, RunResult, Stage
 from core.settings import Settings
 from core.storage import Store
@@ -212,6 +213,24 @@ def records_of(name: str, store: Store) -> list[RunRecord]:
     while records[-1].exists():
         records.append(RunRecord(store, f"{name}-{len(records) + 1}"))
     return records[:-1]
+
+
+def has_crashed(client: SyncPrefectClient, flow_run_id: UUID) -> bool:
+    """Whether a flow run has ended in a crash the last time.
+
+    Raises:
+        OrchestrationError: it has crashed ``ATTEMPTS`` times.
+    """
+    states = client.read_flow_run_states(flow_run_id)
+    ends = sorted((each for each in states if each.is_final()), key=lambda end: end.timestamp)
+    if not ends or not ends[-1].is_crashed():
+        return False
+    if sum(end.is_crashed() for end in ends) >= ATTEMPTS:
+        raise OrchestrationError(
+            f"this run has crashed {ATTEMPTS} times, see its logs; start another one, which finds "
+            "what this one has done"
+        )
+    return True
 
 
 def find_runs(client: SyncPrefectClient, run: str, since: dt.datetime) -> list[FlowRun]:

@@ -13,11 +13,10 @@ from prefect.runtime import flow_run
 
 from core import progress
 from core.corpus import Seal
-from core.errors import OrchestrationError
 from core.run_record import RunRecord, RunRequest, RunResult
 from core.settings import Settings
 from core.storage import Store
-from flows.dispatch import ATTEMPTS, Coordinator, name_of_run, records_of
+from flows.dispatch import Coordinator, has_crashed, name_of_run, records_of
 from flows.score import check_numerics, score
 from flows.stages import crawled, end_part, ended, num_of, tell
 from tasks.crawling import crawl_month
@@ -84,14 +83,12 @@ def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
     Raises:
         OrchestrationError: it has been killed too often.
     """
+    has_to_go_on = goes_on()
     store, name = Store(settings.home), name_of_run(flow, flow_run.id)
     records = records_of(name, store)
-    if not records:
-        record = RunRecord(store, name)
-    elif records[-1].result() is None or has_crashed():
+    if records and (has_to_go_on or records[-1].result() is None):
         return records[-1]
-    else:
-        record = RunRecord(store, f"{name}-{len(records) + 1}")
+    record = RunRecord(store, f"{name}-{len(records) + 1}" if records else name)
     record.begin(
         RunRequest(
             run=record.run,
@@ -105,7 +102,7 @@ def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
     return record
 
 
-def has_crashed() -> bool:
+def goes_on() -> bool:
     """Whether this flow run was started again because it had crashed.
 
     Raises:
@@ -115,16 +112,7 @@ def has_crashed() -> bool:
         return False
     wait_for_server()
     with get_client(sync_client=True) as client:
-        states = client.read_flow_run_states(UUID(flow_run.id))
-    ends = sorted((each for each in states if each.is_final()), key=lambda end: end.timestamp)
-    if not ends or not ends[-1].is_crashed():
-        return False
-    if sum(state.is_crashed() for state in ends) >= ATTEMPTS:
-        raise OrchestrationError(
-            f"this run has crashed {ATTEMPTS} times, see its logs; start another one, which finds "
-            "what this one has done"
-        )
-    return True
+        return has_crashed(client, UUID(flow_run.id))
 
 
 def summary_of(result: RunResult) -> RunSummary:

@@ -119,8 +119,8 @@ def take_slot(host: str) -> Iterator[None]:
 def _make_limit(name: str, _server: str | None) -> None:
     """Have the server hold a limit of one slot, unless it has one of this name.
 
-    Once a process and server: with SQLite, a server that refuses to make a limit twice keeps its
-    database locked for a while.
+    Once a process and server: one on SQLite that had to refuse it at each request was seen to have
+    its database locked for a minute.
     """
     with get_client(sync_client=True) as client:
         try:

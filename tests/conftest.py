@@ -6,6 +6,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,10 +135,8 @@ def prefect_background(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
     """A server for all tests of this process that only need flows to run somewhere."""
-    server = PrefectServer(tmp_path_factory.mktemp("background"), prefect_template)
-    server.start()
-    yield server
-    _part_from(server)
+    with _running(tmp_path_factory.mktemp("background"), prefect_template) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -156,13 +155,15 @@ def prefect_server(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
     """A real server, for the tests of one module."""
-    server = PrefectServer(tmp_path_factory.mktemp("server"), prefect_template)
+    with _running(tmp_path_factory.mktemp("server"), prefect_template) as server:
+        yield server
+
+
+@contextmanager
+def _running(folder: Path, template: Path) -> Iterator[PrefectServer]:
+    server = PrefectServer(folder, template)
     server.start()
     yield server
-    _part_from(server)
-
-
-def _part_from(server: PrefectServer) -> None:
-    """Let it have what this process still has for it: or the next server's events wait behind."""
+    # What this process still has for it would keep the next server's events waiting.
     EventsWorker.drain_all(timeout=60, at_exit=False)
     server.stop()

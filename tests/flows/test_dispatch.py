@@ -13,13 +13,14 @@ from prefect import flow
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Crashed, Pending
+from prefect.states import Completed, Crashed, Pending
 
+from core.errors import OrchestrationError
 from core.run_record import Outcome, RunRecord, RunRequest
 from core.settings import Settings
 from core.storage import Store
 from flows.deploy import deploy
-from flows.dispatch import Coordinator, find_runs, name_of_run
+from flows.dispatch import Coordinator, find_runs, has_crashed, name_of_run
 
 from ..servers import PrefectServer
 from .deployed import api
@@ -93,7 +94,7 @@ def test_a_part_that_crashes_is_started_again_and_given_up_after_three(
     [hole] = record.outcomes("crawl")["arxiv"].holes
     assert hole.startswith("crawl arxiv: 3 flow runs have not done it")
     assert hole.endswith("Crashed: killed")
-    assert record.has_completed("crawl")
+    assert not (record.missing("crawl") or record.complete("crawl"))  # it is noted
     assert len(find_runs(client, record.run, SINCE)) == 3
 
 
@@ -101,6 +102,23 @@ def test_runs_that_were_scheduled_at_once_have_names_of_their_own(store: Store) 
     # Of version 7, whose first half is the time.
     ids = [f"01a20365-d4a6-7{n}1b-9f{n}0-5a2b7c{n}d00{n}e" for n in range(3)]
     assert len({name_of_run("monthly", each) for each in ids}) == 3
+
+
+def test_a_coordinator_goes_on_after_two_crashes_and_not_after_three(
+    client: SyncPrefectClient,
+) -> None:
+    deployment = client.read_deployment_by_name("monthly/monthly").id
+    run = client.create_flow_run_from_deployment(deployment).id
+    assert not has_crashed(client, run)
+    for _ in range(2):
+        client.set_flow_run_state(run, Crashed(message="killed"), force=True)
+        client.set_flow_run_state(run, Pending(), force=True)
+        assert has_crashed(client, run)
+    client.set_flow_run_state(run, Crashed(message="killed"), force=True)
+    with pytest.raises(OrchestrationError, match="crashed 3 times"):
+        has_crashed(client, run)
+    client.set_flow_run_state(run, Completed(), force=True)
+    assert not has_crashed(client, run)
 
 
 def test_a_second_coordinator_starts_nothing_twice(
@@ -129,7 +147,7 @@ def test_a_stage_that_no_event_has_started_is_started(
     record.settle("crawl", "arxiv", Outcome(done=2))
     patient = settings.model_copy(update={"watch_interval_s": 100.0})
     look(record, patient, times=2)
-    assert record.has_completed("crawl")
+    assert not (record.missing("crawl") or record.complete("crawl"))  # it is noted
     assert find_runs(client, record.run, SINCE) == []
     impatient = settings.model_copy(update={"watch_interval_s": 0.02})
     look(record, impatient, times=2, pause_s=0.2)

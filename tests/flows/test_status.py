@@ -201,9 +201,7 @@ def test_a_server_that_hangs_or_wants_a_password_does_not_hold_the_rest_up(
     monkeypatch.setattr("flows.server_status.TIMEOUT_S", 0.5)
     with HTTPServer(("127.0.0.1", 0), Guarded) as silent:  # it listens, and never answers
         monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{silent.server_port}/api")
-        assert (
-            "nothing for 0 s" in tidemark("status").out or "nothing for" in tidemark("status").out
-        )
+        assert "nothing for" in tidemark("status").out
 
 
 def test_a_server_tells_of_runs_and_workers(
