@@ -116,7 +116,7 @@ class Settings(BaseSettings):
         gt=0,
         description="Cells of a model that a scoring run has under way at once. A remote model "
         "scores them together, others one after the other while the next is made ready; default: "
-        "8 of a remote model, 2 of others.",
+        "10 of a remote model, whose server is asked 8 things at once, 2 of others.",
     )
     ray_address: str | None = Field(
         default=None,

@@ -45,7 +45,8 @@ def send_logs() -> None:
         handler.setFormatter(_WithoutTokens())
     for room in ROOMS:
         logger = logging.getLogger(room)
-        logger.setLevel(prefects.level)
+        if logger.level != prefects.level:  # setting it empties the caches of all loggers
+            logger.setLevel(prefects.level)
         if not any(isinstance(handler, APILogHandler) for handler in logger.handlers):
             handler = APILogHandler()
             handler.setFormatter(_WithoutTokens())

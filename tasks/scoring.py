@@ -159,10 +159,10 @@ def require_sealed(
 def cells_in_flight(entry: ModelEntry, settings: Settings) -> int:
     """Return how many cells of a model are to be under way at once.
 
-    A server answers several prompts together. A device does one cell at a time; with a second one
-    in waiting, it need not stand still while Prefect records the one before.
+    A server answers several prompts together, a device does one cell at a time. More are under way,
+    so that neither stands still while Prefect records a cell and the next is made ready.
     """
-    return settings.in_flight or (NUM_AT_ONCE if entry.kind == "remote" else 2)
+    return settings.in_flight or (NUM_AT_ONCE + 2 if entry.kind == "remote" else 2)
 
 
 _model = LoadedModel()

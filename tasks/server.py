@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ from uuid import UUID
 import httpx
 from prefect import Task
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterId
 from prefect.client.schemas.objects import State, StateType
 from prefect.concurrency.sync import concurrency
 from prefect.context import FlowRunContext
@@ -31,6 +31,7 @@ from core.settings import prefect_server
 
 WAIT_S = 6 * 3600.0  # then Prefect itself fails, and the run is started again
 LOOK_S = 2.0
+_FIRST_LOOK_S = 0.1  # then a quarter more each time, up to LOOK_S: most arrives within a second
 _SETTLE_TRIES = 5
 SETTLE_S = 20.0  # so long may events be under way without one of them arriving
 WRITER = "tidemark-writer"
@@ -99,7 +100,7 @@ def settle_task_runs() -> int:
 def _settle(flow_run: UUID, ended: Mapping[UUID, _Ended]) -> dict[UUID, _Ended]:
     """Return which task runs the server did not know, and has been told of."""
     with get_client(sync_client=True) as client:
-        unknown = _let_arrive(client, flow_run, ended)
+        unknown = _let_arrive(client, ended)
         for task_run, end in unknown.items():
             _make_good(client, flow_run, task_run, end)
     return unknown
@@ -179,36 +180,35 @@ def _flow_run() -> UUID | None:
     return context.flow_run.id if context and context.flow_run else None
 
 
-def _let_arrive(
-    client: SyncPrefectClient, flow_run: UUID, ended: Mapping[UUID, _Ended]
-) -> dict[UUID, _Ended]:
+def _let_arrive(client: SyncPrefectClient, ended: Mapping[UUID, _Ended]) -> dict[UUID, _Ended]:
     """Wait while events still arrive; return what the server does not know."""
-    unknown, arrived_at = dict(ended), time.monotonic()
+    unknown, arrived_at, pause_s = dict(ended), time.monotonic(), _FIRST_LOOK_S
     while unknown:
-        known = _known(client, flow_run)
+        known = _known(client, list(unknown))
         left = {run: end for run, end in unknown.items() if known.get(run) != end.state.type}
         if len(left) < len(unknown):
             arrived_at = time.monotonic()
         unknown = left
         if unknown and time.monotonic() - arrived_at > SETTLE_S:
             break
-        time.sleep(LOOK_S if unknown else 0)
+        if unknown:
+            time.sleep(pause_s)
+            pause_s = min(1.25 * pause_s, LOOK_S)
     return unknown
 
 
-def _known(client: SyncPrefectClient, flow_run: UUID) -> dict[UUID, StateType | None]:
-    """Return the states of a flow run's task runs that the server knows."""
-    of_run = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run]))
+def _known(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> dict[UUID, StateType | None]:
+    """Return the states of those of some task runs that the server knows."""
     known: dict[UUID, StateType | None] = {}
-    while True:
-        page = client.read_task_runs(flow_run_filter=of_run, limit=_PAGE, offset=len(known))
+    for start in range(0, len(task_runs), _PAGE):
+        ids = TaskRunFilterId(any_=list(task_runs[start : start + _PAGE]))
+        page = client.read_task_runs(task_run_filter=TaskRunFilter(id=ids), limit=_PAGE)
         known |= {each.id: each.state_type for each in page}
-        if len(page) < _PAGE:
-            return known
+    return known
 
 
 def _make_good(client: SyncPrefectClient, flow_run: UUID, task_run: UUID, end: _Ended) -> None:
-    known = _known(client, flow_run)
+    known = _known(client, [task_run])
     if task_run not in known:
         client.create_task_run(
             end.task, flow_run, dynamic_key=str(task_run), id=task_run, name=end.what

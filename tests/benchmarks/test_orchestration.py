@@ -29,7 +29,7 @@ def test_cells_of_a_remote_model_are_scored_together(
     with orchestration._stub(["stub"]) as address:
         orchestration._make_home(store.root, ["stub"], address, num_months=2)
         plan = plan_scoring("stub", ["default"], None, None, settings)
-        assert (len(plan.groups), cells_in_flight(plan.entry, settings)) == (12, 8)
+        assert (len(plan.groups), cells_in_flight(plan.entry, settings)) == (12, 10)
         load_model(plan, settings)
         assert requests.get(f"{address}/stats", timeout=10).json()["answers"] == 0
         with ThreadPoolExecutor(12) as pool:
