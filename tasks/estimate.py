@@ -26,20 +26,20 @@ from tasks.rates import Rate, rate_of
 from tasks.run_plan import PlannedModel, PlannedPartition, RunPlan
 from tasks.scoring import cells_in_flight
 
-# Seconds on the reference machine (2 cores of an AMD EPYC, otherwise idle).
-_START_S, _MIGRATE_S = 14.0, 7.0  # imports, Prefect's API in this process; its database, once
-_CANARY_S = 8.0  # most of it imports torch
-_MODEL_S, _LAND_S, _LAND_CELL_S, _PUBLISH_S = 0.9, 0.3, 0.11, 0.9
-_KNOWN_CELL_S = 0.025  # to find out that it has landed
-_NEW_WAREHOUSE_S = 0.2
-_CELL_S = 0.04  # around the scoring of a cell: task run, files
-_REPORT_S, _REPORT_CELL_S = 2.4, 0.02
-_FIRST_CRAWL_S, _PARTITION_S = 1.0, 0.02  # imports; to see that a month is sealed
-_REFERENCE_LOOP_S = 0.040  # what _loop takes there
+# Seconds on the reference machine (2 cores of an AMD EPYC, otherwise idle), by the clock.
+_START_S, _MIGRATE_S = 20.0, 1.5  # imports, Prefect's API in this process, its end; its database
+_CANARY_S = 6.2  # most of it imports torch
+_MODEL_S, _LAND_S, _LAND_CELL_S, _PUBLISH_S = 0.75, 0.2, 0.01, 0.65
+_DOCUMENTS_S = 0.045  # of a partition, with the first model that lands on it
+_KNOWN_CELL_S = 0.002  # to find out that it has landed
+_CELL_S = 0.025  # around the scoring of a cell: task run, files
+_REPORT_S, _REPORT_CELL_S = 1.8, 0.009
+_FIRST_CRAWL_S, _PARTITION_S = 1.0, 0.01  # imports; to see that a month is sealed
+_REFERENCE_LOOP_S = 0.0185  # what _loop takes there
 
 _IN_FLIGHT = 4  # crawls at a time, as tasks/fan_out.py
 _LOAD_BYTES_S = 500e6  # weights read a second, where loading was not measured
-_SIMULATED_BYTES, _SIMULATED_REQUESTS, _SIMULATED_S = 20e3, 25, 0.6
+_SIMULATED_BYTES, _SIMULATED_REQUESTS, _SIMULATED_S = 20e3, 25, 0.65
 _DEFAULT_BYTES, _REQUEST_BYTES = 5e6, 40e3  # of a source's month; of text a request
 _ASSUMED_ANSWER_S = 0.5
 
@@ -105,9 +105,12 @@ def estimate_run(plan: RunPlan, settings: Settings) -> Estimate:
     steps = [_start(settings, slow), *_crawl(plan, sealed, settings, slow)]
     if any(model.entry.kind != "control" for model in plan.models):
         steps.append(Step("canary", _CANARY_S * slow, "assumed"))
+    landed = {cell.partition for model in plan.models for cell in model.done}
     for model in plan.models:
         steps.append(_score(model, rates[model.asked], sizes, slow, _together(model, settings)))
-        steps.append(_land(model, settings, slow))
+        to_land = {*model.new, *(cell.partition for cell in model.pending)}
+        steps.append(_land(model, len(to_land - landed), slow))
+        landed |= to_land
     num_cells = sum(model.num_cells for model in plan.models)
     steps.append(Step("report", (_REPORT_S + _REPORT_CELL_S * num_cells) * slow, "assumed"))
     return Estimate(tuple(steps), _disk(plan, sizes), slow)
@@ -283,9 +286,9 @@ def _score(model: PlannedModel, rate: Rate | str, sizes: Sizes, slow: float, tog
     return Step("score", total, rate.basis, gpu, model.asked)
 
 
-def _land(model: PlannedModel, settings: Settings, slow: float) -> Step:
-    is_new = not (settings.scratch / "writer.duckdb").exists()
-    seconds = _MODEL_S + _LAND_S + _PUBLISH_S + _NEW_WAREHOUSE_S * is_new
+def _land(model: PlannedModel, num_partitions: int, slow: float) -> Step:
+    """Land a model's cells; it is the first one that lands on some partitions."""
+    seconds = _MODEL_S + _LAND_S + _PUBLISH_S + _DOCUMENTS_S * num_partitions
     seconds += _LAND_CELL_S * model.num_to_score + _KNOWN_CELL_S * len(model.done)
     return Step("land", seconds * slow, "assumed", model=model.asked)
 
