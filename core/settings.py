@@ -255,7 +255,8 @@ def set_library_defaults(settings: Settings) -> None:
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
         # The embedded server logs its own cancelled connections when it is shut down.
         "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
-        "PREFECT_LOGGING_TO_API_ENABLED": "false",
+        # To the embedded server, nobody would read them there; one of the user's shows them.
+        "PREFECT_LOGGING_TO_API_ENABLED": "true" if prefect_server() else "false",
         "DO_NOT_TRACK": "1",
         # Torch's threads spin at every barrier by default: with anything else on the cores, that
         # made training four and more times slower.

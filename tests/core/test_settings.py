@@ -91,6 +91,21 @@ def test_prefect_is_kept_at_home_unless_told_otherwise(tmp_path: Path) -> None:
     assert output.split() == [str(tmp_path / "work" / "prefect"), "DEBUG"]
 
 
+@pytest.mark.parametrize(("server", "sent"), [({}, "false"), ({"PREFECT_API_URL": "u"}, "true")])
+def test_logs_go_to_a_server_where_there_is_one(
+    server: dict[str, str], sent: str, tmp_path: Path
+) -> None:
+    code = (
+        "import os; from core.settings import Settings, set_library_defaults\n"
+        f"set_library_defaults(Settings(home={str(tmp_path)!r}))\n"
+        "print(os.environ['PREFECT_LOGGING_TO_API_ENABLED'])"
+    )
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-c", code]
+    output = subprocess.check_output(command, cwd=root, env={"PATH": "", **server}, text=True)
+    assert output.strip() == sent
+
+
 @pytest.mark.parametrize("address", ["hooks.example.org/x", "mailto:me@example.org", "https:///x"])
 def test_a_webhook_that_is_none_is_refused_without_being_shown(
     address: str, monkeypatch: pytest.MonkeyPatch
