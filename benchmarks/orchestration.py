@@ -201,23 +201,26 @@ def _score(server: PrefectServer, home: Path, names: Sequence[str]) -> Scoring:
     environment = {
         **server.environment,
         "TIDEMARK_HOME": str(home),
-        "PREFECT_LOGGING_LEVEL": "WARNING",
+        "PREFECT_LOGGING_LEVEL": "INFO",  # as workers have it: some lines a cell go to the server
     }
     began = time.perf_counter()
-    client = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.orchestration_client", *names],
-        env=environment,
-        cwd=_ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    with (server.folder / "client.log").open("ab") as log:
+        client = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.orchestration_client", *names],
+            env=environment,
+            cwd=_ROOT,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
     flow_runs = []
     with Watch({"client": client.pid, "server": server.pid}) as watch:
         for line in client.stdout or ():
             flow_runs.append(json.loads(line))
             say(f"{flow_runs[-1]['model']}: {flow_runs[-1]['seconds']:.1f} s")
     if client.wait() != 0 or len(flow_runs) != len(names):
-        raise RuntimeError(f"the client ended with {client.returncode} after {len(flow_runs)} runs")
+        told = (server.folder / "client.log").read_text(errors="replace")[-3000:]
+        raise RuntimeError(f"the client ended with {client.returncode}: {told}")
     return Scoring(flow_runs, time.perf_counter() - began, watch)
 
 

@@ -22,6 +22,7 @@ from core.errors import TidemarkError
 from core.settings import Settings, prefect_server
 from core.storage import Store
 from crawlers.contract import SourceInfo, load_crawler
+from models.remote_client import NUM_AT_ONCE
 from tasks.rates import Rate, rate_of
 from tasks.run_plan import PlannedModel, PlannedPartition, RunPlan
 from tasks.scoring import cells_in_flight
@@ -271,7 +272,9 @@ class Sizes:
 
 def _together(model: PlannedModel, settings: Settings) -> int:
     """How many cells pass in the time of one: a server answers several at once."""
-    return cells_in_flight(model.entry, settings) if model.entry.kind == "remote" else 1
+    if model.entry.kind != "remote":
+        return 1
+    return min(NUM_AT_ONCE, cells_in_flight(model.entry, settings))
 
 
 def _score(model: PlannedModel, rate: Rate | str, sizes: Sizes, slow: float, together: int) -> Step:
