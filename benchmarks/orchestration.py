@@ -15,9 +15,6 @@ import contextlib
 import dataclasses
 import json
 import math
-import os
-import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -39,7 +36,7 @@ from core.sealing import seal_partition
 from core.settings import Settings
 from core.storage import Store
 from models.catalogue import ModelEntry, add_model
-from tests.servers import PrefectServer
+from tests.servers import PostgreSQL, PrefectServer, free_port
 
 IN_FLIGHT = 8
 MAX_MODELS, NUM_MONTHS, NUM_SOURCES = 14, 83, 6
@@ -269,8 +266,9 @@ def _server(database: str, folder: Path) -> Iterator[PrefectServer]:
     with contextlib.ExitStack() as stack:
         settings = _server_settings()
         if database == "PostgreSQL":
-            address = stack.enter_context(_postgresql(folder / "postgresql"))
-            settings["PREFECT_API_DATABASE_CONNECTION_URL"] = address
+            postgresql = PostgreSQL(folder / "postgresql", free_port())
+            stack.callback(postgresql.kill)
+            settings["PREFECT_API_DATABASE_CONNECTION_URL"] = postgresql.url
         server = PrefectServer(folder / "server", folder / "template", **settings)
         server.start()
         stack.callback(server.stop)
@@ -282,30 +280,3 @@ def _server_settings() -> dict[str, str]:
     compose = yaml.safe_load((_ROOT / "deployments" / "compose.yaml").read_text(encoding="utf-8"))
     environment = compose["services"]["prefect-server"]["environment"]
     return {k: v for k, v in environment.items() if k.startswith("PREFECT_SERVER_SERVICES_")}
-
-
-@contextlib.contextmanager
-def _postgresql(folder: Path) -> Iterator[str]:
-    """Run a PostgreSQL server of our own on loopback; yield the address for Prefect."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not programs:
-        raise RuntimeError("needs PostgreSQL: run deployments/install-postgresql.sh")
-    folder.mkdir()
-    as_user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    if as_user:
-        shutil.chown(folder, "postgres")  # it refuses to run as root
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-
-    def run(program: str, *arguments: str) -> None:
-        command = [*as_user, f"{programs[-1]}/{program}", "-D", f"{folder}/data", *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
-
-    run("initdb", "-A", "trust", "-U", "prefect", "--no-sync")
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
-    run("pg_ctl", "-w", "-l", f"{folder}/log", "-o", options, "start")
-    try:
-        yield f"postgresql+asyncpg://prefect@127.0.0.1:{port}/postgres"
-    finally:
-        run("pg_ctl", "-w", "-m", "immediate", "stop")

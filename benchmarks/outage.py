@@ -17,9 +17,7 @@ import datetime as dt
 import json
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -200,43 +198,9 @@ def deploy_score(server: Server, checkout: Path) -> None:
         )
 
 
-class PostgreSQL:
-    """A PostgreSQL server of our own on loopback, which can be killed and started again."""
-
-    def __init__(self, folder: Path, port: int) -> None:
-        self._folder, self._port = folder, port
-        self._programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
-        self._as_user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-        folder.mkdir()
-        if self._as_user:
-            shutil.chown(folder, "postgres")  # it refuses to run as root
-        self._run("initdb", "-A", "trust", "-U", "tidemark")
-        self.start()
-
-    @property
-    def url(self) -> str:
-        """For Prefect."""
-        return f"postgresql+asyncpg://tidemark@127.0.0.1:{self._port}/postgres"
-
-    def start(self) -> None:
-        """Start it, after a kill with what its log has."""
-        options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
-        self._run("pg_ctl", "-w", "-l", f"{self._folder}/log", "-o", options, "start")
-
-    def kill(self) -> None:
-        """End all its processes at once, as a crash does."""
-        self._run("pg_ctl", "-w", "-m", "immediate", "stop")
-
-    def _run(self, program: str, *arguments: str) -> None:
-        command = [*self._as_user, f"{self._programs}/{program}", "-D", f"{self._folder}/data"]
-        subprocess.run(
-            [*command, *arguments], check=True, stdout=subprocess.DEVNULL, cwd=self._folder
-        )
-
-
 def main() -> int:
     """Take PostgreSQL and the server away and print what came of it; 1 if something is missing."""
-    from tests.servers import PrefectServer, free_port
+    from tests.servers import PostgreSQL, PrefectServer, free_port
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=300, help="how long they are away")

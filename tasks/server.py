@@ -184,8 +184,7 @@ def _let_arrive(client: SyncPrefectClient, ended: Mapping[UUID, _Ended]) -> dict
     """Wait while events still arrive; return what the server does not know."""
     unknown, arrived_at, pause_s = dict(ended), time.monotonic(), _FIRST_LOOK_S
     while unknown:
-        known = _known(client, list(unknown))
-        left = {run: end for run, end in unknown.items() if known.get(run) != end.state.type}
+        left = _without_known(client, unknown)
         if len(left) < len(unknown):
             arrived_at = time.monotonic()
         unknown = left
@@ -197,14 +196,28 @@ def _let_arrive(client: SyncPrefectClient, ended: Mapping[UUID, _Ended]) -> dict
     return unknown
 
 
+def _without_known(client: SyncPrefectClient, ended: Mapping[UUID, _Ended]) -> dict[UUID, _Ended]:
+    """Return the task runs whose ends the server does not know."""
+    unknown: dict[UUID, _Ended] = {}
+    runs = list(ended)
+    for start in range(0, len(runs), _PAGE):
+        page = runs[start : start + _PAGE]
+        if _num_completed(client, page) < len(page):  # else there is nothing to read
+            known = _known(client, page)
+            unknown |= {run: ended[run] for run in page if known.get(run) != ended[run].state.type}
+    return unknown
+
+
+def _num_completed(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> int:
+    wanted = {"id": {"any_": list(map(str, task_runs))}, "state": {"type": {"any_": ["COMPLETED"]}}}
+    return int(client.request("POST", "/task_runs/count", json={"task_runs": wanted}).json())
+
+
 def _known(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> dict[UUID, StateType | None]:
-    """Return the states of those of some task runs that the server knows."""
-    known: dict[UUID, StateType | None] = {}
-    for start in range(0, len(task_runs), _PAGE):
-        ids = TaskRunFilterId(any_=list(task_runs[start : start + _PAGE]))
-        page = client.read_task_runs(task_run_filter=TaskRunFilter(id=ids), limit=_PAGE)
-        known |= {each.id: each.state_type for each in page}
-    return known
+    """Return the states of those of a page of task runs that the server knows."""
+    wanted = TaskRunFilter(id=TaskRunFilterId(any_=list(task_runs)))
+    found = client.read_task_runs(task_run_filter=wanted, limit=_PAGE)
+    return {each.id: each.state_type for each in found}
 
 
 def _make_good(client: SyncPrefectClient, flow_run: UUID, task_run: UUID, end: _Ended) -> None:

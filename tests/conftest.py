@@ -135,7 +135,7 @@ def prefect_background(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
     """A server for all tests of this process that only need flows to run somewhere."""
-    with _running(tmp_path_factory.mktemp("background"), prefect_template) as server:
+    with running(tmp_path_factory.mktemp("background"), prefect_template) as server:
         yield server
 
 
@@ -155,13 +155,15 @@ def prefect_server(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
     """A real server, for the tests of one module."""
-    with _running(tmp_path_factory.mktemp("server"), prefect_template) as server:
+    with running(tmp_path_factory.mktemp("server"), prefect_template) as server:
         yield server
 
 
 @contextmanager
-def _running(folder: Path, template: Path) -> Iterator[PrefectServer]:
-    server = PrefectServer(folder, template)
+def running(folder: Path, template: Path, database: str = "") -> Iterator[PrefectServer]:
+    """Run a Prefect server on SQLite, or on the database of an address."""
+    settings = {"PREFECT_API_DATABASE_CONNECTION_URL": database} if database else {}
+    server = PrefectServer(folder, template, **settings)
     server.start()
     yield server
     # What this process still has for it would keep the next server's events waiting.

@@ -141,6 +141,48 @@ class PrefectServer:
                     run.kill()
 
 
+class PostgreSQL:
+    """A PostgreSQL server of our own on loopback, which can be killed and started again.
+
+    Args:
+        folder: of its own, within folders that every user may enter.
+        port: to listen at.
+    """
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._folder, self._port = folder, port
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+        if not found:
+            raise RuntimeError("needs PostgreSQL: run deployments/install-postgresql.sh")
+        self._programs = found[-1]
+        self._as_user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+        folder.mkdir()
+        if self._as_user:
+            shutil.chown(folder, "postgres")  # it refuses to run as root
+        self._run("initdb", "-A", "trust", "-U", "tidemark", "--no-sync")
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """For Prefect."""
+        return f"postgresql+asyncpg://tidemark@127.0.0.1:{self._port}/postgres"
+
+    def start(self) -> None:
+        """Start it, after a kill with what its log has."""
+        options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
+        self._run("pg_ctl", "-w", "-l", f"{self._folder}/log", "-o", options, "start")
+
+    def kill(self) -> None:
+        """End all its processes at once, as a crash does."""
+        self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [*self._as_user, f"{self._programs}/{program}", "-D", f"{self._folder}/data"]
+        subprocess.run(
+            [*command, *arguments], check=True, stdout=subprocess.DEVNULL, cwd=self._folder
+        )
+
+
 def end_group(process: subprocess.Popen[bytes], with_signal: int) -> None:
     """Signal a process and everything that it started, and wait for it."""
     with contextlib.suppress(ProcessLookupError):
