@@ -1,12 +1,13 @@
 """A real Prefect server under 7,000 cells of 0.4 s: what it records, what it costs, what it takes.
 
-The cells go the product's way (``flows/score.py``), one flow run a model and 8 cells in flight,
-from a process of its own. The models are remote ones, whose server is a stub (``stub_model.py``):
-so a cell reads its partition, cuts its text into tokens, asks over HTTP, and writes and lands its
-losses, but for 0.4 s of it no processor has anything to do. Orchestration is what the flow runs
-take, as the server has them, beyond rounds of 8 cells of 0.4 s, landing and publication: Prefect,
-planning, loading, reading, writing. By the client's clock, a flow run is longer by its creation,
-and at its end by up to a second in which Prefect waits for the thread of its heartbeats.
+The cells go the product's way (``flows/score.py``), one flow run a model, from a process of its
+own; 8 cells are with the model at once, two more are made ready or recorded meanwhile. The models
+are remote ones, whose server is a stub (``stub_model.py``): so a cell reads its partition, cuts its
+text into tokens, asks over HTTP, and writes and lands its losses, but for 0.4 s of it no processor
+has anything to do. Orchestration is what the flow runs take, as the server has them, beyond rounds
+of 8 cells of 0.4 s, landing and publication: Prefect, planning, loading, reading, writing. By the
+client's clock, a flow run is longer by its creation, and at its end by up to a second in which
+Prefect waits for the thread of its heartbeats.
 """
 
 from __future__ import annotations

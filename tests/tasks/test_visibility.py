@@ -113,7 +113,8 @@ def test_the_cells_are_a_table(done: dict[str, Any]) -> None:
 
 
 def test_the_report_is_a_link(done: dict[str, Any]) -> None:
-    assert done["tidemark-report"]["data"].endswith("(<https://report.example/t/>)")
+    address = "https://report.example/t/"
+    assert done["tidemark-report"]["data"] == f"[`{address}`](<{address}>)"
 
 
 def test_each_source_has_a_chart(done: dict[str, Any]) -> None:
