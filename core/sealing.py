@@ -30,6 +30,7 @@ from core.tombstones import list_tombstones
 
 # What a manifest keeps when the same content is crawled again.
 _OF_THE_VERSION = ("digest", "content_digest", "forgotten", "accepted")
+_SEALED_MEANWHILE = "{}: another process sealed it meanwhile; run the same again"
 HELD_BECAUSE = "held_because"  # key of ``describe`` for the reasons to hold a partition back
 
 
@@ -82,8 +83,12 @@ def seal_partition(
             _require_undisturbed(store, partition, writer, (versions, forgotten))
             sealing = _Sealing(store, partition, versions, writer, describe or {}, beside or {})
             return sealing.finish(replace)
-    except BaseException:
+    except BaseException as error:
         writer.discard()
+        is_gone = isinstance(error.__cause__, FileNotFoundError)
+        if is_gone and list_versions(store, partition) != versions:
+            # Whoever was faster has cleared away what we were writing.
+            raise StorageError(_SEALED_MEANWHILE.format(partition)) from error
         raise
 
 
@@ -112,7 +117,7 @@ def _require_undisturbed(
             f"{partition}: documents were forgotten meanwhile; run the same again, without them"
         )
     if list_versions(store, partition) != versions or not writer.are_there:
-        raise StorageError(f"{partition}: another process sealed it meanwhile; run the same again")
+        raise StorageError(_SEALED_MEANWHILE.format(partition))
 
 
 class _Sealing:
@@ -179,9 +184,7 @@ class _Sealing:
             self._store.write_bytes(f"{folder}/{name}", data)
         path = f"{folder}/{MANIFEST}"
         if not self._store.create_bytes(path, _as_json(self._manifest(self._describe))):
-            raise StorageError(
-                f"{self._partition}: another process sealed it meanwhile; run the same again"
-            )
+            raise StorageError(_SEALED_MEANWHILE.format(self._partition))
         self._writer.is_kept = True
         seal = read_manifest(self._store, self._partition, path)
         self._clear(seal)
