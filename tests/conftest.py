@@ -21,6 +21,7 @@ from core.storage import Store
 from simulator.server import Web, serve_sites
 from simulator.sites.hub import Site
 
+from .databases import made_once
 from .servers import PrefectServer
 
 # Before torch is imported: tests run side by side on two cores, and spinning threads starve both.
@@ -69,6 +70,12 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):  # noqa: TID251
         if name.startswith("TIDEMARK_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_fresh_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with made_once(tmp_path_factory.mktemp("fresh") / "writer.duckdb"):
+        yield
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ def test_a_site_that_is_down_shows_no_token(
     fetcher.get("echo", "/page")
     down = own.model_copy(update={"sites": {"echo": "http://127.0.0.1:9"}})
     gone = Fetcher(down, web.urls, 0.0)
-    gone._robots.obey = lambda url: 0.0  # type: ignore[method-assign] # the page itself fails
+    gone._exchange._robots.obey = lambda url: 0.0  # type: ignore[method-assign] # the page itself fails
     text = ask(gone, "/page")
     assert "failed 5 times" in text
     require_hidden(own, caplog, text)

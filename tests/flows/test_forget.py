@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
+import shutil
+import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,8 @@ from warehouse.check_root import check_home
 from warehouse.query import query
 from warehouse.release import make_release
 
-ROOT = Path(__file__).resolve().parents[2]
+from ..forks import Forks, forking
+
 SOURCE = "pages"
 MARCH, APRIL = (Partition(SOURCE, Month(month)) for month in ("2024-03", "2024-04"))
 SECRET = "Klabautermann"
@@ -264,12 +266,15 @@ def test_an_unknown_document_is_kept_out_and_a_false_id_refused(settings: Settin
 
 _FORGETTER = """
 import os, sys
+from pathlib import Path
 import core.storage, core.forgetting
 from core.settings import Settings
 from core.storage import Store
 from core.tombstones import item_key
+from tests.databases import made_once
+from tests.forks import serve
 
-changes_left = int(sys.argv[2])
+changes_left = 0
 
 def counted(work):
     def counting(*arguments):
@@ -286,27 +291,37 @@ Store.delete = counted(Store.delete)
 import warehouse.forget
 warehouse.forget.replace_durably = replace
 from flows.forgetting import forget
-forget(Settings(home=sys.argv[1]), [item_key("pages", "page-Klabautermann")], "asked")
-print(changes_left)
+
+def work(job):
+    global changes_left
+    changes_left = job["changes"]
+    forget(Settings(home=job["home"]), [item_key("pages", "page-Klabautermann")], "asked")
+    Path(job["home"], "changes-left").write_text(str(changes_left))
+
+with made_once(Path(sys.argv[1])):
+    serve(work)
 """
 
 
 def test_killed_anywhere_and_run_again_it_is_done(home: Settings, tmp_path: Path) -> None:
-    import shutil
+    arguments, environment = [str(tmp_path / "fresh.duckdb")], {"PATH": "/usr/bin:/bin"}
+    with forking(_FORGETTER, environment, arguments=arguments) as forks:
+        _kill_everywhere(forks, home, tmp_path)
 
-    def run(root: Path, changes: int) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", _FORGETTER, str(root), str(changes)]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+def _kill_everywhere(forks: Forks, home: Settings, tmp_path: Path) -> None:
+    def run(root: Path, changes: int) -> int:
+        return forks.run({"home": str(root), "changes": changes})
 
     whole = tmp_path / "whole"
     shutil.copytree(home.home, whole)
-    undisturbed = run(whole, 10_000)
-    num_changes = 10_000 - int(undisturbed.stdout)
+    assert run(whole, 10_000) == 0
+    num_changes = 10_000 - int((whole / "changes-left").read_text())
     assert num_changes > 20
     for changes in range(1, num_changes, max(1, num_changes // 5)):
         root = tmp_path / f"killed-{changes}"
         shutil.copytree(home.home, root)
-        assert run(root, changes).returncode == -9
+        assert run(root, changes) == -signal.SIGKILL
         settings = Settings(home=str(root))
         done = forget(settings, [item_key(SOURCE, f"page-{SECRET}")], "asked")
         assert len(done.document_ids) == 4

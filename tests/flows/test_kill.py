@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from core.settings import Settings
 from simulator.server import Web
 from warehouse.publish import SNAPSHOT, check_snapshot
+from warehouse.writer import connected, locked
 
-TRIALS = 7
-ROOT = Path(__file__).resolve().parents[2]
-NURSERY = Path(__file__).with_name("nursery.py")
+from ..forks import Forks, forking
+
+TRIALS = 6
+SERVE = "from tests.flows.nursery import serve_commands; serve_commands()"
 
 pytestmark = pytest.mark.slow
 
@@ -30,11 +27,8 @@ pytestmark = pytest.mark.slow
 class Nursery:
     """Runs commands quickly, and kills them on demand."""
 
-    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
-        self._process, self._log = process, log
-        assert process.stdin and process.stdout
-        self._feed, self._says = process.stdin, process.stdout
-        assert self._says.readline() == "warm\n"
+    def __init__(self, forks: Forks, log: Path) -> None:
+        self._forks, self._log = forks, log
 
     def run(
         self, *arguments: str | Path, kill_after: float | None = None, **environment: str | Path
@@ -45,45 +39,39 @@ class Nursery:
             "environment": {name: str(value) for name, value in environment.items()},
             "log": str(self._log),
         }
-        self._feed.write(json.dumps(job) + "\n")
-        self._feed.flush()
-        child = int(self._says.readline())
-        if kill_after is not None:
-            time.sleep(kill_after)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-        return int(self._says.readline())
+        return self._forks.run(job, kill_after)
 
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8")[-3000:]
 
 
-@pytest.fixture
-def nursery(environment: dict[str, str], web: Web, tmp_path: Path) -> Iterator[Nursery]:
+@pytest.fixture(scope="module")
+def nursery(web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    folder = tmp_path_factory.mktemp("nursery")
     sites = {f"TIDEMARK_SITES__{key.upper()}": url for key, url in web.urls.items()}
-    usual = {"TIDEMARK_REQUEST_INTERVAL_S": "0", "TIDEMARK_DEVICE": "cpu", "PYTHONPATH": str(ROOT)}
-    scratch = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_LOGGING_LEVEL": "WARNING"}
-    with subprocess.Popen(
-        [sys.executable, NURSERY],
-        env={**environment, **sites, **usual, **scratch},
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield Nursery(process, tmp_path / "log")
-        assert process.stdin
-        process.stdin.close()
+    usual = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)}
+    quick = {"TIDEMARK_REQUEST_INTERVAL_S": "0", "TIDEMARK_DEVICE": "cpu"}
+    scratch = {"PREFECT_HOME": str(folder / "prefect"), "PREFECT_LOGGING_LEVEL": "WARNING"}
+    with forking(SERVE, {**usual, **sites, **quick, **scratch}, folder) as forks:
+        yield Nursery(forks, folder / "log")
 
 
 @pytest.fixture
 def trials(nursery: Nursery, tmp_path: Path, dump: Any) -> Callable[..., None]:
-    """Run commands undisturbed, then ten times with a kill in the first of them."""
+    """Run commands undisturbed, then six times with a kill in the first of them."""
 
-    def trials(first: list[str | Path], *others: list[str | Path], start: Path | None) -> None:
+    def trials(
+        first: list[str | Path],
+        *others: list[str | Path],
+        start: Path | None = None,
+        is_new: bool = False,
+    ) -> None:
         def home(name: str) -> Path:
             folder = tmp_path / name
             shutil.copytree(start, folder) if start else folder.mkdir()
+            if not is_new:  # making the database takes seconds
+                with locked(settings := Settings(home=str(folder))), connected(settings):
+                    pass
             return folder
 
         def finish(folder: Path) -> None:
@@ -101,7 +89,8 @@ def trials(nursery: Nursery, tmp_path: Path, dump: Any) -> Callable[..., None]:
         killed = 0
         for trial in range(TRIALS):
             folder = home(f"trial-{trial}")
-            moment = delays.uniform(0, duration)
+            # The last first: one that comes after the end says how long a run takes now.
+            moment = duration * (TRIALS - 1 - trial + delays.random()) / TRIALS
             if nursery.run(*first, kill_after=moment, TIDEMARK_HOME=folder) == -9:
                 killed += 1
             else:  # it ended before its time, so the next kills come earlier
@@ -121,7 +110,7 @@ def test_crawl(trials: Callable[..., None]) -> None:
     crawl = ["crawl", "--month", "2024-01", "--to", "2024-02"]
     for source in ("wikipedia_new", "wikipedia_monitored", "arxiv"):  # git has kills of its own
         crawl += ["--source", source]
-    trials(crawl, ["score", "--model", "control:zstd"], start=None)
+    trials(crawl, ["score", "--model", "control:zstd"])
 
 
 def test_score(trials: Callable[..., None], nursery: Nursery, tiny_model: Path, home: Path) -> None:
@@ -131,4 +120,5 @@ def test_score(trials: Callable[..., None], nursery: Nursery, tiny_model: Path, 
 
 
 def test_land(trials: Callable[..., None], losses_file: Callable[..., Path]) -> None:
-    trials(["land", losses_file("foreign", 200_000), losses_file("other", 1000)], start=None)
+    land: list[str | Path] = ["land", losses_file("foreign", 200_000), losses_file("other", 1000)]
+    trials(land, is_new=True)

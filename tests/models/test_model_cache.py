@@ -50,7 +50,10 @@ def test_what_is_needed_is_fetched_once(hub, near, folder):
     commit = hub.site.add(NAME, folder)
     got = fetch(NAME, None, near)
     assert (got.commit, got.folder.name) == (commit, commit)
-    needed = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+    needed = [
+        "config.json", "generation_config.json", "model.safetensors", "tokenizer.json",
+        "tokenizer_config.json",
+    ]  # fmt: skip
     assert names(got.folder) == needed
     assert got.num_bytes == got.num_new_bytes == sum((folder / n).stat().st_size for n in needed)
     assert (got.folder / "model.safetensors").read_bytes() == (

@@ -30,7 +30,7 @@ SHARDS = [f"model-0000{n}-of-00002.safetensors" for n in (1, 2)] + ["model.safet
 def test_one_set_of_weights_is_chosen(names, weights):
     extra = ["README.md", ".gitattributes", "onnx/model.onnx", "generation_config.json"]
     chosen = choose_files([*names, *extra, *CONFIG], "m", allow_pickle=False)
-    assert sorted(chosen) == sorted([*CONFIG, *weights])
+    assert sorted(chosen) == sorted([*CONFIG, "generation_config.json", *weights])
 
 
 def test_pickles_are_chosen_only_where_allowed():

@@ -1,7 +1,7 @@
 import json
 import math
-import subprocess
-import sys
+import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,6 +26,8 @@ from models.load import load_scorer
 from models.protocols import get_protocol
 from models.reference import Recipe, train_reference
 from simulator.world import World
+
+from ..forks import forking
 
 FIRST = Month("2024-01")
 CUTOFF = FIRST + 1
@@ -240,7 +242,6 @@ def test_a_stopped_run_goes_on_and_gives_the_same_weights(
 
 
 KILLED = """
-import sys
 import torch
 from core.corpus import list_sealed
 from core.month import Month
@@ -248,34 +249,37 @@ from core.settings import Settings
 from core.storage import Store
 from pathlib import Path
 from models import reference
+from tests.forks import serve
 reference._CHECKPOINT_SECONDS = 0.05
 torch.set_num_threads(1)
-home, folder = sys.argv[1:]
-store = Store(home)
-recipe = reference.Recipe("small", Month("2024-02"), vocabulary_size=600, hidden=32, heads=2,
-                          context=64, epochs=10)
-seals = [seal for seal in list_sealed(store) if seal.partition.month <= recipe.cutoff]
-settings = Settings(home=home, device="cpu")
-reference.train_reference(seals, store, Path(folder), recipe, settings)
+def train(job):
+    store = Store(job["home"])
+    recipe = reference.Recipe("small", Month("2024-02"), vocabulary_size=600, hidden=32, heads=2,
+                              context=64, epochs=10)
+    seals = [seal for seal in list_sealed(store) if seal.partition.month <= recipe.cutoff]
+    settings = Settings(home=job["home"], device="cpu")
+    reference.train_reference(seals, store, Path(job["folder"]), recipe, settings)
+serve(train)
 """
 
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_and_gives_the_same_weights(corpus: Corpus, tmp_path: Path) -> None:
     undisturbed, killed = tmp_path / "one" / "small", tmp_path / "two" / "small"
-    command = [sys.executable, "-c", KILLED, corpus.store.root]
-    subprocess.run([*command, str(undisturbed)], check=True)
     checkpoint = killed.parent / ".small.training" / "checkpoint.pt"
-    for _ in range(2):
-        seen = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
-        with subprocess.Popen([*command, str(killed)]) as process:
+    with forking(KILLED, {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}) as forks:
+        assert forks.run({"home": corpus.store.root, "folder": str(undisturbed)}) == 0
+        job = {"home": corpus.store.root, "folder": str(killed)}
+        for _ in range(2):
+            seen = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+            child = forks.start(job)
             while not checkpoint.exists() or checkpoint.stat().st_mtime_ns == seen:
-                assert process.poll() is None
+                os.kill(child, 0)  # fails where it has ended
                 time.sleep(0.005)
-            process.kill()
-        assert not killed.exists()
-
-    subprocess.run([*command, str(killed)], check=True)
+            os.kill(child, signal.SIGKILL)
+            assert forks.wait() == -signal.SIGKILL
+            assert not killed.exists()
+        assert forks.run(job) == 0
     assert weights(killed) == weights(undisturbed)
 
 

@@ -136,7 +136,7 @@ def test_a_server_that_is_gone_is_named(
         ):
             pytest.fail("it is not our turn")
         with pytest.raises(SourceUnavailable, match="PREFECT_API_URL"):
-            with_tokens("arxiv", settings)
+            with_tokens(["arxiv"], settings)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,11 @@ def test_what_the_task_tries_again(failure: Exception, expected: bool) -> None:
 
 def test_tokens_come_from_secret_blocks(api: str, settings: Settings) -> None:
     Secret(value=SecretStr(TOKEN)).save("tidemark-arxiv-oai")
-    found = with_tokens("arxiv", settings)
+    sites = ["arxiv", "arxiv_oai"]
+    found = with_tokens(sites, settings)
     assert found.tokens == {"arxiv_oai": SecretStr(TOKEN)}
     own = settings.model_copy(update={"tokens": {"arxiv_oai": SecretStr(OTHER)}})
-    assert with_tokens("arxiv", own).tokens == own.tokens
+    assert with_tokens(sites, own).tokens == own.tokens
     assert settings.tokens == {}
 
 

@@ -66,8 +66,9 @@ def test_only_what_may_pass_is_tried_again(error: Exception, kind: Any) -> None:
     assert pauses_of(error) == (PAUSES[kind] if kind else ())
 
 
-def test_an_object_store_that_is_away_may_come_back() -> None:
+def test_an_object_store_that_is_away_may_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is raised, by a port where nobody listens."""
+    monkeypatch.setattr("core.object_store.PATIENCE_S", 1.0)
     client = {"key": "k", "secret": "s", "endpoint_url": "http://127.0.0.1:9"}
     options = {"config_kwargs": {"retries": {"max_attempts": 1}, "connect_timeout": 1}}
     store = Store("s3://bucket/home", **client, **options)
