@@ -17,7 +17,8 @@
     │   ├── ModelLoadError         weights or tokenizer are missing, unsafe or broken
     │   ├── NotMeasurable          this model cannot be scored under this protocol
     │   ├── NotReproducible        what was compressed elsewhere cannot be restored here
-    │   └── BatchTooLarge          batches are smaller now: score the cell again
+    │   ├── BatchTooLarge          batches are smaller now: score the cell again
+    │   └── BudgetReached          answers would cost more than the run may spend; no fault
     ├── StorageError
     │   ├── DiskFull
     │   ├── PartitionSealed        other content is already sealed there
@@ -122,6 +123,10 @@ class NotMeasurable(ModelError):
 
 class BatchTooLarge(ModelError):
     """A batch did not fit into the device's memory; the scorer has halved its budget."""
+
+
+class BudgetReached(ModelError):
+    """The run may spend no more on answers; what was answered is kept."""
 
 
 class NotReproducible(ModelError):

@@ -28,7 +28,7 @@ DropReason = Literal[
 ]  # fmt: skip
 DROP_REASONS: tuple[str, ...] = get_args(DropReason)
 # Why an item could not be had, though it may be had another time.
-FailReason = Literal["http_429", "http_5xx", "network", "timeout", "damaged_answer"]
+FailReason = Literal["http_429", "http_5xx", "network", "timeout", "damaged_answer", "browser"]
 FAIL_REASONS: tuple[str, ...] = get_args(FailReason)
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]{2,8})?")
@@ -62,6 +62,8 @@ class SourceInfo:
         max_documents: a month that kept more is held back.
         keeps_versions: the same items come back each month, as newer versions; they are compared
             with their former version, never dropped as its duplicates.
+        permission: why nobody crawls the source without a permission, and whom to ask for it
+            (``core.permissions``); None where it needs none.
     """
 
     name: str
@@ -82,6 +84,7 @@ class SourceInfo:
     min_documents: int | None = None
     max_documents: int | None = None
     keeps_versions: bool = False
+    permission: str | None = None
 
     def lacks(self, month: Month, now: dt.datetime | None = None) -> str | None:
         """Return why the source cannot give a month, or None where it can."""

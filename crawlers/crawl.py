@@ -14,6 +14,7 @@ import pyarrow as pa
 from core.corpus import Partition, Seal, read_seal, tables_of
 from core.errors import EmptyPartition, SourceError, SourceUnavailable, UsageError
 from core.month import Month, require_complete
+from core.permissions import Permission, require_permission
 from core.sealing import HELD_BECAUSE, seal_partition
 from core.settings import Settings
 from core.storage import Store
@@ -73,6 +74,7 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
         FutureMonth: the month is not over.
         UnknownName: there is no such source.
         UsageError: the source does not have this month, or is not in a language of the settings.
+        AccessRefused: the source needs a permission, and none is in force; nothing is asked for.
         EmptyPartition: nothing was kept; the message counts the reasons.
         PartitionHeld: a check failed (``sealing_checks``); nothing is sealed, nor fetched in vain.
         SourceError: the site failed or has changed; nothing is sealed.
@@ -89,6 +91,7 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
         if begun is not None:
             return begun
         raise UsageError(f"{source} {month}: {lack}")
+    permission = require_permission(store, source, info.permission)
     fetcher = Fetcher(
         settings,
         info.all_sites(languages),
@@ -104,7 +107,7 @@ def crawl_partition(  # noqa: PLR0913 - every choice that the command line offer
     if begun is not None:
         sample: Any = {name: begun.manifest.get(name) for name in ("limit", "seed", "max_bytes")}
         context = dataclasses.replace(context, **sample)
-    crawl = _Crawl(crawler, month, context, store, begun)
+    crawl = _Crawl(crawler, month, context, store, begun, permission)
     try:
         with closing(crawl.tables()) as tables:
             return seal_partition(
@@ -130,6 +133,7 @@ class _Crawl:
         context: CrawlContext,
         store: Store,
         begun: Seal | None,
+        permission: Permission | None,
     ) -> None:
         self._crawler, self._month, self._context, self._begun = crawler, month, context, begun
         self._store, self._forgotten = store, list_tombstones(store)
@@ -141,6 +145,8 @@ class _Crawl:
         self._seen: set[str] = set()  # native ids
         self._num_rows = 0  # before hygiene, which holds back what it gives until all are there
         self.describe: dict[str, object] = {}
+        if permission is not None:
+            self.describe["permission"] = permission.describe()
         self.beside: dict[str, bytes] = {}
 
     def tables(self) -> Generator[pa.Table]:

@@ -28,10 +28,13 @@ class Ledger:
 
     ``requested = kept + dropped + failed + repeated`` must hold in the end; a crawl that loses an
     item is a fault.
+
+    Args:
+        whose: the partition, or the month of questions; for messages.
     """
 
-    def __init__(self, partition: Partition) -> None:
-        self._partition = partition
+    def __init__(self, whose: Partition | str) -> None:
+        self._whose = whose
         self.requested = 0
         self.kept = 0
         self.others: list[Drop | Failure | Repeat] = []
@@ -40,12 +43,21 @@ class Ledger:
     def sift(self, outcomes: Iterable[Outcome]) -> Iterator[Row]:
         """Yield the rows among what became of the items, and write down the others."""
         for outcome in outcomes:
-            self.requested += 1
             if isinstance(outcome, dict):
-                self.kept += 1
+                self.keep()
                 yield outcome
             else:
-                self.others.append(outcome)
+                self.pass_over(outcome)
+
+    def keep(self) -> None:
+        """Count an item that is kept."""
+        self.requested += 1
+        self.kept += 1
+
+    def pass_over(self, other: Drop | Failure | Repeat) -> None:
+        """Count an item that is not kept, and write it down."""
+        self.requested += 1
+        self.others.append(other)
 
     def count(self, kind: type[Drop | Failure]) -> dict[str, int]:
         """Return how many items were dropped, or failed, for each reason; most frequent first."""
@@ -65,19 +77,32 @@ class Ledger:
             SourceUnavailable: nothing was kept before the site gave out.
             TidemarkError: the counts do not add up.
         """
+        counts = self.describe()
+        if not self.kept and self.ended_early:
+            raise SourceUnavailable(f"{self._whose}: {self.ended_early} ({self.counts()})")
+        if not self.kept:
+            raise EmptyPartition(
+                f"{self._whose}: nothing to keep ({self.counts()}); nothing is sealed"
+            )
+        return counts
+
+    def counts(self) -> str:
+        """Return the counts for people."""
         dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
         counts = f"{self.requested} requested, {self.kept} kept, dropped: {dropped or 'none'}"
         counts += f", failed: {failed}" if failed else ""
-        counts += f", {repeated} repeated" if repeated else ""
+        return counts + (f", {repeated} repeated" if repeated else "")
+
+    def describe(self) -> dict[str, object]:
+        """Return the counts for the manifest, also where nothing was kept.
+
+        Raises:
+            TidemarkError: the counts do not add up.
+        """
+        dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
         others = sum(dropped.values()) + sum(failed.values()) + repeated
         if self.requested != self.kept + others:
-            raise TidemarkError(f"{self._partition}: items were lost on the way ({counts})")
-        if not self.kept and self.ended_early:
-            raise SourceUnavailable(f"{self._partition}: {self.ended_early} ({counts})")
-        if not self.kept:
-            raise EmptyPartition(
-                f"{self._partition}: nothing to keep ({counts}); nothing is sealed"
-            )
+            raise TidemarkError(f"{self._whose}: items were lost on the way ({self.counts()})")
         return {
             "status": "partial" if failed or self.ended_early else "complete",
             "ended_early": self.ended_early,

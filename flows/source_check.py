@@ -10,6 +10,7 @@ from pathlib import Path
 
 from core.errors import UsageError
 from core.month import Month
+from core.permissions import require_permission
 from core.settings import Settings
 from core.storage import Store
 from crawlers import answer_shapes
@@ -30,8 +31,11 @@ def check_source(source: str, settings: Settings) -> tuple[list[Difference], lis
 
     Raises:
         UsageError: the source cannot give any month today.
+        AccessRefused: the source needs a permission, and none is in force.
     """
-    month = month_to_ask(load_crawler(source).INFO)
+    store, info = Store(settings.home), load_crawler(source).INFO
+    require_permission(store, source, info.permission)
+    month = month_to_ask(info)
     with serve(World(0, month - 1, month)) as web, tempfile.TemporaryDirectory() as folder:
         news = {"sites": web.urls, "request_interval_s": 0.0, "work_dir": Path(folder)}
         simulated = answer_shapes.watch(source, month, settings.model_copy(update=news))
@@ -40,7 +44,6 @@ def check_source(source: str, settings: Settings) -> tuple[list[Difference], lis
         name: {kind: shape.as_json() for kind, shape in sorted(watched.shapes.items())}
         for name, watched in (("simulated", simulated), ("true", true))
     }
-    store = Store(settings.home)
     store.write_bytes(f"shapes/{source}.json", json.dumps(both, indent=1).encode())
     differences = list(answer_shapes.compare(simulated.shapes, true.shapes))
     wrong = [f"{source}: {each}" for each in differences if each.is_fault]
