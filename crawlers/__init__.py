@@ -6,5 +6,5 @@ Rules of this room:
 - crawlers never import each other: what two of them need moves to a shared module of this room
   (``http.py``, ``mediawiki.py``, ``cleaning.py``, …);
 - every item asked for is accounted for: it becomes a ``Document`` or a ``Drop`` with a reason;
-- whatever comes from outside is hostile: sizes, times and hosts are capped by ``http.py``.
+- whatever comes from outside is hostile: sizes, times and hosts are capped by ``exchange.py``.
 """

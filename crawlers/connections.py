@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Set
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
 import requests
@@ -105,6 +105,16 @@ class _Guard:
         return super().getresponse()  # type: ignore[misc, no-any-return]
 
 
+class Cookies(Protocol):
+    """The cookies of one who is logged in; of nobody else are any sent."""
+
+    def header_for(self, url: str) -> str | None:
+        """Return what a request to an address says of them."""
+
+    def learn(self, response: requests.Response) -> None:
+        """Keep those that an answer sets."""
+
+
 class Sender:
     """Sends requests without cookies, .netrc, or redirects of its own.
 
@@ -117,10 +127,13 @@ class Sender:
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, _GuardedAdapter(own))
 
-    def send(self, url: str, headers: Mapping[str, str]) -> requests.Response:
-        """Ask for a URL; of the answer, only the headers are read."""
+    def send(
+        self, url: str, headers: Mapping[str, str], form: bytes | None = None
+    ) -> requests.Response:
+        """Ask for a URL, or send a form to it; of the answer, only the headers are read."""
+        method = "GET" if form is None else "POST"
         # Prepared without the session: its cookies and a .netrc have no place here.
-        request = requests.Request("GET", url, headers=dict(headers)).prepare()
+        request = requests.Request(method, url, headers=dict(headers), data=form).prepare()
         # Session.send would read the whole body of a redirect, however large.
         return self._session.get_adapter(url).send(
             request, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S), **self._route(url)

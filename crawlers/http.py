@@ -8,83 +8,28 @@ are capped. What it fetched once it reads from disk the next time.
 from __future__ import annotations
 
 import datetime as dt
-import importlib.metadata
-import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from dataclasses import replace
+from typing import TypeVar
 
-import requests
 from pydantic import SecretStr
 from requests.structures import CaseInsensitiveDict
 
-from core.errors import (
-    AccessRefused,
-    ItemFailed,
-    ItemUnavailable,
-    SourceChanged,
-    TidemarkError,
-    UnknownName,
-    UsageError,
-)
+from core.errors import TidemarkError, UnknownName
 from core.settings import Settings
-from crawlers import robots
-from crawlers.addresses import is_private_address
-from crawlers.api_rules import ApiRules, require_ok
-from crawlers.circuit import Circuit
-from crawlers.connections import Sender
-from crawlers.pacing import Pace, TryAgain, Turnstile, read_retry_after
+from crawlers.api_rules import ApiRules
+from crawlers.connections import Cookies
+from crawlers.exchange import DEFAULT_MAX_BYTES, Ask, Conduct, Exchange, require_sendable
+from crawlers.pacing import Turnstile
 from crawlers.raw_cache import Fetched, RawCache
 from crawlers.tokens import Tokens
-from crawlers.transfer import in_time, read_body, read_headers, too_large
-from crawlers.urls import (
-    follow,
-    host_of_url,
-    is_sendable,
-    normalise,
-    origin_of,
-    place_of_url,
-)
+from crawlers.transfer import too_large
+from crawlers.urls import follow, normalise
 
 __all__ = ["DEFAULT_MAX_BYTES", "Fetched", "Fetcher"]
 
-DEFAULT_MAX_BYTES = 32 * 2**20
-MAX_TRIES = 5
-MAX_REDIRECTS = 5
-
-_WORTH_ANOTHER_TRY = {429, 500, 502, 503, 504}
-_COUNTED = ("requests", "cached", "retries", "2xx", "3xx", "304", "4xx", "5xx", "bytes", "wait_ms")
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _Ask:
-    """What one call of ``get`` wants, or the reading of one robots.txt."""
-
-    url: str  # without what is secret: for messages, files and robots.txt
-    headers: Mapping[str, str] = field(default_factory=dict)
-    secret_params: Mapping[str, str] = field(default_factory=dict)
-    known: Fetched | None = None  # still good, if the site says so
-    max_bytes: int = DEFAULT_MAX_BYTES
-    is_busy: Callable[[Fetched], bool] | None = None
-    rules: ApiRules | None = None
-    is_robots: bool = False
-
-
-class _Hop(NamedTuple):
-    """One request on the way to an answer."""
-
-    url: str  # as in _Ask
-    sent_url: str
-    headers: Mapping[str, str]
-
-
-class _Answer(NamedTuple):
-    status: int
-    fetched: Fetched  # with a body where the status is 200, or an error and rules are to read it
-    redirect: str | None
+_ANY_ANSWER = ApiRules(pause_s=lambda _status, _answer: None)  # errors come with their bodies
+_T = TypeVar("_T")
 
 
 class Fetcher:
@@ -129,25 +74,15 @@ class Fetcher:
         turnstile: Turnstile | None = None,
     ) -> None:
         self._sites = {key: settings.sites.get(key, url).rstrip("/") for key, url in sites.items()}
-        hosts = [_host_of_site(key, url) for key, url in self._sites.items()]
-        self._hosts = {*hosts, *(host.lower() for host in redirect_hosts)}
-        self._shared_pace = hosts[0] if shares_pace and hosts else None
-        given = settings.request_interval_s
-        self._interval_s = request_interval_s if given is None else given
         self._cache = RawCache(settings.scratch / "http-cache") if use_cache else None
         self._revalidates = revalidates
-        self._pace = Pace(settings.scratch / "pace", turnstile)
-        self._robots = robots.Robots(self._read_robots, self._cache, robots_exempt_paths)
         self._tokens = Tokens(settings.tokens)
-        self._circuit = Circuit(", ".join(self._sites.values()))
-        self._own = {place for url in settings.sites.values() if (place := place_of_url(url))}
-        self._sender = Sender(self._own)
-        library = requests.utils.default_user_agent()
-        self.user_agent = f"{robots.AGENT}/{_version()} (+{settings.contact}) {library}"
-        _require_sendable({"User-Agent (its contact is TIDEMARK_CONTACT)": self.user_agent})
+        conduct = Conduct(
+            request_interval_s, redirect_hosts, robots_exempt_paths, shares_pace, turnstile
+        )
+        self._exchange = Exchange(settings, self._sites, conduct, self._tokens, self._cache)
+        self.user_agent, self.stats = self._exchange.user_agent, self._exchange.stats
         self._rules: dict[str, ApiRules] = {}
-        self._lock = threading.Lock()  # of what follows
-        self.stats: dict[str, int] = dict.fromkeys(_COUNTED, 0)
         self._answered: list[str] = []  # requests of this run whose answers are in the cache
         self._last: str | None = None  # the last of them, unless a later request failed
 
@@ -179,6 +114,7 @@ class Fetcher:
         secret_params: Mapping[str, SecretStr] | None = None,
         max_bytes: int = DEFAULT_MAX_BYTES,
         is_busy: Callable[[Fetched], bool] | None = None,
+        not_before: dt.datetime | None = None,
     ) -> Fetched:
         """Fetch one page, from the cache where it is there.
 
@@ -192,6 +128,7 @@ class Fetcher:
             max_bytes: cap on the body, packed and unpacked.
             is_busy: tells an answer 200 that means "try later" (an overloaded MediaWiki); it is
                 then treated like a 503.
+            not_before: what the cache has from before this instant is asked for anew.
 
         Returns:
             The answer; its status was 200. Where the site repeats a token of ours, it is taken out.
@@ -206,29 +143,103 @@ class Fetcher:
                 public internet, or an unreadable robots.txt.
         """
         headers = CaseInsensitiveDict(headers or {})
-        _require_sendable(headers)
+        require_sendable(headers)
         secrets = {
             name: self._tokens.learn(value, f"the parameter {name} of {key}")
             for name, value in (secret_params or {}).items()
         }
-        try:
+
+        def get() -> Fetched:
             url = normalise(self.base_url(key) + path, params)
             rules = self._rules.get(key)
-            return self._get(_Ask(url, headers, secrets, None, max_bytes, is_busy, rules))
+            ask = Ask(url, headers, secrets, None, max_bytes, is_busy, rules, not_before)
+            return self._get(ask)
+
+        return self._without_tokens(get)
+
+    def get_for_page(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        cookies: Cookies,
+        *,
+        is_fresh: bool = False,
+        not_before: dt.datetime | None = None,
+    ) -> Fetched:
+        """Fetch what a page of a browser asks for, by the rules of ``get``.
+
+        Args:
+            url: whole.
+            headers: as ``get`` has them.
+            cookies: sent, and learnt.
+            is_fresh: neither read it from the cache nor keep it there.
+            not_before: as ``get`` has it.
+        """
+
+        def get() -> Fetched:
+            given = CaseInsensitiveDict(headers)
+            ask = Ask(normalise(url), given, not_before=not_before, cookies=cookies)
+            return self._exchange.fetch(ask) if is_fresh else self._get(ask)
+
+        return self._without_tokens(get)
+
+    def post_for_page(
+        self, url: str, headers: Mapping[str, str], form: bytes, cookies: Cookies
+    ) -> tuple[int, Fetched, str | None]:
+        """Send a form of a page, once; return status, answer and where it leads on to.
+
+        Raises:
+            ItemFailed: the transfer failed, or the site did (429, 5xx).
+            SourceError: as ``get``.
+        """
+
+        def post() -> tuple[int, Fetched, str | None]:
+            ask = Ask(url, headers, rules=_ANY_ANSWER, cookies=cookies, form=form)
+            answer = self._exchange.send_once(ask)
+            target = None if answer.redirect is None else follow(url, answer.redirect)
+            return answer.status, answer.fetched, target
+
+        return self._without_tokens(post)
+
+    def knows(self, url: str) -> bool:
+        """Whether a URL is on one of the source's hosts."""
+        return self._exchange.knows(url)
+
+    def learn_secret(self, value: SecretStr, what: str) -> str:
+        """Hide a value from now on, as the tokens of the settings, and return it in the clear.
+
+        Raises:
+            UsageError: it is too short to be hidden, or has characters that HTTP does not allow.
+        """
+        return self._tokens.learn(value, what)
+
+    def hide(self, text: str) -> str:
+        """Return a text without tokens."""
+        return self._tokens.hide(text)
+
+    def count(self, **more: int) -> None:
+        """Add to ``stats``."""
+        self._exchange.count(**more)
+
+    def _without_tokens(self, work: Callable[[], _T]) -> _T:
+        """Do work; an error of ours shows no token."""
+        try:
+            return work()
         except TidemarkError as error:
             hidden = self._tokens.hidden(error)
             if hidden is None:
                 raise
         raise hidden  # out here, so that the one with the token is not its context
 
-    def _get(self, ask: _Ask) -> Fetched:
+    def _get(self, ask: Ask) -> Fetched:
         self._last = None
         request = f"GET {ask.url}\nAccept: {ask.headers.get('Accept', '')}"
         fetched = self._cache.load(request) if self._cache else None
-        if fetched and not self._revalidates:
-            self._count(cached=1)
+        is_old = fetched and ask.not_before and fetched.retrieved_at < ask.not_before
+        if fetched and not is_old and not self._revalidates:
+            self._exchange.count(cached=1)
         else:
-            fetched = self._fetch(replace(ask, known=fetched))
+            fetched = self._exchange.fetch(replace(ask, known=fetched))
             if self._cache:
                 self._cache.save(request, fetched)
         self._last = request
@@ -247,152 +258,3 @@ class Fetcher:
         for request in last if last_only else self._answered:
             if self._cache:
                 self._cache.remove(request)
-
-    def _fetch(self, ask: _Ask) -> Fetched:
-        """Ask for one address, and count it if it fails."""
-        try:
-            answer = self._persist(ask)
-            status, found, known = answer.status, answer.fetched, ask.known
-            if status == 304 and known and known.validators and known.url == found.url:
-                self._count(**{"304": 1})
-                found = known.renewed(found)
-            else:
-                require_ok(answer.status, answer.fetched.url, ask.rules)
-        except (ItemFailed, ItemUnavailable) as error:
-            self._circuit.note_address(has_failed=isinstance(error, ItemFailed))
-            raise
-        self._circuit.note_address(has_failed=False)
-        return found
-
-    def _persist(self, ask: _Ask) -> _Answer:
-        """Follow a URL to its answer, again where the failure may pass."""
-        attempt = 1
-        while True:
-            try:
-                return self._follow(ask)
-            except TryAgain as failure:
-                if attempt == MAX_TRIES:
-                    raise ItemFailed(
-                        failure.reason,
-                        f"{ask.url} failed {MAX_TRIES} times, at last: {failure}; "
-                        "run the same command again later",
-                    ) from failure
-                _log.info("trying again: %s", self._tokens.hide(str(failure)))
-                self._count(retries=1)
-                attempt += 1
-
-    def _follow(self, ask: _Ask) -> _Answer:
-        """Follow redirects by hand, so that each hop meets the same checks as the first URL."""
-        sent_url = normalise(ask.url, ask.secret_params) if ask.secret_params else ask.url
-        hop = _Hop(ask.url, sent_url, ask.headers)
-        for _ in range(MAX_REDIRECTS + 1):
-            self._require_known_host(hop.url, ask.url)
-            delay_s = 0.0 if ask.is_robots else self._robots.obey(hop.url)
-            answer = self._exchange(hop, ask, max(delay_s, self._interval_s))
-            if answer.redirect is None:
-                return answer
-            target = follow(hop.url, answer.redirect)
-            url = self._tokens.hide(target)
-            if origin_of(target) == origin_of(hop.url):
-                hop = _Hop(url, target, hop.headers)
-            else:
-                hop = _Hop(url, url, {})  # tokens are for the site alone
-        raise SourceChanged(
-            f"{ask.url} redirects more than {MAX_REDIRECTS} times, last to {hop.url}"
-        )
-
-    def _require_known_host(self, url: str, asked_url: str) -> None:
-        """Refuse what is not a page of a known host: a consent wall, or a machine of our own."""
-        host = host_of_url(url)
-        if host is None or host not in self._hosts:
-            raise AccessRefused(
-                f"{asked_url} leads to {url}, which is on none of this source's hosts "
-                f"({', '.join(sorted(self._hosts))}); nothing was fetched from there"
-            )
-        if urlsplit(asked_url).scheme == "https" and urlsplit(url).scheme == "http":
-            raise AccessRefused(f"{asked_url} leads to {url}, which anyone on the way can alter")
-        if place_of_url(url) not in self._own and is_private_address(urlsplit(url).hostname or ""):
-            raise AccessRefused(
-                f"{asked_url} leads to {url}, which is not on the public internet; if it is meant, "
-                "name it in a setting: TIDEMARK_SITES__<KEY>"
-            )
-
-    def _exchange(self, hop: _Hop, ask: _Ask, interval_s: float) -> _Answer:
-        """Send one request, when it is its turn, and read the answer."""
-        self._circuit.require_closed()
-        url = hop.url
-        host = self._shared_pace or host_of_url(url) or url
-        with self._pace.turn(host, interval_s) as waited_s:
-            self._count(requests=1, wait_ms=round(waited_s * 1000))
-            with in_time(url), self._send(hop, ask) as response:
-                self._count(**{f"{response.status_code // 100}xx": 1})
-                self._circuit.note_status(response.status_code)
-                answer = self._read(response, url, ask)
-            pause_s = read_retry_after(answer.fetched.headers.get("retry-after"))
-            rest_s = ask.rules.pause_s(answer.status, answer.fetched) if ask.rules else None
-            pause_s = pause_s if rest_s is None else rest_s
-            if answer.status in _WORTH_ANOTHER_TRY or (answer.status == 403 and rest_s is not None):
-                reason = "http_5xx" if answer.status >= 500 else "http_429"
-                raise TryAgain(f"{url} answered {answer.status}", pause_s, reason)
-            if answer.status == 200 and ask.is_busy and ask.is_busy(answer.fetched):
-                raise TryAgain(f"{url} answered that it is busy", pause_s, "http_5xx")
-        if rest_s is not None:
-            self._pace.rest(host, rest_s)
-        return answer
-
-    def _send(self, hop: _Hop, ask: _Ask) -> requests.Response:
-        merged = CaseInsensitiveDict({"Accept": "*/*", **hop.headers})
-        if ask.known and ask.known.url == hop.url:
-            merged.update(ask.known.validators)
-        merged.update({"User-Agent": self.user_agent, "Accept-Encoding": "gzip"})
-        return self._sender.send(hop.sent_url, merged)
-
-    def _read(self, response: requests.Response, url: str, ask: _Ask) -> _Answer:
-        redirect = self._sender.redirect_of(response)
-        try:
-            headers = read_headers(response, url)
-            is_wanted = response.status_code == 200 or (ask.rules and response.status_code >= 400)
-            body = read_body(response, url, ask.max_bytes, ask.is_robots) if is_wanted else b""
-        finally:
-            self._count(bytes=response.raw.tell())
-        headers = {name: self._tokens.hide(value) for name, value in headers.items()}
-        fetched = Fetched(url, headers, self._tokens.hide_in(body), dt.datetime.now(dt.UTC))
-        return _Answer(response.status_code, fetched, redirect)
-
-    def _read_robots(self, url: str) -> Fetched:
-        answer = self._persist(_Ask(url, max_bytes=robots.MAX_BYTES, is_robots=True))
-        if not 400 <= answer.status < 500:  # else there is none: all is allowed, RFC 9309 2.3.1.3
-            require_ok(answer.status, answer.fetched.url)
-        return answer.fetched
-
-    def _count(self, **more: int) -> None:
-        with self._lock:
-            for name, number in more.items():
-                self.stats[name] = self.stats.get(name, 0) + number
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version(robots.AGENT)
-    except importlib.metadata.PackageNotFoundError:  # run from a checkout
-        return "checkout"
-
-
-def _require_sendable(headers: Mapping[str, str]) -> None:
-    """Refuse what would break a header apart; the value may be a secret and is not shown."""
-    for name, value in headers.items():
-        if not is_sendable(value):
-            raise UsageError(
-                f"the header {name} holds a line break or another character that HTTP does not "
-                "allow; see the setting it is made of"
-            )
-
-
-def _host_of_site(key: str, url: str) -> str:
-    host = host_of_url(url)
-    if host is None:
-        raise UsageError(
-            f"the address of site {key!r} is {url!r}; expected http://… or https://… "
-            f"without a password (TIDEMARK_SITES__{key.upper()})"
-        )
-    return host

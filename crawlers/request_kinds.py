@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 # Read by every crawler, and no part of what a source asks for.
-_SHARED = {"crawlers.http", "crawlers.contract", "crawlers.crawl"}
+_SHARED = {"crawlers.http", "crawlers.exchange", "crawlers.contract", "crawlers.crawl"}
 
 
 def kind_of(url: str, source: str) -> str:

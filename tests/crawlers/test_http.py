@@ -742,9 +742,9 @@ def test_redirects_to_nowhere(make: Make, site: PageSite, location: str) -> None
 
 def test_https_is_never_left_for_http(settings: Settings) -> None:
     fetcher = Fetcher(settings, {"main": "https://site.example:9"}, 0.0, ["site.example"])
-    fetcher._require_known_host("https://site.example/y", "https://site.example:9/x")
+    fetcher._exchange._require_known_host("https://site.example/y", "https://site.example:9/x")
     with pytest.raises(AccessRefused, match="anyone on the way can alter"):
-        fetcher._require_known_host("http://site.example/y", "https://site.example:9/x")
+        fetcher._exchange._require_known_host("http://site.example/y", "https://site.example:9/x")
 
 
 def test_a_redirect_without_a_target(make: Make, site: PageSite) -> None:
