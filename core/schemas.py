@@ -118,13 +118,34 @@ ANSWERS = pa.schema(
     [
         _required("model", pa.string()),
         _required("revision", pa.string()),
+        _required("source", pa.string()),
         _required("question_id", pa.string()),
         _required("protocol", pa.string()),
-        pa.field("probabilities", pa.list_(pa.float64())),  # one an option; NULL if unparsed
-        pa.field("chosen_index", pa.int32()),
+        pa.field("probabilities", pa.list_(pa.float64())),  # one an option; NULL if none were given
+        pa.field("chosen_index", pa.int32()),  # NULL if no choice could be read off
         _required("is_parsed", pa.bool_()),
-        pa.field("is_correct", pa.bool_()),
-        pa.field("reason", pa.string()),
+        pa.field("is_correct", pa.bool_()),  # NULL until the question is resolved
+        pa.field("response", pa.string()),  # what a model that generates wrote
+        pa.field("reason", pa.string()),  # why chosen_index is missing; truncated: prompt was cut
+    ]
+)
+
+PUZZLE_ANSWERS = pa.schema(
+    [
+        _required("model", pa.string()),
+        _required("revision", pa.string()),
+        _required("puzzle", pa.string()),
+        _required("protocol", pa.string()),
+        _required("split", pa.string()),  # id, ood or ood_near
+        _required("item", pa.int32()),
+        _required("input", pa.string()),
+        _required("response", pa.string()),
+        pa.field("answer", pa.list_(pa.int64())),  # NULL if none could be read off
+        _required("status", pa.string()),  # correct, wrong, unparsed, truncated, error
+        _required("lenient_status", pa.string()),
+        _required("paper_status", pa.string()),
+        pa.field("num_tokens", pa.int32()),
+        pa.field("reason", pa.string()),  # of an error
     ]
 )
 
@@ -190,18 +211,26 @@ def _half_a_sample(table: pa.Table) -> pa.ChunkedArray:
     return pc.and_(pc.equal(table["media_kind"], "audio"), is_odd)
 
 
+def _odd_resolution(table: pa.Table) -> pa.ChunkedArray:
+    is_resolved = pc.equal(table["status"], "resolved")
+    answer = pc.is_valid(table["answer_index"])
+    lacks_time = pc.and_(is_resolved, pc.is_null(table["resolved_at"]))
+    return pc.or_(pc.xor(is_resolved, answer), lacks_time)
+
+
 _FIRST_OF_MONTH = Rule("month must be the first day of a month", _not_first_of_month)
 # Beyond these, sums over a table no longer fit the 64 bits that views and replicates count in:
 # one absurd row would break them for everybody. A chunk of 1 TiB costs less than 2^43 nats.
 _MAX_COUNT = 2**40
 _MAX_NATS = 2**46
-_NON_EMPTY = {name: _empty(name) for name in ("model", "source", "document_id", "protocol")}
+_NON_EMPTY = {
+    name: _empty(name) for name in ("model", "source", "document_id", "protocol", "question_id")
+}
 
 _RULES: dict[str, list[Rule]] = {
     "DOCUMENTS": [
         _FIRST_OF_MONTH,
-        _NON_EMPTY["source"],
-        _NON_EMPTY["document_id"],
+        *(_NON_EMPTY[name] for name in ("source", "document_id")),
         _negative("num_chars"),
         _negative("num_bytes"),
         Rule(
@@ -215,8 +244,7 @@ _RULES: dict[str, list[Rule]] = {
     ],
     "MEDIA": [
         _FIRST_OF_MONTH,
-        _NON_EMPTY["source"],
-        _NON_EMPTY["document_id"],
+        *(_NON_EMPTY[name] for name in ("source", "document_id")),
         Rule("media_kind and codec must be image and grey8, or audio and pcm_s16le", _odd_codec),
         Rule(
             "num_bytes must be the length of media",
@@ -226,7 +254,7 @@ _RULES: dict[str, list[Rule]] = {
         Rule("num_bytes must be even, of audio: a sample has two", _half_a_sample),
     ],
     "LOSSES": [
-        *_NON_EMPTY.values(),
+        *(_NON_EMPTY[name] for name in ("model", "source", "document_id", "protocol")),
         Rule("month must lie in the years 1 to 9999", _no_calendar_year),
         _FIRST_OF_MONTH,
         _negative("chunk_index"),
@@ -252,17 +280,28 @@ _RULES: dict[str, list[Rule]] = {
                 pc.greater_equal(t["answer_index"], pc.list_value_length(t["options"])),
             ),
         ),
+        Rule(
+            "a resolved question must have an answer_index and a resolved_at, another none",
+            _odd_resolution,
+        ),
+        *(_NON_EMPTY[name] for name in ("source", "question_id")),
     ],
     "ANSWERS": [
         Rule(
-            "probabilities are missing, so reason must say why",
-            lambda t: pc.and_(pc.is_null(t["probabilities"]), pc.is_null(t["reason"])),
+            "chosen_index is missing, so reason must say why",
+            lambda t: pc.and_(pc.is_null(t["chosen_index"]), pc.is_null(t["reason"])),
+        ),
+    ],
+    "PUZZLE_ANSWERS": [
+        _negative("item"),
+        Rule(
+            "status is error, so reason must say why",
+            lambda t: pc.and_(pc.equal(t["status"], "error"), pc.is_null(t["reason"])),
         ),
     ],
     "DUPLICATES": [
         _FIRST_OF_MONTH,
-        _NON_EMPTY["source"],
-        _NON_EMPTY["document_id"],
+        *(_NON_EMPTY[name] for name in ("source", "document_id")),
         Rule(
             "duplicate_of_month must lie before month",
             lambda t: pc.greater_equal(t["duplicate_of_month"], t["month"]),
@@ -276,6 +315,7 @@ _SCHEMAS = {
     "LOSSES": LOSSES,
     "QUESTIONS": QUESTIONS,
     "ANSWERS": ANSWERS,
+    "PUZZLE_ANSWERS": PUZZLE_ANSWERS,
     "DUPLICATES": DUPLICATES,
 }
 
@@ -292,7 +332,8 @@ def validate(table: pa.Table, schema: pa.Schema, where: str = "table") -> pa.Tab
 
     Args:
         table: any number of rows.
-        schema: one of DOCUMENTS, MEDIA, LOSSES, QUESTIONS, ANSWERS, DUPLICATES.
+        schema: one of DOCUMENTS, MEDIA, LOSSES, QUESTIONS, ANSWERS, PUZZLE_ANSWERS,
+            DUPLICATES.
         where: what to call the table in the message, such as a file's name.
 
     Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, cast
 
@@ -72,7 +72,8 @@ def crawl(source: str, month: Month, store: Store, settings: Settings, **choices
     """
     if prefect_server():
         choices["turnstile"] = take_slot
-        settings = with_tokens(source, settings)
+        sites = load_crawler(source).INFO.all_sites(settings.languages.get(source, ()))
+        settings = with_tokens(sites, settings)
     claims, partition = Claims(store), Partition(source, month).path
     while True:
         with claims.hold([partition]) as ours:
@@ -131,9 +132,8 @@ def _make_limit(name: str, _server: str | None) -> None:
                 client.create_global_concurrency_limit(limit)
 
 
-def with_tokens(source: str, settings: Settings) -> Settings:
+def with_tokens(keys: Iterable[str], settings: Settings) -> Settings:
     """Return settings with the tokens of a source's sites that the server holds."""
-    keys = load_crawler(source).INFO.all_sites(settings.languages.get(source, ()))
     found = {key: token for key in keys if (token := _load_token(key)) is not None}
     return settings.model_copy(update={"tokens": {**found, **settings.tokens}})
 

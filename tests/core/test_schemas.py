@@ -39,7 +39,8 @@ ROWS: dict[str, tuple[pa.Schema, dict[str, Any]]] = {
         QUESTIONS,
         {
             "question_id": "q", "source": "s", "title": "?", "options": ["yes", "no"],
-            "answer_index": 1, "opened_at": NOW, "status": "resolved", "licence": "MIT",
+            "answer_index": 1, "opened_at": NOW, "resolved_at": NOW, "status": "resolved",
+            "licence": "MIT",
         },
     ),
     "DUPLICATES": (
@@ -53,8 +54,8 @@ ROWS: dict[str, tuple[pa.Schema, dict[str, Any]]] = {
     "ANSWERS": (
         ANSWERS,
         {
-            "model": "m", "revision": "r", "question_id": "q", "protocol": "p",
-            "probabilities": [0.5, 0.5], "is_parsed": True,
+            "model": "m", "revision": "r", "source": "s", "question_id": "q", "protocol": "p",
+            "probabilities": [0.5, 0.5], "chosen_index": 0, "is_parsed": True,
         },
     ),
 }  # fmt: skip
@@ -128,7 +129,11 @@ BROKEN = [
     ("LOSSES", {"month": dt.date(2024, 3, 31)}, "first day"),
     ("QUESTIONS", {"answer_index": 2}, "one of options"),
     ("QUESTIONS", {"answer_index": -1}, "one of options"),
-    ("ANSWERS", {"probabilities": None}, "reason must say why"),
+    ("QUESTIONS", {"answer_index": None}, "a resolved question must have an answer_index"),
+    ("QUESTIONS", {"resolved_at": None}, "a resolved question must have an answer_index"),
+    ("QUESTIONS", {"status": "void"}, "another none"),
+    ("QUESTIONS", {"question_id": ""}, "question_id must not be empty"),
+    ("ANSWERS", {"chosen_index": None}, "reason must say why"),
     ("DUPLICATES", {"duplicate_of_month": dt.date(2024, 3, 1)}, "must lie before month"),
 ]
 

@@ -1,0 +1,153 @@
+"""Importing questions that others have published: a user's files, sealed by month of resolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.errors import EmptyPartition, MalformedInput, PartitionSealed, UsageError
+from core.month import Month
+from core.questions import (
+    Question,
+    QuestionSeal,
+    read_question_seal,
+    read_questions,
+    seal_questions,
+)
+from core.storage import Store
+from crawlers import manifest
+from crawlers.contract import Drop
+from crawlers.questions.contract import list_question_sources
+from crawlers.questions.forecastbench import is_forecastbench, read_forecastbench
+from crawlers.questions.freshbench import is_freshbench, read_freshbench
+from crawlers.questions.published import File, Published, read_files
+from crawlers.questions.tidying import tidy
+
+
+def import_questions(
+    path: Path, source: str, store: Store, replace: bool = False
+) -> list[QuestionSeal]:
+    """Seal the questions of published files, each in the month of its resolution.
+
+    The formats are told by what the files hold: FreshBench's ``gjo.json`` (``freshbench.py``), or
+    ForecastBench's question sets with their resolution sets (``forecastbench.py``). Nothing is
+    written unless all of them are well-formed. What is not resolved, or in a month that is not
+    over, is left for another import.
+
+    Args:
+        path: a file, or a folder with all that belong together: months are imported whole.
+        source: the name of the source; of no crawler.
+        store: the data root.
+        replace: seal anew where other questions are sealed.
+
+    Returns:
+        The seals, by month; the old ones where the same questions are sealed already.
+
+    Raises:
+        UsageError: there is no such file, or the name is empty or a crawler's.
+        MalformedInput: a file is not of a known format; names file, entry and what was expected.
+        EmptyPartition: no question is resolved; nothing is sealed.
+        PartitionSealed: other questions are sealed in a month, and ``replace`` is not set.
+    """
+    if not source.strip() or source in list_question_sources():
+        raise UsageError(
+            f"{source!r} cannot be the name of imported questions: it is empty, or that of a "
+            "crawler; say --source NAME, such as freshbench"
+        )
+    started_at, files = manifest.now(), list(read_files(path))
+    published = _read(path, files, source)
+    months = _by_month(published)
+    if not months:
+        raise EmptyPartition(
+            f"{path}: no question of it is resolved in a month that is over "
+            f"({len(published.others)} left out, {dict(published.passed_over)} passed over)"
+        )
+    describe = {
+        "kind": "import",
+        "code_version": manifest.code_version(),
+        "files": [file.path.name for file in files],
+        "started_at": started_at,
+        "status": "complete",
+        "passed_over": dict(published.passed_over.most_common()),
+        "num_left_out": len(published.others),
+        "left_out": dict(_reasons(published)),
+    }
+    is_there = {month: _is_sealed(store, source, month, each) for month, each in months.items()}
+    if not replace and (clash := [month for month, same in is_there.items() if same is False]):
+        raise PartitionSealed(
+            f"questions of {source} are sealed in {', '.join(map(str, clash))}, and those of "
+            f"{path} are others; nothing was imported: say --replace, or another --source"
+        )
+    return [
+        _seal(store, source, month, found, describe, is_there[month])
+        for month, found in sorted(months.items())
+    ]
+
+
+def _read(path: Path, files: Sequence[File], source: str) -> Published:
+    into = Published()
+    if all(map(is_freshbench, files)):
+        for file in files:
+            read_freshbench(file, source, into)
+    elif all(map(is_forecastbench, files)):
+        read_forecastbench(files, source, into)
+    else:
+        odd = [file for file in files if not is_freshbench(file) and not is_forecastbench(file)]
+        raise MalformedInput(
+            f"{odd[0].path if odd else path}: expected entries with 'Possible_Answers_dict' "
+            "(FreshBench), or an object with 'questions' or 'resolutions' (ForecastBench), and one "
+            "of the two kinds alone"
+        )
+    return into
+
+
+def _by_month(published: Published) -> dict[Month, list[Question]]:
+    """Return the questions that can be asked, by the month of their resolution."""
+    months: dict[Month, list[Question]] = {}
+    for question in published.questions.values():
+        tidied = tidy(question)
+        if isinstance(tidied, Drop) or tidied.resolved_at is None:
+            published.others.append(tidied if isinstance(tidied, Drop) else _undated(tidied))
+        elif (month := Month.of(tidied.resolved_at)) > Month.last_complete():
+            published.passed_over["month_not_over"] += 1
+        else:
+            months.setdefault(month, []).append(tidied)
+    return {
+        month: sorted(found, key=lambda question: question.question_id)
+        for month, found in months.items()
+    }
+
+
+def _undated(question: Question) -> Drop:
+    return Drop(question.question_id, "no_date", "no date of resolution")
+
+
+def _reasons(published: Published) -> dict[str, int]:
+    ledger = manifest.Ledger("an import")
+    for other in published.others:
+        ledger.pass_over(other)
+    return {**ledger.count(Drop), "repeated": ledger.num_repeated}
+
+
+def _is_sealed(
+    store: Store, source: str, month: Month, questions: Sequence[Question]
+) -> bool | None:
+    """Whether these very questions are sealed; None where none are."""
+    seal = read_question_seal(store, source, month)
+    return None if seal is None else read_questions(store, seal) == list(questions)
+
+
+def _seal(
+    store: Store,
+    source: str,
+    month: Month,
+    questions: Sequence[Question],
+    describe: dict[str, object],
+    is_there: bool | None,
+) -> QuestionSeal:
+    former = read_question_seal(store, source, month)
+    if is_there and former is not None:
+        return former
+    window = {"start": month.start.isoformat(), "end": month.end.isoformat()}
+    counts = {"ended_at": manifest.now(), "window": window, "kept": len(questions)}
+    return seal_questions(store, source, month, questions, {**describe, **counts})

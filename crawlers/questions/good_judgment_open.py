@@ -1,0 +1,260 @@
+"""Good Judgment Open: questions of tournaments, answered by their organisers.
+
+Off by default: there is no API, and the list of what is resolved is for who is logged in, so it is
+read by permission only, in a browser (``TIDEMARK_TOKENS__GOOD_JUDGMENT_OPEN=USER:PASSWORD``). The
+pages of questions are open, and read without one. Neither has a date of resolution: the month is
+that in which the question closed, which of one that is decided early is the day of the decision
+(as FreshBench has it). Voided questions are kept as void. The final crowd forecast is kept apart.
+The list does not say when a question closed, so that a walk reads every page; those that had their
+answer are taken from the cache. No licence is stated: for local use.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from lxml import etree, html
+from pydantic import SecretStr
+
+from core.errors import ItemFailed, ItemUnavailable, SourceChanged, TokenRefused
+from core.month import Month
+from core.questions import CrowdForecast, Question
+from crawlers.browser import Browser, Limits
+from crawlers.browser_session import LogIn, Session
+from crawlers.contract import Drop, Failure, Repeat, missing_item
+from crawlers.http import Fetched
+from crawlers.questions.contract import (
+    Found,
+    QuestionContext,
+    QuestionSourceInfo,
+    know_all_from,
+)
+
+SITE = "good_judgment_open"
+INFO = QuestionSourceInfo(
+    name=SITE,
+    title="Good Judgment Open: resolved questions",
+    licence="LicenseRef-unknown",
+    language="en",
+    category="forecasting",
+    sites={SITE: "https://www.gjopen.com"},
+    request_interval_s=2.0,
+    first_month=Month("2015-09"),
+    needs_token=True,
+    token_from="by registering there, as USER:PASSWORD",  # noqa: S106 - none is in it
+    permission=(
+        "it offers no API, and its list of resolved questions is for members who are logged in; "
+        "ask Good Judgment (https://www.gjopen.com/contact) whether you may read it by a program"
+    ),
+)
+MAX_PAGES = 1_000
+LIMITS = Limits()
+_LIST = "/leaderboards/questions"
+_ROWS = "//div[contains(@class, 'row-table-row')]/div/a/@href"
+_READY = "div.row.row-table-row > div > a, #new_user"
+_QUESTION = re.compile(r"/(?:leaderboards/)?questions/(\d+)(?:-[^/]*)?")
+_VOID = re.compile(r"\bvoid(?:ed)?\b", re.IGNORECASE)
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s*%")
+
+
+def fetch_questions(
+    months: Sequence[Month], context: QuestionContext
+) -> Iterator[tuple[Month, Found]]:
+    """Yield the months' questions, in the order of the site's list.
+
+    Raises:
+        ItemFailed: a page of the list cannot be had now.
+        TokenRefused: the site does not accept the user name and password.
+        SourceChanged: the list is not as it was.
+    """
+    seen: set[str] = set()
+    month_of: dict[str, Month] = {}
+    for path in _list_paths(months, context):
+        match = _QUESTION.fullmatch(path)
+        if match is None:
+            context.passed_over["not_a_choice"] += 1  # a link to somewhere else
+            continue
+        name = match[1]
+        if name in seen:
+            if name in month_of:
+                yield month_of[name], Repeat(name, "on two pages of the list")
+            continue
+        seen.add(name)
+        for month, found in _fetch(name, path, months, context):
+            month_of[name] = month
+            yield month, found
+
+
+def _list_paths(months: Sequence[Month], context: QuestionContext) -> Iterator[str]:
+    """Yield the paths that the list leads to, page by page."""
+    base = context.fetcher.base_url(SITE)
+    since = know_all_from(months)
+    with Browser(context.settings, context.fetcher, LIMITS) as browser:
+        session = Session(browser, _log_in_of(context, base))
+        url, passed = f"{base}{_LIST}?page=1", set[str]()
+        while url not in passed:
+            if len(passed) == MAX_PAGES:
+                raise SourceChanged(f"{SITE}: its list has more than {MAX_PAGES} pages")
+            passed.add(url)
+            tree = _parse(session.read(url, _READY, not_before=since))
+            if tree.xpath("//*[@id='new_user']"):
+                raise TokenRefused(f"{url} wants a user to log in, though one has")
+            for link in tree.xpath(_ROWS):
+                yield urlsplit(urljoin(url, link)).path
+            url = next((urljoin(url, link) for link in tree.xpath("//a[@rel='next']/@href")), url)
+
+
+def _log_in_of(context: QuestionContext, base: str) -> LogIn:
+    token = context.fetcher.token(SITE)
+    user, colon, password = token.get_secret_value().partition(":") if token else ("", "", "")
+    if not (user and colon and password):
+        raise TokenRefused(
+            f"{INFO.title}: expected USER:PASSWORD in TIDEMARK_TOKENS__{SITE.upper()}"
+        )
+    return LogIn(
+        url=f"{base}/users/sign_in",
+        user=user,
+        password=SecretStr(password),
+        user_field="#user_email",
+        password_field="#user_password",  # noqa: S106 - where it goes
+        submit="#new_user [type=submit]",
+        done="a[href='/users/sign_out']",
+        refused=".alert-danger",
+    )
+
+
+def _fetch(
+    name: str, path: str, months: Sequence[Month], context: QuestionContext
+) -> Iterator[tuple[Month, Found]]:
+    """Yield a question with its month, if it is one of those asked for."""
+    try:
+        fetched = context.fetcher.get(SITE, path)
+        page = _Page(name, fetched)
+        if not page.is_final:  # the cache may have it from before it was
+            fetched = context.fetcher.get(SITE, path, not_before=know_all_from(months))
+            page = _Page(name, fetched)
+    except (ItemUnavailable, ItemFailed) as error:
+        # Of which month it is nobody knows, so all of them may lack it.
+        for month in months:
+            found = missing_item(f"{name} ({month})" if len(months) > 1 else name, error)
+            if isinstance(found, Failure) or month == max(months):
+                yield month, found
+        return
+    if page.closed_at is None:
+        context.passed_over["no_date"] += 1
+    elif (month := Month.of(page.closed_at)) not in months:
+        context.passed_over["other_month"] += 1
+    elif not page.is_final:
+        context.passed_over["open"] += 1
+    else:
+        yield month, page.question(page.closed_at)
+
+
+class _Page:
+    """A question's page."""
+
+    def __init__(self, name: str, fetched: Fetched) -> None:
+        self._name, self._url = name, fetched.url
+        self._tree = _parse(fetched)
+        self.opened_at, self.closed_at = self._instant("Started"), self._instant("Closed")
+        rows = self._tree.xpath("//tbody//tr[count(td) >= 3]")
+        self._options = tuple(_text(row.xpath("td[1]")[0]) for row in rows)
+        self._right = [
+            index
+            for index, row in enumerate(rows)
+            if row.xpath(".//i[contains(concat(' ', @class, ' '), ' fa-check-circle ')]")
+        ]
+        self._shares = [_share(row.xpath("td[3]")[0]) for row in rows]
+        self._boxes = self._tree.xpath("//div[contains(concat(' ', @class, ' '), ' smb ')]")
+        # Of the header: a description may speak of what happens if the question is voided.
+        notes = self._tree.xpath("//div[contains(concat(' ', @class, ' '), ' alert ')]")
+        self._is_void = not self._right and any(_VOID.search(_text(note)) for note in notes)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it has its answer, or never will."""
+        return bool(self._right) or self._is_void
+
+    def question(self, closed_at: dt.datetime) -> Question | Drop:
+        """Return the question."""
+        title = "".join(map(_text, self._tree.xpath("//h3[@id='question-name-header']")))
+        if not title or len(self._options) < 2:
+            return Drop(self._name, "parse_error", f"{self._url}: no title, or no two options")
+        if self.opened_at is None:
+            return Drop(self._name, "no_date", f"{self._url}: no Started")
+        if len(self._right) > 1:
+            return Drop(self._name, "unknown_format", "several answers are right")
+        return Question(
+            question_id=self._name,
+            source=SITE,
+            url=self._url,
+            title=title,
+            background=self._description(),
+            options=self._options,
+            answer_index=self._right[0] if self._right else None,
+            opened_at=self.opened_at,
+            closed_at=closed_at,
+            resolved_at=closed_at,
+            status="resolved" if self._right else "void",
+            tags=self._tags(),
+            crowd_forecast=tuple(
+                CrowdForecast(option, share)
+                for option, share in zip(self._options, self._shares, strict=True)
+                if share is not None
+            ),
+            licence=INFO.licence,
+        )
+
+    def _instant(self, heading: str) -> dt.datetime | None:
+        """Return what follows a heading: the attribute, as the text is in words and local time."""
+        found = self._tree.xpath(
+            "//span[contains(@class, 'info-heading')][normalize-space(translate(., ':', ' '))=$h]"
+            "/following::span[@data-localizable-timestamp][1]/@data-localizable-timestamp",
+            h=heading,
+        )
+        try:
+            moment = dt.datetime.fromisoformat(found[0])
+        except (IndexError, ValueError):
+            return None
+        return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+
+    def _tags(self) -> tuple[str, ...]:
+        """Return the tags, and the challenges that the question is of."""
+        boxes = [box for box in self._boxes if _heading(box) in {"Tags", "Challenges"}]
+        boxes.sort(key=lambda box: _heading(box) != "Tags")
+        return tuple(dict.fromkeys(_text(link) for box in boxes for link in box.xpath(".//a")))
+
+    def _description(self) -> str | None:
+        """Return the whole description, with its paragraphs."""
+        boxes = [box for box in self._boxes if not _heading(box)]
+        texts = [_paragraphs(box) for box in boxes]
+        return "\n\n".join(filter(None, texts)) or None
+
+
+def _parse(fetched: Fetched) -> Any:
+    try:
+        return html.document_fromstring(fetched.body, parser=html.HTMLParser(encoding="utf-8"))
+    except (etree.ParserError, ValueError) as error:
+        raise SourceChanged(f"{fetched.url}: expected a page of HTML ({error})") from error
+
+
+def _heading(box: Any) -> str:
+    return "".join(map(_text, box.xpath(".//*[contains(@class, 'info-heading')]"))).rstrip(":")
+
+
+def _paragraphs(box: Any) -> str:
+    blocks = box.xpath(".//p | .//li") or [box]
+    return "\n\n".join(filter(None, map(_text, blocks)))
+
+
+def _text(element: Any) -> str:
+    return " ".join(element.text_content().split())
+
+
+def _share(cell: Any) -> float | None:
+    found = _PERCENT.search(_text(cell))
+    return None if found is None else min(float(found[1]) / 100, 1.0)

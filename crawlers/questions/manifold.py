@@ -1,0 +1,240 @@
+"""Manifold: questions that users make and answer with play money.
+
+The month is that in which its author set the answer (``resolutionTime``). The list of all markets
+(https://docs.manifold.markets/api) is newest first, 1,000 a page, and a question may have been open
+for years, so a walk reads it to its oldest. Texts and the answers to choose from are in a record of
+each market. Kept are yes/no and choose-one markets on which at least MIN_BETTORS bet, neither
+personal nor about Manifold itself. Cancelled ones, and those resolved to a share (MKT), are void.
+Texts can be edited at any time: what Manifold itself appends later (``Update 2025-03-01 (PST)``) is
+cut off, other edits cannot be told. No licence is stated; "feel free to use the API for any
+purpose" (2026): texts are their authors', for local use.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from core.errors import ItemFailed, ItemUnavailable, SourceChanged
+from core.month import Month
+from core.questions import CrowdForecast, Question
+from crawlers.contract import Drop, Failure, Repeat, missing_item
+from crawlers.http import Fetched, Fetcher
+from crawlers.json_answers import decode
+from crawlers.questions.contract import (
+    Found,
+    QuestionContext,
+    QuestionSourceInfo,
+    know_all_from,
+)
+from crawlers.questions.fields import YES_NO, instant_of_ms, number, text, texts
+from crawlers.questions.listing import Listing
+
+SITE = "manifold"
+INFO = QuestionSourceInfo(
+    name=SITE,
+    title="Manifold: play-money questions",
+    licence="LicenseRef-unknown",
+    language="en",
+    category="forecasting",
+    sites={SITE: "https://api.manifold.markets"},
+    # 500 requests a minute are allowed to an address.
+    request_interval_s=0.5,
+    first_month=Month("2021-12"),
+)
+PAGE_SIZE = 1_000  # the most that it gives
+MIN_BETTORS = 10
+# An answer that is added to a running market tells what happened meanwhile.
+MAX_ANSWER_AGE = dt.timedelta(days=1)
+# Personal or meta: topics by the beginnings of their slugs, titles in the first person, and titles
+# about Manifold, its money, or the question itself.
+_PRIVATE_TOPICS = (
+    "manifold", "mana-", "meta-market", "nonpredictive", "personal", "self-resolving",
+    "selfresolving", "unranked", "whalebait",
+)  # fmt: skip
+_PRIVATE_TITLE = re.compile(
+    r"\b(?i:will|do|did|am|was|should|can|could|have|had|would|if|that|what|when) I\b"
+    r"|\bI(?:'|’)(?:ll|m|ve|d)\b|\b(?:my|me|myself)\b"
+    r"|\b[Tt]his (?:market|question|poll)\b|\bManifold\b|\bmana\b"
+)
+_ID = re.compile(r"[\w-]{1,100}", re.ASCII)
+_APPENDED = re.compile(r"^\W*Update 20\d\d-\d\d-\d\d\b", re.MULTILINE)
+
+Row = dict[str, Any]
+
+
+def fetch_questions(
+    months: Sequence[Month], context: QuestionContext
+) -> Iterator[tuple[Month, Found]]:
+    """Yield the months' markets, the last created first.
+
+    Raises:
+        ItemFailed: a page of the list cannot be had now.
+        SourceChanged: the list is not as documented.
+        AccessRefused: robots.txt, or the site, forbids it.
+    """
+    listing = Listing(context.fetcher, SITE, know_all_from(months))
+    seen: set[str] = set()
+    for row in _list_markets(listing):
+        resolved_at = instant_of_ms(row.get("resolutionTime"))
+        if not row.get("isResolved"):
+            context.passed_over["open"] += 1
+        elif row.get("outcomeType") not in {"BINARY", "MULTIPLE_CHOICE"}:
+            context.passed_over["not_a_choice"] += 1
+        elif resolved_at is None:
+            context.passed_over["no_date"] += 1
+        elif (month := Month.of(resolved_at)) not in months:
+            context.passed_over["other_month"] += 1
+        elif row["id"] in seen:
+            yield month, Repeat(row["id"], "on two pages of the list")
+        else:
+            seen.add(row["id"])
+            yield month, _read(row, resolved_at, context.fetcher)
+
+
+def _list_markets(listing: Listing) -> Iterator[Row]:
+    """Yield all markets; a page that is empty before the oldest market is not believed."""
+    oldest = _page({"limit": 1, "order": "asc"}, listing)[0]["id"]
+    params: dict[str, str | int] = {"limit": PAGE_SIZE}
+    passed: set[str] = set()
+    while oldest not in passed:
+        page = _page(params, listing)
+        yield from page
+        ids = {row["id"] for row in page}
+        if ids <= passed:
+            raise SourceChanged(
+                f"{SITE}: the page before {params.get('before')} has no market that was not on a "
+                f"former one; expected older ones, down to {oldest}"
+            )
+        passed |= ids
+        params["before"] = page[-1]["id"]
+
+
+def _page(params: dict[str, str | int], listing: Listing) -> list[Row]:
+    """Fetch a page of the list, which has at least one market."""
+    answer = listing.page("/v0/markets", params, _is_busy)
+    rows = decode(answer)
+    if not all(isinstance(row, dict) and _ID.fullmatch(str(row.get("id"))) for row in rows):
+        raise SourceChanged(f"{SITE}: {answer.url}: expected markets with an id, got {rows!r:.200}")
+    return list(rows)
+
+
+def _is_busy(answer: Fetched) -> bool:
+    """Whether it is no page of the list, or an empty one: there are always older markets."""
+    rows = decode(answer)
+    return not isinstance(rows, list) or not rows
+
+
+def _read(row: Row, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
+    """Return the question of a market of the list; its record is asked for where it may be kept."""
+    name, title = row["id"], text(row.get("question"))
+    bettors = number(row.get("uniqueBettorCount"))
+    if title is None:
+        return Drop(name, "parse_error", f"question is {row.get('question')!r:.50}")
+    if _PRIVATE_TITLE.search(title):
+        return Drop(name, "low_quality", "personal, or about Manifold itself")
+    if bettors is not None and bettors < MIN_BETTORS:
+        return Drop(name, "low_quality", f"{bettors:.0f} bet on it, at least {MIN_BETTORS} must")
+    record = _fetch_record(name, resolved_at, fetcher)
+    if isinstance(record, Drop | Failure):
+        return record
+    topics = texts(record.get("groupSlugs"))
+    if private := [topic for topic in topics if topic.startswith(_PRIVATE_TOPICS)]:
+        return Drop(name, "low_quality", f"a topic is {private[0]}")
+    if bettors is None and (number(record.get("uniqueBettorCount")) or 0) < MIN_BETTORS:
+        return Drop(name, "low_quality", f"fewer than {MIN_BETTORS} bet on it, or nobody knows")
+    return _question({**record, **row}, topics, resolved_at)
+
+
+def _fetch_record(name: str, resolved_at: dt.datetime, fetcher: Fetcher) -> Row | Drop | Failure:
+    """Return a market's own record, from after it was resolved."""
+    try:
+        path = f"/v0/market/{name}"
+        answer = fetcher.get(SITE, path, is_busy=_is_no_record, not_before=resolved_at)
+    except (ItemUnavailable, ItemFailed) as error:
+        return missing_item(name, error)
+    record: Row = decode(answer)
+    if record.get("id") != name:
+        return Drop(name, "parse_error", f"{answer.url} is of {record.get('id')!r:.50}")
+    return record
+
+
+def _is_no_record(answer: Fetched) -> bool:
+    record = decode(answer)
+    return not isinstance(record, dict) or "id" not in record
+
+
+def _question(market: Row, topics: tuple[str, ...], resolved_at: dt.datetime) -> Question | Drop:
+    opened_at = instant_of_ms(market.get("createdTime"))
+    if opened_at is None:
+        return Drop(market["id"], "no_date", f"createdTime is {market.get('createdTime')!r:.50}")
+    is_binary = market["outcomeType"] == "BINARY"
+    choices = _binary(market) if is_binary else _choices(market, opened_at)
+    if isinstance(choices, Drop):
+        return choices
+    options, answer, probabilities = choices
+    return Question(
+        question_id=market["id"],
+        source=SITE,
+        url=text(market.get("url")),
+        title=market["question"],
+        background=_without_updates(text(market.get("textDescription"))),
+        options=options,
+        answer_index=answer,
+        created_at=opened_at,
+        opened_at=opened_at,
+        closed_at=instant_of_ms(market.get("closeTime")),
+        resolved_at=resolved_at,
+        status="void" if answer is None else "resolved",
+        tags=topics,
+        crowd_forecast=_crowd(market, options, probabilities),
+        licence=INFO.licence,
+    )
+
+
+Choices = tuple[tuple[str, ...], int | None, list[float | None]]
+
+
+def _binary(market: Row) -> Choices:
+    """Return the options, which came true, and what each was given."""
+    answer = {"YES": 0, "NO": 1}.get(str(market.get("resolution")))
+    yes = number(market.get("probability"))
+    return YES_NO, answer, [yes, None if yes is None else 1 - yes]
+
+
+def _choices(market: Row, opened_at: dt.datetime) -> Choices | Drop:
+    name, answers = market["id"], market.get("answers")
+    if not isinstance(answers, list) or not all(isinstance(each, dict) for each in answers):
+        return Drop(name, "parse_error", "expected a list of answers")
+    if market.get("shouldAnswersSumToOne") is False:
+        return Drop(name, "unknown_format", "several answers may be right")
+    for each in answers:
+        added_at = instant_of_ms(each.get("createdTime"))
+        if added_at is not None and added_at > opened_at + MAX_ANSWER_AGE:
+            return Drop(name, "edited_later", f"an answer was added {added_at}")
+    answers = sorted(answers, key=lambda each: number(each.get("index")) or 0)
+    ids = [str(each.get("id")) for each in answers]
+    resolution = str(market.get("resolution"))
+    answer = ids.index(resolution) if resolution in ids else None
+    options = tuple(text(each.get("text")) or "" for each in answers)
+    return options, answer, [number(each.get("probability")) for each in answers]
+
+
+def _crowd(
+    market: Row, options: tuple[str, ...], probabilities: list[float | None]
+) -> tuple[CrowdForecast, ...]:
+    """Return the last price; one of 0 or 1 is set when a market is resolved, and is none."""
+    known = [each for each in probabilities if each is not None and 0 < each < 1]
+    bet_at, closed_at = (instant_of_ms(market.get(k)) for k in ("lastBetTime", "closeTime"))
+    if len(known) < len(options) or (bet_at and closed_at and bet_at > closed_at):
+        return ()
+    pairs = zip(options, known, strict=True)
+    return tuple(CrowdForecast(option, each, bet_at) for option, each in pairs)
+
+
+def _without_updates(description: str | None) -> str | None:
+    """Cut off what was appended after the question was opened; it may give the answer away."""
+    update = _APPENDED.search(description or "")
+    return description[: update.start()] if description and update else description

@@ -1,0 +1,219 @@
+"""Metaculus: questions of a community of forecasters.
+
+The month is that in which the answer was set on the site (``resolution_set_time``); when it became
+known (``actual_resolve_time``) may be long before. The API (https://www.metaculus.com/api/) gives
+nothing without a token, and 1,000 answers an hour with one; it is offered to programs, whatever
+robots.txt tells crawlers of pages. Posts are read by when they were published, so that one that is
+resolved while a walk goes on moves others to later pages, never to earlier ones. Kept are yes/no
+questions and those with a list of options, also each of a group; a group's post stays open until
+all of it is resolved, so the posts of open groups are read, too. Annulled and ambiguous ones are
+void. The community's forecast is kept where the API gives it, if it is from before closing and
+before the answer. Terms: no redistribution without permission (api-requests@metaculus.com); for
+local use.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from core.errors import SourceChanged, TokenRefused
+from core.month import Month
+from core.questions import CrowdForecast, Question
+from crawlers.contract import Drop, Repeat
+from crawlers.http import Fetched, Fetcher
+from crawlers.json_answers import decode, read_time
+from crawlers.questions.contract import (
+    Found,
+    QuestionContext,
+    QuestionSourceInfo,
+    know_all_from,
+)
+from crawlers.questions.fields import YES_NO, instant_of_s, number, text, texts
+from crawlers.questions.listing import Listing
+
+SITE = "metaculus"
+PATH = "/api/posts/"
+INFO = QuestionSourceInfo(
+    name=SITE,
+    title="Metaculus: questions of a community of forecasters",
+    licence="LicenseRef-Metaculus",
+    language="en",
+    category="forecasting",
+    sites={SITE: "https://www.metaculus.com"},
+    # 1,000 requests an hour are allowed.
+    request_interval_s=3.6,
+    robots_exempt_paths=(PATH,),
+    first_month=Month("2015-12"),
+    needs_token=True,
+    token_from="in the settings of an account at https://www.metaculus.com",  # noqa: S106
+)
+PAGE_SIZE = 100  # the most that it gives
+_GROUPS = "group_of_questions"
+# (statuses, types) of the two lists: what is resolved, and groups that are so in part.
+_LISTS = (
+    (("resolved",), ("binary", "multiple_choice", _GROUPS)),
+    (("open", "closed"), (_GROUPS,)),
+)
+_VOID = {"annulled", "ambiguous"}
+
+Row = dict[str, Any]
+
+
+def fetch_questions(
+    months: Sequence[Month], context: QuestionContext
+) -> Iterator[tuple[Month, Found]]:
+    """Yield the months' questions, the first published first; those of open groups at the end.
+
+    Raises:
+        ItemFailed: a page of the list cannot be had now.
+        SourceChanged: the list is not as documented.
+        AccessRefused: the token is not accepted.
+    """
+    headers = _headers(context.fetcher)
+    listing = Listing(context.fetcher, SITE, know_all_from(months), headers)
+    seen: set[int] = set()
+    for post in _list_posts(listing):
+        for row in _questions_of(post):
+            set_at = _set_at(row)
+            name: int = row["id"]
+            if row.get("type") not in {"binary", "multiple_choice"}:
+                context.passed_over["not_a_choice"] += 1
+            elif text(row.get("resolution")) is None:
+                context.passed_over["open"] += 1
+            elif set_at is None:
+                context.passed_over["no_date"] += 1
+            elif (month := Month.of(set_at)) not in months:
+                context.passed_over["other_month"] += 1
+            elif name in seen:
+                yield month, Repeat(str(name), "on two pages of the list")
+            else:
+                seen.add(name)
+                yield month, _read(str(name), row, post)
+
+
+def _headers(fetcher: Fetcher) -> dict[str, str]:
+    token = fetcher.token(SITE)
+    if token is None:
+        raise TokenRefused(f"{SITE} gives nothing without a token; set TIDEMARK_TOKENS__METACULUS")
+    return {"Authorization": f"Token {token.get_secret_value()}"}
+
+
+def _list_posts(listing: Listing) -> Iterator[Row]:
+    for statuses, types in _LISTS:
+        many = [("statuses", each) for each in statuses]
+        many += [("forecast_type", each) for each in types]
+        path, offset = f"{PATH}?{urlencode(many)}", 0
+        while True:
+            params: dict[str, str | int] = {
+                "include_descriptions": "true", "limit": PAGE_SIZE, "offset": offset,
+                "order_by": "published_at", "with_cp": "true",
+            }  # fmt: skip
+            answer = listing.page(path, params, _is_busy)
+            page = decode(answer)
+            if not all(type(_object(post).get("id")) is int for post in page["results"]):
+                raise SourceChanged(f"{SITE}: {answer.url}: expected posts with a number as id")
+            yield from page["results"]
+            if page["next"] is None:
+                break
+            offset += len(page["results"])
+
+
+def _is_busy(answer: Fetched) -> bool:
+    """Whether it is no page of the list, or an empty one: the last page has posts, too."""
+    page = decode(answer)
+    results = page.get("results") if isinstance(page, dict) else None
+    return not isinstance(results, list) or not results or "next" not in page
+
+
+def _questions_of(post: Row) -> list[Row]:
+    """Return the question of a post, or those of its group; of any other post none."""
+    group = _object(post.get(_GROUPS))
+    rows = group.get("questions") if group else [post.get("question")]
+    found = map(_object, rows if isinstance(rows, list) else [])
+    return [row for row in found if type(row.get("id")) is int]
+
+
+def _set_at(row: Row) -> dt.datetime | None:
+    return read_time(row.get("resolution_set_time")) or read_time(row.get("actual_resolve_time"))
+
+
+def _read(name: str, row: Row, post: Row) -> Question | Drop:
+    title = _title(row, post)
+    opened_at = read_time(row.get("open_time")) or read_time(post.get("open_time"))
+    if title is None or opened_at is None:
+        return Drop(name, "no_date" if title else "parse_error", "no open_time, or no title")
+    options = YES_NO if row["type"] == "binary" else texts(row.get("options"))
+    names = ("yes", "no") if row["type"] == "binary" else options
+    history, resolution = row.get("options_history"), row["resolution"]
+    if isinstance(history, list) and len(history) > 1:
+        return Drop(name, "edited_later", "its options were changed while it ran")
+    if resolution not in (*names, *_VOID):
+        return Drop(name, "parse_error", f"resolved as {resolution!r:.80}, which is no option")
+    answer = names.index(resolution) if resolution in names else None
+    texts_from = _object(post.get(_GROUPS)) or row  # a group's questions share theirs
+    return Question(
+        question_id=name,
+        source=SITE,
+        url=f"https://www.metaculus.com/questions/{post['id']}/",
+        title=title,
+        background=text(row.get("description")) or text(texts_from.get("description")),
+        resolution_criteria=_criteria(row) or _criteria(texts_from),
+        options=options,
+        answer_index=answer,
+        created_at=read_time(row.get("created_at")),
+        opened_at=opened_at,
+        closed_at=read_time(row.get("actual_close_time")),
+        resolved_at=read_time(row.get("actual_resolve_time")) or _set_at(row),
+        status="void" if answer is None else "resolved",
+        tags=_tags(post),
+        crowd_forecast=_crowd(row, options),
+        licence=INFO.licence,
+    )
+
+
+def _title(row: Row, post: Row) -> str | None:
+    """Return a title that says it all: a question of a group may be called ``2027`` alone."""
+    own, whole, label = (
+        text(each) for each in (row.get("title"), post.get("title"), row.get("label"))
+    )
+    if not isinstance(post.get(_GROUPS), dict) or not whole:
+        return own or whole
+    return own if own and len(own) > len(whole) else f"{whole} ({label or own})"
+
+
+def _criteria(row: Row) -> str | None:
+    parts = (text(row.get("resolution_criteria")), text(row.get("fine_print")))
+    return "\n\n".join(part for part in parts if part) or None
+
+
+def _tags(post: Row) -> tuple[str, ...]:
+    """Return the names of the post's categories, then those of its tags."""
+    projects = _object(post.get("projects"))
+    kinds = [projects.get(kind) for kind in ("category", "tag")]
+    named = [each for kind in kinds if isinstance(kind, list) for each in kind]
+    return tuple(dict.fromkeys(texts([_object(each).get("name") for each in named])))
+
+
+def _object(value: object) -> Row:
+    return value if isinstance(value, dict) else {}
+
+
+def _crowd(row: Row, options: tuple[str, ...]) -> tuple[CrowdForecast, ...]:
+    """Return the community's last forecast, if it is from before closing and before the answer."""
+    found = row
+    for key in ("aggregations", "recency_weighted", "latest"):
+        found = _object(found.get(key))
+    given_at, centers = instant_of_s(found.get("start_time")), found.get("centers")
+    values = [number(each) for each in centers] if isinstance(centers, list) else []
+    if row["type"] == "binary" and len(values) == 1 and values[0] is not None:
+        values.append(1 - values[0])
+    ends = [read_time(row.get(key)) for key in ("actual_close_time", "actual_resolve_time")]
+    is_late = given_at is None or any(end and given_at > end for end in ends)
+    known = [each for each in values if each is not None and 0 <= each <= 1]
+    if is_late or len(known) != len(options):
+        return ()
+    pairs = zip(options, known, strict=True)
+    return tuple(CrowdForecast(option, each, given_at) for option, each in pairs)

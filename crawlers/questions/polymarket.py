@@ -1,0 +1,182 @@
+"""Polymarket: questions on which people bet money (read only, no account).
+
+The month is that in which a market was settled: the later of ``closedTime`` and ``umaEndDate``, the
+end of the oracle's vote. The list (https://docs.polymarket.com, ``/markets/keyset``; the former one
+refuses to go far) is asked for by closing, latest first, so that a walk can end some weeks before
+the earliest month. ``outcomes`` and ``outcomePrices`` are JSON inside of strings; a settled market
+has prices of 1 and 0, any other of a settled market (50/50) is void, and a vote that goes on is not
+an answer yet. Markets of less than MIN_VOLUME_USD are left out: most of what is listed is opened by
+programs on the next minutes of a price, and hardly anybody bets on it. The list has no price from
+before the end, so no crowd's forecast is kept. No licence is stated: for local use.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from core.errors import SourceChanged
+from core.month import Month
+from core.questions import Question
+from crawlers.contract import Drop, Repeat
+from crawlers.http import Fetched
+from crawlers.json_answers import decode, read_time
+from crawlers.questions.contract import (
+    Found,
+    QuestionContext,
+    QuestionSourceInfo,
+    know_all_from,
+)
+from crawlers.questions.fields import number, text, texts
+from crawlers.questions.listing import Listing
+
+SITE = "polymarket"
+INFO = QuestionSourceInfo(
+    name=SITE,
+    title="Polymarket: questions with money on them",
+    licence="LicenseRef-unknown",
+    language="en",
+    category="forecasting",
+    sites={SITE: "https://gamma-api.polymarket.com"},
+    # 300 requests in ten seconds are allowed to an address.
+    request_interval_s=0.5,
+    first_month=Month("2020-10"),
+)
+PAGE_SIZE = 100
+MIN_VOLUME_USD = 1_000
+UNORDERED = dt.timedelta(days=1)  # by so much the list may be out of order
+# How long the oracle's vote may go on after a market closed; most end within a week.
+LONGEST_VOTE = dt.timedelta(days=30)
+_ID = re.compile(r"[\w-]{1,100}", re.ASCII)
+
+Row = dict[str, Any]
+
+
+def fetch_questions(
+    months: Sequence[Month], context: QuestionContext
+) -> Iterator[tuple[Month, Found]]:
+    """Yield the months' markets, the last closed first.
+
+    Raises:
+        ItemFailed: a page of the list cannot be had now.
+        SourceChanged: the list is not as documented, or not in the order asked for.
+        AccessRefused: robots.txt, or the site, forbids it.
+    """
+    listing = Listing(context.fetcher, SITE, know_all_from(months))
+    seen: set[str] = set()
+    for row in _list_markets(listing, min(months).start - LONGEST_VOTE):
+        settled_at = _settled_at(row)
+        if _is_undecided(row):
+            context.passed_over["open"] += 1
+        elif settled_at is None:
+            context.passed_over["no_date"] += 1
+        elif (month := Month.of(settled_at)) not in months:
+            context.passed_over["other_month"] += 1
+        elif row["id"] in seen:
+            yield month, Repeat(row["id"], "on two pages of the list")
+        else:
+            seen.add(row["id"])
+            yield month, _read(row, settled_at)
+
+
+def _list_markets(listing: Listing, until: dt.datetime) -> Iterator[Row]:
+    """Yield closed markets, back to those that closed before an instant."""
+    params: dict[str, str | int] = {
+        "closed": "true", "include_tag": "true", "volume_num_min": MIN_VOLUME_USD,
+        "limit": PAGE_SIZE, "order": "closedTime", "ascending": "false",
+    }  # fmt: skip
+    last: dt.datetime | None = None
+    while True:
+        answer = listing.page("/markets/keyset", params, _is_busy)
+        page = decode(answer)
+        for row in page["markets"]:
+            closed_at = read_time(row.get("closedTime")) if _is_market(row) else None
+            if not _is_market(row) or (last and closed_at and closed_at > last + UNORDERED):
+                raise SourceChanged(
+                    f"{SITE}: {answer.url}: expected markets, the last closed first, "
+                    f"got {row!r:.200} after {last}"
+                )
+            last = min(filter(None, (last, closed_at)), default=None)
+            yield row
+        cursor = page.get("next_cursor")
+        if not cursor or (last and last < until):
+            return
+        if cursor == params.get("after_cursor"):
+            raise SourceChanged(f"{SITE}: the page after {cursor} names itself as the next")
+        params["after_cursor"] = cursor
+
+
+def _is_busy(answer: Fetched) -> bool:
+    """Whether it is no page of the list, or an empty one: the last page has markets, too."""
+    page = decode(answer)
+    markets = page.get("markets") if isinstance(page, dict) else None
+    return not isinstance(markets, list) or not markets
+
+
+def _is_market(row: object) -> bool:
+    return isinstance(row, dict) and _ID.fullmatch(str(row.get("id"))) is not None
+
+
+def _settled_at(row: Row) -> dt.datetime | None:
+    moments = (read_time(row.get("closedTime")), read_time(row.get("umaEndDate")))
+    return max((moment for moment in moments if moment), default=None)
+
+
+def _is_undecided(row: Row) -> bool:
+    """Whether the oracle's vote goes on; old markets, and those of other oracles, say nothing."""
+    return not row.get("closed") or row.get("umaResolutionStatus") not in {"resolved", "", None}
+
+
+def _read(row: Row, settled_at: dt.datetime) -> Question | Drop:
+    name, title = str(row["id"]), text(row.get("question"))
+    outcomes = _inner_list(row.get("outcomes"))
+    prices = [
+        price for price in map(number, _inner_list(row.get("outcomePrices"))) if price is not None
+    ]
+    if title is None or len(outcomes) < 2 or len(outcomes) != len(prices):
+        return Drop(name, "parse_error", "expected a question, and as many prices as outcomes")
+    opened_at = read_time(row.get("startDate")) or read_time(row.get("createdAt"))
+    if opened_at is None:
+        return Drop(name, "no_date", "neither startDate nor createdAt")
+    answer = prices.index(1.0) if sorted(prices)[-2:] == [0.0, 1.0] else None
+    is_settled = row.get("umaResolutionStatus") == "resolved" or len(set(prices)) == 1
+    if answer is None and (not is_settled or not any(prices)):
+        return Drop(name, "unknown_format", f"prices {prices} tell no answer")
+    return Question(
+        question_id=name,
+        source=SITE,
+        url=f"https://polymarket.com/market/{row['slug']}" if text(row.get("slug")) else None,
+        title=title,
+        resolution_criteria=text(row.get("description")),
+        options=tuple(outcomes),
+        answer_index=answer,
+        created_at=read_time(row.get("createdAt")),
+        opened_at=opened_at,
+        closed_at=read_time(row.get("closedTime")),
+        resolved_at=settled_at,
+        status="void" if answer is None else "resolved",
+        tags=_tags(row),
+        licence=INFO.licence,
+    )
+
+
+def _inner_list(value: object) -> list[str]:
+    """Return the texts of a list inside of a string: outcomes, or prices."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        return []
+    return found
+
+
+def _tags(row: Row) -> tuple[str, ...]:
+    """Return the labels of its tags; before there were any, markets had a category."""
+    tags = row.get("tags")
+    known = [tag for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
+    labels = texts([*(tag.get("label") for tag in known), row.get("category")])
+    return tuple(dict.fromkeys(labels))

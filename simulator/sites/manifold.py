@@ -1,0 +1,194 @@
+"""A small Manifold: its list of markets, newest first, a record of each, and pages to read.
+
+Besides the world's questions there is one of each kind that nobody should keep, all resolved in the
+world's last month: ODDITIES.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import html
+import json
+from typing import Any
+
+from simulator.forecasts import SimulatedQuestion, questions
+from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.world import World
+
+MAX_LIMIT = 1_000
+UPDATE = "Update 2024-05-05 (PST): the author says that it has happened."
+ODDITIES: dict[str, dict[str, Any]] = {
+    "personal": {"question": "Will I run a marathon this year?"},
+    "meta": {"question": "Will Manifold have more users?"},
+    "private topic": {"groupSlugs": ["personal-goals"]},
+    "few bettors": {"uniqueBettorCount": 3},
+    "numeric": {"outcomeType": "PSEUDO_NUMERIC", "resolution": "MKT"},
+    "late answer": {},
+    "independent answers": {"shouldAnswersSumToOne": False},
+}
+_DETAILS = ("answers", "shouldAnswersSumToOne", "addAnswersMode", "description",
+            "textDescription", "groupSlugs")  # fmt: skip
+
+
+class Site:
+    """See ``simulator.server.Site``."""
+
+    keys: tuple[str, ...] = ("manifold",)
+    robots: str | None = None
+    min_interval_s = 0.12
+
+    def __init__(self, world: World) -> None:
+        self.quirks: dict[QuirkName, int] = {}
+        self.max_limit = MAX_LIMIT
+        self._world = world
+
+    @functools.cached_property
+    def markets(self) -> dict[str, dict[str, Any]]:
+        """All markets whole, by id, the oldest first."""
+        asked = questions(self._world, "manifold")
+        found = [*map(_market, asked), *_oddities(asked)]
+        return {
+            market["id"]: market
+            for market in sorted(found, key=lambda m: (m["createdTime"], m["id"]))
+        }
+
+    def respond(self, request: Request) -> Response:
+        """Answer the list, the records, and the pages for people."""
+        if request.path == "/v0/markets":
+            return self._list(request)
+        kind, _, name = request.path.removeprefix("/").rpartition("/")
+        if market := self.markets.get(name):
+            return self._record(market) if kind == "v0/market" else _page(_read(market))
+        if request.path == "/":
+            links = (
+                f'<li><a href="/{m["creatorUsername"]}/{name}">{html.escape(m["question"])}</a>'
+                for name, m in reversed(self.markets.items())
+            )
+            return _page(f"<ul>{''.join(links)}</ul>")
+        return _json({"message": "Contract not found"}, 404)
+
+    def _list(self, request: Request) -> Response:
+        limit, before = request.arg("limit", "500"), request.arg("before")
+        if not limit.isdecimal() or not 0 < int(limit) <= MAX_LIMIT:
+            return _json({"message": "Error validating request."}, 400)
+        names = list(self.markets)
+        if request.arg("order", "desc") == "desc":
+            names.reverse()
+        if before and before not in names:
+            return _json({"message": "before: no such market"}, 400)
+        if take_quirk(self, "error_as_200"):
+            return _json({"message": "Internal server error"})
+        start = names.index(before) + 1 if before else 0
+        found = names[start : start + min(int(limit), self.max_limit)]
+        if before and take_quirk(self, "moving_items"):
+            found.insert(0, before)
+        if found and take_quirk(self, "empty_page"):
+            found = []
+        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        rows = [_row(self.markets[name], is_bare, is_odd) for name in found]
+        return _json(rows)
+
+    def _record(self, market: dict[str, Any]) -> Response:
+        if take_quirk(self, "missing_fields"):
+            return _json({key: market[key] for key in market if key != "textDescription"})
+        odd = {"undocumented": {"<b>": None}} if take_quirk(self, "extra_fields") else {}
+        return _json({**market, **odd})
+
+
+def _market(question: SimulatedQuestion) -> dict[str, Any]:
+    """Return what the site knows of a question."""
+    name = f"mf{question.id}AbC"
+    market: dict[str, Any] = {
+        "id": name, "creatorId": "u1", "creatorUsername": "asker", "creatorName": "Asker",
+        "createdTime": _ms(question.opened), "closeTime": _ms(question.closed),
+        "question": question.title, "slug": f"will-{name.lower()}",
+        "url": f"https://manifold.markets/asker/will-{name.lower()}",
+        "volume": 1234.5, "volume24Hours": 0, "uniqueBettorCount": 10 + int(question.id) % 50,
+        "isResolved": question.resolved is not None,
+        "lastBetTime": _ms(question.closed) - 60_000, "lastUpdatedTime": _ms(question.closed),
+        "token": "MANA", "groupSlugs": [tag.lower().replace(" ", "-") for tag in question.tags],
+        "description": {"type": "doc", "content": []},
+        "textDescription": f"{question.background}\n\n{question.criteria}\n\n{UPDATE}",
+    }  # fmt: skip
+    if question.resolved is not None:
+        market["resolutionTime"] = _ms(question.resolved)
+    return market | (_binary(question) if question.is_binary else _choices(question))
+
+
+def _binary(question: SimulatedQuestion) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "outcomeType": "BINARY", "mechanism": "cpmm-1", "probability": question.crowd[0], "p": 0.5,
+        "pool": {"YES": 100.0, "NO": 50.0},
+    }  # fmt: skip
+    if question.resolved is not None:
+        fields["resolution"] = "CANCEL" if question.is_void else ("YES", "NO")[_right(question)]
+    return fields
+
+
+def _choices(question: SimulatedQuestion) -> dict[str, Any]:
+    """Answers in any order; once it is resolved they have the prices 1 and 0."""
+    answers = [
+        {"id": f"a{index}", "index": index, "text": option, "createdTime": _ms(question.opened),
+         "probability": question.crowd[index]}
+        for index, option in enumerate(question.options)
+    ]  # fmt: skip
+    fields: dict[str, Any] = {
+        "outcomeType": "MULTIPLE_CHOICE", "mechanism": "cpmm-multi-1", "addAnswersMode": "DISABLED",
+        "shouldAnswersSumToOne": True, "answers": answers[::-1],
+    }  # fmt: skip
+    if question.is_void:
+        fields |= {"resolution": "MKT", "resolutions": {"a0": 50, "a1": 50}}
+    elif question.resolved is not None:
+        fields["resolution"] = f"a{_right(question)}"
+        for index, answer in enumerate(answers):
+            answer["probability"] = float(index == _right(question))
+    return fields
+
+
+def _right(question: SimulatedQuestion) -> int:
+    return -1 if question.answer_index is None else question.answer_index
+
+
+def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
+    """One market of each kind that is not to be kept, made of the last that has an answer."""
+    answered = [question for question in asked if question.answer_index is not None]
+    last = max(answered, key=lambda question: (question.resolved, question.id))
+    found = []
+    for number, (kind, fields) in enumerate(ODDITIES.items()):
+        market = {**_market(last), "id": f"odd{number}", **fields}
+        if kind == "late answer":
+            late = _ms(last.opened + dt.timedelta(days=3))
+            answers = [{**answer, "createdTime": late} for answer in market.get("answers", [])]
+            market["answers"] = answers
+        found.append(market)
+    return found
+
+
+def _row(market: dict[str, Any], is_bare: bool, is_odd: bool) -> dict[str, Any]:
+    """Return a market as the list has it."""
+    row = {key: value for key, value in market.items() if key not in _DETAILS}
+    if is_bare:
+        optional = ("creatorName", "lastBetTime", "closeTime", "uniqueBettorCount", "slug", "token")
+        row = {key: value for key, value in row.items() if key not in optional}
+    return row | ({"undocumented": [{"<b>": 1}]} if is_odd else {})
+
+
+def _ms(moment: dt.datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def _read(market: dict[str, Any]) -> str:
+    title, about = html.escape(market["question"]), html.escape(market["textDescription"])
+    state = html.escape(str(market.get("resolution", "open")))
+    return f'<a href="/">all</a><h1>{title}</h1><p>{about}</p><p>{state}</p>'
+
+
+def _json(answer: object, status: int = 200) -> Response:
+    headers = {"Content-Type": "application/json; charset=utf-8"}
+    return Response(status, headers, json.dumps(answer).encode())
+
+
+def _page(body: str) -> Response:
+    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
+    return Response(200, {"Content-Type": "text/html; charset=utf-8"}, page.encode())

@@ -1,0 +1,225 @@
+"""A small Metaculus: the posts of its API for who has the token, and pages to read.
+
+Of every month two questions are one post (a group); one of the last month is in a group with an
+open one. What was known before it was set on the site has two dates, a day and more apart. Two
+posts more have no options: a number, and a post without a question.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import html
+import json
+from typing import Any
+
+from simulator.forecasts import NUM_QUESTIONS, SimulatedQuestion, questions
+from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.world import World
+
+TOKEN = "0123456789abcdef0123456789abcdef01234567"  # noqa: S105
+MAX_LIMIT = 100
+GROUPED = (6, 10)  # by number within the month
+HALF_OPEN = (9, NUM_QUESTIONS)  # of the last month
+LATE = 5  # the community's last forecast of it is from after the answer was known
+_HOUR = dt.timedelta(hours=1)
+
+
+class Site:
+    """See ``simulator.server.Site``."""
+
+    keys: tuple[str, ...] = ("metaculus",)
+    robots: str | None = "User-agent: *\nDisallow: /api/\n"
+    min_interval_s = 3.6
+
+    def __init__(self, world: World) -> None:
+        self.quirks: dict[QuirkName, int] = {}
+        self.max_limit = MAX_LIMIT
+        self._world = world
+        self._num_moved = 0  # posts that came into the list since its first page was given
+
+    @functools.cached_property
+    def posts(self) -> list[dict[str, Any]]:
+        """All posts, the first published first."""
+        by_id = {question.id: question for question in questions(self._world, "metaculus")}
+        groups = [[f"{m.start:%y%m}{n:03d}" for n in GROUPED] for m in self._world.months]
+        groups.append([f"{self._world.last.start:%y%m}{n:03d}" for n in HALF_OPEN])
+        grouped = {name for names in groups for name in names}
+        posts = [_post(question) for name, question in by_id.items() if name not in grouped]
+        posts += [_group([by_id[name] for name in names]) for names in groups]
+        posts += _without_options(posts[0])
+        return sorted(posts, key=lambda post: (post["published_at"], post["id"]))
+
+    def respond(self, request: Request) -> Response:
+        """Answer the list, and the pages for people."""
+        if request.path == "/api/posts/":
+            if request.headers.get("authorization") != f"Token {TOKEN}":
+                return _json({"detail": "Authentication credentials were not provided."}, 401)
+            return self._list(request)
+        number = request.path.removeprefix("/questions/").strip("/")
+        for post in self.posts:
+            if str(post["id"]) == number:
+                return _page(_read(post))
+        if request.path == "/":
+            links = (
+                f'<li><a href="/questions/{post["id"]}/">{html.escape(post["title"])}</a>'
+                for post in reversed(self.posts)
+            )
+            return _page(f"<ul>{''.join(links)}</ul>")
+        return _json({"detail": "Not found."}, 404)
+
+    def _list(self, request: Request) -> Response:
+        limit, offset = request.arg("limit", "20"), request.arg("offset", "0")
+        if not limit.isdecimal() or not offset.isdecimal():
+            return _json({"limit": ["A valid integer is required."]}, 400)
+        if take_quirk(self, "error_as_200"):
+            return _json({"error_code": "server_error", "detail": "Internal error"})
+        found = self._find(request)
+        if offset == "0":
+            self._num_moved = 0
+        elif take_quirk(self, "moving_items"):
+            self._num_moved += 1
+        start = int(offset) - self._num_moved
+        end = start + min(int(limit), self.max_limit)
+        page = found[start:end]
+        if take_quirk(self, "empty_page"):
+            page = []
+        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        has_texts = request.arg("include_descriptions") == "true"
+        link = f"https://www.metaculus.com/api/posts/?limit={limit}&offset={offset}+{limit}"
+        rows = [_row(post, has_texts, is_bare, is_odd) for post in page]
+        answer = {"next": link if end < len(found) else None, "previous": None, "results": rows}
+        return _json(answer)
+
+    def _find(self, request: Request) -> list[dict[str, Any]]:
+        statuses = request.query.get("statuses", [])
+        types = request.query.get("forecast_type", [])
+        found = [
+            post
+            for post in self.posts
+            if (not statuses or post["status"] in statuses) and (not types or _type(post) in types)
+        ]
+        return found if request.arg("order_by") == "published_at" else found[::-1]
+
+
+def _type(post: dict[str, Any]) -> str:
+    if "group_of_questions" in post:
+        return "group_of_questions"
+    return str(post["question"]["type"]) if "question" in post else "notebook"
+
+
+def _post(question: SimulatedQuestion) -> dict[str, Any]:
+    return _frame([question]) | {"title": question.title, "question": _question(question)}
+
+
+def _group(asked: list[SimulatedQuestion]) -> dict[str, Any]:
+    """A post of several questions, which share their texts; one is called by its label alone."""
+    first = asked[0]
+    rows = [
+        {**_question(each), "title": title, "label": label, "description": "",
+         "resolution_criteria": "", "fine_print": ""}
+        for each, label, title in zip(asked, ("North", "South"), ("North", ""), strict=True)
+    ]  # fmt: skip
+    group = {
+        "id": int(first.id) + 2_000_000, "questions": rows, "description": first.background,
+        "resolution_criteria": first.criteria, "fine_print": "",
+    }  # fmt: skip
+    return _frame(asked) | {"title": f"{first.title} By region", "group_of_questions": group}
+
+
+def _frame(asked: list[SimulatedQuestion]) -> dict[str, Any]:
+    first, is_resolved = asked[0], all(each.resolved for each in asked)
+    opened = min(each.opened for each in asked)
+    category, tag = first.tags
+    return {
+        "id": int(first.id) + 1_000_000, "slug": "a-question", "created_at": _utc(opened - _HOUR),
+        "published_at": _utc(opened), "open_time": _utc(opened),
+        "status": "resolved" if is_resolved else "open", "resolved": is_resolved,
+        "nr_forecasters": 40, "author_username": "asker",
+        "projects": {"category": [{"id": 1, "name": category, "slug": "one"}],
+                     "tag": [{"id": 2, "name": tag}]},
+    }  # fmt: skip
+
+
+def _question(question: SimulatedQuestion) -> dict[str, Any]:
+    is_resolved = question.resolved is not None
+    known_at = question.closed
+    if int(question.id) % 1000 == LATE:
+        known_at -= dt.timedelta(days=1)
+    return {
+        "id": int(question.id), "title": question.title, "label": None,
+        "type": "binary" if question.is_binary else "multiple_choice",
+        "options": None if question.is_binary else list(question.options),
+        "created_at": _utc(question.opened - _HOUR), "open_time": _utc(question.opened),
+        "scheduled_close_time": _utc(question.closed),
+        "actual_close_time": _utc(question.closed) if is_resolved else None,
+        "actual_resolve_time": _utc(known_at) if is_resolved else None,
+        "resolution_set_time": _utc(question.resolved) if question.resolved else None,
+        "status": "resolved" if is_resolved else "open", "resolution": _resolution(question),
+        "description": question.background, "resolution_criteria": question.criteria,
+        "fine_print": "Only public sources count.", "post_id": int(question.id) + 1_000_000,
+        "aggregations": {"recency_weighted": {"history": [], "latest": _latest(question)}},
+    }  # fmt: skip
+
+
+def _latest(question: SimulatedQuestion) -> dict[str, Any]:
+    centers = question.crowd[:1] if question.is_binary else question.crowd
+    return {
+        "start_time": (question.closed - _HOUR).timestamp(), "end_time": None,
+        "forecaster_count": 40, "centers": list(centers), "means": None,
+    }  # fmt: skip
+
+
+def _resolution(question: SimulatedQuestion) -> str | None:
+    if question.is_void:
+        return "annulled" if question.is_binary else "ambiguous"
+    if question.answer_index is None:
+        return None
+    answer = question.options[question.answer_index]
+    return answer.lower() if question.is_binary else answer
+
+
+def _without_options(post: dict[str, Any]) -> list[dict[str, Any]]:
+    number = {**post["question"], "id": 1, "type": "numeric", "resolution": "12.5"}
+    notebook = {key: value for key, value in post.items() if key != "question"}
+    return [{**post, "id": 1, "question": number}, {**notebook, "id": 2}]
+
+
+def _row(post: dict[str, Any], has_texts: bool, is_bare: bool, is_odd: bool) -> dict[str, Any]:
+    """Return a post as the list has it; its own fields may be bare, or odd."""
+    row = dict(post)
+    if "question" in post:
+        row["question"] = _cut(post["question"], has_texts, is_bare)
+    if "group_of_questions" in post:
+        group = _cut(post["group_of_questions"], has_texts, is_bare)
+        group["questions"] = [_cut(each, has_texts, is_bare) for each in group["questions"]]
+        row["group_of_questions"] = group
+    if is_bare:
+        row = {key: value for key, value in row.items() if key not in {"projects", "slug"}}
+    return row | ({"undocumented": [{"<b>": 1}]} if is_odd else {})
+
+
+def _cut(fields: dict[str, Any], has_texts: bool, is_bare: bool) -> dict[str, Any]:
+    gone = set() if has_texts else {"description", "resolution_criteria", "fine_print"}
+    gone |= {"aggregations", "fine_print", "created_at"} if is_bare else set()
+    return {key: value for key, value in fields.items() if key not in gone}
+
+
+def _utc(moment: dt.datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def _read(post: dict[str, Any]) -> str:
+    rows = post.get("group_of_questions", {}).get("questions") or [post.get("question", {})]
+    states = ", ".join(html.escape(str(row.get("resolution"))) for row in rows)
+    return f'<a href="/">all</a><h1>{html.escape(post["title"])}</h1><p>{states}</p>'
+
+
+def _json(answer: object, status: int = 200) -> Response:
+    headers = {"Content-Type": "application/json; charset=utf-8"}
+    return Response(status, headers, json.dumps(answer).encode())
+
+
+def _page(body: str) -> Response:
+    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
+    return Response(200, {"Content-Type": "text/html; charset=utf-8"}, page.encode())

@@ -1,0 +1,239 @@
+"""An OpenAI-compatible chat API that counts and bills: ``POST /v1/chat/completions``.
+
+Answers follow from the question, tokens from its length. Errors have the shape of OpenAI's:
+``{"error": {"message", "type", "param", "code"}}``. What was billed is in ``ledger``: every answer
+that was made, whether it arrived or not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.world import World
+
+KEY = "sk-simulated-Tide0123456789"
+MODEL = "sim-forecaster"
+CONTEXT_TOKENS = 4096
+_PHRASES = (
+    "{letter}", "{letter}.", "({letter})", "**{letter}**", "{letter}. {option}",
+    "The answer is {letter}.", "Answer: {letter}) {option}", "I think {letter}",
+)  # fmt: skip
+_OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
+
+Mishap = Literal[
+    "rate_limit", "no_quota", "server_error", "cut_json", "refusal", "filtered", "cut", "silent",
+    "repeat_key",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Bill:
+    """An answer that was made and billed."""
+
+    prompt: str
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass
+class Site:
+    """The API.
+
+    Attributes:
+        keys_accepted: bearer tokens; take one away to revoke it.
+        revoke_after: so many answers are billed before all keys are revoked.
+        unsupported: parameters that the model refuses, as newer ones of OpenAI's do.
+        mishaps: what happens instead of, or to, the next answers:
+
+            - rate_limit (429), no_quota (429 that waiting does not help), server_error (500),
+              repeat_key (401 that quotes the key): nothing is billed;
+            - cut_json: a body that ends early under the right Content-Length; refusal; filtered;
+              cut (at the most tokens); silent (no text at all): billed.
+        replays: a request of a known ``Idempotency-Key`` gets its former answer, unbilled.
+        pause_s: before each answer.
+        ledger: what was billed.
+        requests: prompts as they arrived, billed or not.
+    """
+
+    world: World | None = None
+    keys_accepted: set[str] = field(default_factory=lambda: {KEY})
+    revoke_after: int | None = None
+    unsupported: tuple[str, ...] = ()
+    mishaps: list[Mishap] = field(default_factory=list)
+    replays: bool = False
+    pause_s: float = 0.0
+    ledger: list[Bill] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    most_busy: int = 0
+
+    keys: tuple[str, ...] = ("openai_api",)
+    robots: str | None = None
+    start: str = "/v1/models"
+    quirks: dict[QuirkName, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, bytes] = {}
+        self._busy = 0
+
+    @property
+    def billed(self) -> Counter[str]:
+        """How often each question was billed."""
+        return Counter(bill.prompt for bill in self.ledger)
+
+    @property
+    def billed_tokens(self) -> int:
+        """Of input and output together."""
+        return sum(bill.input_tokens + bill.output_tokens for bill in self.ledger)
+
+    def write(self, prompt: str, seed: int) -> str:
+        """Return what the model writes; a subclass may have another one."""
+        return write_answer(prompt)
+
+    def respond(self, request: Request) -> Response:
+        """Answer a request."""
+        if request.path == "/v1/models":
+            record = {"id": MODEL, "object": "model", "created": 1_700_000_000, "owned_by": "sim"}
+            return _json(200, {"object": "list", "data": [record]})
+        if request.path != "/v1/chat/completions" or request.method != "POST":
+            return _error(404, f"Invalid URL ({request.method} {request.path})", None)
+        with self._lock:
+            self._busy += 1
+            self.most_busy = max(self.most_busy, self._busy)
+        try:
+            time.sleep(self.pause_s)
+            with self._lock:
+                return self._complete(request)
+        finally:
+            with self._lock:
+                self._busy -= 1
+
+    def _complete(self, request: Request) -> Response:
+        key = request.headers.get("authorization", "").removeprefix("Bearer ")
+        mishap = self.mishaps.pop(0) if self.mishaps else None
+        if self.revoke_after is not None and len(self.ledger) >= self.revoke_after:
+            self.keys_accepted.clear()
+        if key not in self.keys_accepted or mishap == "repeat_key":
+            return _error(401, f"Incorrect API key provided: {key}.", "invalid_api_key")
+        try:
+            body = json.loads(request.body)
+            prompt = "".join(message["content"] for message in body["messages"])
+        except (ValueError, KeyError, TypeError):
+            return _error(400, "We could not parse the JSON body of your request.", None)
+        self.requests.append(prompt)
+        self.bodies.append(body)
+        if (refused := self._refuse(body, prompt, mishap)) is not None:
+            return refused
+        request_id = request.headers.get("idempotency-key", "")
+        if not (self.replays and request_id in self._known):
+            self._known[request_id] = self._answer(body, prompt, mishap)
+        data = self._known[request_id]
+        if mishap == "cut_json":
+            data = data[: len(data) // 2]
+        return Response(200, {"Content-Type": "application/json"}, data)
+
+    def _refuse(self, body: dict[str, Any], prompt: str, mishap: Mishap | None) -> Response | None:
+        """Return an error, where there is one: nothing is billed."""
+        if mishap == "rate_limit":
+            error = _error(429, "Rate limit reached for requests", "rate_limit_exceeded")
+            return Response(429, {**error.headers, "Retry-After": "0"}, error.body)
+        if mishap == "no_quota":
+            said = "You exceeded your current quota, please check your plan and billing details."
+            return _error(429, said, "insufficient_quota", "insufficient_quota")
+        if mishap == "server_error":
+            return _error(500, "The server had an error.", None, "server_error")
+        if take_quirk(self, "error_as_200"):
+            return _json(200, {"error": {"code": 502, "message": "Provider returned error"}})
+        if body.get("model") != MODEL:
+            said = (
+                f"The model `{body.get('model')}` does not exist or you do not have access to it."
+            )
+            return _error(404, said, "model_not_found")
+        for param in self.unsupported:
+            if param in body:
+                said = f"Unsupported parameter: '{param}' is not supported with this model."
+                return _error(400, said, "unsupported_parameter", param=param)
+        if _num_tokens(prompt) > CONTEXT_TOKENS:
+            said = f"This model's maximum context length is {CONTEXT_TOKENS} tokens."
+            return _error(400, said, "context_length_exceeded", param="messages")
+        return None
+
+    def _answer(self, body: dict[str, Any], prompt: str, mishap: Mishap | None) -> bytes:
+        """Make an answer and bill it."""
+        text, finish = self.write(prompt, int(body.get("seed") or 0)), "stop"
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if mishap == "refusal":
+            message |= {"content": None, "refusal": "I'm sorry, I can't help with that."}
+        elif mishap == "filtered":
+            message["content"], finish = "", "content_filter"
+        elif mishap == "cut":
+            message["content"], finish = "Let me think about A", "length"
+        elif mishap == "silent":
+            message["content"] = ""
+        bill = Bill(prompt, _num_tokens(prompt) + 7, _num_tokens(text))
+        self.ledger.append(bill)
+        answer: dict[str, Any] = {
+            "id": f"chatcmpl-{len(self.ledger)}",
+            "object": "chat.completion",
+            "created": 1_700_000_000 + len(self.ledger),
+            "model": f"{MODEL}-2024-08-06",
+            "choices": [
+                {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+            ],
+            "usage": {
+                "prompt_tokens": bill.input_tokens,
+                "completion_tokens": bill.output_tokens,
+                "total_tokens": bill.input_tokens + bill.output_tokens,
+            },
+        }
+        if take_quirk(self, "extra_fields"):
+            answer |= {"provider": "Sim", "service_tier": "default"}
+        if take_quirk(self, "missing_fields"):
+            del answer["usage"]
+        return json.dumps(answer).encode()
+
+
+def chosen_letter(prompt: str) -> str:
+    """Return the letter that the model chooses, by the question alone."""
+    letters: list[str] = [letter for letter, _ in _OPTION.findall(prompt)] or ["A"]
+    return letters[_number_of(prompt) % len(letters)]
+
+
+def write_answer(prompt: str) -> str:
+    """Return what the model writes: its letter, in one of several manners."""
+    letter = chosen_letter(prompt)
+    option = dict(_OPTION.findall(prompt)).get(letter, "")
+    phrase = _PHRASES[_number_of(prompt) // 64 % len(_PHRASES)]
+    return phrase.format(letter=letter, option=option)
+
+
+def _number_of(prompt: str) -> int:
+    return int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:4])
+
+
+def _num_tokens(text: str) -> int:
+    return -(-len(text.encode(errors="replace")) // 4)
+
+
+def _json(status: int, answer: object) -> Response:
+    return Response(status, {"Content-Type": "application/json"}, json.dumps(answer).encode())
+
+
+def _error(
+    status: int,
+    message: str,
+    code: str | None,
+    kind: str = "invalid_request_error",
+    param: str | None = None,
+) -> Response:
+    error = {"message": message, "type": kind, "param": param, "code": code}
+    return _json(status, {"error": error})

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from core.errors import AccessRefused, TokenRefused
+from core.questions import list_questions
+from core.storage import Store
+from crawlers import pacing
+from crawlers.questions.crawl import crawl_questions
+from simulator.forecasts import questions
+from simulator.server import Fault, Web, serve_sites
+from simulator.sites.metaculus import GROUPED, TOKEN, Site
+from simulator.world import World
+
+from .scene import FEBRUARY, MARCH, Outcome, outcome_of, settings_of
+
+WORLD = World(3, FEBRUARY, MARCH)
+BY_ID = {question.id: question for question in questions(WORLD, "metaculus")}
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site(WORLD)
+
+
+@pytest.fixture
+def web(site: Site) -> Iterator[Web]:
+    with serve_sites([site]) as running:
+        yield running
+
+
+def crawl(web: Web, home: Path, **more: Any) -> list[Outcome]:
+    store, settings = Store(str(home)), settings_of(web, home, **more)
+    crawl_questions("metaculus", [FEBRUARY, MARCH], store, settings)
+    return [outcome_of(store, seal) for seal in list_questions(store, "metaculus")]
+
+
+def question_of(site: Site, name: str) -> dict[str, Any]:
+    [found] = [
+        post["question"]
+        for post in site.posts
+        if "question" in post and post["question"]["id"] == int(name)
+    ]
+    return found  # type: ignore[no-any-return]
+
+
+def test_a_question_is_what_the_world_asked(web: Web, tmp_path: Path) -> None:
+    for month, outcome in zip((FEBRUARY, MARCH), crawl(web, tmp_path), strict=True):
+        there = {name for name, each in BY_ID.items() if each.resolved and each.resolved in month}
+        assert outcome.questions.keys() == there
+        first, grouped = (f"{month.start:%y%m}{number:03d}" for number in GROUPED)
+        for name, question in outcome.questions.items():
+            true = BY_ID[name]
+            assert question.options == true.options
+            assert question.answer_index == true.answer_index
+            assert question.status == ("void" if true.is_void else "resolved")
+            assert (question.opened_at, question.closed_at) == (true.opened, true.closed)
+            assert question.tags == (true if name != grouped else BY_ID[first]).tags
+            assert question.resolution_criteria.startswith("The council of ")  # type: ignore[union-attr]
+            assert question.background
+
+
+def test_the_month_is_that_in_which_the_answer_was_set(web: Web, tmp_path: Path) -> None:
+    question = crawl(web, tmp_path)[1].questions["2403000"]
+    assert BY_ID["2403000"].resolved == MARCH.start
+    assert question.resolved_at == BY_ID["2403000"].closed
+    assert question.resolved_at < MARCH.start  # known before
+
+
+def test_questions_of_groups_have_whole_titles_and_shared_texts(web: Web, tmp_path: Path) -> None:
+    found = crawl(web, tmp_path)[1].questions
+    title = f"{BY_ID['2403006'].title} By region"
+    assert (found["2403006"].title, found["2403010"].title) == (
+        f"{title} (North)",
+        f"{title} (South)",
+    )
+    assert found["2403010"].background == BY_ID["2403006"].background
+    assert found["2403010"].url == found["2403006"].url
+
+
+def test_a_question_of_a_group_that_is_still_open_is_found(web: Web, tmp_path: Path) -> None:
+    found = crawl(web, tmp_path)[1].questions
+    assert "(North)" in found["2403009"].title
+    assert "2403012" not in found
+
+
+def test_the_last_forecast_before_closing_is_the_crowds(web: Web, tmp_path: Path) -> None:
+    for outcome in crawl(web, tmp_path):
+        for name, question in outcome.questions.items():
+            given = [each.probability for each in question.crowd_forecast]
+            if name.endswith("005"):  # from after the answer was known
+                assert given == []
+            else:
+                assert given == pytest.approx(BY_ID[name].crowd)
+                assert all(each.at < question.closed_at for each in question.crowd_forecast)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("latest", [None, {}, {"start_time": 1.0, "centers": ["x"]}, "hidden"])
+def test_a_community_forecast_may_be_hidden(
+    site: Site, web: Web, tmp_path: Path, latest: object
+) -> None:
+    question_of(site, "2403001")["aggregations"] = {"recency_weighted": {"latest": latest}}
+    assert crawl(web, tmp_path)[1].questions["2403001"].crowd_forecast == ()
+
+
+def test_options_that_were_changed_while_it_ran_are_dropped(
+    site: Site, web: Web, tmp_path: Path
+) -> None:
+    row = question_of(site, "2403002")
+    row["options_history"] = [["0001-01-01", row["options"][:-1]], ["2024-02-01", row["options"]]]
+    outcome = crawl(web, tmp_path)[1]
+    assert "2403002" not in outcome.questions
+    assert {other["reason"] for other in outcome.others} == {"edited_later"}
+
+
+def test_an_answer_that_is_no_option_is_dropped(site: Site, web: Web, tmp_path: Path) -> None:
+    question_of(site, "2403001")["resolution"] = "perhaps"
+    outcome = crawl(web, tmp_path)[1]
+    assert [(each["native_id"], each["reason"]) for each in outcome.others] == [
+        ("2403001", "parse_error")
+    ]
+
+
+def test_without_a_token_nothing_is_asked(web: Web, tmp_path: Path) -> None:
+    with pytest.raises(TokenRefused, match=r"TIDEMARK_TOKENS__METACULUS") as refusal:
+        crawl(web, tmp_path, tokens={})
+    assert "settings of an account" in str(refusal.value)
+    assert web.requests == []
+
+
+def test_a_wrong_token_is_refused_and_not_shown(web: Web, tmp_path: Path) -> None:
+    wrong = "f" * 40
+    with pytest.raises(AccessRefused) as refusal:
+        crawl(web, tmp_path, tokens={"metaculus": wrong})
+    assert wrong not in str(refusal.value)
+    assert list_questions(Store(str(tmp_path))) == []
+
+
+def test_a_token_is_in_no_file_message_or_log(
+    web: Web,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pacing, "BACKOFF_BASE_S", 0.001)
+    caplog.set_level(logging.DEBUG)
+    body = f'{{"detail": "bad token {TOKEN}"}}'.encode()
+    web.faults.append(Fault("status", "metaculus", "offset=0", 1, 200, {}, body))
+    crawl(web, tmp_path)
+    web.faults.append(Fault("status", "metaculus", "", 10**6, 401, {"X-Echo": TOKEN}, body))
+    with pytest.raises(AccessRefused) as refusal:
+        crawl(web, tmp_path / "other")
+    assert TOKEN not in f"{refusal.value!r} {caplog.text}"
+    assert all(TOKEN not in target for _, _, target in web.requests)
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            if path.suffix == ".zst":
+                data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+            assert TOKEN.encode() not in data
+
+
+@pytest.mark.parametrize("max_limit", [1, 7])
+def test_any_size_of_page_gives_the_same(
+    site: Site, web: Web, tmp_path: Path, max_limit: int
+) -> None:
+    site.max_limit = max_limit
+    assert [len(outcome.questions) for outcome in crawl(web, tmp_path)] == [12, 12]
