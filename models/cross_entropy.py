@@ -24,19 +24,19 @@ def cross_entropy(
 
     Args:
         logits: (n, vocabulary), any floating dtype.
-        targets: int64 ids, (n,).
+        targets: int64 ids, (n,), or (n, m): several of each row.
         alphabet: int64 ids, the targets' among them, over which alone the softmax is taken; None
             is the whole vocabulary.
 
     Returns:
-        Nats, (n,), float64 for float64 logits and float32 otherwise.
+        Nats, of the targets' shape, float64 for float64 logits and float32 otherwise.
     """
     if alphabet is not None:
         targets = places_in(alphabet, logits.shape[-1])[targets]
         logits = logits[:, alphabet]
     # One kernel for log-softmax and conversion where the device has it.
     logprobs = functional.log_softmax(logits, -1, dtype=at_least_float32(logits.dtype))
-    return -logprobs.gather(-1, targets[:, None])[:, 0]
+    return -logprobs.gather(-1, targets.view(len(targets), -1)).view(targets.shape)
 
 
 def places_in(alphabet: torch.Tensor, vocabulary: int) -> torch.Tensor:
@@ -58,7 +58,7 @@ def linear_cross_entropy(
         states: (n, hidden size).
         weight: (vocabulary, hidden size), of the same dtype.
         bias: (vocabulary,) or None.
-        targets: int64 rows of ``weight``, (n,).
+        targets: int64 rows of ``weight``, (n,), or (n, m): several of each row.
 
     Returns:
         As ``cross_entropy``.
@@ -93,8 +93,9 @@ def _tiled(
     states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor
 ) -> torch.Tensor:
     dtype = at_least_float32(states.dtype)
-    total = torch.full(targets.shape, -torch.inf, dtype=dtype, device=states.device)
-    wanted = torch.zeros_like(total)
+    total = torch.full(states.shape[:1], -torch.inf, dtype=dtype, device=states.device)
+    ids = targets.view(len(targets), -1)
+    wanted = torch.zeros(ids.shape, dtype=dtype, device=states.device)
     for first in range(0, len(weight), _CPU_COLUMNS):
         columns = slice(first, first + _CPU_COLUMNS)
         logits = functional.linear(
@@ -102,12 +103,12 @@ def _tiled(
         ).to(dtype)
         # The target's logit is taken from the tile: the same float that is summed, so that no loss
         # comes out below zero.
-        place = targets - first
+        place = ids - first
         is_here = (place >= 0) & (place < logits.shape[1])
-        found = logits.gather(-1, place.clamp(0, logits.shape[1] - 1)[:, None])[:, 0]
+        found = logits.gather(-1, place.clamp(0, logits.shape[1] - 1))
         wanted = torch.where(is_here, found, wanted)
         total = torch.logaddexp(total, _logsumexp_(logits))
-    return total - wanted
+    return (total[:, None] - wanted).view(targets.shape)
 
 
 def _logsumexp_(logits: torch.Tensor) -> torch.Tensor:

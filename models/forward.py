@@ -8,8 +8,8 @@ positions, piece by piece, with the log-sum-exp in float32 whatever the weights 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -28,6 +28,9 @@ _UNSPLIT_BYTES = 2**30  # of all logits of a batch, for models whose head cannot
 _LARGE = 1e3  # factor that brings out caps on logits, which are near linear while these are small
 
 
+T = TypeVar("T")
+
+
 class Forward:
     """Runs a causal model; safe to share between threads.
 
@@ -41,7 +44,7 @@ class Forward:
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
-        self._vocabulary = embedding_rows(model)
+        self.vocabulary = embedding_rows(model)
         self._head: nn.Module | None = _head_alone(model)
         self._linear: _Linear | None = _linear_head(model)
         _fuse_activations(model)
@@ -50,7 +53,7 @@ class Forward:
     @property
     def max_batch_tokens(self) -> int | None:
         """Inputs that a batch may have lest its logits fill the memory; None: any number."""
-        return None if self._head else max(1, _UNSPLIT_BYTES // (4 * self._vocabulary))
+        return None if self._head else max(1, _UNSPLIT_BYTES // (4 * self.vocabulary))
 
     def losses(
         self,
@@ -63,15 +66,12 @@ class Forward:
         Rows are padded on the right without a mask: a causal model does not see what follows (it
         was probed for that), and unmasked attention has the faster kernels.
         """
-        try:
-            return self._losses(inputs, targets, alphabet)
-        except RuntimeError as error:
-            if not is_memory_full(error):
-                raise
-            full = DeviceFull(str(error))
-        # Only here are the failed pass's arrays released.
-        torch.cuda.empty_cache()
-        raise full
+        return or_device_full(lambda: self._losses(inputs, targets, alphabet))
+
+    @property
+    def model(self) -> PreTrainedModel:
+        """The model that is run."""
+        return self._model
 
     @torch.inference_mode()
     def _losses(
@@ -88,39 +88,60 @@ class Forward:
         scored = np.concatenate(
             [np.arange(end - length, end) for end, length in zip(ends, lengths, strict=True)]
         )
-        places = self._send(scored)
-        wanted_ids = self._send(np.concatenate(targets))
-        among = None if alphabet is None else self._send(alphabet)
-        hidden = self._hidden(self._send(ids)).flatten(0, 1)  # (rows * width, hidden size)
+        places = self.send(scored)
+        wanted_ids = self.send(np.concatenate(targets))
+        among = None if alphabet is None else self.send(alphabet)
+        hidden = self.hidden(self.send(ids)).flatten(0, 1)  # (rows * width, hidden size)
         chosen = hidden if len(scored) == len(hidden) else hidden[places]
         del hidden
-        nats = self._nats(chosen, wanted_ids, among).double().cpu().numpy()
+        nats = self.nats(chosen, wanted_ids, among).double().cpu().numpy()
         return np.split(nats, np.cumsum(lengths)[:-1])
 
-    def _send(self, array: Tokens) -> torch.Tensor:
+    def send(self, array: Tokens) -> torch.Tensor:
         """Copy to the device; a GPU gets it while the processor prepares what comes next."""
         tensor = torch.from_numpy(array)
         if self._model.device.type == "cuda":
             tensor = tensor.pin_memory()
         return tensor.to(self._model.device, non_blocking=True)
 
-    def _hidden(self, ids: torch.Tensor) -> torch.Tensor:
-        """The last hidden states, (rows, width, hidden size); logits where there is no head."""
-        run = self._model.base_model if self._head else self._model
-        hidden: torch.Tensor = run(input_ids=ids, use_cache=False)[0]
+    def hidden(self, ids: torch.Tensor, **options: torch.Tensor) -> torch.Tensor:
+        """Run the body, without gradients if the caller wants none.
+
+        Args:
+            ids: (rows, width).
+            options: more of the model's own arguments.
+
+        Returns:
+            The last hidden states, (rows, width, hidden size); logits where there is no head.
+        """
+        hidden: torch.Tensor = self.run(ids, use_cache=False, **options)[0]
         return hidden.to(ids.device)  # a model that is spread over devices ends on the last
 
-    def _nats(
-        self, chosen: torch.Tensor, targets: torch.Tensor, alphabet: torch.Tensor | None
+    def run(self, ids: torch.Tensor, **options: object) -> Any:
+        """Run the body, or the model where there is no head; ``options`` are its arguments."""
+        body = self._model.base_model if self._head else self._model
+        return body(input_ids=ids, **options)
+
+    def nats(
+        self, chosen: torch.Tensor, targets: torch.Tensor, alphabet: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Cross entropy of (scored, hidden size) states, piece by piece; (scored,)."""
+        """Cross entropy of states, piece by piece.
+
+        Args:
+            chosen: of ``hidden``, (scored, hidden size).
+            targets: ids, (scored,), or several of each state, (scored, m).
+            alphabet: as of ``losses``.
+
+        Returns:
+            Nats, of the targets' shape.
+        """
         if self._linear is not None:
             weight, bias = self._linear
             if alphabet is not None:
                 targets = places_in(alphabet, len(weight))[targets]
                 weight, bias = weight[alphabet], None if bias is None else bias[alphabet]
             return linear_cross_entropy(chosen, weight, bias, targets)
-        rows = row_slice(chosen.device, self._vocabulary)
+        rows = row_slice(chosen.device, self.vocabulary)
         return torch.cat(
             [
                 cross_entropy(self._logits(states), wanted, alphabet)
@@ -139,7 +160,7 @@ class Forward:
     @torch.inference_mode()
     def _probe(self) -> None:
         """Check on a few tokens that the split changes nothing and that the model is causal."""
-        ids = torch.arange(16, device=self._model.device).reshape(2, 8) % self._vocabulary
+        ids = torch.arange(16, device=self._model.device).reshape(2, 8) % self.vocabulary
         ids[1, :7] = ids[0, :7]
         try:
             expected = self._model(input_ids=ids, use_cache=False)[0]
@@ -158,7 +179,7 @@ class Forward:
 
     def _splits(self, ids: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool:
         try:
-            found = self._logits(self._hidden(ids)[0])
+            found = self._logits(self.hidden(ids)[0])
         except _FAILURES:
             return False  # the model's forward asks more of its body than its output
         return found.shape == expected[0].shape and _close(found, expected[0], tolerance)
@@ -167,7 +188,7 @@ class Forward:
         """Whether the head is one matrix product: no cap, no scale, nothing around its weights."""
         if self._linear is None:
             return False
-        states = self._hidden(ids)[0]
+        states = self.hidden(ids)[0]
         tolerance = 1e-5 if states.dtype.itemsize >= 4 else 1e-2
         try:
             return all(
@@ -176,6 +197,19 @@ class Forward:
             )
         except _FAILURES:
             return False  # weights that are packed, elsewhere, or in parts
+
+
+def or_device_full(run: Callable[[], T]) -> T:
+    """Return what ``run`` does, or raise DeviceFull where torch finds no memory for it."""
+    try:
+        return run()
+    except RuntimeError as error:
+        if not is_memory_full(error):
+            raise
+        full = DeviceFull(str(error))
+    # Only here are the failed pass's arrays released.
+    torch.cuda.empty_cache()
+    raise full
 
 
 class _Linear(NamedTuple):

@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from core.errors import ModelLoadError
 
 ADAPTER_CONFIG = "adapter_config.json"
+GENERATION_CONFIG = "generation_config.json"  # says which tokens end a text; decides no loss
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -81,7 +82,7 @@ def choose_files(names: Iterable[str], location: str, allow_pickle: bool) -> lis
         ModelLoadError: there are no weights, or only pickles and those are not allowed.
     """
     plain = sorted(name for name in names if re.fullmatch(r"[\w.+-]+", name) and name[0] != ".")
-    patterns = ("config.json", ADAPTER_CONFIG, *TOKENIZER_FILES)
+    patterns = ("config.json", GENERATION_CONFIG, ADAPTER_CONFIG, *TOKENIZER_FILES)
     chosen = [name for name in plain if any(fnmatch.fnmatch(name, p) for p in patterns)]
     safe, pickled = (_choose_set(plain, *names) for names in _WHOLE_OR_PARTS)
     if ADAPTER_CONFIG in plain:

@@ -43,6 +43,7 @@ class TextModel:
         byte_tokens: ids of the tokens that stand for the bytes 0 to 255, (256,); None where the
             vocabulary has none.
         chat_prefix: gives the ids before an answer to an empty question; None without a template.
+        chat_text: puts a question into the template, up to where the answer begins; likewise.
     """
 
     tokenizer: Tokenizer
@@ -53,6 +54,7 @@ class TextModel:
     start_text: str | None = None
     byte_tokens: Tokens | None = field(default=None, compare=False)
     chat_prefix: Callable[[], tuple[int, ...]] | None = None
+    chat_text: Callable[[str], str] | None = None
 
     @property
     def facts(self) -> TokenizerFacts:
@@ -119,6 +121,7 @@ def text_model_of(tokenizer: PreTrainedTokenizerFast) -> TextModel:
         start_text=tokenizer.eos_token if bos is None else tokenizer.bos_token,
         byte_tokens=_byte_tokens(tokenizer.get_vocab()),
         chat_prefix=(lambda: _chat_prefix(tokenizer)) if tokenizer.chat_template else None,
+        chat_text=(lambda text: _chat_text(tokenizer, text)) if tokenizer.chat_template else None,
     )
 
 
@@ -135,20 +138,28 @@ def _byte_tokens(vocabulary: dict[str, int]) -> Tokens | None:
 
 
 def _chat_prefix(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
-    question = [{"role": "user", "content": ""}]
-    try:
-        ids: Any = tokenizer.apply_chat_template(
-            question,
-            chat_template=_ALWAYS_THAT_DAY + tokenizer.get_chat_template(),
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=False,
-        )
-    except (jinja2.TemplateError, *MODEL_FAILURES) as error:
-        raise NotMeasurable(
-            f"the chat template does not take an empty question: {first_line(error)}; use the "
-            "default protocol"
-        ) from error
+    ids = _fill_template(tokenizer, "", tokenize=True)
     if not ids:
         raise NotMeasurable("the chat template makes nothing of an empty question")
     return tuple(ids)
+
+
+def _chat_text(tokenizer: PreTrainedTokenizerFast, question: str) -> str:
+    return str(_fill_template(tokenizer, question, tokenize=False))
+
+
+def _fill_template(tokenizer: PreTrainedTokenizerFast, question: str, tokenize: bool) -> Any:
+    try:
+        return tokenizer.apply_chat_template(
+            [{"role": "user", "content": question}],
+            chat_template=_ALWAYS_THAT_DAY + tokenizer.get_chat_template(),
+            add_generation_prompt=True,
+            tokenize=tokenize,
+            return_dict=False,
+        )
+    except (jinja2.TemplateError, *MODEL_FAILURES) as error:
+        what = "a question" if question else "an empty question"
+        raise NotMeasurable(
+            f"the chat template does not take {what}: {first_line(error)}; use a protocol "
+            "without chat, such as the default one"
+        ) from error

@@ -68,12 +68,15 @@ class TokenScorer:
         revision: commit of the hub, or digest of the files.
         context: most tokens that it takes at once; None where it has no maximum.
         text_model: its tokenizer.
+        backend: runs it.
+        identity: what its cells are named after.
     """
 
     def __init__(
         self, identity: TokenIdentity, text_model: TextModel, backend: Backend, facts: ScorerFacts
     ) -> None:
-        self._identity = identity
+        self.identity = identity
+        self.backend = backend
         self.name = identity.name
         self.revision = identity.revision
         self.context = identity.context
@@ -90,7 +93,7 @@ class TokenScorer:
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
         """As ``TokenIdentity.scoring_id``."""
-        return self._identity.scoring_id(protocol)
+        return self.identity.scoring_id(protocol)
 
     def score(
         self, documents: Iterable[pa.RecordBatch], protocol: ScoringProtocol

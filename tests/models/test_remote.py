@@ -23,7 +23,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import models.remote_client
 from core.errors import MalformedInput, ModelError, ModelLoadError, NotMeasurable, UsageError
+from core.questions import Question
 from core.settings import Settings
+from models.answer_protocols import get_answer_protocol
+from models.answering import load_answerer
 from models.catalogue import ModelEntry, add_model, find_model, kind_of, parse_catalogue
 from models.causal_lm import CausalLM
 from models.load import identify, load_scorer
@@ -630,3 +633,29 @@ def test_the_kind_follows_from_the_location(tmp_path: Path) -> None:
     assert kind_of("https://host:8000/v1") == "remote"
     assert kind_of("RWKV-x070.pth") == "rwkv"
     assert kind_of("org/model") == kind_of(str(tmp_path)) == "causal_lm"
+
+
+def test_questions_are_answered_as_by_the_same_weights_here(
+    server: LikelihoodServer, settings: Settings
+) -> None:
+    asked = [
+        Question(
+            question_id=str(number),
+            source="test",
+            title=title,
+            options=("Yes", "No, never", "早い者勝ち"),
+            opened_at=dt.datetime(2024, 3, 5, tzinfo=dt.UTC),
+            status="open",
+            licence="MIT",
+        )
+        for number, title in enumerate(TEXTS)
+    ]
+    protocol = get_answer_protocol("text-unconditional")
+    here = load_answerer(ModelEntry(name="here", location=server.folder), settings)
+    remote = load_answerer(entry_of(server), settings)
+    for ours, theirs in zip(
+        here.answer(asked, protocol), remote.answer(asked, protocol), strict=True
+    ):
+        assert ours.question_id == theirs.question_id
+        assert theirs.probabilities == pytest.approx(ours.probabilities, rel=1e-4)
+    assert remote.answering_id(protocol) != here.answering_id(protocol)

@@ -23,6 +23,7 @@ from core.settings import Settings
 from models.backend import DeviceFull, Losses
 from models.catalogue import ModelEntry, find_model
 from models.load import identify, load_scorer
+from models.option_scoring import OptionScorer, TextPrompt
 from models.protocols import get_protocol
 from models.rwkv import RwkvBackend, identify_rwkv, load_rwkv, open_rwkv
 from models.rwkv_tokenizer import WorldTokenizer, package_folder, parse_world
@@ -648,3 +649,20 @@ def test_without_the_package_the_extra_is_named(
     for attempt in (identify_rwkv, load_rwkv):
         with pytest.raises(ModelLoadError, match=r"pip install 'tidemark\[rwkv\]'"):
             attempt(entry_of(path), settings)
+
+
+def test_options_have_the_likelihood_of_a_stepwise_pass(
+    checkpoint: Path, settings: Settings
+) -> None:
+    scorer = load(checkpoint, settings)
+    backend = scorer.backend
+    assert isinstance(backend, RwkvBackend)
+    prompt = TextPrompt(TEXTS[0], (" yes", " yes, by June", " 早い者勝ち"))
+    options = OptionScorer("rwkv", scorer.text_model, backend, None, budget=256)
+    (scores,) = options.score([prompt])
+    before = scorer.text_model.tokenizer.tokenize([prompt.text])[0].ids
+    for option, score in zip(prompt.continuations, scores, strict=True):
+        (whole,) = scorer.text_model.tokenizer.tokenize([prompt.text + option])
+        nats = stepwise(backend, whole.ids)[len(before) - 1 :]
+        assert score.num_tokens == len(nats)
+        assert score.log_probability == pytest.approx(-nats.sum(), rel=1e-5)
