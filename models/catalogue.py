@@ -40,10 +40,11 @@ CONTROLS = (
 REFERENCE_FILE = "tidemark.json"  # in a reference model's folder, beside the weights
 _USER_FILE = "catalogue.yaml"
 _SHIPPED_FILE = Path(__file__).with_name("catalogue.yaml")
-_LISTED_KINDS = ("causal_lm", "rwkv", "remote")
+_LISTED_KINDS = ("causal_lm", "rwkv", "remote", "api")
 _SERVER = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _NUM_SUGGESTIONS = 5
+_Price = Annotated[float | None, Field(ge=0, allow_inf_nan=False)]
 
 
 def _month(value: object) -> Month | None:
@@ -69,9 +70,10 @@ class ModelEntry:
 
     Attributes:
         name: the ``model`` column of its losses.
-        kind: causal_lm, rwkv (a ``.pth`` checkpoint), remote (a server that gives likelihoods),
-            reference (trained by tidemark) or control (a compressor).
+        kind: causal_lm, rwkv (a ``.pth`` checkpoint), remote (a server that gives likelihoods), api
+            (one that writes answers), reference (trained by tidemark) or control (a compressor).
         location: hub id, folder, ``.pth`` file, the server's address, or the compressor's name.
+            Of an API, what stands before ``/chat/completions``.
         revision: commit, tag or branch of the hub; None is the hub's default. Of a remote model,
             its tokenizer's.
         released: day of the release; the month's first day where only the month is known.
@@ -84,11 +86,15 @@ class ModelEntry:
         context: longest sequence it was made for, in tokens.
         is_chat: whether it was tuned to follow instructions.
         tokenizer: of a remote model: hub id or folder; other kinds bring theirs.
-        served_name: what its server calls a remote model; None: the only one that it serves.
+        served_name: what its server calls it; of a remote model None: the only one that it serves.
+        api_key: name of the key of an API, which is ``TIDEMARK_API_KEYS__<NAME>``; None: no key.
+        dollars_per_million_input_tokens: what its API takes; both prices, or neither if not known.
+        dollars_per_million_output_tokens: likewise; reasoning counts as output.
+        max_output_tokens: most tokens of an answer of an API; those of reasoning are among them.
     """
 
     name: Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
-    kind: Literal["causal_lm", "rwkv", "remote", "control", "reference"] = "causal_lm"
+    kind: Literal["causal_lm", "rwkv", "remote", "api", "control", "reference"] = "causal_lm"
     location: Annotated[str, Field(min_length=1)] = ""
     revision: str | None = None
     released: Annotated[dt.date | None, BeforeValidator(_released)] = None
@@ -101,6 +107,10 @@ class ModelEntry:
     is_chat: bool = False
     tokenizer: Annotated[str | None, Field(min_length=1)] = None
     served_name: Annotated[str | None, Field(min_length=1)] = None
+    api_key: Annotated[str | None, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")] = None
+    dollars_per_million_input_tokens: _Price = None
+    dollars_per_million_output_tokens: _Price = None
+    max_output_tokens: Annotated[int | None, Field(gt=0)] = None
     notes: str = ""
 
     def __post_init__(self) -> None:
@@ -114,19 +124,31 @@ class ModelEntry:
             raise ValueError("with cutoff_precision year, cutoff must be the year's December")
         if self.cutoff_precision == "quarter" and self.cutoff and self.cutoff.first_day.month % 3:
             raise ValueError("with cutoff_precision quarter, cutoff must be its last month")
-        self._check_remote()
+        self._check_server()
+        self._check_api()
 
-    def _check_remote(self) -> None:
-        is_remote = self.kind == "remote"
-        if not is_remote and (self.tokenizer or self.served_name):
-            raise ValueError("tokenizer and served_name are for models of kind remote")
+    def _check_server(self) -> None:
+        is_remote, is_api = self.kind == "remote", self.kind == "api"
+        if self.served_name and not (is_remote or is_api):
+            raise ValueError("served_name is for models of kind remote or api")
+        if self.tokenizer and not is_remote:
+            raise ValueError("tokenizer is for models of kind remote")
         if is_remote and not self.tokenizer:
             raise ValueError("a remote model needs its tokenizer: a folder or a hub id")
-        if is_remote and not _SERVER.fullmatch(self.location):
+        if (is_remote or is_api) and not _SERVER.fullmatch(self.location):
             raise ValueError(
-                "the location of a remote model is its server's address, http://host:port, "
-                "without user, password or query"
+                f"the location of a model of kind {self.kind} is its server's address, "
+                "http://host:port, without user, password or query"
             )
+
+    def _check_api(self) -> None:
+        prices = (self.dollars_per_million_input_tokens, self.dollars_per_million_output_tokens)
+        if self.kind != "api" and {self.api_key, self.max_output_tokens, *prices} != {None}:
+            raise ValueError("api_key, max_output_tokens and prices are for models of kind api")
+        if self.kind == "api" and not self.served_name:
+            raise ValueError("a model of kind api needs its served_name: what its API calls it")
+        if prices.count(None) == 1:
+            raise ValueError("give both prices, of input and of output tokens, or neither")
 
 
 _ENTRY = TypeAdapter(ModelEntry)

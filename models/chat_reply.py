@@ -1,0 +1,62 @@
+"""A chat API's answer: the text in it, what it counts, and the choice made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.answers import Answer
+from core.questions import Question
+from models.extraction import extract_choice
+from models.question_prompt import Prompt
+
+
+def usage_of(answer: dict[str, Any]) -> tuple[int, int] | None:
+    """Return the tokens of input and output that an answer states, or None."""
+    usage = answer.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    taken, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if type(taken) is not int or type(made) is not int or min(taken, made) < 0:
+        return None
+    return taken, made
+
+
+def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Answer:
+    """Read the choice off an answer; without one it has a reason.
+
+    Reasons: refusal and content_filter as the API says; length: cut before a choice was stated;
+    empty; no_choice.
+
+    Args:
+        question: that was asked.
+        prompt: in which it was shown.
+        answer: with at least one of ``choices``, which has a message.
+    """
+    choice = answer["choices"][0]
+    message, finish = choice["message"], choice.get("finish_reason")
+    text = text_of(message.get("content"))
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        return _unparsed(question, "refusal", text or refusal)
+    if finish == "content_filter":
+        return _unparsed(question, "content_filter", text)
+    shown = [question.options[index] for index in prompt.order]
+    place = extract_choice(text, shown)
+    if place is not None:
+        return Answer(question.question_id, None, prompt.order[place], response=text)
+    if finish == "length":
+        return _unparsed(question, "length", text)
+    return _unparsed(question, "no_choice" if text.strip() else "empty", text)
+
+
+def _unparsed(question: Question, reason: str, text: str) -> Answer:
+    return Answer(question.question_id, None, None, reason, text)
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message, which some servers give in parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "".join(text for text in texts if isinstance(text, str))
