@@ -8,7 +8,7 @@ from core.errors import WarehouseError
 from warehouse.comments import comment_script
 from warehouse.lake import is_lake
 from warehouse.own_cells import NO_PROVENANCE
-from warehouse.published_figures import refresh_published_figures
+from warehouse.published_figures import refresh_published_figures, refresh_tag_groups
 from warehouse.schema import (
     SCHEMA_VERSION,
     digest_definitions,
@@ -52,6 +52,7 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     if version == 1:
         _derive_cells(connection)
     refresh_published_figures(connection)
+    refresh_tag_groups(connection)
     connection.execute(
         "update schema_version set version = ?, definitions = ?",
         [SCHEMA_VERSION, digest_definitions()],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
@@ -31,28 +32,37 @@ class TextTable:
     ignored: tuple[str, ...]
 
 
-def read_text_table(path: Path, required: Sequence[str], optional: Sequence[str]) -> TextTable:
+def read_text_table(
+    path: Path, required: Sequence[str], optional: Sequence[str], lists: Sequence[str] = ()
+) -> TextTable:
     """Read a CSV file with a header, or a Parquet file.
 
     Args:
         path: at most 256 MiB and five million rows, held in memory.
         required: columns that the file must have, in any order.
         optional: columns that it may have.
+        lists: columns that may hold lists, which come as texts with | between the values.
 
     Raises:
         MalformedInput: not UTF-8, not CSV, a damaged Parquet file, too large, or unreadable.
         SchemaMismatch: no rows, or a column is missing or comes twice.
     """
     raw = _read(path)
-    table = _read_parquet(raw, path) if raw[:4] == _PARQUET else _read_csv(raw, path)
+    is_parquet = raw[:4] == _PARQUET
+    table = _read_parquet(raw, path, lists) if is_parquet else _read_csv(raw, path)
     table = table.rename_columns([name.strip() for name in table.column_names])
     _check_columns(table, path, required, optional)
     columns = {"row_number": pa.array(range(1, table.num_rows + 1), pa.int64())}
     for name in (*required, *optional):
         has_it = name in table.column_names
-        columns[name] = table[name] if has_it else pa.nulls(table.num_rows, pa.string())
+        columns[name] = _filled(table[name]) if has_it else pa.nulls(table.num_rows, pa.string())
     ignored = [name for name in table.column_names if name not in columns]
     return TextTable(pa.table(columns), tuple(ignored))
+
+
+def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """An empty text is nothing, in Parquet as in CSV."""
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 
 def _read(path: Path) -> bytes:
@@ -101,7 +111,7 @@ def _csv_options(
     )
 
 
-def _read_parquet(raw: bytes, path: Path) -> pa.Table:
+def _read_parquet(raw: bytes, path: Path, lists: Sequence[str]) -> pa.Table:
     try:
         file = pq.ParquetFile(pa.BufferReader(raw))
         if file.metadata.num_rows > MAX_ROWS:
@@ -112,7 +122,10 @@ def _read_parquet(raw: bytes, path: Path) -> pa.Table:
         table = file.read()
     except (pa.ArrowInvalid, OSError) as error:
         raise MalformedInput(f"{path} cannot be read as Parquet: {error}") from error
-    columns = [_as_text(column, name, path) for name, column in _named_columns(table)]
+    columns = [
+        _joined(column, name, path) if name in lists else _as_text(column, name, path)
+        for name, column in _named_columns(table)
+    ]
     return pa.table(columns, names=table.column_names)
 
 
@@ -131,6 +144,19 @@ def _as_text(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
         raise SchemaMismatch(
             f"{path}: column {name} is {column.type}; expected text, numbers or dates"
         ) from error
+
+
+def _joined(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
+    """Lists as a CSV file has them; what is no list, as any column."""
+    if not pa.types.is_nested(column.type) or pa.types.is_struct(column.type):
+        return _as_text(column, name, path)
+    texts = [
+        None
+        if values is None
+        else "|".join("null" if each is None else str(each) for each in values)
+        for values in column.to_pylist()
+    ]
+    return pa.chunked_array([pa.array(texts, pa.string())])
 
 
 def _check_columns(

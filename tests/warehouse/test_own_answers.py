@@ -1,0 +1,167 @@
+"""Our own answers on their way into the warehouse: once, and with their questions."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.answers import Answer, AnswerCell, write_answers
+from core.errors import SchemaMismatch, StorageError
+from core.month import Month
+from core.questions import CrowdForecast, Question, QuestionSeal, seal_questions
+from core.settings import Settings
+from core.storage import Store
+from warehouse.foreign_answers import land_foreign_answers
+from warehouse.own_answers import land_own_answers
+from warehouse.writer import connected
+
+MAY, JUNE = Month("2024-05"), Month("2024-06")
+Ask = Callable[[str], list[dict[str, Any]]]
+
+
+def question(name: str, **changes: Any) -> Question:
+    fields: dict[str, Any] = {
+        "question_id": name, "source": "s", "title": "Will it?", "options": ("Yes", "No"),
+        # Late in the evening in UTC, the next day in other zones.
+        "opened_at": dt.datetime(2024, 3, 1, 23, 30, tzinfo=dt.UTC), "answer_index": 1,
+        "resolved_at": dt.datetime(2024, 5, 31, 23, 30, tzinfo=dt.UTC), "status": "resolved",
+        "tags": ("Finance",), "licence": "MIT",
+    }  # fmt: skip
+    return Question(**{**fields, **changes})
+
+
+@pytest.fixture
+def answered(store: Store) -> Callable[..., tuple[AnswerCell, QuestionSeal]]:
+    """Seal questions and write answers to the resolved ones; who answers takes option 1."""
+
+    def answered(
+        questions: list[Question], month: Month = MAY, **cell: Any
+    ) -> tuple[AnswerCell, QuestionSeal]:
+        seal = seal_questions(store, "s", month, questions, {"status": "complete"})
+        names = {"model": "m", "revision": "r1", "protocol": "letter", "answering": "0" * 8, **cell}
+        made = AnswerCell(source="s", month=month, questions_digest=seal.digest, **names)
+        asked = [each for each in questions if each.status == "resolved"]
+        answers = [
+            Answer(each.question_id, None, None, "refusal", "I cannot say")
+            if each.title == "unread"
+            else Answer(each.question_id, (0.25, 0.75), 1)
+            for each in asked
+        ]
+        write_answers(store, made, asked, answers)
+        return made, seal
+
+    return answered
+
+
+@pytest.fixture
+def ask(settings: Settings) -> Ask:
+    def ask(text: str) -> list[dict[str, Any]]:
+        with connected(settings) as connection:
+            rows: list[dict[str, Any]] = connection.sql(text).to_arrow_table().to_pylist()
+        return rows
+
+    return ask
+
+
+def test_a_cell_lands_once_with_its_questions(settings: Settings, answered: Any, ask: Ask) -> None:
+    crowd = (CrowdForecast("No", 0.75), CrowdForecast("Yes", 0.25))
+    pair = answered(
+        [
+            question("right", crowd_forecast=crowd),
+            question("wrong", answer_index=0, crowd_forecast=crowd[:1]),
+            question("unread", title="unread"),
+            question("void", status="void", answer_index=None),
+        ]
+    )
+    assert (land_own_answers(settings, [pair]), land_own_answers(settings, [pair])) == (1, 0)
+    rows = ask("from judged_answers order by question_id")
+    assert [(r["question_id"], r["is_correct"], r["p_correct"], r["p_chosen"]) for r in rows] == [
+        ("right", True, 0.75, 0.75), ("unread", False, None, None), ("wrong", False, 0.25, 0.75),
+    ]  # fmt: skip
+    assert [row["is_parsed"] for row in rows] == [True, False, True]
+    # A crowd that gave one option only has no score; a day is a day of UTC.
+    assert [row["crowd_brier"] for row in rows] == [0.125, None, None]
+    assert {row["opened"] for row in rows} == {dt.date(2024, 3, 1)}
+    asked = ask("from forecast_questions")
+    assert {row["resolved"] for row in asked} == {dt.date(2024, 5, 31)}
+    assert sorted(row["status"] for row in asked) == ["resolved"] * 3 + ["void"]
+    assert ask("select model from models") == [{"model": "m"}]
+
+
+def test_what_is_answered_anew_takes_the_former_place(
+    settings: Settings, answered: Any, ask: Ask
+) -> None:
+    first = answered([question("a"), question("b")])
+    other = answered([question("a"), question("b")], protocol="text")
+    land_own_answers(settings, [first, other])
+    # The site took b back, and c came; the questions are sealed anew and the model is another one.
+    again = answered([question("a"), question("c")], revision="r2")
+    assert land_own_answers(settings, [again]) == 1
+    rows = ask("from forecast_answers order by protocol, question_id")
+    assert [(r["protocol"], r["question_id"], r["revision"]) for r in rows] == [
+        ("letter", "a", "r2"), ("letter", "c", "r2"), ("text", "a", "r1"), ("text", "b", "r1"),
+    ]  # fmt: skip
+    assert len(ask("from judged_answers")) == 4, "the answer to b still has its question"
+
+
+def test_a_question_that_is_resolved_anew_counts_once(
+    settings: Settings, answered: Any, ask: Ask
+) -> None:
+    in_may = answered([question("a")])
+    in_june = answered([question("a", answer_index=0)], month=JUNE)
+    for _ in range(2):
+        land_own_answers(settings, [in_june, in_may])  # in whatever order they come
+        [row] = ask("from judged_answers")
+        assert (row["is_correct"], row["p_correct"]) == (False, 0.25)
+        [asked] = ask("from forecast_questions")
+        assert asked["month"] == dt.date(2024, 6, 1)
+    other = answered([question("a")], protocol="text")
+    land_own_answers(settings, [other, answered([question("b")], month=JUNE, protocol="text")])
+    assert [row["question_id"] for row in ask("from judged_answers order by all")] == ["a", "b"]
+
+
+def test_foreign_answers_stand_beside_ours(
+    settings: Settings, answered: Any, ask: Ask, tmp_path: Path
+) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text(
+        "model,release_date,question_id,opened,closed,num_options,is_correct\n"
+        "m,2023-01-01,a,2024-03-01,,2,0\n"
+    )
+    land_foreign_answers(settings, path, "s")
+    land_own_answers(settings, [answered([question("a")])])
+    rows = ask("from judged_answers order by protocol")
+    assert [(row["protocol"], row["is_correct"]) for row in rows] == [
+        ("given", False), ("letter", True),
+    ]  # fmt: skip
+    path.write_text(path.read_text().replace("2024-03-01", "2024-03-02"))
+    with pytest.raises(SchemaMismatch, match="what is known of this question of s: opened on"):
+        land_foreign_answers(settings, path, "s", replace=True)
+
+
+def test_a_void_question_takes_no_foreign_answer(
+    settings: Settings, answered: Any, tmp_path: Path
+) -> None:
+    void = question("v", status="void", answer_index=None)
+    land_own_answers(settings, [answered([question("a"), void])])
+    path = tmp_path / "answers.csv"
+    path.write_text(
+        "model,release_date,question_id,opened,closed,num_options,is_correct\n"
+        "m,,v,2024-03-01,,2,1\n"
+    )
+    with pytest.raises(SchemaMismatch, match="2 options, void"):
+        land_foreign_answers(settings, path, "s")
+
+
+def test_a_damaged_file_loses_nothing_that_is_landed(
+    settings: Settings, answered: Any, ask: Ask
+) -> None:
+    good, bad = answered([question("a")]), answered([question("b")], month=JUNE)
+    Path(settings.home, bad[0].path).write_bytes(b"PAR1")
+    with pytest.raises(StorageError, match="is damaged .* delete it and run"):
+        land_own_answers(settings, [good, bad])
+    assert [row["question_id"] for row in ask("from forecast_answers")] == ["a"]

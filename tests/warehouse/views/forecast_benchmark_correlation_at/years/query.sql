@@ -1,0 +1,1 @@
+from forecast_benchmark_correlation_at(12)

@@ -1,0 +1,1 @@
+from forecast_bins_at('observed')

@@ -1,0 +1,1 @@
+from forecast_peak_at(6)

@@ -1,0 +1,1 @@
+from forecast_tbi_at('observed')

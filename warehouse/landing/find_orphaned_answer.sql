@@ -1,0 +1,28 @@
+-- The first landed answer, of a model that the file does not name for it, to a question that the
+-- file gives other options or another outcome.
+select
+    landed.model,
+    landed.source,
+    landed.question_id,
+    question.num_options as landed_num_options,
+    given.num_options,
+    question.answer_index as landed_correct_option,
+    given.answer_index as correct_option
+from foreign_answers as given
+inner join forecast_questions as question
+    on given.source = question.source and given.question_id = question.question_id
+inner join forecast_answers as landed
+    on given.source = landed.source and given.question_id = landed.question_id
+anti join foreign_answers as named
+    on
+        landed.model = named.model
+        and landed.source = named.source
+        and landed.question_id = named.question_id
+        and landed.protocol = named.protocol
+where
+    question.title is null
+    and (
+        given.num_options <> question.num_options or given.answer_index <> question.answer_index
+    )
+order by given.row_number, landed.model
+limit 1;

@@ -1,0 +1,5 @@
+-- Upper end of the 95 % interval of a proportion; NULL of none.
+-- Parameters: num_true of num_all.
+-- Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference".
+create or replace macro wilson_high(num_true, num_all) as
+    1 - wilson_low(num_all - num_true, num_all);

@@ -1,0 +1,3 @@
+-- Drop what was resolved after the release's month.
+delete from forecast_questions
+where month > cast($last as date);

@@ -1,0 +1,44 @@
+-- How often a model's answers were right: on questions opened after its cutoff, and on all.
+-- Grain: one row per model, source, protocol.
+-- Units: shares, 0 to 1; *_low and *_high bound a 95 % interval (Wilson's), questions taken as
+--   independent. expected_* is what a guess gets right. test_*: of questions opened after the
+--   model's cutoff month (from its release on where the cutoff is not known). Unparsed answers
+--   count as wrong.
+-- Source: Zhu et al. 2024, equation 2; metrics.md, section 3. Reads judged_answers.
+create or replace view forecast_accuracy as
+with counted as (
+    select
+        model,
+        source,
+        protocol,
+        any_value(released) as released,
+        any_value(cutoff) as cutoff,
+        count(*) as num_questions,
+        count(*) filter (where not is_parsed) as num_unparsed,
+        count(*) filter (where is_correct) as num_correct,
+        avg(expected) as expected_accuracy,
+        count(*) filter (where is_test) as num_test_questions,
+        count(*) filter (where is_correct and is_test) as num_test_correct,
+        avg(expected) filter (where is_test) as expected_test_accuracy
+    from judged_answers
+    group by model, source, protocol
+)
+
+select
+    model,
+    source,
+    protocol,
+    released,
+    cutoff,
+    num_questions,
+    num_unparsed,
+    num_correct / num_questions as accuracy,
+    wilson_low(num_correct, num_questions) as accuracy_low,
+    wilson_high(num_correct, num_questions) as accuracy_high,
+    expected_accuracy,
+    num_test_questions,
+    num_test_correct / nullif(num_test_questions, 0) as test_accuracy,
+    wilson_low(num_test_correct, num_test_questions) as test_accuracy_low,
+    wilson_high(num_test_correct, num_test_questions) as test_accuracy_high,
+    expected_test_accuracy
+from counted;

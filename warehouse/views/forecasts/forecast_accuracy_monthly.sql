@@ -1,0 +1,54 @@
+-- How often a model's answers were right, by the month in which questions were opened.
+-- Grain: one row per model, source, protocol, month.
+-- Units: shares, 0 to 1; *_low and *_high bound a 95 % interval (Wilson's), questions taken as
+--   independent. adjusted_score is the normal distribution function of the z score against
+--   guessing: one half where a model guesses. It has no interval: it is what a test of the month
+--   against guessing says, uniform between 0 and 1 for a guesser. adjusted_score_observed takes the
+--   observed variance of answers, as the paper's equation prints it; NULL where all or none are
+--   right. num_before_release, num_test: questions opened before the model's release, after its
+--   cutoff.
+-- Source: Zhu et al. 2024, equations 2 and 3; metrics.md, section 3. Reads judged_answers.
+create or replace view forecast_accuracy_monthly as
+with counted as (
+    select
+        model,
+        source,
+        protocol,
+        cast(date_trunc('month', opened) as date) as month,
+        count(*) as num_questions,
+        count(*) filter (where not is_parsed) as num_unparsed,
+        count(*) filter (where is_correct) as num_correct,
+        count(*) filter (where is_before_release) as num_before_release,
+        count(*) filter (where is_test) as num_test,
+        avg(expected) as expected_accuracy
+    from judged_answers
+    group by model, source, protocol, date_trunc('month', opened)
+)
+
+select
+    model,
+    source,
+    protocol,
+    month,
+    num_questions,
+    num_before_release,
+    num_test,
+    num_unparsed,
+    num_correct,
+    num_correct / num_questions as accuracy,
+    wilson_low(num_correct, num_questions) as accuracy_low,
+    wilson_high(num_correct, num_questions) as accuracy_high,
+    expected_accuracy,
+    adjusted_score(
+        num_correct / num_questions,
+        expected_accuracy,
+        expected_accuracy * (1 - expected_accuracy),
+        num_questions
+    ) as adjusted_score,
+    adjusted_score(
+        num_correct / num_questions,
+        expected_accuracy,
+        num_correct / num_questions * (1 - num_correct / num_questions),
+        num_questions
+    ) as adjusted_score_observed
+from counted;

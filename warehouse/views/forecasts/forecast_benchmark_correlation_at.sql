@@ -1,0 +1,92 @@
+-- How models' accuracy on a group of questions goes with their scores on benchmarks, over time.
+-- Grain: one row per source, protocol, question_group, period, benchmark.
+-- Parameter: num_months, the length of a period; periods are counted from 2015-01-01.
+-- Units: correlations over models of the share right of the questions opened in the period, -1 to
+--   1; NULL below three models and where either side is constant; spearman is Pearson's of the
+--   ranks, with the mean rank where models tie. *_low and *_high bound a 95 % interval (Fisher's
+--   transformation; for ranks with the factor of Fieller, Hartley and Pearson 1957), NULL below
+--   four models. question_group `all` is of all questions.
+-- Source: Zhu et al. 2024, section 4.4 and appendix H. Reads grouped_answers, judged_answers,
+--   benchmark_scores.
+create or replace macro forecast_benchmark_correlation_at(num_months) as table
+    with answers as (
+        select
+            model,
+            source,
+            protocol,
+            question_group,
+            opened,
+            is_correct
+        from grouped_answers
+        union all
+        select
+            model,
+            source,
+            protocol,
+            'all' as question_group,
+            opened,
+            is_correct
+        from judged_answers
+    ),
+
+    accuracies as (
+        select
+            model,
+            source,
+            protocol,
+            question_group,
+            period_of(opened, num_months) as period,
+            avg(cast(is_correct as integer)) as accuracy,
+            count(*) as num_questions
+        from answers
+        group by model, source, protocol, question_group, period
+    ),
+
+    ranked as (
+        select
+            a.* exclude (model),
+            s.benchmark,
+            s.score,
+            rank() over (cohort order by a.accuracy)
+            + (count(*) over (cohort_by_accuracy) - 1) / 2 as accuracy_rank,
+            rank() over (cohort order by s.score)
+            + (count(*) over (cohort_by_score) - 1) / 2 as score_rank
+        from accuracies as a
+        inner join benchmark_scores as s on a.model = s.model
+        window
+            cohort as (
+                partition by a.source, a.protocol, a.question_group, a.period, s.benchmark
+            ),
+            cohort_by_accuracy as (
+                partition by
+                    a.source, a.protocol, a.question_group, a.period, s.benchmark, a.accuracy
+            ),
+            cohort_by_score as (
+                partition by a.source, a.protocol, a.question_group, a.period, s.benchmark, s.score
+            )
+    ),
+
+    correlated as (
+        select
+            source,
+            protocol,
+            question_group,
+            period,
+            benchmark,
+            count(*) as num_models,
+            max(num_questions) as num_questions,
+            count(*) >= 3 and min(accuracy) < max(accuracy) and min(score) < max(score)
+                as is_defined,
+            case when is_defined then corr(accuracy, score) end as pearson,
+            case when is_defined then corr(accuracy_rank, score_rank) end as spearman
+        from ranked
+        group by source, protocol, question_group, period, benchmark
+    )
+
+    select
+        * exclude (is_defined),
+        correlation_end(pearson, num_models, -1.959963984540054e0) as pearson_low,
+        correlation_end(pearson, num_models, 1.959963984540054e0) as pearson_high,
+        correlation_end(spearman, num_models, -2.0179e0) as spearman_low,
+        correlation_end(spearman, num_models, 2.0179e0) as spearman_high
+    from correlated;

@@ -1,0 +1,71 @@
+-- How good a model's probabilities are: Brier score, log score, calibration; the crowd's beside it.
+-- Grain: one row per model, source, protocol; models that give probabilities.
+-- Units: brier_score is the mean of the squared differences summed over options, 0 to 2 (0.5 is a
+--   guess between two); log_score the mean of -ln of the probability of the outcome, in nats,
+--   probabilities below 0.0001 taken as that (num_ruled_out counts the outcomes given less);
+--   calibration_error is the mean over answers of the difference between probability and accuracy
+--   of their bin. *_low and *_high bound a 95 % interval of the mean (Student's t). bins has the
+--   rows of forecast_reliability. crowd_brier_score is over the num_crowd questions for
+--   which both are known, model_brier_score_there the model's over the same.
+-- Source: Brier 1950; Good 1952; metrics.md, section 3. Reads judged_answers, forecast_reliability.
+create or replace view forecast_calibration as
+with scored as (
+    select
+        model,
+        source,
+        protocol,
+        count(p_correct) as num_answers,
+        count(*) filter (where p_correct < 0.0001) as num_ruled_out,
+        count(brier) as num_brier,
+        avg(brier) as brier_score,
+        stddev_samp(brier) / sqrt(count(brier)) as brier_error,
+        avg(-ln(greatest(p_correct, 0.0001))) as log_score,
+        stddev_samp(-ln(greatest(p_correct, 0.0001))) / sqrt(count(p_correct)) as log_error,
+        count(brier + crowd_brier) as num_crowd,
+        avg(crowd_brier) filter (where brier is not null) as crowd_brier_score,
+        avg(brier) filter (where crowd_brier is not null) as model_brier_score_there
+    from judged_answers
+    where p_correct is not null
+    group by model, source, protocol
+),
+
+binned as (
+    select
+        model,
+        source,
+        protocol,
+        sum(num_answers * abs(mean_probability - accuracy)) / sum(num_answers) as calibration_error,
+        list(
+            {
+                'bin': bin,
+                'num_answers': num_answers,
+                'mean_probability': mean_probability,
+                'accuracy': accuracy
+            }
+            order by bin
+        ) as bins
+    from forecast_reliability
+    group by model, source, protocol
+)
+
+select
+    s.model,
+    s.source,
+    s.protocol,
+    s.num_answers,
+    s.num_brier,
+    s.brier_score,
+    s.brier_score - t_975(greatest(1, s.num_brier - 1)) * s.brier_error as brier_score_low,
+    s.brier_score + t_975(greatest(1, s.num_brier - 1)) * s.brier_error as brier_score_high,
+    s.log_score,
+    s.log_score - t_975(greatest(1, s.num_answers - 1)) * s.log_error as log_score_low,
+    s.log_score + t_975(greatest(1, s.num_answers - 1)) * s.log_error as log_score_high,
+    s.num_ruled_out,
+    b.calibration_error,
+    b.bins,
+    s.num_crowd,
+    s.crowd_brier_score,
+    s.model_brier_score_there
+from scored as s
+left join binned as b
+    on s.model = b.model and s.source = b.source and s.protocol = b.protocol;

@@ -1,0 +1,61 @@
+-- Temporal Bias Index of accuracy: does a model answer earlier questions better than later ones?
+-- Grain: one row per model, source, protocol; models of known release, two bins or more.
+-- Parameter: variance, of one answer: 'null', that of a guess (it gives the published figures), or
+--   'observed', as the paper's equation is printed (bins with all or none right are left out).
+-- Units: tbi_x1000 is 1000 times the slope of the adjusted score over 30 days, intercept its value
+--   on 2015-01-01; *_low and *_high bound a 95 % interval, p_value is that of no slope (Student's t
+--   of ordinary least squares: a guesser's scores are as variable in a bin of few questions as in
+--   one of many), NULL below three bins. bias_class is the paper's rule: Balanced within -1 and 1,
+--   Nostalgia below, Neophilia above. It takes no notice of chance: see forecast_bias_test.
+-- Source: Zhu et al. 2024, section 4.2 and Table 7; metrics.md, section 3. Reads forecast_bins_at.
+create or replace macro forecast_tbi_at(variance) as table
+    with fitted as (
+        select
+            model,
+            source,
+            protocol,
+            count(adjusted_score) as num_bins,
+            cast(sum(num_questions) filter (where adjusted_score is not null) as bigint)
+                as num_questions,
+            regr_slope(adjusted_score, bin) as slope,
+            regr_intercept(adjusted_score, bin) as intercept,
+            regr_avgx(adjusted_score, bin) as mean_bin,
+            regr_sxx(adjusted_score, bin) as sxx,
+            greatest(
+                0,
+                regr_syy(adjusted_score, bin)
+                - pow(regr_sxy(adjusted_score, bin), 2) / nullif(regr_sxx(adjusted_score, bin), 0)
+            ) / nullif(count(adjusted_score) - 2, 0) as noise
+        from forecast_bins_at(variance)
+        group by model, source, protocol
+    ),
+
+    doubted as (
+        select
+            *,
+            sqrt(noise / sxx) as slope_error,
+            sqrt(noise * (1 / num_bins + mean_bin * mean_bin / sxx)) as intercept_error,
+            t_975(greatest(1, num_bins - 2)) as quantile
+        from fitted
+        where num_bins >= 2 and sxx > 0
+    )
+
+    select
+        model,
+        source,
+        protocol,
+        1000 * slope as tbi_x1000,
+        1000 * (slope - quantile * slope_error) as tbi_x1000_low,
+        1000 * (slope + quantile * slope_error) as tbi_x1000_high,
+        difference_p_value(slope, slope_error, greatest(1, num_bins - 2)) as p_value,
+        intercept,
+        intercept - quantile * intercept_error as intercept_low,
+        intercept + quantile * intercept_error as intercept_high,
+        num_bins as num_months,
+        num_questions,
+        case
+            when 1000 * slope < -1 then 'Nostalgia'
+            when 1000 * slope > 1 then 'Neophilia'
+            else 'Balanced'
+        end as bias_class
+    from doubted;

@@ -1,0 +1,52 @@
+-- Answers to questions that have an outcome, with what it takes to judge them.
+-- Grain: one row per model, source, protocol, question_id.
+-- Units: expected is the chance of a guess, 1 / num_options; brier is the sum over options of the
+--   squared difference between probability and outcome, 0 to 2, NULL where the probabilities do not
+--   follow from what is known; is_test says that the question was opened after the model's cutoff
+--   month, or from its release on where the cutoff is not known.
+-- Source: metrics.md, section 3. Reads forecast_answers, forecast_questions, models.
+create or replace view judged_answers as
+with dated as (
+    select
+        a.*,
+        q.opened,
+        q.closed,
+        q.num_options,
+        q.tags,
+        q.crowd_probabilities,
+        q.answer_index,
+        m.cutoff,
+        coalesce(a.released, m.released) as released_at
+    from forecast_answers as a
+    inner join forecast_questions as q
+        on a.source = q.source and a.question_id = q.question_id
+    left join models as m on a.model = m.model
+    where a.is_correct is not null and q.status = 'resolved'
+)
+
+select
+    model,
+    source,
+    protocol,
+    question_id,
+    opened,
+    closed,
+    released_at as released,
+    cutoff,
+    opened < released_at as is_before_release,
+    opened >= coalesce(cast(cutoff + interval 1 month as date), released_at) as is_test,
+    num_options,
+    1 / num_options as expected,
+    is_parsed,
+    is_correct,
+    p_correct,
+    p_chosen,
+    case
+        when probabilities is not null
+            then list_sum(list_transform(probabilities, lambda p: p * p)) - 2 * p_correct + 1
+        when num_options = 2 then 2 * (1 - p_correct) * (1 - p_correct)
+    end as brier,
+    list_sum(list_transform(crowd_probabilities, lambda p: p * p))
+    - 2 * crowd_probabilities[answer_index + 1] + 1 as crowd_brier,
+    tags
+from dated;

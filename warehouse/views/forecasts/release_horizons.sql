@@ -1,0 +1,44 @@
+-- Accuracy before a model's release and in the quarters after it.
+-- Grain: one row per model, source, protocol, horizon; models of known release.
+-- Units: horizon 0 is the six months before release, 3, 6, 9 and 12 the three months that end so
+--   many months after it. variance is that of the accuracy, with two right and two wrong answers
+--   more (Agresti and Coull), so that it is above 0 where all are right.
+-- Source: Zhu et al. 2024, Table 9. Reads judged_answers.
+create or replace view release_horizons as
+with placed as (
+    select
+        model,
+        source,
+        protocol,
+        released,
+        is_correct,
+        expected,
+        case
+            when opened < released
+                then case when opened >= cast(released - interval 6 month as date) then 0 end
+            when opened < cast(released + interval 3 month as date) then 3
+            when opened < cast(released + interval 6 month as date) then 6
+            when opened < cast(released + interval 9 month as date) then 9
+            when opened < cast(released + interval 12 month as date) then 12
+        end as horizon
+    from judged_answers
+    where released is not null
+)
+
+select
+    model,
+    source,
+    protocol,
+    any_value(released) as released,
+    horizon,
+    count(*) as num_questions,
+    avg(cast(is_correct as integer)) as accuracy,
+    avg(expected) as expected_accuracy,
+    (count(*) filter (where is_correct) + 2)
+    / (count(*) + 4)
+    * (count(*) filter (where not is_correct) + 2)
+    / (count(*) + 4)
+    / count(*) as variance
+from placed
+where horizon is not null
+group by model, source, protocol, horizon;
