@@ -14,6 +14,7 @@ from core.settings import Settings
 from core.storage import Store
 from flows.console import fail_with, out, print_table, progress_bars, visible
 from flows.options import Sources, settings_for_tasks, settings_of
+from flows.permission_commands import permit_command, permits_command
 
 if TYPE_CHECKING:
     from models.catalogue import ModelEntry
@@ -60,6 +61,10 @@ def sources_check(
     print_differences(source, differences)
     out.print(f"{source}: {len(differences)} differences")
     fail_with(wrong)
+
+
+sources_app.command("permit")(permit_command)
+sources_app.command("permits")(permits_command)
 
 
 def _span(months: list[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""`tidemark land-published` and `load-benchmarks`: what others have measured, beside one's own."""
+"""`tidemark land-published`, `land-answers`, `load-benchmarks`: what others have measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flows.console import out, visible
 from flows.options import settings_for_tasks, settings_of
 
 if TYPE_CHECKING:
-    from warehouse.published import LandedRows
+    from warehouse.keyed_rows import LandedRows
 
 Table = Annotated[Path, typer.Argument(metavar="PATH", help="CSV with a header, or Parquet.")]
 Replace = Annotated[
@@ -47,6 +47,33 @@ def land_published_command(
     _print(landed, "rates", "landed")
 
 
+def land_answers_command(
+    context: typer.Context,
+    path: Table,
+    source: Annotated[
+        str, typer.Option(help="Where the questions are from, for rows that do not say.")
+    ] = "foreign",
+    replace: Replace = False,
+) -> None:
+    """Land answers of models to forecasting questions, and publish the warehouse.
+
+    Columns: model, release_date, question_id, opened, closed (YYYY-MM-DD), num_options, is_correct,
+    and optionally source, resolved, probabilities ([0.7, 0.3], one an option), chosen_option and
+    correct_option (counted from 0), p_correct (probability given to what came true) and tags (a|b).
+    All of the file lands or nothing. The answers are rows of protocol `given` in the views
+    forecast_tbi, forecast_recency, forecast_bias_test and so on.
+    """
+    settings = settings_for_tasks(context)
+    from tasks.landing import describe_published
+    from warehouse.foreign_answers import land_foreign_answers
+    from warehouse.publish import publish
+
+    landed = land_foreign_answers(settings, path, source, replace)
+    describe_published(landed, settings)
+    publish(settings)
+    _print(landed, "answers", "landed")
+
+
 def load_benchmarks_command(context: typer.Context, path: Table, replace: Replace = False) -> None:
     """Load scores of models on benchmarks, and publish the warehouse.
 
@@ -68,4 +95,5 @@ def _print(landed: LandedRows, what: str, verb: str) -> None:
     already = f", {same:,} were {verb} already" if same else ""
     out.print(f"{landed.num_changed:,} {what} {verb}{already}")
     if landed.ignored:
-        out.print(visible(f"passed over: columns {', '.join(landed.ignored)}"), soft_wrap=True)
+        names = ", ".join(name or "(no name)" for name in landed.ignored)
+        out.print(visible(f"passed over: columns {names}"), soft_wrap=True)

@@ -23,7 +23,7 @@ from tasks.crawling import crawl_month
 from tasks.fan_out import Hole, fan_out
 from tasks.planning import Request
 from tasks.reporting import write_report
-from tasks.server import is_deployed, wait_for_server
+from tasks.server import is_deployed, run_log, wait_for_server
 
 
 @dataclass
@@ -84,6 +84,8 @@ def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
         OrchestrationError: it has been killed too often.
     """
     has_to_go_on = goes_on()
+    for why in request.left_out:
+        run_log().warning("left out: %s", why)
     store, name = Store(settings.home), name_of_run(flow, flow_run.id)
     records = records_of(name, store)
     if records and (has_to_go_on or records[-1].result() is None):

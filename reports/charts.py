@@ -17,19 +17,19 @@ _WIDTH, _HEIGHT = 180, 110
 # Okabe and Ito's blue and vermilion, apart with the common kinds of colour blindness; what is after
 # the cutoff is hollow too, for print.
 BEFORE, AFTER, UNKNOWN = "#0072b2", "#d55e00", "#5b6472"
-_INK, _GRID, _RULE = "#3a4150", "#e6e9ed", "#8a93a0"
+INK, _GRID, _RULE = "#3a4150", "#e6e9ed", "#8a93a0"
 
-_STYLE: dict[str, Any] = {
+STYLE: dict[str, Any] = {
     # The page says what each chart is; every point as a spoken label would be noise.
     "aria": False,
     "view": {"stroke": None},
     "axis": {
         "domain": False,
         "gridColor": _GRID,
-        "labelColor": _INK,
+        "labelColor": INK,
         "labelFontSize": 10,
         "tickColor": _GRID,
-        "titleColor": _INK,
+        "titleColor": INK,
         "titleFontSize": 11,
         "titleFontWeight": "normal",
     },
@@ -79,7 +79,7 @@ def monthly_chart(
         ),
     ]
     layers += _cutoff_marks(cutoff, window, x)
-    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT).configure(**_STYLE)
+    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT).configure(**STYLE)
     return str(vlc.vegalite_to_svg(chart.to_dict(format="vega-lite")))
 
 
@@ -118,10 +118,10 @@ def _cutoff_marks(cutoff: Month | None, window: tuple[Month, Month], x: alt.X) -
     mark = alt.Chart(pl.DataFrame({"day": [(shown + 1).first_day], "text": [text]})).encode(x=x)
     is_left = 2 * shown.months_since(first) < last.months_since(first)
     label = mark.mark_text(
-        align="left" if is_left else "right", baseline="bottom", color=_INK, fontSize=11
+        align="left" if is_left else "right", baseline="bottom", color=INK, fontSize=11
     ).encode(y=alt.value(-3), text="text:N")
     if cutoff == shown:
-        return [label, mark.mark_rule(strokeDash=[4, 3], color=_INK)]
+        return [label, mark.mark_rule(strokeDash=[4, 3], color=INK)]
     return [label]
 
 

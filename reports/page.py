@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jinja2
 import polars as pl
 from markupsafe import Markup
 
@@ -14,6 +13,7 @@ from core.settings import Settings
 from core.storage import Store
 from reports import charts
 from reports.summary import GapRow, by_model, gap_rows
+from reports.template import render_template
 from warehouse.query import query
 
 PAGE = "report/index.html"
@@ -56,14 +56,8 @@ def render(settings: Settings, protocol: str) -> str:
         .select(pl.max("num_documents", "num_bytes"), pl.sum("num_unmeasured"))
         .row(0)
     )
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("reports", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template("page.html.j2").render(
+    return render_template(
+        "page.html.j2",
         protocol=protocol,
         num_documents=f"{num_documents:,}",
         num_bytes=f"{num_bytes:,}",

@@ -1,0 +1,131 @@
+"""`tidemark forecast`: crawl forecasting questions, have models answer them, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from core import progress
+from core.errors import TidemarkError, UsageError
+from core.month import Month
+from core.questions import QuestionSeal
+from core.storage import Store
+from flows.console import err, fail_with, out, progress_bars, visible
+from flows.options import FirstMonth, LastMonth, ModelNames, Sources, settings_for_tasks, window
+
+forecast_app = typer.Typer(
+    help="Forecasting questions: crawl them, have models answer, report.", no_args_is_help=True
+)
+
+
+@forecast_app.command("crawl")
+def forecast_crawl(
+    context: typer.Context,
+    source: Sources = None,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Ask anew, and put what differs in place.")
+    ] = False,
+) -> None:
+    """Seal the questions that sites resolved in some months; default: the last complete month.
+
+    Sources that need a permission (`tidemark sources permit`) or a token are left out without one,
+    or refused where they are named.
+    """
+    settings = settings_for_tasks(context)
+    from tasks.questions import crawl, plan_question_crawl
+
+    months = window(month, to) or [Month.last_complete()]
+    plan, left_out = plan_question_crawl(source, months, settings)
+    for why in left_out:
+        err.print(visible(f"left out: {why}"), soft_wrap=True)
+    failures = []
+    with progress_bars():
+        for number, (name, own) in enumerate(plan.items(), start=1):
+            try:
+                _print_seals(crawl(name, own, settings, replace))
+            except UsageError:
+                raise
+            except TidemarkError as error:
+                failures.append(f"{name}: {error}")
+            progress.report("crawl", number, len(plan))
+    fail_with(failures)
+
+
+@forecast_app.command("import")
+def forecast_import(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(help="A file, or a folder of what belongs together.")],
+    source: Annotated[str, typer.Option(help="Name of the source to import as.", metavar="NAME")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put what differs in place of what is sealed.")
+    ] = False,
+) -> None:
+    """Import published questions: FreshBench's gjo.json, or ForecastBench's question sets.
+
+    Each question goes to the month of its resolution. A malformed file is refused and nothing is
+    written.
+    """
+    settings = settings_for_tasks(context)
+    from crawlers.questions.files import import_questions
+
+    store = Store(settings.home, settings.scratch)
+    _print_seals(import_questions(path, source, store, replace))
+
+
+def _print_seals(seals: list[QuestionSeal]) -> None:
+    for seal in seals:
+        lack = " (partial)" if seal.is_partial else ""
+        out.print(visible(f"{seal}: {seal.num_questions} questions{lack}"), soft_wrap=True)
+
+
+@forecast_app.command("answer")
+def forecast_answer(
+    context: typer.Context,
+    model: ModelNames = None,
+    source: Sources = None,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--protocol",
+            "-p",
+            help="letter, text, text-byte, letter-rotated-chat, …; repeat for several. Default: "
+            "TIDEMARK_ANSWER_PROTOCOL, of a model behind an API generate.",
+            metavar="NAME",
+        ),
+    ] = None,
+) -> None:
+    """Have models answer the sealed questions, land the answers and publish.
+
+    What is answered is not asked again. --month is that of resolution; default: all months.
+    """
+    settings = settings_for_tasks(context)
+    from flows.direct import answer_and_land
+    from tasks.answering import answering_models, spent_by
+
+    months = window(month, to)
+    models = model or answering_models(settings)
+    if not models:
+        raise UsageError("no model that can answer: name one with --model, or in TIDEMARK_MODELS")
+    with progress_bars():
+        answered, landed, failures = answer_and_land(
+            settings, models, protocol or [None], source, months
+        )
+    out.print(f"{answered:,} questions answered, {landed} cells landed")
+    for name, spent in spent_by(models, settings).items():
+        out.print(visible(f"{name} has taken so far: {spent}"), soft_wrap=True)
+    fail_with(failures)
+
+
+@forecast_app.command("report")
+def forecast_report(context: typer.Context) -> None:
+    """Write the page of forecasts from what is published."""
+    settings = settings_for_tasks(context)
+    from reports.forecasts import write_forecasts
+
+    out.print(f"report    {write_forecasts(settings)}", soft_wrap=True)

@@ -1,0 +1,179 @@
+"""Forecasting questions as a user has them: crawled, imported, answered, landed, on a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from core.month import Month
+from core.questions import list_questions, read_questions
+from core.settings import Settings
+from core.storage import Store
+from simulator.server import Fault, Web
+
+Tidemark = Callable[..., Any]
+KEY = "sk-simulated-Tide0123456789"
+JANUARY, MARCH = Month("2024-01"), Month("2024-03")
+
+
+def rows(tidemark: Tidemark, query: str) -> list[dict[str, Any]]:
+    ran = tidemark("sql", query, "--format=json")
+    assert ran.code == 0, ran.err
+    found: list[dict[str, Any]] = json.loads(ran.out)
+    return found
+
+
+def resolved(home: Path, source: str | None = None) -> int:
+    store = Store(str(home))
+    questions = [q for seal in list_questions(store, source) for q in read_questions(store, seal)]
+    return sum(question.status == "resolved" for question in questions)
+
+
+def test_questions_are_crawled_answered_and_shown(
+    tidemark: Tidemark, sites: Web, tiny_model: Path, home: Path
+) -> None:
+    ran = tidemark("forecast", "crawl", "--month=2024-01", "--to=2024-03")
+    assert ran.code == 0, ran.err
+    assert "questions of manifold 2024-03: " in ran.out
+    assert "left out: Metaculus" in ran.err and "TIDEMARK_TOKENS__METACULUS" in ran.err
+    asked = len(sites.requests)
+    assert tidemark("forecast", "crawl", "--month=2024-01", "--to=2024-03").code == 0
+    assert len(sites.requests) == asked, "sealed months are not asked for again"
+
+    answer = ("forecast", "answer", "-m", tiny_model, "-p", "letter", "-p", "text-byte")
+    ran = tidemark(*answer)
+    assert ran.code == 0, ran.err
+    num = resolved(home)
+    assert ran.out == f"{2 * num} questions answered, 12 cells landed\n"
+    assert tidemark(*answer).out == "0 questions answered, 0 cells landed\n"
+    for protocol in ("letter", "text-byte"):
+        where = f"where protocol = '{protocol}'"
+        found = rows(tidemark, f"select * from forecast_answers {where}")
+        assert len(found) == num
+        assert all(row["is_parsed"] and row["is_correct"] is not None for row in found)
+        assert all(abs(sum(row["probabilities"]) - 1) < 1e-9 for row in found)
+        assert all(row["p_chosen"] == max(row["probabilities"]) for row in found)
+    void = rows(tidemark, "select * from forecast_questions where status = 'void'")
+    assert void, "void questions are kept, and never asked"
+    assert not {row["question_id"] for row in void} & {row["question_id"] for row in found}
+
+    ran = tidemark("forecast", "report")
+    assert ran.out.startswith("report ")
+    page = (home / "report" / "forecasts.html").read_text()
+    assert tiny_model.name in page and "manifold, asked under <code>letter</code>" in page
+
+
+def test_named_sources_are_refused_without_their_token(
+    tidemark: Tidemark, sites: Web, home: Path
+) -> None:
+    before = len(sites.requests)
+    ran = tidemark("forecast", "crawl", "-s", "metaculus", "--month=2024-03")
+    assert ran.code == 1 and "gives nothing without a token, so nothing was asked" in ran.err
+    assert len(sites.requests) == before
+    ran = tidemark("forecast", "crawl", "-s", "nosuch", "--month=2024-03")
+    assert ran.code == 2 and "manifold" in ran.err
+    ran = tidemark("forecast", "answer", "-m", "gpt2")
+    assert ran.code == 2 and "tidemark forecast crawl" in ran.err
+    ran = tidemark("forecast", "report")
+    assert ran.code == 2 and not (home / "report").exists()
+
+
+def test_a_compressor_does_not_answer(tidemark: Tidemark, sites: Web) -> None:
+    assert tidemark("forecast", "crawl", "-s", "manifold", "--month=2024-03").code == 0
+    ran = tidemark("forecast", "answer", "-m", "control:zstd")
+    assert ran.code == 1 and "a compressor has no answers" in ran.err
+    ran = tidemark("forecast", "answer")  # the models of the settings are compressors alone
+    assert ran.code == 2 and "no model that can answer" in ran.err
+
+
+def test_a_paid_model_stops_at_its_budget_and_goes_on(
+    tidemark: Tidemark, sites: Web, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir(exist_ok=True)
+    entry = {
+        "name": "sim", "kind": "api", "location": f"{sites.urls['openai_api']}/v1",
+        "served_name": "sim-forecaster", "api_key": "sim", "released": "2024-02-01",
+        "dollars_per_million_input_tokens": 1, "dollars_per_million_output_tokens": 2,
+    }  # fmt: skip
+    (home / "catalogue.yaml").write_text(yaml.safe_dump([entry]))
+    assert tidemark("forecast", "crawl", "-s", "manifold", "--month=2024-03").code == 0
+    ran = tidemark("forecast", "answer", "-m", "sim")
+    assert ran.code == 2 and "TIDEMARK_API_KEYS__SIM" in ran.err
+    monkeypatch.setenv("TIDEMARK_API_KEYS__SIM", KEY)
+    monkeypatch.setenv("TIDEMARK_MAX_ANSWER_TOKENS", "3500")
+    ran = tidemark("forecast", "answer", "-m", "sim")
+    assert ran.code == 1 and "this run has spent" in ran.err and KEY not in ran.err
+    paid = len(_paid(sites))
+    assert 0 < paid < resolved(home)
+    monkeypatch.delenv("TIDEMARK_MAX_ANSWER_TOKENS")
+    ran = tidemark("forecast", "answer", "-m", "sim")
+    assert ran.code == 0, ran.err
+    said, spent = ran.out.splitlines()
+    assert said == f"{resolved(home)} questions answered, 1 cells landed"
+    tokens = sum(bill.input_tokens + bill.output_tokens for bill in _paid(sites))
+    assert spent.startswith(f"sim has taken so far: {resolved(home)} answers: {tokens} tokens")
+    assert len(_paid(sites)) == resolved(home), "nothing is paid twice"
+    [row] = rows(tidemark, "from forecast_accuracy")
+    assert (row["protocol"], row["num_questions"]) == ("generate", resolved(home))
+    assert row["released"] == "2024-02-01"
+    ran = tidemark("forecast", "answer", "-m", "sim", "-p", "letter")
+    assert ran.code == 1 and "generate" in ran.err
+
+
+def _paid(sites: Web) -> list[Any]:
+    return list(sites.sites["openai_api"].ledger)  # type: ignore[attr-defined]
+
+
+def test_the_flow_does_all_of_it_and_a_source_that_fails_is_a_hole(
+    sites: Web, home: Path, tiny_model: Path, prefect_api: None
+) -> None:
+    from flows.forecast import forecast
+
+    sites.faults.append(Fault("status", "polymarket", "/markets", times=10_000, status=404))
+    settings = Settings(home=str(home), sites=sites.urls, request_interval_s=0)
+    summary = forecast(first="2024-02", last="2024-03", models=[str(tiny_model)], settings=settings)
+    assert [hole.what for hole in summary.holes] == ["questions polymarket"]
+    assert (summary.months, summary.landed) == (2, 2)
+    assert summary.answers == resolved(home)
+    assert summary.report and (home / "report" / "forecasts.html").exists()
+    again = forecast(
+        first="2024-02", last="2024-03", sources=["manifold"], models=[str(tiny_model)],
+        settings=settings,
+    )  # fmt: skip
+    assert (again.answers, again.landed, again.holes) == (0, 0, [])
+
+
+def test_an_imported_set_is_answered_too(
+    tidemark: Tidemark, tiny_model: Path, tmp_path: Path
+) -> None:
+    entry = {
+        "Question": "Will the harbour of Tornel open?",
+        "Started_time": "Feb 02, 2024 06:00PM UTC",
+        "Closed_time": "Mar 03, 2024 06:00PM UTC",
+        "Challenges_list": ["A challenge"],
+        "Tags_list": ["Finance"],
+        "Description": "It was closed.",
+        "Possible_Answers_dict": {
+            "Yes": {"Correct?": False, "Final Crowd Forecast": "20%"},
+            "No": {"Correct?": True, "Final Crowd Forecast": "80%"},
+        },
+    }
+    path = tmp_path / "gjo.json"
+    path.write_text(json.dumps([entry]))
+    ran = tidemark("forecast", "import", path, "--source", "freshbench")
+    assert (ran.code, ran.out) == (0, "questions of freshbench 2024-03: 1 questions\n")
+    ran = tidemark("forecast", "answer", "-m", tiny_model)
+    assert ran.code == 0, ran.err
+    [row] = rows(tidemark, "from judged_answers")
+    assert (row["source"], row["protocol"]) == ("freshbench", "letter-rotated")
+    assert row["crowd_brier"] == pytest.approx(0.08)
+    [row] = rows(tidemark, "from forecast_by_group")
+    assert row["question_group"] == "Economic and Business Items"
+    path.write_text("[{]")
+    ran = tidemark("forecast", "import", path, "--source", "other")
+    assert ran.code == 1 and "gjo.json" in ran.err
