@@ -1,0 +1,54 @@
+"""Inputs of puzzles, by chance, for tests: rows that may be anything, and instances."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from scylla.puzzle import Instance, Puzzle, Rows
+
+_TRIES = 50
+
+
+def draw_rows(puzzle: Puzzle, rng: random.Random, highest: int, longest: int) -> Rows:
+    """Rows of the puzzle's shape with numbers up to ``highest``; most are no valid input."""
+
+    def numbers(length: int) -> tuple[int, ...]:
+        return tuple(rng.randint(0, highest) for _ in range(length))
+
+    def length() -> int:
+        return rng.randint(puzzle.min_length, longest)
+
+    if puzzle.input_shape == "matrix":
+        size = length()
+        return tuple(numbers(size) for _ in range(size))
+    return tuple(numbers(length()) for _ in range(1 if puzzle.input_shape == "list" else 2))
+
+
+def pose_with_repair(
+    puzzle: Puzzle, rows: Rows, elements: Sequence[int], rng: random.Random
+) -> Instance | None:
+    """What the rows pose, after as many repairs as the sampler makes."""
+    for _ in range(_TRIES):
+        instance = puzzle.pose(rows, rng)
+        if instance is not None:
+            return instance
+        rows = puzzle.repair(rows, elements, rng)
+    return puzzle.pose(rows, rng)
+
+
+@st.composite
+def instances(draw: st.DrawFn, puzzle: Puzzle, longest: int = 8) -> Instance:
+    """A valid input: of few different numbers, in which much is alike, or of many."""
+    rng = random.Random(draw(st.integers(0, 2**32)))
+    highest = draw(st.sampled_from([4, 9, 30, 100, 9999]))
+    longest = max(longest, puzzle.min_length)
+    for _ in range(_TRIES):
+        rows = draw_rows(puzzle, rng, highest, longest)
+        elements = sorted(rng.randint(0, highest) for _ in range(60))
+        instance = pose_with_repair(puzzle, rows, elements, rng)
+        if instance is not None:
+            return instance
+    raise AssertionError(f"{puzzle.name}: no input up to {highest} is valid")
