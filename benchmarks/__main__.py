@@ -31,6 +31,8 @@ SIZES = {
     "hygiene": ("megabytes", 1000, "MB of the largest month of prose to clean"),
     "orchestration": ("cells", 6972, "cells to score on a Prefect server, of 14 models"),
     "scoring": ("texts", 2, "texts to score"),
+    "options": ("questions", 200, "forecasting questions whose options are scored"),
+    "generation": ("prompts", 64, "prompts that are continued"),
     "warehouse": ("rows", 25_000_000, "rows of losses to land and to read views of"),
     "estimate": ("monthly", 20, "stories a source and month of a back-fill to estimate"),
 }

@@ -72,6 +72,8 @@ SHAPES = {
     "llama-128k": _llama(512, 1536, 4, (8, 8), 128_256),
     "llama-1b": _llama(2048, 8192, 16, (32, 8), 128_256),  # Llama 3.2 1B, head not tied
     "llama-7b": _llama(4096, 11_008, 32, (32, 32), 32_000),  # Llama 2 7B
+    "llama-50m": _llama(512, 1408, 8, (8, 8), 32_000),
+    "llama-tiny": _llama(128, 256, 4, (4, 4), 2048),
     "llama-toy": _llama(32, 64, 2, (2, 2), 2048),  # to try the benchmarks themselves
 }
 _END = "<|endoftext|>"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from benchmarks import crawling, generated_losses, gpu, scoring, warehouse
+from benchmarks import crawling, generated_losses, generation, gpu, options, scoring, warehouse
 from benchmarks.__main__ import SIZES, main
 from benchmarks.measure import Contender, Report, Timing, as_markdown, measure, peak_rss, ratios
 from benchmarks.shapes import SHAPES, make_model, make_texts, make_tokenizer
@@ -113,6 +113,17 @@ def test_scoring_compares_equal_work() -> None:
     assert "× llama-toy: plain loop, sliding-1024-256 |" in as_markdown(report)
 
 
+@pytest.mark.slow
+@needs_lm_eval
+def test_options_are_scored_by_both_before_they_are_timed() -> None:
+    report, verdict = options.run(rounds=1, questions=10, shapes=["llama-toy"])
+    assert isinstance(report, Report)
+    jobs = [timing.contender.name.removeprefix("llama-toy, ") for timing in report.timings]
+    assert [job.partition(":")[0] for job in jobs] == ["text", "text", "letter", "letter"]
+    assert "10 questions; text: prompts of 2" in report.conditions
+    assert "at least 2.0 with options of several tokens" in str(verdict)
+
+
 @needs_lm_eval
 def test_the_gpu_benchmark_runs_on_a_processor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -163,10 +174,10 @@ def test_scoring_refuses_to_compare_unequal_work() -> None:
 
 def test_landing_and_the_bare_insert_take_the_same_rows(tmp_path: Path) -> None:
     path = tmp_path / "losses.parquet"
-    num_documents, num_rows = generated_losses.write_losses(path, rows=60_000)
+    num_rows = warehouse.generate(path, rows=60_000)
     table = validate(pq.read_table(path), LOSSES)
     assert table.num_rows == num_rows
-    assert len(table["document_id"].unique()) == num_documents * 6 * 83
+    assert len(table["document_id"].unique()) == 2 * 6 * 83
     for job in (warehouse.insert_bare, warehouse.land_without_replicates):
         home = tmp_path / job.__name__
         home.mkdir()
@@ -174,11 +185,24 @@ def test_landing_and_the_bare_insert_take_the_same_rows(tmp_path: Path) -> None:
     assert warehouse.land(tmp_path, path) > 0
 
 
-@pytest.mark.slow
+@pytest.fixture
+def small_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Losses of 144 cells in place of 6,972, whatever the number of rows, made in this process."""
+    sizes = {"NUM_MODELS": 3, "NUM_SOURCES": 2, "NUM_MONTHS": 24}
+    for name, size in sizes.items():
+        monkeypatch.setattr(generated_losses, name, size)
+
+    def generate(path: Path, rows: int) -> int:
+        return generated_losses.write_losses(path, rows)[1]
+
+    monkeypatch.setattr(warehouse, "generate", generate)
+
+
+@pytest.mark.usefixtures("small_world")
 def test_the_runner_prints_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["warehouse", "--rows", "120000", "--rounds", "1"]) == 0
+    assert main(["warehouse", "--rows", "12000", "--rounds", "1"]) == 0
     printed = capsys.readouterr()
-    assert "- Command: `python -m benchmarks warehouse --rows 120000 --rounds 1`" in printed.out
+    assert "- Command: `python -m benchmarks warehouse --rows 12000 --rounds 1`" in printed.out
     assert re.search(r"\| land_file \|.* rows/s \| 0\.\d+ .* × bare insert \|", printed.out)
     assert re.search(r"\| monthly_loss \|.* × polars: monthly_loss \|", printed.out)
     assert re.search(r"\| headline at .* rows \|.* × headline \|", printed.out)
@@ -198,3 +222,17 @@ def test_the_runner_refuses_what_it_does_not_know(
 def test_every_benchmark_has_a_size_and_a_module() -> None:
     folder = Path(crawling.__file__).parent
     assert all((folder / f"{name}.py").exists() for name in SIZES)
+
+
+@pytest.mark.slow
+def test_texts_are_written_by_all_before_they_are_timed() -> None:
+    report, verdict = generation.run(rounds=1, prompts=4, shapes=["llama-toy"])
+    assert isinstance(report, Report)
+    jobs = [timing.contender.name for timing in report.timings]
+    assert jobs == [
+        "llama-toy: transformers, one prompt at a time",
+        "llama-toy: transformers, batches",
+        "llama-toy: ours",
+    ]
+    assert "4 prompts of " in report.conditions
+    assert "not slower than transformers' batches" in str(verdict)
