@@ -1,0 +1,81 @@
+-- The level of complexity at which a model leans most on what it has seen: that of the largest gap.
+-- Grain: one row per model, protocol, ood_split, rules.
+-- Units: critical_level is 1 to 5, the first on a tie, and NULL where status is none: no level's
+--   signed gap has a 95 % interval above 0. gap is that of largest_level, the level of the largest
+--   clipped gap, tested or not. probability is the share of bootstrap replicates whose largest gap
+--   is at largest_level. joint_p_value allows for the levels looked at: of five, with no true
+--   gap, some interval lies above 0 in 12 % of models. missing_levels have no answers;
+--   partial_levels lack some puzzle.
+-- Source: Qi et al. 2024; metrics.md, Puzzles. Reads scylla_valley, scylla_replicate_levels.
+create or replace view scylla_critical_complexity as
+with largest as (
+    select
+        model,
+        protocol,
+        ood_split,
+        rules,
+        -- Means of equal shares may differ in the last digit.
+        arg_min(level, (-round(gap, 12), level)) filter (where gap is not null) as largest_level,
+        max(gap) as gap,
+        count(*) filter (where signed_gap_low > 0) as num_above,
+        min(joint_p_value) as joint_p_value,
+        count(gap) as num_levels,
+        list(level order by level) filter (where num_puzzles = 0) as missing_levels,
+        list(level order by level) filter (where num_puzzles between 1 and num_expected - 1)
+            as partial_levels
+    from scylla_valley
+    group by model, protocol, ood_split, rules
+),
+
+drawn as (
+    select
+        model,
+        protocol,
+        ood_split,
+        rules,
+        arg_min(level, (-round(gap, 12), level)) as largest_level
+    from scylla_replicate_levels
+    where level is not null
+    group by model, protocol, ood_split, rules, replicate
+),
+
+shares as (
+    select
+        model,
+        protocol,
+        ood_split,
+        rules,
+        largest_level,
+        count(*) / sum(count(*)) over (partition by model, protocol, ood_split, rules)
+            as probability
+    from drawn
+    group by model, protocol, ood_split, rules, largest_level
+)
+
+select
+    largest.model,
+    largest.protocol,
+    largest.ood_split,
+    largest.rules,
+    case
+        when largest.num_levels = 0 then 'no data'
+        when largest.num_above = 0 then 'none'
+        else 'found'
+    end as status,
+    case when largest.num_above > 0 then largest.largest_level end as critical_level,
+    largest.largest_level,
+    largest.gap,
+    case when largest.largest_level is not null then coalesce(shares.probability, 0) end
+        as probability,
+    largest.joint_p_value,
+    largest.num_levels,
+    coalesce(largest.missing_levels, []) as missing_levels,
+    coalesce(largest.partial_levels, []) as partial_levels
+from largest
+left join shares
+    on
+        largest.model = shares.model
+        and largest.protocol = shares.protocol
+        and largest.ood_split = shares.ood_split
+        and largest.rules = shares.rules
+        and largest.largest_level = shares.largest_level;

@@ -1,0 +1,24 @@
+-- What became of each item of a puzzle, by the strict rules and by the lenient ones.
+-- Grain: one row per model, puzzle, protocol, split, item, rules.
+-- Units: is_correct is NULL where there was an error: such an item is not scored.
+-- Source: metrics.md, Puzzles. Reads scylla_answers.
+create or replace view scylla_judged_answers as
+with readings as (
+    select
+        *,
+        unnest(['strict', 'lenient']) as rules,
+        unnest([status, lenient_status]) as read_as
+    from scylla_answers
+)
+
+select
+    model,
+    puzzle,
+    protocol,
+    split,
+    item,
+    rules,
+    read_as as status,
+    case when read_as <> 'error' then read_as = 'correct' end as is_correct,
+    num_tokens
+from readings;

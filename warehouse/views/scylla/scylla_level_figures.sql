@@ -1,0 +1,87 @@
+-- Means over the puzzles of a level, with what their intervals follow from.
+-- Grain: one row per model, protocol, ood_split, rules, level (1 to 5; NULL: all anchors).
+-- Units: as scylla_puzzle_scores; probes are in no mean. score is the mean of the puzzles' scores:
+--   each gap is clipped before the mean is taken. num_expected: 3, 4, 3, 3, 4 puzzles, 17 in all.
+-- A clipped gap is larger than the true one by chance, by 0.4 standard errors where the true gap
+--   is 0 and by less and less elsewhere. score_bias is 0.42 exp(-z^2) standard errors a puzzle, z
+--   the gap in standard errors; score_error has the variance of a normal variable that is clipped
+--   at z + 0.7. The interval in scylla_scores follows from both; why these: scylla_scores.yml.
+-- Source: Qi et al. 2024; metrics.md, Puzzles. Reads scylla_puzzle_scores.
+create or replace view scylla_level_figures as
+with levels as (
+    select
+        unnest([1, 2, 3, 4, 5, null]) as level,
+        unnest([3, 4, 3, 3, 4, 17]) as num_expected
+),
+
+scaled as (
+    select
+        *,
+        sqrt(gap_variance) as error,
+        smoothed_gap / sqrt(gap_variance) as z
+    from scylla_puzzle_scores
+),
+
+shifted as (
+    select
+        *,
+        normal_cdf(z + 0.7) as above,
+        exp(-(z + 0.7) * (z + 0.7) / 2) / 2.5066282746310002e0 as density
+    from scaled
+),
+
+corrected as (
+    select
+        *,
+        0.42 * exp(-z * z) * error as bias,
+        ood_variance
+        - 2 * covariance * above
+        + gap_variance
+        * (
+            ((z + 0.7) * (z + 0.7) + 1) * above + (z + 0.7) * density
+            - (density + (z + 0.7) * above) * (density + (z + 0.7) * above)
+        ) as variance
+    from shifted
+),
+
+asked as (
+    select distinct
+        model,
+        protocol,
+        ood_split,
+        rules
+    from scylla_puzzle_scores
+)
+
+select
+    asked.*,
+    levels.level,
+    levels.num_expected,
+    count(puzzle.score) as num_puzzles,
+    count(*) filter (where puzzle.cell_status = 'insufficient_id_data') as num_insufficient,
+    avg(puzzle.id_accuracy) filter (where puzzle.score is not null) as id_accuracy,
+    avg(puzzle.ood_accuracy) filter (where puzzle.score is not null) as ood_accuracy,
+    avg(puzzle.gap) as gap,
+    avg(puzzle.signed_gap) as signed_gap,
+    avg(puzzle.smoothed_gap) filter (where puzzle.score is not null) as smoothed_gap,
+    -- NULL where errors leave a puzzle without a single pair.
+    case
+        when count(puzzle.gap_variance) = count(puzzle.score)
+            then sqrt(sum(puzzle.gap_variance)) / nullif(count(puzzle.score), 0)
+    end as signed_gap_error,
+    avg(puzzle.score) as score,
+    avg(puzzle.bias) as score_bias,
+    case
+        when count(puzzle.variance) = count(puzzle.score)
+            then sqrt(sum(puzzle.variance)) / nullif(count(puzzle.score), 0)
+    end as score_error
+from asked
+cross join levels
+left join corrected as puzzle
+    on
+        asked.model = puzzle.model
+        and asked.protocol = puzzle.protocol
+        and asked.ood_split = puzzle.ood_split
+        and asked.rules = puzzle.rules
+        and puzzle.level = coalesce(levels.level, puzzle.level)
+group by all;

@@ -1,0 +1,73 @@
+-- Where a probe would stand among the levels: at which its accuracy is that of the anchors.
+-- Grain: one row per model, puzzle, protocol, ood_split, rules; puzzles that have no level.
+-- Units: level_equivalent is 1 to 5, where the line through the levels' mean accuracies out of
+--   distribution first has the probe's, from level 1 on; num_crossings counts all such places (a
+--   stretch of equal height is one). first_level and last_level are the ends of the line, which
+--   passes over levels without answers. No interval: take it as a few tenths of a level.
+-- Source: Qi et al. 2024; metrics.md, Puzzles. Reads scylla_puzzle_scores, scylla_level_figures.
+create or replace view scylla_probes as
+with differences as (
+    select
+        probe.model,
+        probe.puzzle,
+        probe.protocol,
+        probe.ood_split,
+        probe.rules,
+        probe.cell_status,
+        probe.ood_accuracy,
+        f.level,
+        round(f.ood_accuracy - probe.ood_accuracy, 12) as difference
+    from scylla_puzzle_scores as probe
+    left join scylla_level_figures as f
+        on
+            probe.model = f.model
+            and probe.protocol = f.protocol
+            and probe.ood_split = f.ood_split
+            and probe.rules = f.rules
+            and f.level is not null
+            and f.ood_accuracy is not null
+    where probe.level is null
+),
+
+segments as (
+    select
+        *,
+        lag(level) over line as former_level,
+        lag(difference) over line as former
+    from differences
+    window line as (partition by model, puzzle, protocol, ood_split, rules order by level)
+),
+
+crossings as (
+    select
+        *,
+        case
+            when difference = 0 and coalesce(former, 1) <> 0 then level
+            when former * difference < 0
+                then
+                    former_level
+                    + (level - former_level) * former / (former - difference)
+        end as crossing
+    from segments
+)
+
+select
+    model,
+    puzzle,
+    protocol,
+    ood_split,
+    rules,
+    case
+        when any_value(cell_status) <> 'complete' then any_value(cell_status)
+        when count(difference) = 0 then 'no data'
+        when count(crossing) > 0 then 'crosses'
+        when max(difference) < 0 then 'easier than level ' || min(level)
+        else 'harder than level ' || max(level)
+    end as status,
+    any_value(ood_accuracy) as ood_accuracy,
+    cast(min(crossing) as double) as level_equivalent,
+    count(crossing) as num_crossings,
+    min(level) as first_level,
+    max(level) as last_level
+from crossings
+group by model, puzzle, protocol, ood_split, rules;

@@ -1,0 +1,57 @@
+-- The paper's scores (Table 2), and ours beside them where a model has the same name.
+-- Grain: one row per published_model, level, model, protocol.
+-- Units: scores -1 to 1. Names are compared without a hub's organisation, in lower case and without
+--   other signs than letters and digits. Ours are on data out of distribution of the paper's range
+--   (split ood). NULL: we have not asked this model. The paper's runs cannot be repeated: versions
+--   of models, prompts and judging differ.
+-- Source: Qi et al. 2024, Table 2. Reads published_figures, scylla_paper_scores.
+create or replace view scylla_published as
+with printed as (
+    select
+        model as published_model,
+        cast(right(row_key, 1) as integer) as level,
+        value as published_score,
+        regexp_replace(lower(model), '[^a-z0-9]', '', 'g') as name
+    from published_figures
+    where
+        reference = 'Qi et al. 2024, arXiv 2410.01769'
+        and printed_table = 'Table 2'
+        and column_name = 'score'
+        and unit_known
+),
+
+critical as (
+    select
+        model as published_model,
+        cast(value as integer) as published_critical_level
+    from published_figures
+    where
+        reference = 'Qi et al. 2024, arXiv 2410.01769'
+        and printed_table = 'Table 2'
+        and column_name = 'critical_level'
+        and unit_known
+),
+
+ours as (
+    select
+        *,
+        regexp_replace(lower(regexp_extract(model, '[^/]*$')), '[^a-z0-9]', '', 'g') as name
+    from scylla_paper_scores
+    where ood_split = 'ood'
+)
+
+select
+    printed.published_model,
+    printed.level,
+    ours.model,
+    ours.protocol,
+    printed.published_score,
+    ours.paper_score,
+    ours.score,
+    ours.paper_score - printed.published_score as difference,
+    critical.published_critical_level,
+    ours.paper_critical_level,
+    ours.critical_level
+from printed
+inner join critical on printed.published_model = critical.published_model
+left join ours on printed.name = ours.name and printed.level = ours.level;

@@ -1,0 +1,73 @@
+-- Whether larger models have their critical complexity at a higher level.
+-- Grain: one row per model, protocol, ood_split, rules; the trend is the same in all rows of a
+--   protocol, ood_split and rules. Order by parameters.
+-- Units: slope is in levels per tenfold number of weights (least squares), rank_correlation is
+--   Spearman's, with the mean rank where models tie. Both are over num_models: those whose size is
+--   known and whose critical level was found; a model without one is left out, not put at a level.
+--   reason says why a model is not among these, trend_reason why there is no trend.
+-- Source: Qi et al. 2024; metrics.md, Puzzles. Reads scylla_critical_complexity, models.
+create or replace view scylla_size_trend as
+with sized as (
+    select
+        critical.*,
+        models.parameters,
+        case
+            when critical.critical_level is null then 'no critical level: ' || critical.status
+            when coalesce(models.parameters, 0) <= 0 then 'number of weights not known'
+        end as reason,
+        log10(case when models.parameters > 0 then models.parameters end) as size
+    from scylla_critical_complexity as critical
+    left join models on critical.model = models.model
+),
+
+ranked as (
+    select
+        *,
+        rank() over (used order by size) + (count(*) over same_size - 1) / 2 as size_rank,
+        rank() over (used order by critical_level) + (count(*) over same_level - 1) / 2
+            as level_rank
+    from sized
+    where reason is null
+    window
+        used as (partition by protocol, ood_split, rules),
+        same_size as (partition by protocol, ood_split, rules, size),
+        same_level as (partition by protocol, ood_split, rules, critical_level)
+),
+
+trends as (
+    select
+        protocol,
+        ood_split,
+        rules,
+        count(*) as num_models,
+        case
+            when count(*) < 3 then 'fewer than 3 models'
+            when count(distinct size) = 1 then 'all models are of one size'
+            when count(distinct critical_level) = 1 then 'all critical levels are the same'
+        end as trend_reason,
+        regr_slope(critical_level, size) as slope,
+        corr(size_rank, level_rank) as rank_correlation
+    from ranked
+    group by protocol, ood_split, rules
+)
+
+select
+    sized.model,
+    sized.protocol,
+    sized.ood_split,
+    sized.rules,
+    sized.parameters,
+    sized.critical_level,
+    sized.probability,
+    sized.reason,
+    coalesce(trends.num_models, 0) as num_models,
+    case when trends.trend_reason is null then trends.slope end as slope,
+    case when trends.trend_reason is null then trends.rank_correlation end as rank_correlation,
+    case when trends.num_models is null then 'fewer than 3 models' else trends.trend_reason end
+        as trend_reason
+from sized
+left join trends
+    on
+        sized.protocol = trends.protocol
+        and sized.ood_split = trends.ood_split
+        and sized.rules = trends.rules;

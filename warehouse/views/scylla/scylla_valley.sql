@@ -1,0 +1,35 @@
+-- Accuracy in and out of distribution, and the gap between them, against the level of complexity.
+-- Grain: one row per model, protocol, ood_split, rules, level (1 to 5).
+-- Units: means over the puzzles of the level, shares; gap is the mean of the clipped gaps,
+--   signed_gap that of the others, with a 95 % interval. p_value, one-sided: how often chance
+--   alone makes a signed gap as large where the true one is 0; joint_p_value allows for all levels
+--   that were looked at (Bonferroni).
+-- Source: Qi et al. 2024, figure 5; metrics.md, Puzzles. Reads scylla_level_figures.
+create or replace view scylla_valley as
+with tested as (
+    select
+        *,
+        normal_cdf(-smoothed_gap / signed_gap_error) as p_value,
+        count(score) over (partition by model, protocol, ood_split, rules) as num_levels
+    from scylla_level_figures
+    where level is not null
+)
+
+select
+    model,
+    protocol,
+    ood_split,
+    rules,
+    level,
+    num_puzzles,
+    num_expected,
+    num_insufficient,
+    id_accuracy,
+    ood_accuracy,
+    gap,
+    signed_gap,
+    smoothed_gap - 1.959963984540054e0 * signed_gap_error as signed_gap_low,
+    smoothed_gap + 1.959963984540054e0 * signed_gap_error as signed_gap_high,
+    p_value,
+    case when p_value is not null then least(p_value * num_levels, 1) end as joint_p_value
+from tested;
