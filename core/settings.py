@@ -7,6 +7,7 @@ import os
 import re
 from base64 import b64encode
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import platformdirs
@@ -98,6 +99,31 @@ class Settings(BaseSettings):
         description="Models that the monthly run scores: catalogue names, folders or controls.",
     )
     protocol: str = Field(default="default", description="Protocol of the monthly run.")
+    answer_protocol: str = Field(
+        default="letter-rotated",
+        description="How models are asked forecasting questions; those behind APIs are asked under "
+        "`generate`.",
+    )
+    puzzle_items: int = Field(
+        default=256,
+        gt=0,
+        description="Items of a puzzle that a model is asked of each split, in distribution and "
+        "out of it.",
+    )
+    puzzle_sampling: Literal["unique", "frequency"] = Field(
+        default="unique",
+        description="How items in distribution are drawn from what a model wrote: each different "
+        "one alike, or as often as it wrote them.",
+    )
+    puzzle_completions: int = Field(
+        default=6400,
+        gt=0,
+        description="Most texts that a model is asked for to find inputs of a puzzle; it is asked "
+        "for 128, and for as many again until they are enough.",
+    )
+    puzzle_seed: int = Field(
+        default=0, ge=0, description="Another one gives other items of every puzzle."
+    )
     device: str = Field(default="auto", description="torch device; auto = cuda where present.")
     dtype: str = Field(default="auto", description="auto = bfloat16 on a GPU and float32 on a CPU.")
     batch_tokens: int | None = Field(
@@ -129,6 +155,27 @@ class Settings(BaseSettings):
     remote_api_key: SecretStr | None = Field(
         default=None,
         description="Bearer token for the servers of remote models (vLLM's --api-key).",
+    )
+    api_keys: dict[str, SecretStr] = Field(
+        default_factory=dict,
+        description="Keys of APIs whose models answer questions, by the name that a model's entry "
+        "gives (`api_key`).",
+    )
+    api_in_flight: int = Field(
+        default=8, gt=0, description="Questions that a model behind an API is asked at once."
+    )
+    max_answer_tokens: int | None = Field(
+        default=None,
+        ge=0,
+        description="Most tokens, input and output together, that a run may have models behind "
+        "APIs take; it stops before it would take more. Default: no limit.",
+    )
+    max_answer_dollars: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Most money that a run may spend on models behind APIs, by the prices in their "
+        "entries; it stops before it would spend more. Default: no limit.",
     )
     model_cache_bytes: int | None = Field(
         default=None,

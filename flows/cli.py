@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core import progress
 from core.errors import TidemarkError, UsageError
 from core.month import Month, month_range, require_complete
-from core.settings import Settings, load_settings, prefect_server
+from core.settings import Settings, load_settings
 from core.storage import Store
 from flows.analyst_commands import export_app, shell_command, sql_command
 from flows.catalogues import models_app, protocols_app, sources_app
 from flows.codec_commands import compress_command, decompress_command, verify_losses_command
 from flows.console import err, fail_with, out, print_table, progress_bars, visible
 from flows.corpus_commands import corpus_app
+from flows.crawl_command import crawl_command
 from flows.deploy_command import deploy_command
+from flows.forecast_commands import forecast_app
 from flows.import_commands import import_media_command, import_texts_command
 from flows.integrity_commands import check_command, release_command, reproduce_command
 from flows.metrics_command import metrics_command
@@ -38,7 +38,12 @@ from flows.options import (
     settings_of,
     window,
 )
-from flows.published_commands import land_published_command, load_benchmarks_command
+from flows.published_commands import (
+    land_answers_command,
+    land_published_command,
+    load_benchmarks_command,
+)
+from flows.scylla_commands import scylla_app
 from flows.serve_command import serve_command
 from flows.simulate_command import simulate_command
 from flows.status_command import status_command
@@ -46,7 +51,6 @@ from flows.text_commands import compare_texts_command
 from flows.writer_commands import take_over_command
 
 if TYPE_CHECKING:  # it imports Prefect, which takes seconds
-    from core.corpus import Seal
     from flows.run import RunSummary
 
 app = typer.Typer(
@@ -60,6 +64,8 @@ app.add_typer(sources_app, name="sources")
 app.add_typer(protocols_app, name="protocols")
 app.add_typer(export_app, name="export")
 app.add_typer(corpus_app, name="corpus")
+app.add_typer(forecast_app, name="forecast")
+app.add_typer(scylla_app, name="scylla")
 
 
 @app.callback(invoke_without_command=False)
@@ -110,65 +116,7 @@ def _print_paths(settings: Settings, report: str) -> None:
     out.print(f"report    {report}", soft_wrap=True)
 
 
-@app.command()
-def crawl(
-    context: typer.Context,
-    source: Sources = None,
-    month: FirstMonth = None,
-    to: LastMonth = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Keep about this many documents a month, sampled.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the sample; recorded.")] = 0,
-    replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Crawl sealed months anew, as next versions."),
-    ] = False,
-    reparse: Annotated[
-        bool, typer.Option("--reparse", help="Seal next versions from the raw cache.")
-    ] = False,
-) -> None:
-    """Crawl months of sources into sealed Parquet partitions.
-
-    A month that is sealed already is left alone, unless it is partial: then what failed is asked
-    for again. Without --month: the last complete month.
-    """
-    from crawlers.manifest import lack_of
-    from tasks.planning import plan_crawl
-
-    if replace and reparse:
-        raise UsageError("--replace asks the sites, --reparse does not; give one of them")
-    settings = settings_of(context)
-    partitions, lacks = plan_crawl(source, window(month, to) or [Month.last_complete()])
-    for lack in lacks:
-        err.print(f"left out: {lack}", soft_wrap=True)
-    crawl_one: Callable[..., Seal]
-    if prefect_server():
-        settings_for_tasks(context)
-        from tasks.crawling import crawl as crawl_one
-    else:
-        from crawlers.crawl import crawl_partition as crawl_one
-    failures = []
-    with progress_bars():
-        for number, (name, each) in enumerate(partitions, start=1):
-            try:
-                seal = crawl_one(
-                    name, each, Store(settings.home, settings.scratch), settings,
-                    limit=limit, seed=seed, replace=replace, reparse=reparse,
-                )  # fmt: skip
-                lack = f" (partial: {lack_of(seal)})" if seal.is_partial else ""
-                out.print(
-                    visible(f"{seal.partition}: {seal.num_documents} documents{lack}"),
-                    soft_wrap=True,
-                )
-            except UsageError:
-                raise
-            except TidemarkError as error:
-                failures.append(f"{name} {each}: {error}")
-            progress.report("crawl", number, len(partitions))
-    fail_with(failures)
-
-
+app.command("crawl")(crawl_command)
 app.command("metrics")(metrics_command)
 app.command("status")(status_command)
 app.command("simulate")(simulate_command)
@@ -259,6 +207,7 @@ def land(
 
 
 app.command("land-published")(land_published_command)
+app.command("land-answers")(land_answers_command)
 app.command("load-benchmarks")(load_benchmarks_command)
 
 

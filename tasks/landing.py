@@ -23,10 +23,10 @@ from tasks.observe import observe, show_landed
 from tasks.retries import retrying
 from tasks.server import writer_slot
 from tasks.tracing import span
+from warehouse.keyed_rows import LandedRows
 from warehouse.land import Warehouse, open_warehouse
 from warehouse.landed_already import partitions_with_duplicates
 from warehouse.publish import publish
-from warehouse.published import LandedRows
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -110,6 +110,12 @@ def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell])
             for protocol in protocols
         ]
     )
+
+
+def describe_model(entry: ModelEntry, revision: str, settings: Settings) -> None:
+    """Land what is known of a model, as its answers need it."""
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models([{**_fields(entry), "revision": revision}])
 
 
 def describe_models(warehouse: Warehouse, settings: Settings) -> None:

@@ -2,36 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from core.errors import UsageError
+from core.errors import AccessRefused, UsageError
 from core.month import Month, require_complete
+from core.permissions import require_permission
 from core.settings import Settings
+from core.storage import Store
 from crawlers.contract import list_sources, load_crawler
 from models.catalogue import find_model
 
 
 @dataclass(frozen=True)
 class Request:
-    """Months, sources and models of a run; every name is known and every month is over."""
+    """Months, sources and models of a run; every name is known and every month is over.
+
+    ``left_out`` says why sources that nobody named are not among them.
+    """
 
     months: tuple[Month, ...]
     sources: tuple[str, ...]
     models: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     def partitions(self) -> list[tuple[str, Month]]:
         """Return source and month of what is to be crawled: of what the sources have."""
         return plan_crawl(list(self.sources), list(self.months))[0]
 
 
+def find_refused(sources: list[str] | None, settings: Settings) -> dict[str, str]:
+    """Return the sources of a run that may not be crawled, and why: a permission is missing.
+
+    Args:
+        sources: None means all.
+        settings: for the data root, where permissions are recorded.
+
+    Raises:
+        UnknownName: no such source.
+        AccessRefused: one of those that were asked for by name may not be crawled.
+        StorageError: a permission cannot be read.
+    """
+    store, refused = Store(settings.home), {}
+    for source in sources or list_sources():
+        try:
+            require_permission(store, source, load_crawler(source).INFO.permission)
+        except AccessRefused as error:
+            if sources:
+                raise
+            refused[source] = str(error)
+    return refused
+
+
 def plan_crawl(
-    sources: list[str] | None, months: list[Month]
+    sources: list[str] | None, months: list[Month], refused: Collection[str] = ()
 ) -> tuple[list[tuple[str, Month]], list[str]]:
     """Return what can be crawled, source by source, and why the rest cannot.
 
     Args:
         sources: None means all.
         months: in order.
+        refused: sources to pass over.
 
     Raises:
         UnknownName: no such source.
@@ -41,6 +72,8 @@ def plan_crawl(
     require_complete(months[-1])
     partitions, lacks = [], []
     for source in sources or list_sources():
+        if source in refused:
+            continue
         info = load_crawler(source).INFO
         reasons = {month: info.lacks(month) for month in months}
         if sources and all(reasons.values()):
@@ -65,13 +98,15 @@ def check_request(
         UnknownName: no such source or model.
         FutureMonth: the last month is not over.
         UsageError: a source that was asked for has none of the months.
+        AccessRefused: a source that was asked for needs a permission; others are left out.
     """
-    partitions, _ = plan_crawl(sources, months)
+    refused = find_refused(sources, settings)
+    partitions, _ = plan_crawl(sources, months, refused)
     chosen_sources = tuple(dict.fromkeys(source for source, _ in partitions))
     chosen_models = tuple(models or settings.models)
     for model in chosen_models:
         find_model(model, settings)
-    return Request(tuple(months), chosen_sources, chosen_models)
+    return Request(tuple(months), chosen_sources, chosen_models, tuple(refused.values()))
 
 
 def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]:

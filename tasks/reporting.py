@@ -6,7 +6,9 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from core.settings import Settings
+from reports.forecasts import write_forecasts as write_forecasts_page
 from reports.page import write_report as write_page
+from reports.puzzles import write_puzzles as write_puzzles_page
 from tasks import assets
 from tasks.artifacts import show_report
 from tasks.observe import observe
@@ -22,3 +24,19 @@ def write_report(settings: Settings) -> str:
     assets.reported(address)
     show_report(address, settings)
     return address
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def write_forecasts(settings: Settings) -> str:
+    """Write the page of forecasts from the published snapshot; returns its address."""
+    observe()
+    with span("forecasts"):
+        return write_forecasts_page(settings)
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def write_puzzles(settings: Settings) -> str:
+    """Write the page of puzzles from the published snapshot; returns its address."""
+    observe()
+    with span("puzzles"):
+        return write_puzzles_page(settings)

@@ -28,7 +28,14 @@ from tests.servers import ROOT, PrefectServer, free_port
 
 AUTH = "admin:pass word"
 SECRET = "T0k3n-of-the-webhook"
-FIXED = ["backfill/backfill", "monthly/monthly", "report/report", "score/score"]
+FIXED = [
+    "backfill/backfill",
+    "forecast/forecast",
+    "monthly/monthly",
+    "report/report",
+    "score/score",
+    "scylla/scylla",
+]
 PATIENCE_S = 90
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for a server, too
@@ -193,7 +200,8 @@ def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> No
     deployments = api.deployments()
     assert sorted(deployments) == sorted([*FIXED, *(f"crawl/{each}" for each in list_sources())])
     for name, each in deployments.items():
-        assert each["work_pool_name"] == ("gpu" if name == "score/score" else "crawl")
+        on_gpu = name in {"forecast/forecast", "score/score", "scylla/scylla"}
+        assert each["work_pool_name"] == ("gpu" if on_gpu else "crawl")
         assert each["tags"] == ["tidemark"]
         assert each["job_variables"]["env"] == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         assert not each["pull_steps"]

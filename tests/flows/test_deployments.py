@@ -42,7 +42,7 @@ def test_the_monthly_run_is_scheduled_in_utc_after_the_month_is_over() -> None:
 
 
 def test_nothing_else_starts_by_itself() -> None:
-    assert [d.name for d in DEPLOYMENTS if d.schedules] == ["monthly"]
+    assert [d.name for d in DEPLOYMENTS if d.schedules] == ["monthly", "forecast", "scylla"]
 
 
 def test_heartbeats_come_often_enough_not_to_be_missed() -> None:

@@ -1,0 +1,261 @@
+"""Scylla's puzzles as a user has them: written, sampled, asked, judged, landed, on a page."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from core.settings import Settings
+from scylla.prompts import probe_prompt, read_question
+from scylla.registry import list_puzzles, load_puzzle
+from scylla.scripted import ScriptedModel, wrong_answer
+from simulator.server import Web, serve_sites
+from simulator.sites import openai_api
+from tests.flows.conftest import TIDEMARK
+from tests.list_writer import train_list_writer
+
+Tidemark = Callable[..., Any]
+THREE = ("find_maximum", "sort_numbers", "two_sum")
+ITEMS = "16"  # shares of a quarter are whole numbers of items
+
+
+def rows(tidemark: Tidemark, query: str) -> list[dict[str, Any]]:
+    ran = tidemark("sql", query, "--format=json")
+    assert ran.code == 0, ran.err
+    found: list[dict[str, Any]] = json.loads(ran.out)
+    return found
+
+
+@pytest.fixture
+def few_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_PUZZLE_ITEMS", ITEMS)
+
+
+def files(home: Path) -> dict[str, bytes]:
+    """The cells' files, the revision's and generation's part of the names included."""
+    folder = home / "puzzles"
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*.*"))}
+
+
+def test_what_is_planted_comes_out_of_all_stages(
+    tidemark: Tidemark, few_items: None, home: Path
+) -> None:
+    models = ["-m", "scripted:small", "-m", "scripted:valley", "-m", "scripted:large"]
+    ran = tidemark("scylla", "run", *models)
+    assert ran.code == 0, ran.err
+    assert f"{3 * 20 * int(ITEMS)} items a split asked, 60 puzzles landed" in ran.out
+    valley = rows(
+        tidemark,
+        "select level, id_accuracy, ood_accuracy, gap from scylla_valley "
+        "where model = 'scripted:valley' and ood_split = 'ood' and rules = 'strict' "
+        "order by level",
+    )
+    assert [each["id_accuracy"] for each in valley] == [1, 1, 0.75, 0.5, 0.25]
+    assert [each["ood_accuracy"] for each in valley] == [1, 0.75, 0.25, 0.25, 0.25]
+    assert [each["gap"] for each in valley] == [0, 0.25, 0.5, 0.25, 0]
+    critical = rows(
+        tidemark,
+        "select model, critical_level from scylla_critical_complexity "
+        "where ood_split = 'ood' and rules = 'strict'",
+    )
+    assert {each["model"]: each["critical_level"] for each in critical} == {
+        "scripted:small": 2, "scripted:valley": 3, "scripted:large": 4
+    }  # fmt: skip
+    page = (home / "report" / "puzzles.html").read_text()
+    assert "scripted:valley" in page and page.count("<svg") >= 3
+    again = tidemark("scylla", "run", *models)
+    assert again.code == 0 and "0 items a split asked, 0 puzzles landed" in again.out
+    shown = tidemark("scylla", "show", "-m", "scripted:valley")
+    assert shown.code == 0 and "scripted:valley" in shown.out
+    shown = tidemark("scylla", "show", "-m", "scripted:valley", "-p", "two_sum")
+    assert shown.code == 0 and "The answer is [" in shown.out
+
+
+def test_any_number_of_workers_makes_the_same_bytes(tmp_path: Path, prefect_api: None) -> None:
+    from flows.scylla import scylla
+
+    made = []
+    for workers in (1, 4):
+        home = tmp_path / str(workers)
+        settings = Settings(
+            home=str(home), puzzle_items=8, in_flight=workers, max_document_bytes=10**6
+        )
+        summary = scylla(models=["scripted:valley"], settings=settings)
+        assert not summary.holes and summary.landed == len(list_puzzles())
+        made.append(files(home))
+    assert made[0] == made[1] and len(made[0]) == 2 * len(list_puzzles())
+
+
+def test_a_trained_model_goes_through_all_stages_and_an_untrained_one_says_why_not(
+    tidemark: Tidemark,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writer = train_list_writer(tmp_path / "writer")
+    train_list_writer(tmp_path / "beginner", steps=1)
+    chosen = [option for name in THREE for option in ("-p", name)]
+    monkeypatch.setenv("TIDEMARK_PUZZLE_COMPLETIONS", "128")
+    monkeypatch.setenv("TIDEMARK_PUZZLE_ITEMS", "64")
+    ran = tidemark("scylla", "run", "-m", writer, "-m", tmp_path / "beginner", *chosen)
+    assert ran.code == 0, ran.err
+    cells = rows(tidemark, "select * from scylla_cells order by model, puzzle")
+    assert [(c["model"], c["puzzle"]) for c in cells] == [
+        (model, puzzle) for model in ("beginner", "writer") for puzzle in THREE
+    ]
+    for cell in cells:
+        if cell["model"] == "writer":
+            assert cell["status"] == "complete" and cell["num_id_examples"] >= 264
+        else:
+            assert cell["status"] == "insufficient_id_data"
+    assert "insufficient ID data" in ran.out
+    found = rows(tidemark, "from scylla_accuracy where model = 'writer'")
+    assert {each["puzzle"] for each in found} == set(THREE)
+    assert all(each["num_items"] == 64 for each in found)
+    before = files(home)
+    for path in home.glob("puzzles/**/*.*"):
+        path.unlink()
+    assert tidemark("scylla", "run", "-m", writer, *chosen).code == 0
+    assert {k: v for k, v in before.items() if "writer" in k} == files(home)
+
+
+class Puzzler(openai_api.Site):
+    """An API whose model solves what it knows, and nothing else.
+
+    While ``is_broken``, answers to the first question that it sees are cut.
+    """
+
+    is_broken = False
+    _broken: str | None = None
+
+    def _answer(self, body: dict[str, Any], prompt: str, mishap: Any) -> bytes:
+        data = super()._answer(body, prompt, mishap)
+        if self.is_broken and self._broken is None and "<ANSWER>" in prompt:
+            self._broken = prompt
+        return data[: len(data) // 2] if self.is_broken and prompt == self._broken else data
+
+    def write(self, prompt: str, seed: int) -> str:
+        for name in list_puzzles():
+            if prompt == probe_prompt(load_puzzle(name)):
+                return ScriptedModel("scripted:perfect", 1).write_inputs(load_puzzle(name), seed)
+        name, instance = read_question(prompt)
+        puzzle = load_puzzle(name)
+        is_known = max(map(max, instance.rows)) < 100
+        answer = puzzle.solve(instance) if is_known else wrong_answer(puzzle, instance)
+        shown = ", ".join(map(str, answer))
+        return f"The answer is {shown if puzzle.answer_shape == 'number' else f'[{shown}]'}."
+
+
+@pytest.fixture
+def api(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Puzzler]:
+    site = Puzzler()
+    with serve_sites([site]) as web:
+        write_entry(home, web)
+        monkeypatch.setenv("TIDEMARK_API_KEYS__SIM", openai_api.KEY)
+        yield site
+
+
+def write_entry(home: Path, web: Web) -> None:
+    home.mkdir(exist_ok=True)
+    entry = {
+        "name": "sim", "kind": "api", "location": f"{web.urls['openai_api']}/v1",
+        "served_name": openai_api.MODEL, "api_key": "sim", "released": "2024-02-01",
+    }  # fmt: skip
+    (home / "catalogue.yaml").write_text(yaml.safe_dump([entry]))
+
+
+def verdicts(home: Path) -> list[tuple[str, str, int, str]]:
+    tables = [pq.read_table(path) for path in sorted(home.glob("puzzles/**/*.parquet"))]
+    return [
+        (row["puzzle"], row["split"], row["item"], row["status"])
+        for table in tables
+        for row in table.to_pylist()
+    ]
+
+
+def test_a_killed_run_asks_an_api_for_what_is_left(
+    tidemark: Tidemark, few_items: None, api: Puzzler, home: Path
+) -> None:
+    command = [TIDEMARK, "scylla", "run", "-m", "sim", "-p", "two_sum", "-p", "sort_numbers"]
+    environment = {**os.environ, "TIDEMARK_HOME": str(home)}  # noqa: TID251
+    api.pause_s = 0.02
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        while len(api.ledger) < 150:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    api.pause_s = 0.0
+    billed = sum(api.billed.values())
+    ran = tidemark("scylla", "run", "-m", "sim", "-p", "two_sum", "-p", "sort_numbers")
+    assert ran.code == 0, ran.err
+    wanted = 2 * (128 + 3 * int(ITEMS))
+    assert wanted <= len(api.ledger) <= wanted + 8, "those in flight when it was killed, at most"
+    assert billed < wanted
+    shares = rows(
+        tidemark,
+        "select distinct split, accuracy from scylla_accuracy where rules = 'strict' order by 1",
+    )
+    assert shares == [
+        {"split": "id", "accuracy": 1.0},
+        {"split": "ood", "accuracy": 0.0},
+        {"split": "ood_near", "accuracy": 0.0},
+    ]
+
+
+def test_faults_of_an_api_are_never_scored(
+    tidemark: Tidemark, few_items: None, api: Puzzler, home: Path
+) -> None:
+    run = ("scylla", "run", "-m", "sim", "-p", "two_sum")
+    api.mishaps = ["rate_limit", "server_error", "cut_json", "server_error"]
+    assert tidemark(*run).code == 0
+    whole = verdicts(home)
+    assert {status for *_, status in whole} == {"correct", "wrong"}
+
+
+def test_an_item_that_cannot_be_asked_is_an_error_until_it_can(
+    tidemark: Tidemark, few_items: None, api: Puzzler, home: Path
+) -> None:
+    run = ("scylla", "run", "-m", "sim", "-p", "two_sum")
+    counts = (
+        "select sum(num_items)::int as items, sum(num_errors)::int as errors from scylla_accuracy "
+        "where rules = 'strict'"
+    )
+    api.is_broken = True
+    ran = tidemark(*run)
+    assert ran.code == 1 and "1 items have no answer" in ran.err
+    assert rows(tidemark, counts) == [{"items": 3 * int(ITEMS) - 1, "errors": 1}]
+    assert [status for *_, status in verdicts(home)].count("error") == 1
+    billed = len(api.ledger)
+    api.is_broken = False
+    assert tidemark(*run).code == 0
+    assert len(api.ledger) == billed + 1, "only that one is asked again"
+    assert rows(tidemark, counts) == [{"items": 3 * int(ITEMS), "errors": 0}]
+
+
+def test_a_model_without_room_for_the_question_says_so(
+    tidemark: Tidemark, tiny_model: Path, few_items: None
+) -> None:
+    ran = tidemark("scylla", "run", "-m", tiny_model, "-p", "two_sum")
+    assert ran.code == 1 and "longer than the model's context" in ran.err
+
+
+def test_mistakes_of_a_user_are_named(tidemark: Tidemark, few_items: None) -> None:
+    ran = tidemark("scylla", "run", "-m", "scripted:perfct")
+    assert ran.code == 2 and "scripted:perfect" in ran.err
+    ran = tidemark("scylla", "run", "-m", "scripted:perfect", "-p", "too_sum")
+    assert ran.code == 2 and "two_sum" in ran.err
+    ran = tidemark("scylla", "run", "-m", "control:zstd", "-p", "two_sum")
+    assert ran.code == 1 and "language model" in ran.err
+    ran = tidemark("scylla", "run")
+    assert ran.code == 2 and "scripted:valley" in ran.err
+    ran = tidemark("scylla", "show")
+    assert ran.code != 0 and "tidemark scylla run" in ran.err
