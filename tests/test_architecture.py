@@ -12,7 +12,17 @@ import pytest
 from crawlers.contract import list_sources
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("core", "crawlers", "flows", "models", "reports", "simulator", "tasks", "warehouse")
+ROOMS = (
+    "core",
+    "crawlers",
+    "flows",
+    "models",
+    "reports",
+    "scylla",
+    "simulator",
+    "tasks",
+    "warehouse",
+)
 MODULES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 SCORERS = {"causal_lm", "compressors", "fake", "remote", "rwkv"}
 
