@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LAKE_VENV := .venv-ducklake
-ROOMS := core crawlers flows models reports simulator tasks warehouse
+ROOMS := core crawlers flows models reports scylla simulator tasks warehouse
 PIP_INSTALL := $(BIN)/pip install --quiet --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help
