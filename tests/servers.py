@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import requests
@@ -20,6 +21,8 @@ from filelock import FileLock
 PREFECT = Path(sys.executable).parent / "prefect"
 ROOT = Path(__file__).resolve().parents[1]
 START_S = 180  # its first start migrates a database; seconds, on a busy machine minutes
+ANSWER_S = 150  # seconds: SQLite lets a request wait for a minute, and busy machines lock it long
+PATIENCE_S = 240
 
 
 def free_port() -> int:
@@ -107,6 +110,21 @@ class PrefectServer:
                 log_text = (self.folder / "server.log").read_text(errors="replace")
                 raise RuntimeError(f"the Prefect server does not start:\n{log_text[-3000:]}")
             time.sleep(0.2)
+
+    def ask(
+        self, method: str, path: str, body: object = None, auth: tuple[str, str] | None = None
+    ) -> Any:
+        """Ask its API and return what it says; a locked database is waited for, as clients do."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            answer = requests.request(
+                method, f"{self.url}/{path}", json=body, auth=auth, timeout=ANSWER_S
+            )
+            if answer.status_code != 503 or time.monotonic() > deadline:
+                break
+            time.sleep(1)
+        assert answer.ok, (path, answer.status_code, answer.text)
+        return answer.json() if answer.content else None
 
     def stop(self, with_signal: int = signal.SIGTERM) -> None:
         """End it; SIGKILL ends it as a power cut does."""

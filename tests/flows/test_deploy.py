@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from pydantic import SecretStr
 
@@ -24,9 +23,10 @@ from crawlers.contract import list_sources
 from flows.automations import zombies
 from flows.deploy import Change, Deployed, deploy
 from tests.flows.conftest import TIDEMARK
-from tests.servers import ROOT, PrefectServer, free_port
+from tests.servers import PATIENCE_S, ROOT, PrefectServer, free_port
 
-AUTH = "admin:pass word"
+USER, PASSWORD = "admin", "pass word"
+AUTH = f"{USER}:{PASSWORD}"
 SECRET = "T0k3n-of-the-webhook"
 FIXED = [
     "backfill/backfill",
@@ -36,7 +36,6 @@ FIXED = [
     "score/score",
     "scylla/scylla",
 ]
-PATIENCE_S = 90
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for a server, too
 
@@ -77,21 +76,7 @@ class Api:
         self.server = server
 
     def __call__(self, method: str, path: str, body: object = None) -> Any:
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            answer = requests.request(
-                method,
-                f"{self.server.url}/{path}",
-                json=body,
-                auth=tuple(AUTH.split(":")),  # type: ignore[arg-type]
-                timeout=60,
-            )
-            # A database that is locked: SQLite, on a busy machine. Prefect's own clients wait, too.
-            if answer.status_code != 503 or time.monotonic() > deadline:
-                break
-            time.sleep(1)
-        assert answer.ok, (path, answer.status_code, answer.text)
-        return answer.json() if answer.content else None
+        return self.server.ask(method, path, body, auth=(USER, PASSWORD))
 
     def deployments(self) -> dict[str, Any]:
         flows = {flow["id"]: flow["name"] for flow in self("POST", "flows/filter", {})}

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from core.corpus import Seal
 from core.settings import Settings
@@ -71,9 +70,7 @@ def run(server: PrefectServer, home: Path, **more: str) -> subprocess.CompletedP
 
 
 def ask(server: PrefectServer, path: str, **body: Any) -> Any:
-    answer = requests.post(f"{server.url}/{path}", json=body, timeout=30)
-    answer.raise_for_status()
-    return answer.json()
+    return server.ask("POST", path, body)
 
 
 @pytest.fixture(scope="module")
