@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import subprocess
@@ -17,13 +16,14 @@ import pytest
 from core.corpus import list_sealed
 from core.errors import AccessRefused
 from core.storage import Store
-from crawlers import connections, git, pacing, transfer
+from crawlers import git, pacing
 from crawlers.contract import list_sources
 from simulator import server
 from simulator.faults import KNOBS, knob
 from simulator.server import Fault, QuirkName
 
 from .every_source import Outcome, Scene, Webs, disturbed, exactly, is_made_of, listing, watch
+from .patience import ALWAYS, crawl_until_met
 
 ROOT = Path(__file__).resolve().parents[2]
 # These may pass, and a fetcher that is patient does not notice them.
@@ -33,7 +33,6 @@ PASSING = [
 ]  # fmt: skip
 FINAL = ["403", "404"]  # the site's own word: it may be remembered for a while
 WAITING = [name for name in PASSING if "with Retry-After" in name]
-ALWAYS = 10**6
 _scenes: dict[str, Scene] = {}
 
 
@@ -75,26 +74,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "DRIP_PAUSE_S", 0.02)
     monkeypatch.setattr(server, "STALL_S", 10.0)
     monkeypatch.setattr(server, "BOMB_BYTES", 2**26)
-
-
-@contextlib.contextmanager
-def hurried(answer_s: float) -> Iterator[None]:
-    """Give each answer that long; on a busy machine a good one may come too late, too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transfer, "WALL_CLOCK_S", answer_s)
-        patch.setattr(connections, "READ_TIMEOUT_S", answer_s)
-        yield
-
-
-def crawl_until_met(scene: Scene, fault: Fault, folder: Path) -> tuple[Path, Outcome]:
-    """Crawl with more patience where a crawl ended before it came to the fault."""
-    is_slow = fault.kind in ("drip", "stall")
-    for answer_s in (0.3, 1.0, 3.0) if is_slow else (None,):
-        with hurried(answer_s) if answer_s else contextlib.nullcontext():
-            outcome = scene.crawl(home := folder / f"{answer_s}")
-        if fault.times < ALWAYS:
-            break
-    return home, outcome
 
 
 def check(scene: Scene, outcome: Outcome) -> None:
@@ -140,7 +119,7 @@ def test_a_fault_that_stays_spoils_one_request_alone(
         if fault.kind == "redirect_off_host":
             fault = dataclasses.replace(fault, headers={"Location": f"{trap}/latest"})
         scene.web.faults.append(fault)
-        home, outcome = crawl_until_met(scene, fault, tmp_path / str(number))
+        home, outcome = crawl_until_met(scene.crawl, fault, tmp_path / str(number))
         scene.web.faults.clear()
         assert fault.times < ALWAYS
         check(scene, outcome)
