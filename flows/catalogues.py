@@ -239,6 +239,16 @@ def models_add(
     served_name: Annotated[
         str | None, typer.Option(help="What its server calls a model; default: its only one.")
     ] = None,
+    api: Annotated[
+        bool, typer.Option("--api", help="The server writes answers: …/v1 of a chat API.")
+    ] = False,
+    api_key: Annotated[
+        str | None, typer.Option(help="NAME of its key, TIDEMARK_API_KEYS__<NAME>.", metavar="NAME")
+    ] = None,
+    prices: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Dollars per million tokens of input and of output.", metavar="IN OUT"),
+    ] = None,
     notes: Annotated[str, typer.Option(help="Anything worth knowing.")] = "",
     replace: Annotated[
         bool, typer.Option("--replace", help="Put it in place of an entry of that name.")
@@ -255,6 +265,10 @@ def models_add(
         revision=revision,
         tokenizer=tokenizer,
         served_name=served_name,
+        kind="api" if api else None,
+        api_key=api_key,
+        dollars_per_million_input_tokens=prices[0] if prices else None,
+        dollars_per_million_output_tokens=prices[1] if prices else None,
         notes=notes,
     )
     out.print(f"added {name}")
@@ -293,8 +307,8 @@ def _add_to_catalogue(settings: Settings, replace: bool, location: str, **fields
     """
     from models.catalogue import ModelEntry, add_model, kind_of
 
-    given = {name: value for name, value in fields.items() if value is not None}
-    given |= {"location": location, "kind": kind_of(location)}
+    given: dict[str, object] = {"location": location, "kind": kind_of(location)}
+    given |= {name: value for name, value in fields.items() if value is not None}
     if "cutoff" in given:
         given |= {"cutoff_provenance": "stated", "cutoff_precision": "month"}
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from models.answer_budget import Budget
 from models.answer_protocols import AnswerProtocol, get_answer_protocol
 from models.answerer import Answerer
 from models.catalogue import ModelEntry, find_model
+from tasks.held_model import HeldModel
 from tasks.landing import describe_model
 from tasks.observe import observe
 from tasks.retries import retrying
@@ -41,41 +41,17 @@ class AnsweringPlan:
     pending: tuple[tuple[AnswerCell, QuestionSeal], ...]
 
 
-class _LoadedAnswerer:
-    """The one model that this process asks: weights are the expensive thing."""
+def _load(entry: ModelEntry, settings: Settings, budget: Budget) -> Answerer:
+    if entry.kind == "api":
+        from models.api_answers import load_api_answerer
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._key: tuple[object, ...] | None = None
-        self._answerer: Answerer | None = None
-        self._budget: Budget | None = None
+        return load_api_answerer(entry, settings, budget, Store(settings.home))
+    from models.answering import load_answerer
 
-    def begin(self, settings: Settings) -> None:
-        """Begin a run: what is held spends from the budget of the one before."""
-        with self._lock:
-            self._budget, self._answerer = Budget.of(settings), None
-
-    def of(self, entry: ModelEntry, settings: Settings) -> Answerer:
-        """Return what asks ``entry``; the model asked before is let go first."""
-        with self._lock:
-            key = (entry, settings.home, settings.device, settings.dtype, settings.batch_tokens)
-            if self._answerer is None or self._key != key:
-                self._answerer = None
-                self._answerer, self._key = self._load(entry, settings), key
-            return self._answerer
-
-    def _load(self, entry: ModelEntry, settings: Settings) -> Answerer:
-        if entry.kind == "api":
-            from models.api_answers import load_api_answerer
-
-            self._budget = self._budget or Budget.of(settings)
-            return load_api_answerer(entry, settings, self._budget, Store(settings.home))
-        from models.answering import load_answerer
-
-        return load_answerer(entry, settings)
+    return load_answerer(entry, settings)
 
 
-_loaded = _LoadedAnswerer()
+_held = HeldModel(_load)
 
 
 def answering_models(settings: Settings) -> list[str]:
@@ -85,7 +61,7 @@ def answering_models(settings: Settings) -> list[str]:
 
 def begin_spending(settings: Settings) -> None:
     """Give the run that begins its whole budget, of all its models together."""
-    _loaded.begin(settings)
+    _held.begin(settings)
 
 
 def plan_answers(
@@ -138,7 +114,7 @@ def _identify(entry: ModelEntry, protocol: AnswerProtocol, settings: Settings) -
     if entry.kind == "control":
         raise NotMeasurable(f"{entry.name}: a compressor has no answers; name a language model")
     if entry.kind == "api":
-        answerer = _loaded.of(entry, settings)
+        answerer = _held.of(entry, settings)
         return answerer.revision, answerer.answering_id(protocol)
     from models.answering import answering_id
     from models.load import identify
@@ -178,7 +154,7 @@ def answer_cell(entry: ModelEntry, cell: AnswerCell, seal: QuestionSeal, setting
 def _answer(entry: ModelEntry, cell: AnswerCell, seal: QuestionSeal, settings: Settings) -> int:
     store = Store(settings.home, settings.scratch)
     questions = [q for q in read_questions(store, seal) if q.status == "resolved"]
-    answerer = _loaded.of(entry, settings)
+    answerer = _held.of(entry, settings)
     if answerer.revision != cell.revision:
         raise ModelLoadError(
             f"{entry.name}: its files have revision {answerer.revision}, expected {cell.revision}; "

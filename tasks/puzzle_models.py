@@ -1,8 +1,7 @@
-"""The one model that this process has write: on this machine, behind an API, or scripted."""
+"""What writes as a model of the catalogue: on this machine, behind an API, or scripted."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 
 from core.settings import Settings
@@ -12,6 +11,7 @@ from models.catalogue import ModelEntry
 from models.generator import Decoding, Generation, GenerationRequest, Generator
 from scylla.registry import load_puzzle
 from scylla.scripted import PREFIX, ScriptedModel
+from tasks.held_model import HeldModel
 
 
 class ScriptedGenerator:
@@ -38,46 +38,24 @@ class ScriptedGenerator:
             yield Generation(request.key, text, "stop")
 
 
-class _Loaded:
-    """Weights are the expensive thing."""
+def _load(entry: ModelEntry, settings: Settings, budget: Budget) -> Generator:
+    if entry.name.startswith(PREFIX):
+        return ScriptedGenerator(entry.name, settings.puzzle_items)
+    if entry.kind == "api":
+        from models.api_generation import load_api_generator
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._key: tuple[object, ...] | None = None
-        self._generator: Generator | None = None
-        self._budget: Budget | None = None
+        return load_api_generator(entry, settings, budget, Store(settings.home))
+    from models.generation import load_generator
 
-    def begin(self, settings: Settings) -> None:
-        with self._lock:
-            self._budget, self._generator = Budget.of(settings), None
-
-    def of(self, entry: ModelEntry, settings: Settings) -> Generator:
-        with self._lock:
-            key = (entry, settings)
-            if self._generator is None or self._key != key:
-                self._generator = None  # the former's weights go first
-                self._generator, self._key = self._load(entry, settings), key
-            return self._generator
-
-    def _load(self, entry: ModelEntry, settings: Settings) -> Generator:
-        if entry.name.startswith(PREFIX):
-            return ScriptedGenerator(entry.name, settings.puzzle_items)
-        if entry.kind == "api":
-            from models.api_generation import load_api_generator
-
-            self._budget = self._budget or Budget.of(settings)
-            return load_api_generator(entry, settings, self._budget, Store(settings.home))
-        from models.generation import load_generator
-
-        return load_generator(entry, settings)
+    return load_generator(entry, settings)
 
 
-_loaded = _Loaded()
+_held = HeldModel(_load)
 
 
 def begin_puzzles(settings: Settings) -> None:
     """Give the run that begins its whole budget, of all its models together."""
-    _loaded.begin(settings)
+    _held.begin(settings)
 
 
 def loaded_generator(entry: ModelEntry, settings: Settings) -> Generator:
@@ -85,7 +63,7 @@ def loaded_generator(entry: ModelEntry, settings: Settings) -> Generator:
 
     Raises: as ``models.load.load_scorer``.
     """
-    return _loaded.of(entry, settings)
+    return _held.of(entry, settings)
 
 
 def model_identity(

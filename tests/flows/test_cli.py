@@ -162,6 +162,21 @@ def test_a_model_is_added_shown_and_replaced(tidemark: Tidemark) -> None:
     assert "org/other" in tidemark("models", "show", "mine").out
 
 
+def test_a_model_behind_an_api_is_added(tidemark: Tidemark) -> None:
+    add = ("models", "add", "asked", "https://api.example/v1", "--api")
+    unnamed = tidemark(*add)
+    assert unnamed.code == 2
+    assert "served_name" in unnamed.err
+    more = ("--served-name", "big-2", "--api-key", "mine", "--prices", "2.5", "10")
+    assert tidemark(*add, *more, "--cutoff", "2023-04").code == 0
+    shown = tidemark("models", "show", "asked").out
+    for part in ("api", "https://api.example/v1", "big-2", "mine", "2.5", "10"):
+        assert part in shown
+    mistaken = tidemark("models", "add", "other", "org/model", "--prices", "1", "2")
+    assert mistaken.code == 2
+    assert "kind api" in mistaken.err
+
+
 def test_names_of_strangers_are_no_markup(tidemark: Tidemark) -> None:
     assert tidemark("models", "add", "[red]x[/red]", "org/model").code == 0
     assert "[red]x[/red]" in tidemark("models", "list").out
