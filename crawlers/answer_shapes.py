@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import lxml.html
 from defusedxml import DefusedXmlException, ElementTree
@@ -22,14 +22,16 @@ from lxml import etree
 
 from core.errors import SourceChanged, SourceError
 from core.month import Month
+from core.questions import Question
 from core.settings import Settings
-from crawlers.contract import CrawlContext, Document, load_crawler
+from crawlers.contract import CrawlContext, Crawler, Document
 from crawlers.http import Fetched, Fetcher
+from crawlers.questions.contract import QuestionContext, QuestionCrawler, QuestionSourceInfo
 from crawlers.request_kinds import kind_of
 
 HEADERS = ("content-type", "etag", "last-modified", "link", "x-ratelimit-remaining")
 MAX_FIELDS = 5_000  # of one kind of request; a hostile answer has no end of them
-NUM_DOCUMENTS = 3  # asked for, to see what a site answers
+NUM_ITEMS = 3  # asked for, to see what a site answers
 _NAME = re.compile(r"[A-Za-z_$@][\w.:@$-]{0,60}", re.ASCII)
 _SEEN = 4096  # bytes of a body without structure that are looked at
 
@@ -139,21 +141,20 @@ class Watched:
 
     Attributes:
         shapes: by kind of request.
-        num_documents: how many were found.
+        num_items: how many documents, or questions, were found.
         error: what ended the crawl before it had them; its answer is among the shapes.
     """
 
     shapes: dict[str, Shape]
-    num_documents: int
+    num_items: int
     error: SourceError | None = None
 
 
-def watch(source: str, month: Month, settings: Settings) -> Watched:
+def watch(crawler: Crawler | QuestionCrawler, month: Month, settings: Settings) -> Watched:
     """Ask a site for a few items of a month; nothing is read from the cache, nor kept."""
-    crawler = load_crawler(source)
     info = crawler.INFO
     fetcher = ShapingFetcher(
-        source,
+        f"questions.{info.name}" if isinstance(info, QuestionSourceInfo) else info.name,
         settings,
         info.all_sites(()),
         info.request_interval_s,
@@ -162,15 +163,30 @@ def watch(source: str, month: Month, settings: Settings) -> Watched:
         robots_exempt_paths=info.robots_exempt_paths,
         shares_pace=info.shares_pace,
     )
-    items = crawler.fetch_month(month, CrawlContext(settings, fetcher, limit=NUM_DOCUMENTS))
-    documents = (item for item in items if isinstance(item, Document))
-    num_documents = 0
+    items = (item for item in _items(crawler, month, settings, fetcher) if _is_kept(item))
+    num_items = 0
     try:
-        for _ in islice(documents, NUM_DOCUMENTS):
-            num_documents += 1
+        for _ in islice(items, NUM_ITEMS):
+            num_items += 1
     except SourceError as error:
-        return Watched(fetcher.shapes, num_documents, error)
-    return Watched(fetcher.shapes, num_documents)
+        return Watched(fetcher.shapes, num_items, error)
+    return Watched(fetcher.shapes, num_items)
+
+
+def _items(
+    crawler: Crawler | QuestionCrawler, month: Month, settings: Settings, fetcher: Fetcher
+) -> Iterator[object]:
+    if isinstance(crawler.INFO, QuestionSourceInfo):
+        walk = cast(QuestionCrawler, crawler)
+        found = walk.fetch_questions([month], QuestionContext(settings, fetcher))
+        return (item for _, item in found)
+    return cast(Crawler, crawler).fetch_month(
+        month, CrawlContext(settings, fetcher, limit=NUM_ITEMS)
+    )
+
+
+def _is_kept(item: object) -> bool:
+    return isinstance(item, Document | Question)
 
 
 def compare(simulated: dict[str, Shape], true: dict[str, Shape]) -> Iterator[Difference]:

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from core.errors import UsageError
 from core.month import Month
 from core.permissions import require_permission
@@ -15,9 +17,16 @@ from core.settings import Settings
 from core.storage import Store
 from crawlers import answer_shapes
 from crawlers.answer_shapes import Difference
-from crawlers.contract import SourceInfo, load_crawler
+from crawlers.contract import Crawler, SourceInfo, load_crawler
+from crawlers.questions.contract import (
+    QuestionCrawler,
+    QuestionSourceInfo,
+    list_question_sources,
+    load_question_crawler,
+)
+from crawlers.questions.crawl import require_token
 from flows.console import print_table
-from simulator.server import serve
+from simulator.server import Web, serve
 from simulator.world import World
 
 MAX_SHOWN = 20  # differences of one kind of request; of a true page, most elements are new
@@ -30,16 +39,26 @@ def check_source(source: str, settings: Settings) -> tuple[list[Difference], lis
         All differences; and what is wrong, in words.
 
     Raises:
-        UsageError: the source cannot give any month today.
+        UnknownName: there is no such source.
+        UsageError: the source cannot give any month today, or is read in a browser.
         AccessRefused: the source needs a permission, and none is in force.
+        TokenRefused: it needs a token, and settings have none.
     """
-    store, info = Store(settings.home), load_crawler(source).INFO
+    crawler = _load(source)
+    store, info = Store(settings.home), crawler.INFO
     require_permission(store, source, info.permission)
     month = month_to_ask(info)
+    if isinstance(info, QuestionSourceInfo):
+        require_token(info, settings)
     with serve(World(0, month - 1, month)) as web, tempfile.TemporaryDirectory() as folder:
-        news = {"sites": web.urls, "request_interval_s": 0.0, "work_dir": Path(folder)}
-        simulated = answer_shapes.watch(source, month, settings.model_copy(update=news))
-    true = answer_shapes.watch(source, month, settings)
+        news = {
+            "sites": web.urls,
+            "tokens": _tokens_of(web),
+            "request_interval_s": 0.0,
+            "work_dir": Path(folder),
+        }
+        simulated = answer_shapes.watch(crawler, month, settings.model_copy(update=news))
+    true = answer_shapes.watch(crawler, month, settings)
     both = {
         name: {kind: shape.as_json() for kind, shape in sorted(watched.shapes.items())}
         for name, watched in (("simulated", simulated), ("true", true))
@@ -48,9 +67,27 @@ def check_source(source: str, settings: Settings) -> tuple[list[Difference], lis
     differences = list(answer_shapes.compare(simulated.shapes, true.shapes))
     wrong = [f"{source}: {each}" for each in differences if each.is_fault]
     wrong += [str(each.error) for each in (simulated, true) if each.error]
-    if not true.num_documents:
-        wrong.append(f"{source}: not one document of {month} was found, so little was compared")
+    if not true.num_items:
+        wrong.append(f"{source}: not one item of {month} was found, so little was compared")
     return differences, wrong
+
+
+def _load(source: str) -> Crawler | QuestionCrawler:
+    if source not in list_question_sources():
+        return load_crawler(source)
+    crawler = load_question_crawler(source)
+    if crawler.INFO.in_browser:
+        raise UsageError(
+            f"{source} is read in a browser, whose pages have no fields to compare; "
+            "crawl a month of it instead"
+        )
+    return crawler
+
+
+def _tokens_of(web: Web) -> dict[str, SecretStr]:
+    """The simulated sites' own; the true ones are for nobody else."""
+    sites = {key: site for key, site in web.sites.items() if hasattr(site, "token")}
+    return {key: SecretStr(site.token) for key, site in sites.items()}
 
 
 def month_to_ask(info: SourceInfo) -> Month:

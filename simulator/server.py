@@ -82,9 +82,10 @@ class Site(Protocol):
     """What a module of ``sites/`` has: a class ``Site``, made with the world.
 
     A site that holds something (a folder, a process) has a method ``close`` too; one that counts
-    its visitors over time, a method ``new_day`` with which it begins anew. Two attributes may be
-    left out: ``start``, the path of the page that a person begins with (``/``), and
-    ``min_interval_s``, the distance between two requests that the true site asks for (0).
+    its visitors over time, a method ``new_day`` with which it begins anew. Three attributes may be
+    left out: ``start``, the path of the page that a person begins with (``/``),
+    ``min_interval_s``, the distance between two requests that the true site asks for (0), and
+    ``token``, which it wants to see.
 
     Attributes:
         keys: the keys of the ``sites`` setting that this site answers for.

@@ -35,10 +35,12 @@ class QuestionSourceInfo(SourceInfo):
     Attributes:
         needs_token: nothing is asked of the site without one (``TIDEMARK_TOKENS__<NAME>``).
         token_from: where a user gets one; for the message.
+        in_browser: its pages are filled in by scripts, and read in a browser.
     """
 
     needs_token: bool = False
     token_from: str = ""
+    in_browser: bool = False
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ INFO = QuestionSourceInfo(
         "it offers no API, and its list of resolved questions is for members who are logged in; "
         "ask Good Judgment (https://www.gjopen.com/contact) whether you may read it by a program"
     ),
+    in_browser=True,
 )
 MAX_PAGES = 1_000
 LIMITS = Limits()

@@ -31,6 +31,7 @@ class Site:
     keys: tuple[str, ...] = ("metaculus",)
     robots: str | None = "User-agent: *\nDisallow: /api/\n"
     min_interval_s = 3.6
+    token = TOKEN
 
     def __init__(self, world: World) -> None:
         self.quirks: dict[QuirkName, int] = {}

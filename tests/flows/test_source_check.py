@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
+from core.errors import TokenRefused, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage import Store
@@ -16,7 +18,7 @@ from crawlers.contract import list_sources, load_crawler
 from flows.cli import app
 from flows.source_check import check_source, month_to_ask
 from simulator.server import Request, Response, Web, serve, serve_sites
-from simulator.sites import wikipedia
+from simulator.sites import metaculus, wikipedia
 from simulator.world import World
 
 MONTH = Month.last_complete()
@@ -40,6 +42,29 @@ def test_the_simulated_site_answers_as_it_does(source: str, settings: Settings, 
     assert wrong == []
     shapes = json.loads(Store(settings.home).read_bytes(f"shapes/{source}.json"))
     assert shapes["true"].keys() == shapes["simulated"].keys()
+
+
+@pytest.mark.parametrize("source", ["manifold", "metaculus", "polymarket"])
+def test_a_site_of_questions_answers_as_the_simulated_one(
+    source: str, settings: Settings, web: Web
+) -> None:
+    given = {"sites": web.urls, "tokens": {"metaculus": SecretStr(metaculus.TOKEN)}}
+    differences, wrong = check_source(source, settings.model_copy(update=given))
+    assert wrong == []
+    assert not [each for each in differences if each.is_fault]
+    shapes = json.loads(Store(settings.home).read_bytes(f"shapes/{source}.json"))
+    assert shapes["true"].keys() == shapes["simulated"].keys()
+    assert any("$" in field for shape in shapes["true"].values() for field in shape)
+
+
+def test_what_cannot_be_compared_is_refused(settings: Settings, web: Web) -> None:
+    asked = settings.model_copy(update={"sites": web.urls})
+    begun = len(web.requests)
+    with pytest.raises(TokenRefused, match="TIDEMARK_TOKENS__METACULUS"):
+        check_source("metaculus", asked)
+    with pytest.raises(UsageError, match="browser"):
+        check_source("good_judgment_open", asked)
+    assert len(web.requests) == begun
 
 
 class ChangedWiki(wikipedia.Site):

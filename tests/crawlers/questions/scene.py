@@ -123,7 +123,7 @@ def watch(source: str, web: Web, folder: Path) -> Scene:
 
 def reads_pages(source: str) -> bool:
     """Whether a crawler works in a browser; how that fares is tested beside it."""
-    return "crawlers.browser" in Path(str(load_question_crawler(source).__file__)).read_text()  # type: ignore[attr-defined]
+    return load_question_crawler(source).INFO.in_browser
 
 
 def exactly(target: str) -> str:
