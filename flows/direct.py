@@ -140,7 +140,7 @@ class Solved:
     """What ``solve_and_land`` did.
 
     Attributes:
-        num_items: asked of each split, all puzzles together; what was asked before is not counted.
+        num_items: of each split, of all puzzles that were solved meanwhile.
         num_landed: puzzles of models that landed.
         num_cells: puzzles of models that are done, before or now.
         remarks: of puzzles that could not be asked.
@@ -173,7 +173,8 @@ def solve_and_land(
         except UsageError:
             raise
         except TidemarkError as error:
-            solved.failures.append(f"{model}: {error}")
+            said = str(error).removeprefix(f"{model}: ")
+            solved.failures.append(f"{model}: {said}")
     for plan in plans:
         _solve(plan, settings, solved)
         try:

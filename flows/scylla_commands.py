@@ -8,12 +8,22 @@ import typer
 
 from core.errors import UsageError
 from flows.console import fail_with, out, progress_bars, visible
-from flows.options import ModelNames, settings_for_tasks, settings_of
+from flows.options import settings_for_tasks, settings_of
 
 scylla_app = typer.Typer(
     help="Scylla's puzzles: generalisation against memorisation.", no_args_is_help=True
 )
 
+WriterNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="Catalogue name, model folder, or scripted:valley; repeat for several. "
+        "Default of run: TIDEMARK_MODELS; of show: all.",
+        metavar="NAME|FOLDER",
+    ),
+]
 PuzzleNames = Annotated[
     list[str] | None,
     typer.Option(
@@ -24,7 +34,7 @@ PuzzleNames = Annotated[
 
 @scylla_app.command("run")
 def scylla_run(
-    context: typer.Context, model: ModelNames = None, puzzle: PuzzleNames = None
+    context: typer.Context, model: WriterNames = None, puzzle: PuzzleNames = None
 ) -> None:
     """Have models solve the puzzles, land what came of it, publish, and write the page.
 
@@ -47,7 +57,7 @@ def scylla_run(
         solved = solve_and_land(settings, models, puzzle)
     for remark in solved.remarks:
         out.print(visible(remark), soft_wrap=True)
-    out.print(f"{solved.num_items:,} items a split asked, {solved.num_landed} puzzles landed")
+    out.print(f"{solved.num_items:,} items a split solved, {solved.num_landed} puzzles landed")
     bought = [name for name in models if not name.startswith(PREFIX)]
     for name, spent in spent_by(bought, settings).items():
         out.print(visible(f"{name} has taken so far: {spent}"), soft_wrap=True)
@@ -58,7 +68,7 @@ def scylla_run(
 
 @scylla_app.command("show")
 def scylla_show(
-    context: typer.Context, model: ModelNames = None, puzzle: PuzzleNames = None
+    context: typer.Context, model: WriterNames = None, puzzle: PuzzleNames = None
 ) -> None:
     """Print what is published: scores by level and critical complexity.
 

@@ -8,10 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.errors import StorageError, UsageError
+from core.errors import StorageError, UnknownName, UsageError
 from core.settings import Settings
 from core.storage import Store
 from flows.console import out, print_table, visible
+from models.catalogue import find_model
+from scylla.registry import load_puzzle
 from warehouse.query import query
 
 _SCORES = """
@@ -30,6 +32,7 @@ _CELLS = """
         and list_contains($puzzles::varchar[], puzzle)
     order by all
 """
+_PUBLISHED = "select distinct model from scylla_cells order by model"
 _NUM_SHOWN = 2  # items of a split
 
 
@@ -39,9 +42,10 @@ def print_scores(settings: Settings, models: Sequence[str] | None) -> None:
     Raises:
         UsageError: there is nothing of these models.
     """
-    given = list(models) if models else None
+    given = _names(models, settings)
     rows = query(settings, _SCORES, {"models": given}).to_pylist()
-    _require(rows)
+    if not rows:
+        raise _nothing(settings, given)
     by_model: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         by_model.setdefault((row["model"], row["protocol"]), []).append(row)
@@ -71,12 +75,15 @@ def print_items(settings: Settings, models: Sequence[str] | None, puzzles: Seque
     """Print some items of puzzles: what was asked, what was written, and the verdict.
 
     Raises:
+        UnknownName: there is no such puzzle.
         UsageError: there is nothing of these models and puzzles.
         StorageError: a file of answers cannot be read.
     """
-    given = {"models": list(models) if models else None, "puzzles": list(puzzles)}
+    names = _names(models, settings)
+    given = {"models": names, "puzzles": [load_puzzle(puzzle).name for puzzle in puzzles]}
     cells = query(settings, _CELLS, given).to_pylist()
-    _require(cells)
+    if not cells:
+        raise _nothing(settings, names, puzzles)
     store = Store(settings.home)
     for cell in cells:
         out.print(
@@ -115,8 +122,23 @@ def _print_item(row: dict[str, Any]) -> None:
     out.print("\n    ".join(map(visible, lines)) + "\n", markup=False, highlight=False)
 
 
-def _require(rows: Sequence[object]) -> None:
-    if not rows:
-        raise UsageError(
-            "nothing of this is published; have models solve puzzles with `tidemark scylla run`"
-        )
+def _names(models: Sequence[str] | None, settings: Settings) -> list[str] | None:
+    """Return the names under which models landed; what the catalogue lacks may have, too."""
+    names = []
+    for model in models or ():
+        try:
+            names.append(find_model(model, settings).name)
+        except UnknownName:
+            names.append(model)
+    return names or None
+
+
+def _nothing(
+    settings: Settings, models: Sequence[str] | None, puzzles: Sequence[str] = ()
+) -> UsageError:
+    published = query(settings, _PUBLISHED)["model"].to_pylist()
+    asked = " on ".join(", ".join(map(repr, each)) for each in (models or (), puzzles) if each)
+    return UsageError(
+        f"nothing of {asked or 'any model'} is published; published are: "
+        f"{', '.join(published) or 'none'}; have models solve puzzles with `tidemark scylla run`"
+    )

@@ -23,6 +23,7 @@ _INTEGER = r"(?:0|[1-9]\d{0,8})"
 _ITEM = re.compile(rf"\s*+({_INTEGER})\s*+", re.ASCII)
 _ALL = re.compile(rf"\s*+{_INTEGER}\s*+(?:,\s*+{_INTEGER}\s*+)*+", re.ASCII)
 _DIGITS = re.compile(r"(?<!\d)\d{1,9}(?!\d)", re.ASCII)
+_THOUSANDS = re.compile(r"(?<![\d,])[1-9]\d{0,2},\d{3}(?![\d,])", re.ASCII)
 _COMMA = re.compile(r"\s*+,\s*+")
 # Between two lists that are no JSON together: "[1], [2]", "l_1 = [1] and l_2 = [2]".
 _LABEL = r"""["'$]?\w{1,10}["'$]?\s?[:=]\s?\$?"""
@@ -124,6 +125,7 @@ def extract_examples(texts: Iterable[str], shape: InputShape) -> Written:
     reader = _Reader(elements)
     for text in texts:
         mentioned.update(map(int, set(_DIGITS.findall(text))))
+        mentioned.update(int(each.replace(",", "")) for each in set(_THOUSANDS.findall(text)))
         lists = reader.read(text)
         if shape == "list":
             examples.update((each.numbers,) for each in lists if each.numbers)

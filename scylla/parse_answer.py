@@ -42,16 +42,25 @@ _WORDS = (
     "|valid|optimal|shortest|longest|common|increasing|consecutive|contiguous|ascending|order|in"
     "|sorted|minimum|maximum|smallest|largest|mode|most|frequent|number's|k-?th|json|python"
 )
+_SPELT = (  # out in words; the digits follow in parentheses: "twenty-one (21)"
+    "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven"
+    "|eigh|nine)teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|and"
+)
 # Said as the prompt asks, or at the beginning of a line: such a statement is not taken back by a
-# later one of another form ("The answer is valid because 1 + 2 = 3.").
+# later one of another form ("The answer is valid because 1 + 2 = 3."), nor by another answer that
+# is right as well ("Another valid answer is [4, 5].").
 _EXPLICIT = re.compile(
     r"\banswer is$|^\s*(?:the |my )?(?:final |correct )?answer(?: ?[:=]|\s+)$", re.IGNORECASE
+)
+_ANOTHER = re.compile(
+    r"\b(?:another|alternative(?:ly)?|other|second)\b[^.\n]{0,20}$", re.IGNORECASE
 )
 _LINE_BEGINNING = 40  # characters before a marker, at most
 _BARE = re.compile(r"[\s:=]*+(?:[-+]?\d|[\[({<])")
 _TWO_NUMBERS = re.compile(r"[\s:=]*+[-+]?\d++(?:\s?,\s?|\s|\s?->\s?)[-+]?\d")
 _FILLER = re.compile(
-    rf"(?:\n[ ]*[-•][ ]+|\s+|[:=,]|->|(?:{_WORDS})(?![\w'-])|\d+[snrt][tdh]\b"
+    rf"(?:\n[ ]*[-•][ ]+|\s+|[:=,]|->|(?:{_SPELT})(?:[ -](?:{_SPELT}))*+[ ]?(?=\()"
+    rf"|(?:{_WORDS})(?![\w'-])|\d+[snrt][tdh]\b"
     r"|[a-zA-Z]{1,3}(?:_\{?\w\}?)?\s?=)*+",
     re.IGNORECASE,
 )
@@ -117,7 +126,8 @@ def _statements(plain: str) -> Iterator[tuple[str, bool]]:
             before = plain[max(0, end - _LINE_BEGINNING) : end].rpartition("\n")
             begins = before[1] or end <= _LINE_BEGINNING
             line = f"{'' if begins else '…'}{before[2]}{mark[0]}"
-            yield statement, _EXPLICIT.search(line) is not None
+            is_explicit = _EXPLICIT.search(line) and not _ANOTHER.search(before[2])
+            yield statement, bool(is_explicit)
 
 
 def _begins(statement: str, shape: AnswerShape) -> bool:

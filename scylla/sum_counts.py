@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import operator
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-_MASK_BITS = 16  # the longest list whose 2^N subsets are all held at once
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -18,21 +14,20 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def count_sums(numbers: Sequence[int], sizes: range) -> dict[int, int]:
     """Return how many choices of ``sizes`` numbers have each sum, by sum in ascending order.
 
-    Of few numbers that are taken together, as in pairs, sums are added up number by number: in
-    O(N s D) for up to s of N numbers with D different sums. Where many are taken the sums of all
-    2^N subsets come faster, as one array.
+    The sums of all choices of at most that many numbers are held at once, as arrays: half a million
+    of four in 64, 2^16 of any number in 16.
     """
-    if sizes[-1] > 3 and len(numbers) <= _MASK_BITS:
-        sums, counts = _sums_of_masks(numbers, sizes)
-        return dict(zip(sums, counts, strict=True))
-    counts_of_size = [Counter({0: 1})] + [Counter[int]() for _ in range(sizes[-1])]
+    # Python's own integers where 64 bits have no room for a sum.
+    kind: type = np.int64 if sum(numbers) < 2**63 else object
+    sums_of_size: list[Array] = [np.zeros(1, dtype=kind)]
+    sums_of_size += [np.zeros(0, dtype=kind) for _ in range(sizes[-1])]
     for number in numbers:
         for size in range(sizes[-1], 0, -1):
-            bigger = counts_of_size[size]
-            for total, count in counts_of_size[size - 1].items():
-                bigger[total + number] += count
-    summed: Counter[int] = sum((counts_of_size[size] for size in sizes), Counter())
-    return dict(sorted(summed.items()))
+            bigger = sums_of_size[size - 1] + number
+            sums_of_size[size] = np.concatenate([sums_of_size[size], bigger])
+    chosen = np.concatenate([sums_of_size[size] for size in sizes])
+    sums, counts = np.unique(chosen, return_counts=True)
+    return dict(zip(sums.tolist(), counts.tolist(), strict=True))
 
 
 def count_remainders(numbers: Sequence[int], most: int, divisor: int) -> list[list[int]]:
@@ -46,23 +41,3 @@ def count_remainders(numbers: Sequence[int], most: int, divisor: int) -> list[li
             shifted = smaller[-shift:] + smaller[:-shift] if shift else smaller
             counts[size] = list(map(operator.add, counts[size], shifted))
     return counts
-
-
-def _sums_of_masks(numbers: Sequence[int], sizes: range) -> tuple[list[int], list[int]]:
-    # Python's own integers where 64 bits have no room for a sum.
-    kind: type = np.int64 if sum(numbers) < 2**63 else object
-    sums: Array = np.zeros(1, dtype=kind)
-    for number in numbers:
-        sums = np.concatenate([sums, sums + number])
-    chosen = sums[_masks_of(len(numbers), sizes)]
-    distinct, counts = np.unique(chosen, return_counts=True)
-    return distinct.tolist(), counts.tolist()
-
-
-@functools.lru_cache(maxsize=64)
-def _masks_of(num_bits: int, sizes: range) -> Array:
-    """Return the numbers of ``num_bits`` bits in which as many are set as a choice takes."""
-    bits: Array = np.zeros(1, dtype=np.int64)
-    for _ in range(num_bits):
-        bits = np.concatenate([bits, bits + 1])
-    return np.flatnonzero((bits >= sizes[0]) & (bits <= sizes[-1]))

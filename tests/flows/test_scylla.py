@@ -53,7 +53,7 @@ def test_what_is_planted_comes_out_of_all_stages(
     models = ["-m", "scripted:small", "-m", "scripted:valley", "-m", "scripted:large"]
     ran = tidemark("scylla", "run", *models)
     assert ran.code == 0, ran.err
-    assert f"{3 * 20 * int(ITEMS)} items a split asked, 60 puzzles landed" in ran.out
+    assert f"{3 * 20 * int(ITEMS)} items a split solved, 60 puzzles landed" in ran.out
     valley = rows(
         tidemark,
         "select level, id_accuracy, ood_accuracy, gap from scylla_valley "
@@ -74,11 +74,15 @@ def test_what_is_planted_comes_out_of_all_stages(
     page = (home / "report" / "puzzles.html").read_text()
     assert "scripted:valley" in page and page.count("<svg") >= 3
     again = tidemark("scylla", "run", *models)
-    assert again.code == 0 and "0 items a split asked, 0 puzzles landed" in again.out
+    assert again.code == 0 and "0 items a split solved, 0 puzzles landed" in again.out
     shown = tidemark("scylla", "show", "-m", "scripted:valley")
     assert shown.code == 0 and "scripted:valley" in shown.out
     shown = tidemark("scylla", "show", "-m", "scripted:valley", "-p", "two_sum")
     assert shown.code == 0 and "The answer is [" in shown.out
+    unknown = tidemark("scylla", "show", "-m", "nobody", "-p", "two_sum")
+    assert unknown.code == 2 and "'nobody'" in unknown.err and "scripted:large" in unknown.err
+    misspelt = tidemark("scylla", "show", "-p", "two_sums")
+    assert misspelt.code == 2 and "two_sums" in misspelt.err and "three_sum" in misspelt.err
 
 
 def test_any_number_of_workers_makes_the_same_bytes(tmp_path: Path, prefect_api: None) -> None:
@@ -122,6 +126,8 @@ def test_a_trained_model_goes_through_all_stages_and_an_untrained_one_says_why_n
     found = rows(tidemark, "from scylla_accuracy where model = 'writer'")
     assert {each["puzzle"] for each in found} == set(THREE)
     assert all(each["num_items"] == 64 for each in found)
+    by_folder = tidemark("scylla", "show", "-m", writer)
+    assert by_folder.code == 0 and "writer" in by_folder.out
     before = files(home)
     for path in home.glob("puzzles/**/*.*"):
         path.unlink()

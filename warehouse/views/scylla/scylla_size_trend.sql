@@ -1,6 +1,7 @@
 -- Whether larger models have their critical complexity at a higher level.
 -- Grain: one row per model, protocol, ood_split, rules; the trend is the same in all rows of a
---   protocol, ood_split and rules. Order by parameters.
+--   protocol, ood_split, rules and is_control: scripted models have a trend of their own. Order by
+--   parameters.
 -- Units: slope is in levels per tenfold number of weights (least squares), rank_correlation is
 --   Spearman's, with the mean rank where models tie. Both are over num_models: those whose size is
 --   known and whose critical level was found; a model without one is left out, not put at a level.
@@ -11,6 +12,7 @@ with sized as (
     select
         critical.*,
         models.parameters,
+        coalesce(models.kind = 'control', false) as is_control,
         case
             when critical.critical_level is null then 'no critical level: ' || critical.status
             when coalesce(models.parameters, 0) <= 0 then 'number of weights not known'
@@ -29,9 +31,9 @@ ranked as (
     from sized
     where reason is null
     window
-        used as (partition by protocol, ood_split, rules),
-        same_size as (partition by protocol, ood_split, rules, size),
-        same_level as (partition by protocol, ood_split, rules, critical_level)
+        used as (partition by protocol, ood_split, rules, is_control),
+        same_size as (partition by protocol, ood_split, rules, is_control, size),
+        same_level as (partition by protocol, ood_split, rules, is_control, critical_level)
 ),
 
 trends as (
@@ -39,6 +41,7 @@ trends as (
         protocol,
         ood_split,
         rules,
+        is_control,
         count(*) as num_models,
         case
             when count(*) < 3 then 'fewer than 3 models'
@@ -48,7 +51,7 @@ trends as (
         regr_slope(critical_level, size) as slope,
         corr(size_rank, level_rank) as rank_correlation
     from ranked
-    group by protocol, ood_split, rules
+    group by protocol, ood_split, rules, is_control
 )
 
 select
@@ -56,6 +59,7 @@ select
     sized.protocol,
     sized.ood_split,
     sized.rules,
+    sized.is_control,
     sized.parameters,
     sized.critical_level,
     sized.probability,
@@ -70,4 +74,5 @@ left join trends
     on
         sized.protocol = trends.protocol
         and sized.ood_split = trends.ood_split
-        and sized.rules = trends.rules;
+        and sized.rules = trends.rules
+        and sized.is_control = trends.is_control;
