@@ -96,7 +96,7 @@ def simulate(
         f"""
         insert into scylla_cells
         select model, 'r', puzzle, 'cot', 'complete', level, '', 0, 0, 0, 0, 0,
-            {setting.num_items}, 0, null, ''
+            {setting.num_items}, 0, null, '', [3, 4, 3, 3, 4]
         from range({num_models}) as m (model) cross join levels
         """
     )

@@ -117,6 +117,7 @@ class PuzzleRecord:
         num_items: asked in each split.
         num_errors: of all items, those that have no answer since asking failed.
         answers_digest: SHA-256 of the file of answers; None where there is none.
+        num_anchors: how many anchors there were at levels 1 to 5.
     """
 
     status: CellStatus
@@ -130,6 +131,7 @@ class PuzzleRecord:
     num_items: int
     num_errors: int
     answers_digest: str | None
+    num_anchors: tuple[int, ...]
 
 
 def write_puzzle_cell(
@@ -167,6 +169,7 @@ def read_puzzle_record(store: Store, cell: PuzzleCell) -> PuzzleRecord | None:
     names = {field.name for field in dataclasses.fields(PuzzleRecord)}
     try:
         document: dict[str, Any] = json.loads(store.read_bytes(cell.record_path))
+        document["num_anchors"] = tuple(document["num_anchors"])
         return PuzzleRecord(**{name: document[name] for name in names})
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(

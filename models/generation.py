@@ -9,6 +9,7 @@ depends on the shape of a batch, tips a choice.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,8 @@ from models.generation_batch import Batch, Row
 from models.generator import Decoding, Generation, GenerationRequest
 from models.model_files import GENERATION_CONFIG
 
+_log = logging.getLogger(__name__)
+
 _VERSION = "1"  # raised when a change here, or in what it stands on, changes texts
 # Of prompts, padding included; a batch's other passes have one token a row.
 _CPU_TOKENS, _GPU_TOKENS = 8192, 32_768
@@ -44,6 +47,7 @@ class GenerationIdentity:
         revision: commit of the hub, or digest of the files.
         context: most tokens of a prompt and its text; None: any number.
         ends: ids of the tokens that end a text, in order.
+        is_chat: whether prompts go into the tokenizer's chat template.
         definition: of template and numerics.
     """
 
@@ -51,6 +55,7 @@ class GenerationIdentity:
     revision: str
     context: int | None
     ends: tuple[int, ...]
+    is_chat: bool
     definition: str
 
     def generation_id(self, decoding: Decoding) -> str:
@@ -117,15 +122,30 @@ def _require_writer(entry: ModelEntry) -> None:
 
 
 def _generation_identity(source: CausalLMIdentity) -> GenerationIdentity:
-    template = source.files.tokenizer.chat_template
-    asked = "plain" if not template else hashlib.sha256(str(template).encode()).hexdigest()
+    is_chat = _takes_questions(source)
+    template = str(source.files.tokenizer.chat_template)
+    asked = hashlib.sha256(template.encode()).hexdigest() if is_chat else "plain"
     return GenerationIdentity(
         name=source.name,
         revision=source.revision,
         context=source.context,
         ends=_ends(source.files),
+        is_chat=is_chat,
         definition=f"{asked} {source.numerics}",
     )
+
+
+def _takes_questions(source: CausalLMIdentity) -> bool:
+    """Whether there is a chat template, and it takes a question; else prompts go in as they are."""
+    fill = source.text_model.chat_text
+    if fill is None:
+        return False
+    try:
+        fill("How much is 1 + 1?")
+    except NotMeasurable as error:
+        _log.warning("%s is asked without its chat template: %s", source.name, error)
+        return False
+    return True
 
 
 def _ends(files: CheckpointFiles) -> tuple[int, ...]:
@@ -195,8 +215,8 @@ class LocalGenerator:
         """As ``Generator.generate``; the longest prompts first.
 
         Raises:
-            NotMeasurable: the chat template takes no question, or a single prompt does not fit
-                into the device's memory.
+            NotMeasurable: the chat template refuses a prompt, though it takes others, or a single
+                prompt does not fit into the device's memory.
         """
         waiting: list[Row] = []
         for request in requests:
@@ -225,10 +245,10 @@ class LocalGenerator:
     def _tokens(self, prompt: str) -> Tokens:
         """Ids of a prompt; a template brings the tokens that begin a text itself."""
         model = self._text_model
-        is_chat = model.chat_text is not None
-        text = model.chat_text(prompt) if model.chat_text is not None else prompt
+        fill = model.chat_text if self._identity.is_chat else None
+        text = fill(prompt) if fill else prompt
         starts = model.start_text is not None and text.startswith(model.start_text)
-        (tokens,) = model.tokenizer.tokenize([text], not is_chat and not starts)
+        (tokens,) = model.tokenizer.tokenize([text], fill is None and not starts)
         if len(tokens.ids) == 0 and model.start_token is not None:
             return np.array([model.start_token], dtype=np.int64)
         return tokens.ids

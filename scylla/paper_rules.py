@@ -16,6 +16,7 @@ import re
 from typing import Any
 
 from scylla.puzzle import Answer, AnswerShape, Instance, Puzzle
+from scylla.sum_puzzle import SumPuzzle
 
 _NUMBER_PHRASES = ("answer is", "answer:", "answer is:", "answer to the task is")
 _LIST_PHRASES = (*_NUMBER_PHRASES, "numbers are", "numbers are:", "numbers:")
@@ -47,7 +48,7 @@ def paper_accepts(puzzle: Puzzle, instance: Instance, answer: Answer) -> bool:
     stored = puzzle.solve(instance)
     if puzzle.input_shape == "matrix":
         return answer in (stored, stored[::-1])
-    if "sum" in puzzle.name.split("_"):
+    if isinstance(puzzle, SumPuzzle):
         return sorted(answer) == sorted(stored)
     return answer == stored
 

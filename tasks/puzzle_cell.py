@@ -15,7 +15,7 @@ from scylla.journal import Journal, Kept, entry_key
 from scylla.judging import judge
 from scylla.prompts import STOP, probe_prompt, question_prompt
 from scylla.puzzle import Instance, Puzzle
-from scylla.registry import load_puzzle
+from scylla.registry import count_anchors, load_puzzle
 from scylla.sampling import PuzzleData, Sampling, sample_items
 from scylla.seeds import seed_of
 from tasks.stopping import go_on
@@ -101,6 +101,7 @@ def solve(cell: PuzzleCell, generator: Generator, settings: Settings, store: Sto
         num_items=settings.puzzle_items if data.status == "complete" else 0,
         num_errors=0,
         answers_digest=None,
+        num_anchors=count_anchors(),
     )
     return write_puzzle_cell(store, cell, record, answers)
 

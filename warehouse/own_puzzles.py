@@ -36,6 +36,7 @@ _CELLS = pa.schema(
         )
     ]
     + [("answers_digest", pa.string()), ("answer_cell", pa.string())]
+    + [("num_anchors", pa.list_(pa.int32()))]
 )  # fmt: skip
 _REPLICATES = pa.schema(
     [(name, pa.string()) for name in ("model", "puzzle", "protocol", "ood_split", "rules")]
@@ -177,6 +178,8 @@ def _require_sound_record(store: Store, cell: PuzzleCell, record: PuzzleRecord) 
             f"status is {record.status} with answers_digest {record.answers_digest}; expected "
             "answers where a cell is complete, and only there"
         )
+    elif len(record.num_anchors) != 5:
+        problem = f"num_anchors has {len(record.num_anchors)} numbers; expected 5, one a level"
     if problem:
         raise SchemaMismatch(f"{store.url(cell.record_path)}: {problem}")
 

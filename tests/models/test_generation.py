@@ -405,6 +405,20 @@ def test_a_chat_model_is_asked_in_its_template(
     assert chat.generation_id(SAMPLED) != plain.generation_id(SAMPLED)
 
 
+def test_a_template_that_takes_no_question_is_left_alone(
+    folders: dict[str, str], settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in Path(folders["llama"]).iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    plain = load(tmp_path, settings)
+    whole = written(plain, asked(PROMPTS), SAMPLED)
+    tokenizer: Any = AutoTokenizer.from_pretrained(tmp_path)
+    tokenizer.chat_template = "{{ raise_exception('no user turns') }}"
+    tokenizer.save_pretrained(tmp_path)
+    assert written(load(tmp_path, settings), asked(PROMPTS), SAMPLED) == whole
+    assert "without its chat template" in caplog.text and "no user turns" in caplog.text
+
+
 def test_texts_have_an_identity_before_weights_are_read(
     folders: dict[str, str], settings: Settings, llama: LocalGenerator, tmp_path: Path
 ) -> None:

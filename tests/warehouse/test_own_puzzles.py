@@ -16,6 +16,7 @@ from core.storage import Store
 from warehouse.own_puzzles import NUM_REPLICATES, land_own_puzzles
 from warehouse.writer import connected
 
+ANCHORS = (3, 4, 3, 3, 4)
 Ask = Callable[[str], list[dict[str, Any]]]
 Statuses = Mapping[Split, Sequence[str]]
 USUAL: Statuses = {
@@ -41,7 +42,7 @@ def write(store: Store, cell: PuzzleCell, statuses: Statuses = USUAL, level: int
     ]  # fmt: skip
     num_items = max((len(each) for each in statuses.values()), default=4)
     status = "complete" if answers else "insufficient_id_data"
-    record = PuzzleRecord(status, level, "O(N)", 9, 80, 40, 20, 2, num_items, 0, None)  # type: ignore[arg-type]
+    record = PuzzleRecord(status, level, "O(N)", 9, 80, 40, 20, 2, num_items, 0, None, ANCHORS)  # type: ignore[arg-type]
     write_puzzle_cell(store, cell, record, answers)
     return cell
 

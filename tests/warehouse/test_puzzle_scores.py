@@ -20,6 +20,7 @@ from warehouse.own_puzzles import land_own_puzzles
 from warehouse.writer import connected
 
 NUM_ITEMS = 64
+ANCHORS = (3, 4, 3, 3, 4)
 Rows = list[dict[str, Any]]
 Cells = list[PuzzleCell]
 
@@ -37,7 +38,9 @@ def write(store: Store) -> Callable[..., Cells]:
         cells = []
         for number, (level, share) in enumerate(zip(levels, shares, strict=True)):
             cell = PuzzleCell(model, "r", f"puzzle {number}", "cot", "0" * 8)
-            record = PuzzleRecord("complete", level, "", 0, 0, 0, NUM_ITEMS, 0, NUM_ITEMS, 0, None)
+            record = PuzzleRecord(
+                "complete", level, "", 0, 0, 0, NUM_ITEMS, 0, NUM_ITEMS, 0, None, ANCHORS
+            )
             write_puzzle_cell(store, cell, record, _answers(share, wrong))
             cells.append(cell)
         return cells
@@ -136,12 +139,27 @@ def test_nothing_is_a_score_of_errors_alone(write: Any, ask: Any, store: Store) 
         else each
         for each in _answers((1, 0.5), "wrong")
     ]
-    record = PuzzleRecord("complete", 2, "", 0, 0, 0, NUM_ITEMS, 0, NUM_ITEMS, 0, None)
+    record = PuzzleRecord("complete", 2, "", 0, 0, 0, NUM_ITEMS, 0, NUM_ITEMS, 0, None, ANCHORS)
     write_puzzle_cell(store, cell, record, answers)
     scores, critical = ask([cell], f"from scylla_scores {STRICT}", CRITICAL)
     assert [row["score"] for row in scores] == [None] * 5
     assert [row["ood_accuracy"] for row in scores] == [None] * 5
     assert critical[0]["status"] == "no data"
+
+
+def test_an_anchor_that_was_added_is_missing_until_it_is_solved(
+    write: Any, ask: Any, store: Store
+) -> None:
+    cells = write("m", of_levels(FALLS))
+    added = PuzzleCell("other", "r", "puzzle 17", "cot", "0" * 8)
+    more = (4, 4, 3, 3, 4)
+    record = PuzzleRecord("complete", 1, "", 0, 0, 0, NUM_ITEMS, 0, NUM_ITEMS, 0, None, more)
+    write_puzzle_cell(store, added, record, _answers((1, 1), "wrong"))
+    figures = "from scylla_level_figures where rules = 'strict' and ood_split = 'ood'"
+    [rows] = ask([*cells, added], figures)
+    counts = {(r["model"], r["level"]): (r["num_puzzles"], r["num_expected"]) for r in rows}
+    assert counts["m", 1] == (3, 4) and counts["other", 1] == (1, 4)
+    assert counts["m", None] == (17, 18) and counts["m", 2] == (4, 4)
 
 
 def test_a_larger_size_has_its_critical_level_higher(write: Any, ask: Any) -> None:
@@ -154,7 +172,7 @@ def test_a_larger_size_has_its_critical_level_higher(write: Any, ask: Any) -> No
 
 def test_too_few_inputs_are_seen(write: Any, ask: Any, store: Store) -> None:
     cells = write("m", of_levels(FALLS))
-    record = PuzzleRecord("insufficient_id_data", 3, "", 9, 9, 9, 9, 9, NUM_ITEMS, 0, None)
+    record = PuzzleRecord("insufficient_id_data", 3, "", 9, 9, 9, 9, 9, NUM_ITEMS, 0, None, ANCHORS)
     write_puzzle_cell(store, cells[8], record, [])
     accuracy, scores, [critical] = ask(
         cells,

@@ -17,5 +17,6 @@ create table if not exists scylla_cells (
     num_items integer not null,
     num_errors integer not null,
     answers_digest varchar, -- SHA-256 of the file of answers; NULL: there is none
-    answer_cell varchar not null -- path of the file of answers
+    answer_cell varchar not null, -- path of the file of answers
+    num_anchors integer[] not null -- how many puzzles levels 1 to 5 had
 );

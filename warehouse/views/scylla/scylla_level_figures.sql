@@ -1,17 +1,26 @@
 -- Means over the puzzles of a level, with what their intervals follow from.
 -- Grain: one row per model, protocol, ood_split, rules, level (1 to 5; NULL: all anchors).
 -- Units: as scylla_puzzle_scores; probes are in no mean. score is the mean of the puzzles' scores:
---   each gap is clipped before the mean is taken. num_expected: 3, 4, 3, 3, 4 puzzles, 17 in all.
+--   each gap is clipped before the mean is taken. num_expected is how many puzzles there are: 3, 4,
+--   3, 3, 4, and 17 in all, unless somebody has added one.
 -- A clipped gap is larger than the true one by chance, by 0.4 standard errors where the true gap
 --   is 0 and by less and less elsewhere. score_bias is 0.42 exp(-z^2) standard errors a puzzle, z
 --   the gap in standard errors; score_error has the variance of a normal variable that is clipped
 --   at z + 0.7. The interval in scylla_scores follows from both; why these: scylla_scores.yml.
--- Source: Qi et al. 2024; metrics.md, Puzzles. Reads scylla_puzzle_scores.
+-- Source: Qi et al. 2024; metrics.md, Puzzles. Reads scylla_puzzle_scores, scylla_cells.
 create or replace view scylla_level_figures as
-with levels as (
+with registry as (
+    select num_anchors
+    from scylla_cells
+    order by list_sum(num_anchors) desc
+    limit 1
+),
+
+levels as (
     select
         unnest([1, 2, 3, 4, 5, null]) as level,
-        unnest([3, 4, 3, 3, 4, 17]) as num_expected
+        unnest(list_append(num_anchors, list_sum(num_anchors)::integer)) as num_expected
+    from registry
 ),
 
 scaled as (
