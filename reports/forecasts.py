@@ -30,7 +30,7 @@ _POINTS = """
 _ROWS = """
     select a.*, t.tbi_x1000, t.tbi_x1000_low, t.tbi_x1000_high, t.bias_class as paper_class,
         b.tested_class, b.p_adjusted,
-        c.brier_score, c.brier_score_low, c.brier_score_high,
+        c.brier_score, c.brier_score_low, c.brier_score_high, c.num_unknown,
         c.num_crowd, c.crowd_brier_score, c.model_brier_score_there
     from forecast_accuracy as a
     left join forecast_tbi as t using (model, source, protocol)
@@ -124,7 +124,7 @@ def _row(row: dict[str, Any], points: list[Point], window: tuple[dt.date, dt.dat
         test_accuracy=_percent(row["test_accuracy"]),
         test_interval=_interval(row["test_accuracy_low"], row["test_accuracy_high"], 100, ".1f"),
         test_guess=_percent(row["expected_test_accuracy"]),
-        brier=_with_interval(row, "brier_score", ".3f"),
+        brier=_brier(row),
         crowd=crowd,
         tbi=_with_interval(row, "tbi_x1000", "+.2f"),
         paper_class=row["paper_class"] or "",
@@ -148,6 +148,12 @@ def _with_interval(row: dict[str, Any], name: str, form: str) -> str:
         return ""
     interval = _interval(row[f"{name}_low"], row[f"{name}_high"], 1, form)
     return f"{row[name]:{form}}" + (f" ({interval})" if interval else "")
+
+
+def _brier(row: dict[str, Any]) -> str:
+    if row["num_unknown"]:
+        return f"outcomes not known of {row['num_unknown']:,}"
+    return _with_interval(row, "brier_score", ".3f")
 
 
 def _tested(verdict: str | None, p_value: float | None) -> str:

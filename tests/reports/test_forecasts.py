@@ -47,6 +47,16 @@ def test_the_figures_are_those_of_the_views(published: Settings) -> None:
     assert "Balanced (p = " in page
 
 
+def test_scores_wait_for_outcomes(tmp_path: Path) -> None:
+    header = HEADER.replace("p_correct", "chosen_option,probabilities")
+    rows = "m,,q1,2022-01-05,,3,1,0,0.5|0.25|0.25\nm,,q2,2022-01-05,,3,0,0,0.5|0.25|0.25\n"
+    (tmp_path / "answers.csv").write_text(header + rows)
+    settings = Settings(home=str(tmp_path / "home"))
+    land_foreign_answers(settings, tmp_path / "answers.csv", "made")
+    publish(settings)
+    assert "<td>outcomes not known of 1</td>" in render_forecasts(settings)
+
+
 def test_names_from_outside_are_text(published: Settings) -> None:
     page = render_forecasts(published)
     assert HOSTILE not in page and "<b>made</b>" not in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -304,3 +305,37 @@ def test_hostile_texts_are_texts(land: Any, ask: Any) -> None:
     name = "'); drop table forecast_answers; --"
     land(f'"{name}",,"=cmd|\' /C calc\'!A0",2022-01-05,,2,1\n')
     assert [row["model"] for row in ask("from forecast_accuracy")] == [name]
+
+
+def test_scores_of_answers_whose_outcome_is_not_known_are_left_open(land: Any, ask: Any) -> None:
+    """One of two right answers says what came true; by those alone a guesser would look good."""
+    guess = '"[0.5, 0.25, 0.25]"'
+    land(f"a,,q1,2022-01-05,,3,1,{guess},0,,,\na,,q2,2022-01-05,,3,0,{guess},0,,,\n", MORE)
+    [row] = ask("from forecast_calibration")
+    assert (row["num_answers"], row["num_unknown"], row["num_brier"]) == (2, 1, 0)
+    figures = ("brier_score", "log_score", "log_score_low", "calibration_error", "bins")
+    assert [row[name] for name in figures] == [None] * 5
+    # Another model's answer says it.
+    land("b,,q2,2022-01-05,,3,1,,2,,,\n", MORE)
+    [row] = ask("from forecast_calibration")
+    assert (row["num_unknown"], row["num_brier"], row["brier_score"]) == (0, 2, (0.375 + 0.875) / 2)
+    assert row["log_score"] == pytest.approx(1.5 * math.log(2))
+    assert len(row["bins"]) == 1
+
+
+def test_an_outcome_completes_answers_that_come_before_and_after(land: Any, ask: Any) -> None:
+    wrong = 'a,,q1,2022-01-05,,3,0,"[0.5, 0.375, 0.125]",0,,,\n'
+    right = "b,,q1,2022-01-05,,3,1,,2,,,\n"
+    for source, files in {
+        "one": [wrong + right], "after": [wrong, right], "before": [right, wrong]
+    }.items():  # fmt: skip
+        for rows in files:
+            land(rows, MORE, source=source)
+    rows = ask("from judged_answers where model = 'a'")
+    assert [(row["p_correct"], row["brier"]) for row in rows] == [(0.125, 1.15625)] * 3
+    assert land(wrong, MORE, source="after") == 0
+
+
+def test_ties_need_no_outcome(land: Any, ask: Any) -> None:
+    land('a,,q1,2022-01-05,,2,0,"[0.5, 0.5]",,,,\na,,q2,2022-01-05,,4,1,0.5|0.5|0|0,,,,\n', MORE)
+    assert [row["p_correct"] for row in ask("from judged_answers")] == [0.5, 0.5]

@@ -48,7 +48,7 @@ def answered(store: Store) -> Callable[..., tuple[AnswerCell, QuestionSeal]]:
         answers = [
             Answer(each.question_id, None, None, "refusal", "I cannot say")
             if each.title == "unread"
-            else Answer(each.question_id, (0.25, 0.75), 1)
+            else Answer(each.question_id, (0.25, 0.75, *[0.0] * (len(each.options) - 2)), 1)
             for each in asked
         ]
         write_answers(store, made, asked, answers)
@@ -141,6 +141,20 @@ def test_foreign_answers_stand_beside_ours(
     path.write_text(path.read_text().replace("2024-03-01", "2024-03-02"))
     with pytest.raises(SchemaMismatch, match="what is known of this question of s: opened on"):
         land_foreign_answers(settings, path, "s", replace=True)
+
+
+def test_a_crawl_tells_what_came_true(
+    settings: Settings, answered: Any, ask: Ask, tmp_path: Path
+) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text(
+        "model,release_date,question_id,opened,closed,num_options,is_correct,probabilities\n"
+        'm,2023-01-01,a,2024-03-01,,3,0,"[0.5, 0.375, 0.125]"\n'
+    )
+    land_foreign_answers(settings, path, "s")
+    land_own_answers(settings, [answered([question("a", options=("x", "y", "z"))])])
+    [row] = ask("from judged_answers where protocol = 'given'")
+    assert (row["p_correct"], row["brier"]) == (0.375, 0.65625)
 
 
 def test_a_void_question_takes_no_foreign_answer(

@@ -6,27 +6,45 @@
 --   calibration_error is the mean over answers of the difference between probability and accuracy
 --   of their bin. *_low and *_high bound a 95 % interval of the mean (Student's t). bins has the
 --   rows of forecast_reliability. crowd_brier_score is over the num_crowd questions for
---   which both are known, model_brier_score_there the model's over the same.
+--   which both are known, model_brier_score_there the model's over the same. num_unknown counts
+--   answers with probabilities of which it is not known what came true; while there are any, there
+--   are no scores: right answers always say what came true, and are no fair sample.
 -- Source: Brier 1950; Good 1952; metrics.md, section 3. Reads judged_answers, forecast_reliability.
 create or replace view forecast_calibration as
-with scored as (
+with counted as (
+    select
+        *,
+        count(*) filter (where p_correct is null) over (partition by model, source, protocol)
+            as num_unknown
+    from judged_answers
+    where p_correct is not null or p_chosen is not null
+),
+
+complete as (
+    select
+        * replace (case when num_unknown = 0 then brier end as brier),
+        case when num_unknown = 0 then -ln(greatest(p_correct, 0.0001)) end as loss
+    from counted
+),
+
+scored as (
     select
         model,
         source,
         protocol,
-        count(p_correct) as num_answers,
+        num_unknown,
+        count(*) as num_answers,
         count(*) filter (where p_correct < 0.0001) as num_ruled_out,
         count(brier) as num_brier,
         avg(brier) as brier_score,
         stddev_samp(brier) / sqrt(count(brier)) as brier_error,
-        avg(-ln(greatest(p_correct, 0.0001))) as log_score,
-        stddev_samp(-ln(greatest(p_correct, 0.0001))) / sqrt(count(p_correct)) as log_error,
+        avg(loss) as log_score,
+        stddev_samp(loss) / sqrt(count(loss)) as log_error,
         count(brier + crowd_brier) as num_crowd,
         avg(crowd_brier) filter (where brier is not null) as crowd_brier_score,
         avg(brier) filter (where crowd_brier is not null) as model_brier_score_there
-    from judged_answers
-    where p_correct is not null
-    group by model, source, protocol
+    from complete
+    group by model, source, protocol, num_unknown
 ),
 
 binned as (
@@ -53,6 +71,7 @@ select
     s.source,
     s.protocol,
     s.num_answers,
+    s.num_unknown,
     s.num_brier,
     s.brier_score,
     s.brier_score - t_975(greatest(1, s.num_brier - 1)) * s.brier_error as brier_score_low,
@@ -68,4 +87,8 @@ select
     s.model_brier_score_there
 from scored as s
 left join binned as b
-    on s.model = b.model and s.source = b.source and s.protocol = b.protocol;
+    on
+        s.model = b.model
+        and s.source = b.source
+        and s.protocol = b.protocol
+        and s.num_unknown = 0;

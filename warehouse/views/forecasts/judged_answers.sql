@@ -1,14 +1,25 @@
 -- Answers to questions that have an outcome, with what it takes to judge them.
 -- Grain: one row per model, source, protocol, question_id.
--- Units: expected is the chance of a guess, 1 / num_options; brier is the sum over options of the
---   squared difference between probability and outcome, 0 to 2, NULL where the probabilities do not
---   follow from what is known; is_test says that the question was opened after the model's cutoff
---   month, or from its release on where the cutoff is not known.
+-- Units: expected is the chance of a guess, 1 / num_options; p_correct is the probability of what
+--   came true, by whichever file or crawl that was learnt, NULL while it is not known; brier is the
+--   sum over options of the squared difference between probability and outcome, 0 to 2, NULL where
+--   the probabilities do not follow from what is known; is_test says that the question was opened
+--   after the model's cutoff month, or from its release on where the cutoff is not known.
 -- Source: metrics.md, section 3. Reads forecast_answers, forecast_questions, models.
 create or replace view judged_answers as
 with dated as (
     select
-        a.*,
+        a.* replace (
+            coalesce(
+                a.probabilities[q.answer_index + 1],
+                a.p_correct,
+                -- What a right answer chose came true, and of equal ones any may have.
+                case
+                    when a.is_correct or list_min(a.probabilities) = list_max(a.probabilities)
+                        then a.p_chosen
+                end
+            ) as p_correct
+        ),
         q.opened,
         q.closed,
         q.num_options,
