@@ -1,8 +1,9 @@
 -- The answers that forecast_bias_test compares, each in one of two samples a comparison.
 -- Grain: one row per model, source, protocol, comparison, question_id; opened before release.
 -- Units: comparisons are of the 20 months before release with those 40 to 20, 60 to 40 and 80 to 60
---   months before it, and of the newer half of all questions with the older half. rank is the mean
---   rank of the probability given to what came true (right or wrong, where no probability is known)
+--   months before it, and of the newer half of all questions with the older half. merit is the
+--   probability given to what came true where it is known of every answer that is ranked with this
+--   one, else right or wrong: the two cannot be ranked together. rank is the mean rank of merit
 --   among the questions of as many options.
 -- Source: the released analysis of Zhu et al. 2024 (its periods). Reads judged_answers.
 create or replace view bias_samples as
@@ -16,7 +17,7 @@ with dated as (
         opened,
         released,
         is_correct,
-        coalesce(p_correct, cast(is_correct as integer)) as merit,
+        p_correct as merit,
         -- Halves of days, not of questions: those of one day stay together.
         quantile_disc(opened, 0.5) over (partition by model, source, protocol) as middle
     from judged_answers
@@ -54,12 +55,24 @@ samples as (
         compared.* exclude (period, middle) replace (opened > middle as is_recent),
         'older half' as comparison
     from compared
+),
+
+weighed as (
+    select
+        * replace (
+            case
+                when count(merit) over stratum = count(*) over stratum then merit
+                else cast(is_correct as integer)
+            end as merit
+        )
+    from samples
+    window stratum as (partition by model, source, protocol, comparison, num_options)
 )
 
 select
     *,
     rank() over (stratum order by merit) + (count(*) over ties - 1) / 2 as rank
-from samples
+from weighed
 window
     stratum as (partition by model, source, protocol, comparison, num_options),
     ties as (partition by model, source, protocol, comparison, num_options, merit);

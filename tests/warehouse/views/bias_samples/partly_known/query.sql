@@ -1,0 +1,1 @@
+from bias_samples where comparison = 'older half'
