@@ -138,7 +138,7 @@ def test_who_knows_all_until_a_day_is_nostalgic(worlds: Worlds) -> None:
     assert fit["tbi_x1000_high"] < 0
     [peak] = worlds.ask("from forecast_peak where model = 'nostalgic'")
     assert peak["peak_accuracy"] == 1
-    assert peak["peak"] <= dt.date(2020, 7, 1)
+    assert peak["peak"] == dt.date(2020, 7, 1), "the last whole quarter before the day"
     rows = worlds.ask("from forecast_bias_test where model = 'nostalgic'")
     assert {row["comparison"]: row["bias_class"] for row in rows} == dict.fromkeys(
         [

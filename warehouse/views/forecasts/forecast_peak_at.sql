@@ -3,9 +3,9 @@
 -- Parameter: num_months, the length of a period; periods are counted from 2015-01-01.
 -- Units: peak_accuracy is a share; *_low and *_high bound its 95 % interval (Wilson's), which takes
 --   no notice of its being the best of several. Periods of fewer questions than a quarter of the
---   median period's cannot be it. Of periods of equal accuracy the one with most questions counts,
---   then the earliest. months_to_cutoff is from the first month of the period to the cutoff month
---   (to the month of release where the cutoff is not known), negative after it.
+--   median period's cannot be it. Of periods of equal accuracy the latest counts: it is how far
+--   full knowledge reaches. months_to_cutoff is from the first month of the period to the cutoff
+--   month (to the month of release where the cutoff is not known), negative after it.
 -- Source: Zhu et al. 2024, section 4.2 (3 months), Tables 8 and 15 (6); metrics.md, section 3.
 -- Reads judged_answers.
 create or replace macro forecast_peak_at(num_months) as table
@@ -48,5 +48,5 @@ create or replace macro forecast_peak_at(num_months) as table
     qualify
         row_number() over (
             partition by model, source, protocol
-            order by num_correct / num_questions desc, num_questions desc, peak asc
+            order by num_correct / num_questions desc, peak desc
         ) = 1;
