@@ -49,6 +49,8 @@ judged as (
                 then ['closed', given_closed, 'no day before the question was opened']
             when given_resolved is not null and resolved is null
                 then ['resolved', given_resolved, 'YYYY-MM-DD, or nothing']
+            when resolved < opened
+                then ['resolved', given_resolved, 'no day before the question was opened']
             when not coalesce(has_options, false)
                 then ['num_options', given_options, 'a whole number of at least 2']
             when is_another_question
