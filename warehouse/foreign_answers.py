@@ -55,6 +55,7 @@ def land_foreign_answers(
         run(connection, "derive_foreign_answers")
         refuse_first(connection, path, "find_contradiction")
         refuse_first(connection, path, "find_own_question")
+        run(connection, "match_foreign_answers")
         if not replace:
             require_agreement(connection, path, "find_conflicting_foreign_answers")
         require_agreement(connection, path, "find_orphaned_answer", _ORPHANED)

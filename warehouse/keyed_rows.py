@@ -83,11 +83,14 @@ def require_agreement(
 ) -> None:
     """Refuse the first row that a statement finds landed otherwise, if there is one.
 
+    Of a pair of columns, ``<name>`` and ``landed_<name>`` (or ``loaded_<name>``), both are shown if
+    they differ and neither is missing; columns without such a twin always.
+
     Raises:
         CellConflict: the row, what is landed of it, and the remedy.
     """
     if row := first_row(connection, statement):
-        shown = ", ".join(f"{name}={_show(value)}" for name, value in row.items())
+        shown = ", ".join(f"{name}={_show(value)}" for name, value in _telling(row).items())
         raise CellConflict(
             f"{path}: disagrees with what is landed: {shown}. Nothing of it was landed; {remedy}"
         )
@@ -135,6 +138,16 @@ def first_row(
     rows = run(connection, statement, parameters)
     names = [column[0] for column in connection.description or []]
     return dict(zip(names, rows[0], strict=True)) if rows else None
+
+
+def _telling(row: dict[str, Any]) -> dict[str, Any]:
+    """Leave out pairs that agree, or of which one side leaves the matter open."""
+    silent: set[str] = set()
+    for name in row:
+        for twin in (f"landed_{name}", f"loaded_{name}"):
+            if twin in row and (None in (row[name], row[twin]) or row[name] == row[twin]):
+                silent |= {name, twin}
+    return {name: value for name, value in row.items() if name not in silent}
 
 
 def _show(value: object) -> str:

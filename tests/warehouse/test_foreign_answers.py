@@ -144,6 +144,8 @@ BAD_MORE = [
     (",0,1,,", "is_correct is '1'; expected what chosen_option and correct_option say"),
     (",,,1.5,", "p_correct is '1.5'; expected a probability"),
     ('"[0.7, 0.3]",,0,0.3,', "p_correct is '0.3'; expected what probabilities say"),
+    ('"[0.7, 0.3]",,,0.3,', "p_correct is '0.3'; expected what probabilities say .* true: 0.7"),
+    ('"[0.7, 0.3]",,1,,', "is_correct is '1'; .* option, 0 .the likeliest.* came true, 1"),
 ]
 
 
@@ -151,6 +153,16 @@ BAD_MORE = [
 def test_bad_probabilities_are_refused(refuse: Any, cells: str, says: str) -> None:
     with pytest.raises(SchemaMismatch, match=says):
         refuse(f"a,,q1,2022-01-05,,2,1,{cells}\n", MORE, source="t")
+
+
+def test_a_probability_of_no_option_is_refused(refuse: Any) -> None:
+    with pytest.raises(SchemaMismatch, match="p_correct is '0.3'; expected one of the probabil"):
+        refuse('a,,q1,2022-01-05,,3,0,"[0.5, 0.25, 0.25]",0,,0.3,\n', MORE, source="t")
+
+
+def test_nothing_is_resolved_before_it_is_asked(refuse: Any) -> None:
+    with pytest.raises(SchemaMismatch, match="row 1: resolved is '2020-05-02'; expected no day be"):
+        refuse("a,,q1,2022-01-05,,2,1,2020-05-02\n", ",resolved", source="t")
 
 
 def test_what_follows_from_choice_and_probabilities_is_filled_in(land: Any, ask: Any) -> None:
@@ -231,11 +243,68 @@ def test_choice_and_probabilities_are_replaced_together(land: Any, ask: Any) -> 
         "a,,q1,2022-01-05,,2,1,,,0,,\nb,,q1,2022-01-05,,2,1,,,1,,\n",
         "a,,q1,2022-01-05,,2,1,,0,,,\nb,,q1,2022-01-05,,2,1,,1,,,\n",
         '"a",,q1,2022-01-05,,2,1,"[0.9, 0.1]",,,,\nb,,q1,2022-01-05,,2,1,"[0.1, 0.9]",,,,\n',
+        "a,,q1,2022-01-05,,2,1,,,,,Finance\nb,,q1,2022-01-05,,2,1,,,,,Sports\n",
     ],
 )
 def test_a_question_has_one_outcome(refuse: Any, rows: str) -> None:
     with pytest.raises(SchemaMismatch, match="row 2: question_id is 'q1'.* the same outcome"):
         refuse(rows, MORE, source="t")
+
+
+A_WRONG, B_RIGHT = "a,,q1,2022-01-05,,4,0,,2,,,\n", "b,,q1,2022-01-05,,4,1,,2,,,\n"
+
+
+def test_an_option_is_right_or_wrong_for_all(land: Any, ask: Any) -> None:
+    with pytest.raises(SchemaMismatch, match="row 1: is_correct is '0'; .* came true, 2"):
+        land(A_WRONG + B_RIGHT, MORE)
+    for rows in ((A_WRONG, B_RIGHT), (B_RIGHT, A_WRONG)):
+        source = rows[0][0]
+        land(rows[0], MORE, source=source)
+        for replace in (False, True):
+            with pytest.raises(CellConflict, match="disagrees with what is landed: model="):
+                land(rows[1], MORE, source=source, replace=replace)
+    # What came true is not known any more: the file has all answers, and none of them says it.
+    assert land(B_RIGHT.replace("4,1", "4,0"), MORE, source="b", replace=True) == 1
+    [row] = ask("from forecast_questions where source = 'b'")
+    assert row["answer_index"] is None
+
+
+def test_a_choice_that_cannot_stay_goes(land: Any, ask: Any) -> None:
+    land(A_WRONG, MORE)
+    less = A_WRONG.replace(",,2,", ",,,")
+    with pytest.raises(CellConflict, match="correct_option='2', landed_correct_option='not 2'"):
+        land(less + B_RIGHT, MORE)
+    assert land(less + B_RIGHT, MORE, replace=True) == 2
+    rows = ask("select chosen_index from forecast_answers order by model")
+    assert [row["chosen_index"] for row in rows] == [None, 2]
+
+
+def test_dates_and_tags_of_a_question_are_replaced_only_if_asked(land: Any, ask: Any) -> None:
+    more, row = ",resolved,tags", "a,2023-05-01,q1,2022-01-05,2022-03-01,2,1"
+    land(f"{row},2022-03-02,Finance\n", more)
+    assert land(f"{row},,\n", more) == 0
+    for cells, says in {
+        "2022-05-02,Finance": "resolved=2022-05-02, landed_resolved=2022-03-02. Nothing",
+        ",Sports": "tags=..Sports.., landed_tags=..Finance... Nothing",
+    }.items():
+        with pytest.raises(CellConflict, match=f"question_id='q1', {says}"):
+            land(f"{row},{cells}\n", more)
+        assert land(f"{row},{cells}\n", more, replace=True) == 1
+    [question] = ask("from forecast_questions")
+    assert (question["resolved"], question["tags"]) == (dt.date(2022, 5, 2), ["Sports"])
+
+
+def test_a_refusal_shows_what_differs_and_nothing_else(land: Any) -> None:
+    row = 'a,2023-05-01,q1,2022-01-05,2022-03-01,3,1,"[0.75, 0.125, 0.125]",0,0,,\n'
+    land(row, MORE)
+    with pytest.raises(CellConflict) as caught:
+        land(row.replace("0.75, 0.125, 0.125", "0.75, 0.25, 0"), MORE)
+    assert (
+        "landed: model='a', source='s', question_id='q1', probabilities=[0.75, 0.25, 0.0], "
+        "landed_probabilities=[0.75, 0.125, 0.125]. Nothing"
+    ) in str(caught.value)
+    with pytest.raises(CellConflict, match="correct_option='1', landed_correct_option='0'. Noth"):
+        land("b,,q1,2022-01-05,2022-03-01,3,1,,1,1,,\n", MORE)
 
 
 @pytest.mark.parametrize("tags", ["Finance|Sports", "\"['Finance', 'Sports']\"", "Finance; Sports"])

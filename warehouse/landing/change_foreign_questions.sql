@@ -1,5 +1,6 @@
 -- The questions of staged answers that are not landed just so. What a file leaves open stays as it
--- was; questions that we have ourselves stay altogether.
+-- was (what came true unless the rows contradict it, see derive_foreign_answers); questions that we
+-- have ourselves stay altogether.
 create or replace temp table changed_foreign_questions as
 with given as (
     select
@@ -24,7 +25,7 @@ wanted as (
         coalesce(given.closed, landed.closed) as closed,
         coalesce(given.resolved, landed.resolved) as resolved,
         given.num_options,
-        coalesce(given.answer_index, landed.answer_index) as answer_index,
+        given.answer_index,
         'resolved' as status,
         coalesce(given.tags, landed.tags) as tags
     from given

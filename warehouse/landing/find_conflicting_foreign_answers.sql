@@ -1,50 +1,59 @@
 -- The first staged answer that disagrees with what is landed of it or of its question.
-with releases as (
+with compared as (
     select
-        model,
-        any_value(released) as released
-    from forecast_answers
-    where protocol = 'given'
-    group by model
+        *,
+        (chosen_index = landed_answer_index) <> is_correct as contradicts_outcome,
+        (landed_chosen_index = answer_index) <> landed_is_correct as contradicts_choice
+    from matched_foreign_answers
 )
 
 select
-    given.model,
-    given.source,
-    given.question_id,
-    given.is_correct,
-    answer.is_correct as landed_is_correct,
-    given.released as release_date,
-    releases.released as landed_release_date,
-    given.p_correct,
-    answer.p_correct as landed_p_correct,
-    given.chosen_index as chosen_option,
-    answer.chosen_index as landed_chosen_option,
-    given.opened,
-    question.opened as landed_opened,
-    given.closed,
-    question.closed as landed_closed,
-    given.num_options,
-    question.num_options as landed_num_options
-from foreign_answers as given
-left join forecast_answers as answer
-    on
-        given.model = answer.model
-        and given.source = answer.source
-        and given.question_id = answer.question_id
-        and given.protocol = answer.protocol
-left join releases on given.model = releases.model
-left join forecast_questions as question
-    on given.source = question.source and given.question_id = question.question_id
+    model,
+    source,
+    question_id,
+    is_correct,
+    landed_is_correct,
+    released as release_date,
+    model_released as landed_release_date,
+    p_correct,
+    landed_p_correct,
+    probabilities,
+    landed_probabilities,
+    chosen_index as chosen_option,
+    landed_chosen_index as landed_chosen_option,
+    case
+        when answer_index is null and contradicts_outcome
+            then case when is_correct then '' else 'not ' end || chosen_index
+        else cast(answer_index as varchar)
+    end as correct_option,
+    case
+        when contradicts_choice
+            then case when landed_is_correct then '' else 'not ' end || landed_chosen_index
+        else cast(landed_answer_index as varchar)
+    end as landed_correct_option,
+    opened,
+    landed_opened,
+    closed,
+    landed_closed,
+    resolved,
+    case when not is_own_question then landed_resolved end as landed_resolved,
+    num_options,
+    landed_num_options,
+    tags,
+    case when not is_own_question then landed_tags end as landed_tags
+from compared
 where
-    given.is_correct <> answer.is_correct
-    or given.released <> releases.released
-    or given.p_correct <> answer.p_correct
-    or given.chosen_index <> answer.chosen_index
-    or given.probabilities <> answer.probabilities
-    or given.opened <> question.opened
-    or given.closed <> question.closed
-    or given.num_options <> question.num_options
-    or given.answer_index <> question.answer_index
-order by given.row_number
+    is_correct <> landed_is_correct
+    or released <> model_released
+    or p_correct <> landed_p_correct
+    or chosen_index <> landed_chosen_index
+    or probabilities <> landed_probabilities
+    or opened <> landed_opened
+    or closed <> landed_closed
+    or num_options <> landed_num_options
+    or answer_index <> landed_answer_index
+    or contradicts_outcome
+    or contradicts_choice
+    or (not is_own_question and (resolved <> landed_resolved or tags <> landed_tags))
+order by row_number
 limit 1;

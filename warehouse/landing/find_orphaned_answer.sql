@@ -1,9 +1,12 @@
 -- The first landed answer, of a model that the file does not name for it, to a question that the
--- file gives other options or another outcome.
+-- file gives other options or another outcome, or of which it tells an outcome that contradicts it.
 select
     landed.model,
     landed.source,
     landed.question_id,
+    landed.is_correct,
+    landed.chosen_index as chosen_option,
+    landed.p_correct,
     question.num_options as landed_num_options,
     given.num_options,
     question.answer_index as landed_correct_option,
@@ -22,7 +25,11 @@ anti join foreign_answers as named
 where
     question.title is null
     and (
-        given.num_options <> question.num_options or given.answer_index <> question.answer_index
+        given.num_options <> question.num_options
+        or (question.answer_index is not null and given.answer_index is null)
+        or given.answer_index <> question.answer_index
+        or (landed.chosen_index = given.answer_index) <> landed.is_correct
+        or abs(landed.p_correct - landed.probabilities[given.answer_index + 1]) > 0.001
     )
 order by given.row_number, landed.model
 limit 1;

@@ -5,7 +5,8 @@ select
     given.question_id as given,
     'what is known of this question of ' || given.source || ': opened on ' || question.opened
     || coalesce(', closed on ' || question.closed, '') || ', ' || question.num_options
-    || ' options, ' || question.status as expected
+    || ' options, ' || question.status
+    || coalesce(', option ' || question.answer_index || ' came true', '') as expected
 from foreign_answers as given
 inner join forecast_questions as question
     on given.source = question.source and given.question_id = question.question_id
@@ -17,6 +18,7 @@ where
         or given.closed <> question.closed
         or given.num_options <> question.num_options
         or given.answer_index <> question.answer_index
+        or (given.chosen_index = question.answer_index) <> given.is_correct
     )
 order by given.row_number
 limit 1;
