@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import duckdb
@@ -14,8 +15,10 @@ from core.questions import QuestionSeal
 from core.schemas import ANSWERS, QUESTIONS, validate
 from core.settings import Settings
 from core.storage import Store
-from warehouse.keyed_rows import run
+from warehouse.keyed_rows import first_row, run
 from warehouse.writer import connected, locked, transaction
+
+_log = logging.getLogger(__name__)
 
 
 def land_own_answers(
@@ -25,7 +28,8 @@ def land_own_answers(
 
     A cell that is landed just so is passed over. It takes the place of what was landed of its
     model, source, month and protocol. Of a question that was resolved in two months, the later one
-    counts.
+    counts. What was crawled of a question takes the place of what foreign files told of it; a
+    warning counts foreign answers that do not fit it, which no view shows.
 
     Args:
         settings: say where data root and warehouse are.
@@ -39,7 +43,24 @@ def land_own_answers(
     with locked(settings), connected(settings) as connection:
         landed = {path for (path,) in run(connection, "list_landed_answers")}
         missing = [pair for pair in answered if pair[0].path not in landed]
-        return sum(_land(connection, store, cell, seal) > 0 for cell, seal in missing)
+        num_landed = sum(_land(connection, store, cell, seal) > 0 for cell, seal in missing)
+        for source in sorted({cell.source for cell, _ in missing}):
+            _warn_of_unfitting(connection, source)
+        return num_landed
+
+
+def _warn_of_unfitting(connection: duckdb.DuckDBPyConnection, source: str) -> None:
+    if found := first_row(connection, "find_unfitting_answers", {"source": source}):
+        _log.warning(
+            "%d landed answers of %s to %d questions of %s (one is %s) contradict what was crawled "
+            "of these questions, so no view counts them; if they are right otherwise, give them "
+            "to `tidemark land-answers --replace` as they should be, or under another --source",
+            found["num_answers"],
+            ", ".join(found["models"]),
+            found["num_questions"],
+            source,
+            found["question_id"],
+        )
 
 
 def _land(
@@ -59,6 +80,7 @@ def _land(
     try:
         with transaction(connection, f"land {cell}"):
             run(connection, "delete_own_answers", whose)
+            run(connection, "mark_foreign_answers", month)
             run(connection, "delete_own_questions", month)
             run(connection, "insert_own_questions", {"month": month["month"]})
             named = {"month": month["month"], "answer_cell": cell.path}

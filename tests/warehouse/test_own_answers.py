@@ -157,6 +157,44 @@ def test_a_crawl_tells_what_came_true(
     assert (row["p_correct"], row["brier"]) == (0.375, 0.65625)
 
 
+HEADER = "model,release_date,question_id,opened,closed,num_options,is_correct"
+CONTRADICTED = [
+    (",chosen_option", "2,1,0", {}),
+    (",chosen_option", "2,0,1", {}),
+    (",correct_option", "2,1,0", {}),
+    (",probabilities", "2,1,0.75|0.25", {}),
+    (",probabilities,p_correct", "3,0,0.5|0.25|0.25,0.25", {}),
+    (",p_correct", "3,1,0.5", {}),
+    (",correct_option,p_correct", "3,0,2,0.5", {"options": ("x", "y", "z")}),
+    ("", "2,1", {"status": "void", "answer_index": None}),
+]
+
+
+@pytest.mark.parametrize("told", CONTRADICTED)
+def test_foreign_answers_that_a_crawl_contradicts_count_nowhere(
+    settings: Settings, answered: Any, ask: Ask, tmp_path: Path, caplog: Any, told: Any
+) -> None:
+    more, cells, changes = told
+    path = tmp_path / "answers.csv"
+    path.write_text(f"{HEADER}{more}\nforeign,2023-01-01,a,2024-03-01,,{cells}\n")
+    land_foreign_answers(settings, path, "s")
+    path.write_text(f"{HEADER},chosen_option\nother,,b,2024-03-01,,2,1,1\n")
+    land_foreign_answers(settings, path, "s")
+    pair = answered([question("a", **changes), question("b")])
+    land_own_answers(settings, [pair])
+    rows = ask("from judged_answers where protocol = 'given'")
+    assert [(row["model"], row["question_id"]) for row in rows] == [("other", "b")]
+    [record] = caplog.records
+    assert "1 landed answers of foreign to 1 questions of s (one is a)" in record.getMessage()
+    caplog.clear()
+    land_own_answers(settings, [pair])
+    assert not caplog.records, "said once"
+    if not changes:
+        path.write_text(f"{HEADER}\nforeign,2023-01-01,a,2024-03-01,,2,1\n")
+        assert land_foreign_answers(settings, path, "s", replace=True).num_changed == 1
+        assert len(ask("from judged_answers where protocol = 'given'")) == 2
+
+
 def test_a_void_question_takes_no_foreign_answer(
     settings: Settings, answered: Any, tmp_path: Path
 ) -> None:

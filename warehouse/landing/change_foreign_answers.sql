@@ -45,4 +45,5 @@ where
     or p_correct is distinct from landed_p_correct
     or p_chosen is distinct from landed_p_chosen
     or chosen_index is distinct from landed_chosen_index
-    or is_correct <> landed_is_correct;
+    or is_correct <> landed_is_correct
+    or landed_reason is not null;

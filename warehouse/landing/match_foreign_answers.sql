@@ -19,6 +19,7 @@ select
     answer.p_chosen as landed_p_chosen,
     answer.chosen_index as landed_chosen_index,
     answer.is_correct as landed_is_correct,
+    answer.reason as landed_reason,
     releases.released as model_released,
     question.title is not null as is_own_question,
     question.opened as landed_opened,

@@ -14,6 +14,6 @@ create table if not exists forecast_answers (
     chosen_index integer, -- from 0
     is_parsed boolean not null, -- whether a choice could be read off
     is_correct boolean, -- NULL: the question is void
-    reason varchar, -- why there is no choice
+    reason varchar, -- why there is no choice; another_question: see macro answer_fits
     answer_cell varchar -- path of the file of answers; NULL: of a foreign file
 );

@@ -5,7 +5,8 @@
 --   sum over options of the squared difference between probability and outcome, 0 to 2, NULL where
 --   the probabilities do not follow from what is known; is_test says that the question was opened
 --   after the model's cutoff month, or from its release on where the cutoff is not known.
--- Source: metrics.md, section 3. Reads forecast_answers, forecast_questions, models.
+--   Answers that contradict what is known of their question are left out (see answer_fits).
+-- Source: metrics.md, section 3. Reads forecast_answers, forecast_questions, models, answer_fits.
 create or replace view judged_answers as
 with dated as (
     select
@@ -32,7 +33,12 @@ with dated as (
     inner join forecast_questions as q
         on a.source = q.source and a.question_id = q.question_id
     left join models as m on a.model = m.model
-    where a.is_correct is not null and q.status = 'resolved'
+    where
+        a.is_correct is not null
+        and q.status = 'resolved'
+        and answer_fits(
+            a.chosen_index, a.is_correct, a.probabilities, a.reason, q.num_options, q.answer_index
+        )
 )
 
 select
