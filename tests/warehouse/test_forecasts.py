@@ -215,8 +215,9 @@ def test_the_line_is_that_of_least_squares(worlds: Worlds) -> None:
         )
 
 
-def test_the_interval_of_a_score_is_students(worlds: Worlds) -> None:
-    p_correct = [0.5, 0.25, 1.0, 0.75, 0.0]
+@pytest.mark.parametrize("p_correct", [[0.5, 0.25, 1.0, 0.75, 0.0], [0.5, 0.25, 0.75, 0.625, 0.5]])
+def test_the_interval_of_a_score_is_students(worlds: Worlds, p_correct: list[float]) -> None:
+    """And within what a score can be."""
     given = enumerate(p_correct)
     rows = ", ".join(f"('prob', 'made', 'q{n}', 'x', {p}, true, {p > 0.5})" for n, p in given)
     worlds.ask(
@@ -227,10 +228,12 @@ def test_the_interval_of_a_score_is_students(worlds: Worlds) -> None:
     try:
         [found] = worlds.ask("from forecast_calibration where model = 'prob'")
         losses = [-math.log(max(p, 1e-4)) for p in p_correct]
-        interval = stats.t.interval(0.95, 4, np.mean(losses), stats.sem(losses))
+        low, high = stats.t.interval(0.95, 4, np.mean(losses), stats.sem(losses))
+        assert (low < 0) == (0.0 in p_correct)
         assert found["log_score"] == pytest.approx(np.mean(losses))
-        assert (found["log_score_low"], found["log_score_high"]) == pytest.approx(interval, 1e-6)
-        assert found["num_ruled_out"] == 1
+        ends = (found["log_score_low"], found["log_score_high"])
+        assert ends == pytest.approx((max(0, low), high), 1e-6)
+        assert found["num_ruled_out"] == p_correct.count(0.0)
     finally:
         worlds.ask("delete from forecast_answers where model = 'prob' returning model")
 

@@ -4,11 +4,11 @@
 --   guess between two); log_score the mean of -ln of the probability of the outcome, in nats,
 --   probabilities below 0.0001 taken as that (num_ruled_out counts the outcomes given less);
 --   calibration_error is the mean over answers of the difference between probability and accuracy
---   of their bin. *_low and *_high bound a 95 % interval of the mean (Student's t). bins has the
---   rows of forecast_reliability. crowd_brier_score is over the num_crowd questions for
---   which both are known, model_brier_score_there the model's over the same. num_unknown counts
---   answers with probabilities of which it is not known what came true; while there are any, there
---   are no scores: right answers always say what came true, and are no fair sample.
+--   of their bin, of the num_binned answers whose choice has a known probability; bins has the rows
+--   of forecast_reliability. *_low and *_high bound a 95 % interval of the mean (Student's t), cut
+--   off at 0, and at 2 for brier_score. crowd_brier_score is over the num_crowd questions for which
+--   both are known, model_brier_score_there the model's over the same. There are no scores while
+--   num_unknown outcomes are not known: right answers always tell it, and are no fair sample.
 -- Source: Brier 1950; Good 1952; metrics.md, section 3. Reads judged_answers, forecast_reliability.
 create or replace view forecast_calibration as
 with counted as (
@@ -37,9 +37,10 @@ scored as (
         count(*) filter (where p_correct < 0.0001) as num_ruled_out,
         count(brier) as num_brier,
         avg(brier) as brier_score,
-        stddev_samp(brier) / sqrt(count(brier)) as brier_error,
+        t_975(greatest(1, count(brier) - 1)) * stddev_samp(brier) / sqrt(count(brier))
+            as brier_half,
         avg(loss) as log_score,
-        stddev_samp(loss) / sqrt(count(loss)) as log_error,
+        t_975(greatest(1, count(loss) - 1)) * stddev_samp(loss) / sqrt(count(loss)) as log_half,
         count(brier + crowd_brier) as num_crowd,
         avg(crowd_brier) filter (where brier is not null) as crowd_brier_score,
         avg(brier) filter (where crowd_brier is not null) as model_brier_score_there
@@ -52,6 +53,7 @@ binned as (
         model,
         source,
         protocol,
+        cast(sum(num_answers) as bigint) as num_binned,
         sum(num_answers * abs(mean_probability - accuracy)) / sum(num_answers) as calibration_error,
         list(
             {
@@ -74,12 +76,16 @@ select
     s.num_unknown,
     s.num_brier,
     s.brier_score,
-    s.brier_score - t_975(greatest(1, s.num_brier - 1)) * s.brier_error as brier_score_low,
-    s.brier_score + t_975(greatest(1, s.num_brier - 1)) * s.brier_error as brier_score_high,
+    -- Not greatest and least, which pass over the NULL of an interval that is not known.
+    case when s.brier_half > s.brier_score then 0 else s.brier_score - s.brier_half end
+        as brier_score_low,
+    case when s.brier_score + s.brier_half > 2 then 2 else s.brier_score + s.brier_half end
+        as brier_score_high,
     s.log_score,
-    s.log_score - t_975(greatest(1, s.num_answers - 1)) * s.log_error as log_score_low,
-    s.log_score + t_975(greatest(1, s.num_answers - 1)) * s.log_error as log_score_high,
+    case when s.log_half > s.log_score then 0 else s.log_score - s.log_half end as log_score_low,
+    s.log_score + s.log_half as log_score_high,
     s.num_ruled_out,
+    coalesce(b.num_binned, 0) as num_binned,
     b.calibration_error,
     b.bins,
     s.num_crowd,
