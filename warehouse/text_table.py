@@ -88,6 +88,7 @@ def _read_csv(raw: bytes, path: Path) -> pa.Table:
     if not text.strip():
         raise SchemaMismatch(f"{path} is empty; expected a header line and rows")
     try:
+        raw += b"" if raw.endswith(b"\n") else b"\n"  # a header alone would not be a line
         names = pa_csv.open_csv(pa.BufferReader(raw), *_csv_options([])[:2]).schema.names
         read, parse, convert = _csv_options(names)
         return pa_csv.read_csv(pa.BufferReader(raw), read, parse, convert)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def test_dates_and_truth_are_read_in_the_usual_forms(
     land: Any, ask: Any, right: str, wrong: str
 ) -> None:
     land(
-        f"a,2023-05,q1,2022-01-06T23:30:00Z,,2.0,{right}\n"
+        f"a,2023-05-01,q1,2022-01-06T23:30:00Z,,2.0,{right}\n"
         f"a,2023-05-01 00:00:00,q2,2022-01-05,2022-03-01,2,{wrong}\n"
     )
     rows = ask("select opened, closed, is_correct from judged_answers order by question_id")
@@ -93,7 +94,14 @@ BAD = [
     ("a,2023-05-01,q1,05/01/2022,,2,1", "opened is '05/01/2022'"),
     ("a,2023-05-01,q1,2022-02-30,,2,1", "opened is '2022-02-30'"),
     ("a,2023-05-01,q1,9999-12-31,,2,1", "opened is '9999-12-31'"),
-    ("a,2023-05-01,q1,2022-01-05T20:00:00-08:00,,2,1", "opened is '2022-01-05T20:00"),
+    ("a,2023-05-01,q1,2022-01-05T20:00:00-08:00,,2,1", "opened is .* .with Z., not in another"),
+    (
+        "a,2023-05-01,q1,2022-01-05,2022-02-05 20:00 PST,2,1",
+        "closed is .* not in another zone, or",
+    ),
+    ("a,2023-05-01,q1,2022-01-05T99:99,,2,1", "opened is '2022-01-05T99:99'; .* YYYY-MM-DD[.]"),
+    ("a,2023-05-01,q1,2022-01,,2,1", "opened is '2022-01'; .* YYYY-MM-DD[.]"),
+    ("a,2023-05,q1,2022-01-05,,2,1", "release_date is '2023-05'; expected YYYY-MM-DD, or nothing"),
     ("a,2023-05-01,q1,2022-01-05,soon,2,1", "closed is 'soon'"),
     ("a,2023-05-01,q1,2022-01-05,2021-12-31,2,1", "closed is .* no day before the question was"),
     ("a,2023-05-01,q1,2022-01-05,,1,1", "num_options is '1'; expected a whole number of at least"),
@@ -141,7 +149,7 @@ BAD_MORE = [
     (",-1,,,", "chosen_option is '-1'"),
     (",0.5,,,", "chosen_option is '0.5'"),
     (",,9,,", "correct_option is '9'"),
-    (",0,1,,", "is_correct is '1'; expected what chosen_option and correct_option say"),
+    (",0,1,,", "is_correct is '1'; expected what follows from the chosen option, 0, and"),
     (",,,1.5,", "p_correct is '1.5'; expected a probability"),
     ('"[0.7, 0.3]",,0,0.3,', "p_correct is '0.3'; expected what probabilities say"),
     ('"[0.7, 0.3]",,,0.3,', "p_correct is '0.3'; expected what probabilities say .* true: 0.7"),
@@ -345,6 +353,10 @@ def test_columns_are_named_and_files_are_files(settings: Settings, tmp_path: Pat
     path.write_text("model,question_id\na,b\n")
     with pytest.raises(SchemaMismatch, match="lacks release_date, opened, closed, num_options"):
         land_foreign_answers(settings, path, "s")
+    for end in ("", "\n"):
+        path.write_text(HEADER + end)
+        with pytest.raises(SchemaMismatch, match="has no rows under its header"):
+            land_foreign_answers(settings, path, "s")
     path.write_bytes(b"PAR1 rubbish")
     with pytest.raises(MalformedInput, match="cannot be read as Parquet"):
         land_foreign_answers(settings, path, "s")
@@ -408,3 +420,29 @@ def test_an_outcome_completes_answers_that_come_before_and_after(land: Any, ask:
 def test_ties_need_no_outcome(land: Any, ask: Any) -> None:
     land('a,,q1,2022-01-05,,2,0,"[0.5, 0.5]",,,,\na,,q2,2022-01-05,,4,1,0.5|0.5|0|0,,,,\n', MORE)
     assert [row["p_correct"] for row in ask("from judged_answers")] == [0.5, 0.5]
+
+
+def test_the_recipe_for_two_files_makes_one(
+    settings: Settings, tmp_path: Path, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/published.md has it, line by line."""
+    page = Path(__file__).parents[2].joinpath("docs", "published.md").read_text(encoding="utf-8")
+    [recipe] = re.findall(r"```sql\n(copy .*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("questions.csv").write_text(
+        "question_id,opened,closed,n_options,correct_idx,tags\n"
+        "0,2024-02-09,2024-03-06,2,0,US Politics|Elections\n1,2024-01-22,2024-03-06,5,1,\n"
+    )
+    Path("answers.csv").write_text(
+        "model,release_date,question_id,opened,closed,is_correct,p_correct\n"
+        "m,2023-08-24,0,2024-02-09,2024-03-06,1,0.75\nm,2023-08-24,1,2024-01-22,2024-03-06,0,0.0\n"
+    )
+    with duckdb.connect() as connection:
+        connection.execute(recipe)
+    landed = land_foreign_answers(settings, Path("landable.csv"), "gjo")
+    assert (landed.num_changed, landed.ignored) == (2, ())
+    rows = ask("from judged_answers order by question_id")
+    assert [(row["is_correct"], row["p_correct"]) for row in rows] == [(True, 0.75), (False, 0.0)]
+    rows = ask("from forecast_questions order by question_id")
+    assert [(row["num_options"], row["answer_index"]) for row in rows] == [(2, 0), (5, 1)]
+    assert rows[0]["tags"] == ["US Politics", "Elections"]

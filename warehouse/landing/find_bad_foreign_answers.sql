@@ -22,12 +22,10 @@ with checked as (
 compared as (
     select
         *,
-        coalesce(released <> first_released, (released is null) <> (first_released is null))
-            as has_another_release,
-        opened <> first_opened
-        or num_options <> first_options
-        or coalesce(closed <> first_closed, (closed is null) <> (first_closed is null))
-            as is_another_question
+        (released is distinct from first_released) as has_another_release,
+        (closed is distinct from first_closed)
+        or opened <> first_opened
+        or num_options <> first_options as is_another_question
     from checked
 ),
 
@@ -38,17 +36,21 @@ judged as (
             when model is null then ['model', null, 'the name of a model']
             when question_id is null then ['question_id', null, 'what tells it from others']
             when given_released is not null and released is null
-                then ['release_date', given_released, 'YYYY-MM-DD, or nothing']
+                then ['release_date', given_released, day_wanted(given_released) || ', or nothing']
             when has_another_release
                 then ['release_date', given_released, 'one release_date for each model']
             when opened is null
-                then ['opened', given_opened, 'the day the question was opened, YYYY-MM-DD']
+                then [
+                    'opened',
+                    given_opened,
+                    'the day the question was opened, ' || day_wanted(given_opened)
+                ]
             when given_closed is not null and closed is null
-                then ['closed', given_closed, 'YYYY-MM-DD, or nothing']
+                then ['closed', given_closed, day_wanted(given_closed) || ', or nothing']
             when closed < opened
                 then ['closed', given_closed, 'no day before the question was opened']
             when given_resolved is not null and resolved is null
-                then ['resolved', given_resolved, 'YYYY-MM-DD, or nothing']
+                then ['resolved', given_resolved, day_wanted(given_resolved) || ', or nothing']
             when resolved < opened
                 then ['resolved', given_resolved, 'no day before the question was opened']
             when not coalesce(has_options, false)
@@ -75,12 +77,8 @@ judged as (
                 then ['chosen_option', given_chosen, 'which option, counted from 0, or nothing']
             when given_answer is not null and not coalesce(has_answer, false)
                 then ['correct_option', given_answer, 'which option, counted from 0, or nothing']
-            when (chosen_index = answer_index) <> is_correct
-                then ['is_correct', given_correct, 'what chosen_option and correct_option say']
             when given_p_correct is not null and not coalesce(p_correct between 0 and 1, false)
                 then ['p_correct', given_p_correct, 'a probability from 0 to 1, or nothing']
-            when abs(p_correct - probabilities[cast(answer_index as integer) + 1]) > 0.001
-                then ['p_correct', given_p_correct, 'what probabilities say of correct_option']
             when row_number > first_row_number
                 then [
                     'model, source, question_id',
