@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +13,10 @@ import pytest
 
 from core.errors import CellConflict, MalformedInput, SchemaMismatch, TidemarkError
 from core.settings import Settings
+from tests.warehouse.foreign import HEADER, MORE, lander
 from warehouse.foreign_answers import land_foreign_answers
 from warehouse.writer import connected
 
-HEADER = "model,release_date,question_id,opened,closed,num_options,is_correct"
 GOOD = "a,2023-05-01,q1,2022-01-05,2022-03-01,2,1\na,2023-05-01,q2,2024-01-05,2024-03-01,3,0\n"
 
 
@@ -33,15 +32,6 @@ def refuse(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., int]:
     folder = tmp_path_factory.mktemp("refused")
     land = lander(Settings(home=str(folder / "home")), folder)
     land(GOOD)
-    return land
-
-
-def lander(settings: Settings, folder: Path) -> Callable[..., int]:
-    def land(rows: str, more: str = "", source: str = "s", replace: bool = False) -> int:
-        path = folder / "answers.csv"
-        path.write_text(f"{HEADER}{more}\n{rows}", encoding="utf-8")
-        return land_foreign_answers(settings, path, source, replace).num_changed
-
     return land
 
 
@@ -138,7 +128,6 @@ def test_rows_that_do_not_agree_are_refused(refuse: Any, row: str, says: str) ->
         refuse(f"a,2023-05-01,q1,2022-01-05,,2,1\n{row}\n", source="t")
 
 
-MORE = ",probabilities,chosen_option,correct_option,p_correct,tags"
 BAD_MORE = [
     ('"[0.5, 0.6]",,,,', "probabilities is '\\[0.5, 0.6\\]'; expected one number an option"),
     ('"[1.0]",,,,', "probabilities"),
@@ -259,62 +248,6 @@ def test_a_question_has_one_outcome(refuse: Any, rows: str) -> None:
         refuse(rows, MORE, source="t")
 
 
-A_WRONG, B_RIGHT = "a,,q1,2022-01-05,,4,0,,2,,,\n", "b,,q1,2022-01-05,,4,1,,2,,,\n"
-
-
-def test_an_option_is_right_or_wrong_for_all(land: Any, ask: Any) -> None:
-    with pytest.raises(SchemaMismatch, match="row 1: is_correct is '0'; .* came true, 2"):
-        land(A_WRONG + B_RIGHT, MORE)
-    for rows in ((A_WRONG, B_RIGHT), (B_RIGHT, A_WRONG)):
-        source = rows[0][0]
-        land(rows[0], MORE, source=source)
-        for replace in (False, True):
-            with pytest.raises(CellConflict, match="disagrees with what is landed: model="):
-                land(rows[1], MORE, source=source, replace=replace)
-    # What came true is not known any more: the file has all answers, and none of them says it.
-    assert land(B_RIGHT.replace("4,1", "4,0"), MORE, source="b", replace=True) == 1
-    [row] = ask("from forecast_questions where source = 'b'")
-    assert row["answer_index"] is None
-
-
-def test_a_choice_that_cannot_stay_goes(land: Any, ask: Any) -> None:
-    land(A_WRONG, MORE)
-    less = A_WRONG.replace(",,2,", ",,,")
-    with pytest.raises(CellConflict, match="correct_option='2', landed_correct_option='not 2'"):
-        land(less + B_RIGHT, MORE)
-    assert land(less + B_RIGHT, MORE, replace=True) == 2
-    rows = ask("select chosen_index from forecast_answers order by model")
-    assert [row["chosen_index"] for row in rows] == [None, 2]
-
-
-def test_dates_and_tags_of_a_question_are_replaced_only_if_asked(land: Any, ask: Any) -> None:
-    more, row = ",resolved,tags", "a,2023-05-01,q1,2022-01-05,2022-03-01,2,1"
-    land(f"{row},2022-03-02,Finance\n", more)
-    assert land(f"{row},,\n", more) == 0
-    for cells, says in {
-        "2022-05-02,Finance": "resolved=2022-05-02, landed_resolved=2022-03-02. Nothing",
-        ",Sports": "tags=..Sports.., landed_tags=..Finance... Nothing",
-    }.items():
-        with pytest.raises(CellConflict, match=f"question_id='q1', {says}"):
-            land(f"{row},{cells}\n", more)
-        assert land(f"{row},{cells}\n", more, replace=True) == 1
-    [question] = ask("from forecast_questions")
-    assert (question["resolved"], question["tags"]) == (dt.date(2022, 5, 2), ["Sports"])
-
-
-def test_a_refusal_shows_what_differs_and_nothing_else(land: Any) -> None:
-    row = 'a,2023-05-01,q1,2022-01-05,2022-03-01,3,1,"[0.75, 0.125, 0.125]",0,0,,\n'
-    land(row, MORE)
-    with pytest.raises(CellConflict) as caught:
-        land(row.replace("0.75, 0.125, 0.125", "0.75, 0.25, 0"), MORE)
-    assert (
-        "landed: model='a', source='s', question_id='q1', probabilities=[0.75, 0.25, 0.0], "
-        "landed_probabilities=[0.75, 0.125, 0.125]. Nothing"
-    ) in str(caught.value)
-    with pytest.raises(CellConflict, match="correct_option='1', landed_correct_option='0'. Noth"):
-        land("b,,q1,2022-01-05,2022-03-01,3,1,,1,1,,\n", MORE)
-
-
 @pytest.mark.parametrize("tags", ["Finance|Sports", "\"['Finance', 'Sports']\"", "Finance; Sports"])
 def test_tags_are_read_as_people_write_them(land: Any, ask: Any, tags: str) -> None:
     land(f"a,,q1,2022-01-05,,2,1,,,,,{tags}\n", MORE)
@@ -386,40 +319,6 @@ def test_hostile_texts_are_texts(land: Any, ask: Any) -> None:
     name = "'); drop table forecast_answers; --"
     land(f'"{name}",,"=cmd|\' /C calc\'!A0",2022-01-05,,2,1\n')
     assert [row["model"] for row in ask("from forecast_accuracy")] == [name]
-
-
-def test_scores_of_answers_whose_outcome_is_not_known_are_left_open(land: Any, ask: Any) -> None:
-    """One of two right answers says what came true; by those alone a guesser would look good."""
-    guess = '"[0.5, 0.25, 0.25]"'
-    land(f"a,,q1,2022-01-05,,3,1,{guess},0,,,\na,,q2,2022-01-05,,3,0,{guess},0,,,\n", MORE)
-    [row] = ask("from forecast_calibration")
-    assert (row["num_answers"], row["num_unknown"], row["num_brier"]) == (2, 1, 0)
-    figures = ("brier_score", "log_score", "log_score_low", "calibration_error", "bins")
-    assert [row[name] for name in figures] == [None] * 5
-    # Another model's answer says it.
-    land("b,,q2,2022-01-05,,3,1,,2,,,\n", MORE)
-    [row] = ask("from forecast_calibration")
-    assert (row["num_unknown"], row["num_brier"], row["brier_score"]) == (0, 2, (0.375 + 0.875) / 2)
-    assert row["log_score"] == pytest.approx(1.5 * math.log(2))
-    assert len(row["bins"]) == 1
-
-
-def test_an_outcome_completes_answers_that_come_before_and_after(land: Any, ask: Any) -> None:
-    wrong = 'a,,q1,2022-01-05,,3,0,"[0.5, 0.375, 0.125]",0,,,\n'
-    right = "b,,q1,2022-01-05,,3,1,,2,,,\n"
-    for source, files in {
-        "one": [wrong + right], "after": [wrong, right], "before": [right, wrong]
-    }.items():  # fmt: skip
-        for rows in files:
-            land(rows, MORE, source=source)
-    rows = ask("from judged_answers where model = 'a'")
-    assert [(row["p_correct"], row["brier"]) for row in rows] == [(0.125, 1.15625)] * 3
-    assert land(wrong, MORE, source="after") == 0
-
-
-def test_ties_need_no_outcome(land: Any, ask: Any) -> None:
-    land('a,,q1,2022-01-05,,2,0,"[0.5, 0.5]",,,,\na,,q2,2022-01-05,,4,1,0.5|0.5|0|0,,,,\n', MORE)
-    assert [row["p_correct"] for row in ask("from judged_answers")] == [0.5, 0.5]
 
 
 def test_the_recipe_for_two_files_makes_one(

@@ -1,1 +1,2 @@
-from bias_samples where comparison = 'older half'
+from bias_samples
+where comparison = 'older half'
