@@ -65,7 +65,7 @@ def test_dates_and_truth_are_read_in_the_usual_forms(
     land: Any, ask: Any, right: str, wrong: str
 ) -> None:
     land(
-        f"a,2023-05-01,q1,2022-01-06T23:30:00Z,,2.0,{right}\n"
+        f"a,2023-05,q1,2022-01-06T23:30:00Z,,2.0,{right}\n"
         f"a,2023-05-01 00:00:00,q2,2022-01-05,2022-03-01,2,{wrong}\n"
     )
     rows = ask("select opened, closed, is_correct from judged_answers order by question_id")
@@ -91,7 +91,7 @@ BAD = [
     ),
     ("a,2023-05-01,q1,2022-01-05T99:99,,2,1", "opened is '2022-01-05T99:99'; .* YYYY-MM-DD[.]"),
     ("a,2023-05-01,q1,2022-01,,2,1", "opened is '2022-01'; .* YYYY-MM-DD[.]"),
-    ("a,2023-05,q1,2022-01-05,,2,1", "release_date is '2023-05'; expected YYYY-MM-DD, or nothing"),
+    ("a,2023-13,q1,2022-01-05,,2,1", "release_date is '2023-13'; .* YYYY-MM-DD, YYYY-MM, or"),
     ("a,2023-05-01,q1,2022-01-05,soon,2,1", "closed is 'soon'"),
     ("a,2023-05-01,q1,2022-01-05,2021-12-31,2,1", "closed is .* no day before the question was"),
     ("a,2023-05-01,q1,2022-01-05,,1,1", "num_options is '1'; expected a whole number of at least"),

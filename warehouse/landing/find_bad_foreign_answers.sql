@@ -36,7 +36,11 @@ judged as (
             when model is null then ['model', null, 'the name of a model']
             when question_id is null then ['question_id', null, 'what tells it from others']
             when given_released is not null and released is null
-                then ['release_date', given_released, day_wanted(given_released) || ', or nothing']
+                then [
+                    'release_date',
+                    given_released,
+                    day_wanted(given_released) || ', YYYY-MM, or nothing'
+                ]
             when has_another_release
                 then ['release_date', given_released, 'one release_date for each model']
             when opened is null

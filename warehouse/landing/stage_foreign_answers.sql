@@ -9,7 +9,14 @@ select
     nullif(trim(question_id), '') as question_id,
     'given' as protocol,
     release_date as given_released,
-    day_of(release_date) as released,
+    -- A release that is known by its month alone counts as of its first day, as in the catalogue.
+    day_of(
+        case
+            when regexp_full_match(trim(release_date), '\d{4}-\d{2}')
+                then trim(release_date) || '-01'
+            else release_date
+        end
+    ) as released,
     opened as given_opened,
     day_of(opened) as opened,
     closed as given_closed,
