@@ -145,20 +145,42 @@ def _chat_prefix(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
 
 
 def _chat_text(tokenizer: PreTrainedTokenizerFast, question: str) -> str:
-    return str(_fill_template(tokenizer, question, tokenize=False))
+    """Put a question into the template: as a string or, where that is not shown, as a part.
+
+    Raises:
+        NotMeasurable: the template shows the question in neither form.
+    """
+    failure: NotMeasurable | None = None
+    parts = [{"type": "text", "text": question}]
+    for content in (question, parts):
+        try:
+            text = str(_fill_template(tokenizer, content, tokenize=False))
+        except NotMeasurable as error:
+            failure = failure or error
+            continue
+        # Templates that want parts loop over the letters of a string, and show none of them; those
+        # that want a string show of parts how Python writes them.
+        if question.strip() in text and str(parts) not in text:
+            return text
+    raise failure or NotMeasurable(
+        "the chat template does not show the question; use a protocol without chat, such as the "
+        "default one"
+    )
 
 
-def _fill_template(tokenizer: PreTrainedTokenizerFast, question: str, tokenize: bool) -> Any:
+def _fill_template(
+    tokenizer: PreTrainedTokenizerFast, content: str | list[dict[str, str]], tokenize: bool
+) -> Any:
     try:
         return tokenizer.apply_chat_template(
-            [{"role": "user", "content": question}],
+            [{"role": "user", "content": content}],
             chat_template=_ALWAYS_THAT_DAY + tokenizer.get_chat_template(),
             add_generation_prompt=True,
             tokenize=tokenize,
             return_dict=False,
         )
     except (jinja2.TemplateError, *MODEL_FAILURES) as error:
-        what = "a question" if question else "an empty question"
+        what = "a question" if content else "an empty question"
         raise NotMeasurable(
             f"the chat template does not take {what}: {first_line(error)}; use a protocol "
             "without chat, such as the default one"

@@ -146,6 +146,36 @@ def test_a_template_that_cannot_be_used_is_not_measurable(template, backend):
         model.prefix(get_protocol("chat"))
 
 
+PARTS = (
+    "{% for message in messages %}[{{ message.role }}]{% for part in message.content %}"
+    "{{ part.text }}{% endfor %}{% endfor %}[assistant]"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "shown"),
+    [
+        (CHAT, "<s>[user]Will it rain?\n[assistant]"),
+        (CHAT.replace("message.content", "message.content | trim"), "<s>[user]Will it rain?[assis"),
+        (PARTS, "[user]Will it rain?\n[assistant]"),
+        ("{{ messages[0]['content'][0]['text'] }}", "Will it rain?\n"),
+    ],
+)
+def test_a_template_that_wants_parts_gets_the_question_as_one(template, shown, backend):
+    model = read(backend, bos_token="<s>", chat_template=template)
+    assert model.chat_text("Will it rain?\n").startswith(shown)
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["[user][assistant]", "{{ messages[0].content[:4] }}", "{{ messages[0].content | upper }}"],
+)
+def test_a_template_that_does_not_show_the_question_is_not_measurable(template, backend):
+    model = read(backend, bos_token="<s>", chat_template=template)
+    with pytest.raises(NotMeasurable, match="chat template does not"):
+        model.chat_text("Will it rain?")
+
+
 def test_byte_tokens_are_the_256_that_are_reserved_for_bytes(bytes_folder, llama_folder):
     tokenizer = PreTrainedTokenizerFast.from_pretrained(bytes_folder)
     model = text_model_of(tokenizer)
