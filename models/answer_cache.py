@@ -142,6 +142,10 @@ class AnswerCache:
         """Whether a request was answered."""
         return self.store.exists(self._path(key))
 
+    def has_any(self) -> bool:
+        """Whether the model has ever answered."""
+        return bool(self.store.list(f"{self.folder}/answers/*/*.json"))
+
     def keep(self, key: str, received: Received) -> None:
         """Write an answer down, durably."""
         self.store.write_bytes(self._path(key), received.model_dump_json(indent=1).encode())

@@ -17,7 +17,7 @@ from core.storage import Store
 from models.answer_budget import Budget
 from models.answer_protocols import AnswerProtocol
 from models.api_client import Unanswerable
-from models.api_rounds import ApiRounds, Body, Found, Round, connect, is_away
+from models.api_rounds import ApiRounds, Body, Found, Round, connect
 from models.catalogue import ModelEntry
 from models.chat_reply import answer_of
 from models.extraction import VERSION as EXTRACTION_VERSION
@@ -92,7 +92,7 @@ class ApiAnswerer:
             chunk = slice(start, start + _CHUNK)
             done = self._ask_all([prompt for prompt in prompts[chunk] if prompt is not None])
             given_up += done.given_up.values()
-            if done.failure is not None or is_away(given_up):
+            if done.is_over:
                 raise self._explained(done.failure, given_up, prompts)
             if not given_up:  # else the rest is asked, and kept for the next run
                 for question, prompt in zip(questions[chunk], prompts[chunk], strict=True):

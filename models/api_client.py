@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import time
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -33,7 +34,10 @@ _BLOCK = 2**14
 _PASSING = {408, 409, 425, 429}  # and all from 500
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TOO_LONG = {"context_length_exceeded", "string_above_max_length", "request_too_large"}
-_FILTERED = {"content_filter", "content_policy_violation"}
+_FILTERED = {"content_filter", "invalid_prompt", "moderation", "moderation_blocked"}
+_FLAGGED = re.compile(
+    r"\b(?:prompt|input|content|request)\b[^.]{0,20} flagged\b|flagged by moderation", re.IGNORECASE
+)
 _OPTIONAL = ("temperature", "top_p", "seed", "max_tokens")
 
 
@@ -64,6 +68,10 @@ class Unanswerable(Exception):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class Refused(Exception):
+    """The server refuses this question, and does not say whether it refuses others, too."""
 
 
 class Unsupported(Exception):
@@ -109,7 +117,7 @@ class ApiClient:
             The answer, which has at least one of ``choices``.
 
         Raises:
-            TryAgain, Lost, Unanswerable, Unsupported: as they say.
+            TryAgain, Lost, Unanswerable, Refused, Unsupported: as they say.
             ModelLoadError: the key is refused, there is no money left, or no such model.
             ModelError: the server cannot be asked like this.
         """
@@ -182,8 +190,6 @@ class ApiClient:
         error = answer.get("error") if isinstance(answer, dict) else None
         fields = error if isinstance(error, dict) else {}
         codes = {str(fields.get(name)) for name in ("code", "type")}
-        metadata = fields.get("metadata")
-        is_flagged = isinstance(metadata, dict) and "reasons" in metadata  # OpenRouter, with 403
         if codes & _NO_MONEY or status == 402:
             return ModelLoadError(
                 f"{where}: the account has no money or quota left ({', '.join(sorted(codes))}); "
@@ -191,17 +197,20 @@ class ApiClient:
             )
         if status in _PASSING or status >= 500:
             return TryAgain(f"answered {status}: {said!r}", pause_s, is_busy=status == 429)
-        if codes & _FILTERED or is_flagged:
+        if status == 451 or _is_filtered(fields, codes, said):
             return Unanswerable("content_filter", f"{where}: {said!r}")
         if codes & _TOO_LONG or status == 413 or "maximum context length" in said:
             return Unanswerable("too_long", f"{where}: {said!r}")
-        if status in (401, 403):  # some quote the key in part, so nothing of it is repeated
+        if status == 401:  # some quote the key in part, so nothing of it is repeated
             return ModelLoadError(f"{where}: it refuses the key; {self._key_setting}")
+        if status == 403:
+            return Refused(f"{where}: it refuses the key, or this request; {self._key_setting}")
         if status == 404:
             return ModelLoadError(f"{where}: {said!r}; expected location and served_name of an API")
         param = fields.get("param")
-        if status in (400, 422) and (param := _unsupported(param, said)):
-            return Unsupported(param)
+        if status in (400, 422):
+            param = _unsupported(param, said)
+            return Unsupported(param) if param else Refused(f"{where}: {said!r}")
         return ModelError(f"{where}: {said!r}")
 
     def _hide(self, said: Any) -> Any:
@@ -273,6 +282,14 @@ def _without_lone_surrogates(value: Any) -> Any:
             for name, each in value.items()
         }
     return value
+
+
+def _is_filtered(error: dict[str, Any], codes: set[str], said: str) -> bool:
+    """Whether an error says that what was asked is not to be asked."""
+    metadata = error.get("metadata")
+    is_flagged = isinstance(metadata, dict) and "reasons" in metadata  # OpenRouter, with 403
+    is_policy = any(code.startswith("content_policy") for code in codes)
+    return bool(codes & _FILTERED) or is_flagged or is_policy or bool(_FLAGGED.search(said))
 
 
 def _unsupported(param: object, said: str) -> str | None:

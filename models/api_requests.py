@@ -10,7 +10,7 @@ from typing import Any
 from core.errors import ModelError
 from models.answer_budget import Budget, Cost, cost_of
 from models.answer_cache import AnswerCache, Paid, Received
-from models.api_client import ApiClient, Lost, TryAgain, Unsupported
+from models.api_client import ApiClient, Lost, Refused, TryAgain, Unsupported
 from models.catalogue import ModelEntry
 from models.chat_reply import usage_of
 
@@ -23,7 +23,7 @@ _TEMPLATE_TOKENS = 64  # around a prompt, until the server has been seen to coun
 
 
 class GivenUp(Exception):
-    """The server failed on a question so often that another is tried."""
+    """The server failed on a question so often, or refuses it so, that another is tried."""
 
 
 class Ended(Exception):
@@ -59,7 +59,7 @@ class Asker:
 
         Raises:
             Ended: it was set.
-            GivenUp: the server fails on this question.
+            GivenUp: the server fails on this question, or refuses it.
             Unanswerable: it refuses this question alone.
             BudgetReached: the question may cost more than is left.
             ModelError: no other question can be asked either.
@@ -73,6 +73,8 @@ class Asker:
                 return self._ask_once(body, left_out, num_refused, ended)
             except Unsupported as failure:
                 self._leave_out(failure.param, left_out)
+            except Refused as failure:
+                raise GivenUp(str(failure)) from None
             except TryAgain as failure:
                 if failure.is_busy and self._num_served != served_before:
                     num_refused, served_before = 0, self._num_served

@@ -28,7 +28,7 @@ from models.catalogue import ModelEntry
 Body = dict[str, Any]
 Found = Received | Unanswerable
 
-_MAX_GIVEN_UP = 5  # requests, after which the server is taken to be away
+_MAX_GIVEN_UP = 5  # requests in a row, after which the server is taken to be away
 _log = logging.getLogger(__name__)
 
 
@@ -40,12 +40,14 @@ class Round:
         ended: set once nothing more may be sent.
         failure: why.
         given_up: why single requests have no answer, by their keys.
+        num_in_a_row: of these, since the server answered last.
         found: by the key of the request.
     """
 
     ended: threading.Event = field(default_factory=threading.Event)
     failure: TidemarkError | None = None
     given_up: dict[str, str] = field(default_factory=dict)
+    num_in_a_row: int = 0
     found: dict[str, Found] = field(default_factory=dict)
 
     @property
@@ -56,18 +58,19 @@ class Round:
     def give_up(self, key: str, reason: str) -> None:
         """Note that a request has no answer."""
         self.given_up[key] = reason
-        if is_away(self.given_up):
+        self.num_in_a_row += 1
+        if self.num_in_a_row >= _MAX_GIVEN_UP:
             self.ended.set()
+
+    def take(self, key: str, found: Found) -> None:
+        """Note what the server made of a request."""
+        self.found[key] = found
+        self.num_in_a_row = 0
 
     def fail(self, failure: TidemarkError) -> None:
         """Note why nothing more may be sent."""
         self.failure = self.failure or failure
         self.ended.set()
-
-
-def is_away(given_up: Iterable[str]) -> bool:
-    """Whether so many requests have no answer that the server is taken to be away."""
-    return len(list(given_up)) >= _MAX_GIVEN_UP
 
 
 class ApiRounds:
@@ -113,6 +116,9 @@ class ApiRounds:
                             key = futures[future]
                             if key in round_.found or key in round_.given_up:
                                 yield key
+                # Where a model has never answered, it is not the questions that are at fault.
+                if round_.given_up and not round_.found and not self.cache.has_any():
+                    round_.ended.set()
             except BaseException:  # what is in flight is waited for and kept, no more is sent
                 round_.ended.set()
                 raise
@@ -122,11 +128,10 @@ class ApiRounds:
             return
         try:
             # Another run may have asked it while we waited for our turn.
-            found = self.cache.find(key) or self._asker.ask(body, round_.ended)
-            round_.found[key] = found
+            round_.take(key, self.cache.find(key) or self._asker.ask(body, round_.ended))
         except Unanswerable as failure:
             _log.warning("%s: %s", self.name, failure)
-            round_.found[key] = failure
+            round_.take(key, failure)
         except GivenUp as failure:
             _log.warning("%s: a question is given up: %s", self.name, failure)
             round_.give_up(key, str(failure))

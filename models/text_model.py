@@ -171,9 +171,10 @@ def _chat_text(tokenizer: PreTrainedTokenizerFast, question: str) -> str:
 def _fill_template(
     tokenizer: PreTrainedTokenizerFast, content: str | list[dict[str, str]], tokenize: bool
 ) -> Any:
+    messages: list[Any] = [{"role": "user", "content": content}]
     try:
         return tokenizer.apply_chat_template(
-            [{"role": "user", "content": content}],
+            messages,
             chat_template=_ALWAYS_THAT_DAY + tokenizer.get_chat_template(),
             add_generation_prompt=True,
             tokenize=tokenize,

@@ -57,6 +57,7 @@ class Site:
               repeat_key (401 that quotes the key): nothing is billed;
             - cut_json: a body that ends early under the right Content-Length; refusal; filtered;
               cut (at the most tokens); silent (no text at all): billed.
+        refusals: what prompts are answered that have a text in them, unbilled.
         replays: a request of a known ``Idempotency-Key`` gets its former answer, unbilled.
         pause_s: before each answer.
         ledger: what was billed.
@@ -68,6 +69,7 @@ class Site:
     revoke_after: int | None = None
     unsupported: tuple[str, ...] = ()
     mishaps: list[Mishap] = field(default_factory=list)
+    refusals: dict[str, Response] = field(default_factory=dict)
     replays: bool = False
     pause_s: float = 0.0
     ledger: list[Bill] = field(default_factory=list)
@@ -131,7 +133,8 @@ class Site:
             return _error(400, "We could not parse the JSON body of your request.", None)
         self.requests.append(prompt)
         self.bodies.append(body)
-        if (refused := self._refuse(body, prompt, mishap)) is not None:
+        own = [self.refusals[text] for text in self.refusals if text in prompt]
+        if (refused := own[0] if own else self._refuse(body, prompt, mishap)) is not None:
             return refused
         request_id = request.headers.get("idempotency-key", "")
         if not (self.replays and request_id in self._known):
@@ -226,6 +229,11 @@ def _num_tokens(text: str) -> int:
 
 def _json(status: int, answer: object) -> Response:
     return Response(status, {"Content-Type": "application/json"}, json.dumps(answer).encode())
+
+
+def refusal(status: int, code: str | int | None, message: str, **fields: Any) -> Response:
+    """Return an error of a status and code, to put under ``refusals``."""
+    return _json(status, {"error": {"message": message, "code": code, **fields}})
 
 
 def _error(

@@ -46,8 +46,16 @@ from models.catalogue import ModelEntry, add_model, find_model, parse_catalogue
 from models.load import identify, load_scorer
 from models.question_prompt import LETTERS, prompts_of
 from simulator.faults import Fault, FaultKind
-from simulator.server import Web, serve_sites
-from simulator.sites.openai_api import CONTEXT_TOKENS, KEY, MODEL, Mishap, Site, chosen_letter
+from simulator.server import Response, Web, serve_sites
+from simulator.sites.openai_api import (
+    CONTEXT_TOKENS,
+    KEY,
+    MODEL,
+    Mishap,
+    Site,
+    chosen_letter,
+    refusal,
+)
 from tests.object_store import object_store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -342,23 +350,26 @@ def test_a_revoked_key_ends_the_run_at_once_and_loses_nothing(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "says"),
+    ("fault", "says", "asked"),
     [
-        ({"status": 403}, "refuses the key"),
-        ({"status": 402, "body": b'{"error": {"code": 402, "message": "no"}}'}, "no money"),
-        ({"status": 404}, "expected location and served_name"),
-        ({"status": 400, "body": b'{"error": {"message": "What?"}}'}, "answered 400"),
-        ({"status": 302, "headers": {"Location": "http://127.0.0.1:9/"}}, "a redirect"),
+        ({"status": 401}, "refuses the key", 1),
+        ({"status": 402, "body": b'{"error": {"code": 402, "message": "no"}}'}, "no money", 1),
+        ({"status": 404}, "expected location and served_name", 1),
+        ({"status": 302, "headers": {"Location": "http://127.0.0.1:9/"}}, "a redirect", 1),
+        # These may be about one question alone.
+        ({"status": 403}, "refuses the key", 5),
+        ({"status": 400, "body": b'{"error": {"message": "What?"}}'}, "answered 400: 'What", 5),
+        ({"status": 422, "body": b'{"error": {"message": "What?"}}'}, "answered 422: 'What", 5),
     ],
 )
 def test_what_waiting_does_not_help_ends_the_run(
-    api: Api, fault: dict[str, Any], says: str
+    api: Api, fault: dict[str, Any], says: str, asked: int
 ) -> None:
     api.settings = api.settings.model_copy(update={"api_in_flight": 1})
     api.fail("status", times=9, **fault)
     with pytest.raises(ModelError, match=says):
         api.ask(questions(9))
-    assert len(api.web.requests) == 1
+    assert len(api.web.requests) == asked
 
 
 def test_a_quota_that_is_used_up_is_not_asked_again(api: Api) -> None:
@@ -417,9 +428,19 @@ def test_a_question_that_is_too_long_has_a_reason_and_its_neighbours_answers(api
     assert len(api.site.ledger) == 1
 
 
-def test_a_question_that_is_flagged_has_a_reason(api: Api) -> None:
-    flagged = b'{"error": {"code": 403, "message": "flagged", "metadata": {"reasons": ["x"]}}}'
-    api.fail("status", status=403, body=flagged)
+@pytest.mark.parametrize(
+    "answered",
+    [
+        refusal(400, "invalid_prompt", "Invalid prompt: it was flagged."),
+        refusal(400, "content_policy_violation_input", "No."),
+        refusal(400, None, "Your prompt was flagged as potentially violating our policy."),
+        refusal(403, 403, "flagged", metadata={"reasons": ["x"]}),
+        refusal(403, 403, "flagged by moderation"),
+        refusal(451, None, "Unavailable For Legal Reasons"),
+    ],
+)
+def test_a_question_that_is_flagged_has_a_reason(api: Api, answered: Response) -> None:
+    api.site.refusals["bridge 0 "] = answered
     api.settings = api.settings.model_copy(update={"api_in_flight": 1})
     first, second = api.ask(questions(2))
     assert (first.reason, second.reason) == ("content_filter", None)

@@ -29,7 +29,7 @@ from models.catalogue import ModelEntry, add_model
 from models.generator import Decoding, Generation, GenerationRequest
 from simulator.faults import Fault, FaultKind
 from simulator.server import Web, serve_sites
-from simulator.sites.openai_api import KEY, MODEL, Site, write_answer
+from simulator.sites.openai_api import KEY, MODEL, Site, refusal, write_answer
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = Decoding(1024, 16, temperature=0.9, top_p=0.95, top_k=60, repetition_penalty=1.2)
@@ -205,6 +205,29 @@ def test_a_request_on_which_the_server_always_fails_has_a_reason(api: Api) -> No
     before = len(api.site.ledger)
     expect_whole(asked, api.write(asked))
     assert len(api.site.ledger) == before + 1
+
+
+@pytest.mark.parametrize("status", [400, 403, 422])
+def test_a_request_that_the_server_refuses_for_no_known_reason_has_one(
+    api: Api, status: int
+) -> None:
+    api.settings = api.settings.model_copy(update={"api_in_flight": 1})
+    asked = requests(20)
+    for number in (0, 1, 2, 3, 7, 8, 9):  # many, of which only four follow on each other
+        api.site.refusals[f"pier {number}."] = refusal(status, "odd", "What?")
+    found = api.write(asked)
+    failed = [each for each in found if each.finish == "error"]
+    assert [each.key for each in failed] == ["r0", "r1", "r2", "r3", "r7", "r8", "r9"]
+    assert all(f"answered {status}" in str(each.reason) for each in failed)
+    before = len(api.site.requests)
+    assert api.write(asked[:4]) == found[:4]  # as often as it is asked for, if it has ever served
+    assert len(api.site.requests) == before + 4
+
+
+def test_a_model_that_has_never_answered_ends_the_run_however_few_were_asked(api: Api) -> None:
+    api.site.refusals["pier"] = refusal(400, None, "What?")
+    with pytest.raises(ModelError, match="2 questions have no answer, the first: .*answered 400"):
+        api.write(requests(2))
 
 
 def test_a_server_that_is_away_ends_the_run(api: Api) -> None:
