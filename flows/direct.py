@@ -126,7 +126,10 @@ def answer_and_land(
         model = plan.entry.name
         try:
             for number, (cell, seal) in enumerate(plan.pending, start=1):
-                answered += answer_cell(plan.entry, cell, seal, settings)
+                outcome = answer_cell(plan.entry, cell, seal, settings)
+                answered += outcome.num_answers
+                if outcome.lack is not None:
+                    failures.append(f"{cell}: {outcome.lack}")
                 progress.report(f"answer {model}", number, len(plan.pending))
         except TidemarkError as error:  # of a model: its other months would fail alike
             failures.append(f"{model}: {error}")

@@ -115,11 +115,14 @@ def answer_with(
         for cell, seal in plan.pending
     ]
     with stop_with_flow():
-        for result in fan_out(answer_month, calls, step=f"answer {model}", in_flight=1):
+        results = fan_out(answer_month, calls, step=f"answer {model}", in_flight=1)
+        for (what, _), result in zip(calls, results, strict=True):
             if isinstance(result, Hole):
                 summary.holes.append(result)
-            else:
-                summary.answers += result
+                continue
+            summary.answers += result.num_answers
+            if result.lack is not None:
+                summary.holes.append(Hole(what, result.lack))
     landing = {
         "model": model,
         "protocol": protocol,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from core.answers import Answer
+from core.answers import Answer, NoAnswer
 from core.questions import Question
 from models.answer_protocols import AnswerProtocol
 
@@ -28,11 +28,14 @@ class Answerer(Protocol):
             NotMeasurable: the model cannot be asked under this protocol.
         """
 
-    def answer(self, questions: Sequence[Question], protocol: AnswerProtocol) -> Iterator[Answer]:
+    def answer(
+        self, questions: Sequence[Question], protocol: AnswerProtocol
+    ) -> Iterator[Answer | NoAnswer]:
         """Yield one answer to each question, in their order, as they come.
 
         A question that cannot be asked or answered has an answer with a ``reason``; none is left
-        out. The answer to a question does not depend on which others are asked with it.
+        out. One on which a server fails, though it answers others, has a
+        ``NoAnswer``. The answer to a question does not depend on which others are asked with it.
 
         Raises:
             NotMeasurable: the model cannot be asked under this protocol, or a single question does

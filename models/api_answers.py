@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 
-from core.answers import Answer
+from core.answers import Answer, NoAnswer
 from core.errors import NotMeasurable, TidemarkError
 from core.questions import Question
 from core.settings import Settings
@@ -17,7 +17,7 @@ from core.storage import Store
 from models.answer_budget import Budget
 from models.answer_protocols import AnswerProtocol
 from models.api_client import Unanswerable
-from models.api_rounds import ApiRounds, Body, Found, Round, connect
+from models.api_rounds import ApiRounds, Body, Round, connect
 from models.catalogue import ModelEntry
 from models.chat_reply import answer_of
 from models.extraction import VERSION as EXTRACTION_VERSION
@@ -72,17 +72,21 @@ class ApiAnswerer:
         definition = [protocol.digest, _VERSION, EXTRACTION_VERSION, self._body("")]
         return hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:8]
 
-    def answer(self, questions: Sequence[Question], protocol: AnswerProtocol) -> Iterator[Answer]:
+    def answer(
+        self, questions: Sequence[Question], protocol: AnswerProtocol
+    ) -> Iterator[Answer | NoAnswer]:
         """Yield an answer to each question, in their order.
 
         An answer without a choice has a reason: too_many_options, too_long, or one of
-        ``chat_reply.answer_of``.
+        ``chat_reply.answer_of``. A question on which the server fails, though it answers others,
+        has none: the next run asks for it.
 
         Raises:
             NotMeasurable: the protocol is not ``generate``.
             BudgetReached: the next question may cost more than is left.
             ModelLoadError: the key is refused, the account has no money, or there is no such model.
-            ModelError: the server failed on questions; the others are answered and kept.
+            ModelError: the server failed on several questions in a row, or has never answered one;
+                the others are answered and kept.
             StorageError: answers cannot be kept; nothing more is asked.
         """
         self._require(protocol)
@@ -94,11 +98,8 @@ class ApiAnswerer:
             given_up += done.given_up.values()
             if done.is_over:
                 raise self._explained(done.failure, given_up, prompts)
-            if not given_up:  # else the rest is asked, and kept for the next run
-                for question, prompt in zip(questions[chunk], prompts[chunk], strict=True):
-                    yield self._answer(question, prompt, done.found)
-        if given_up:
-            raise self._explained(None, given_up, prompts)
+            for question, prompt in zip(questions[chunk], prompts[chunk], strict=True):
+                yield self._answer(question, prompt, done)
 
     def _require(self, protocol: AnswerProtocol) -> None:
         if protocol.mode != "generate":
@@ -129,10 +130,13 @@ class ApiAnswerer:
             pass
         return round_
 
-    def _answer(self, question: Question, prompt: Prompt | None, found: dict[str, Found]) -> Answer:
+    def _answer(self, question: Question, prompt: Prompt | None, done: Round) -> Answer | NoAnswer:
         if prompt is None:
             return Answer(question.question_id, None, None, "too_many_options")
-        each = found[self._key(prompt)]
+        key = self._key(prompt)
+        if key in done.given_up:
+            return NoAnswer(question.question_id, done.given_up[key])
+        each = done.found[key]
         if isinstance(each, Unanswerable):
             return Answer(question.question_id, None, None, each.reason)
         return answer_of(question, prompt, each.answer)

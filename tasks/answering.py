@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from core.answers import AnswerCell, write_answers
+from core.answers import Answer, AnswerCell, NoAnswer, find_answers, write_answers
 from core.claims import Claims
 from core.errors import ModelLoadError, NotMeasurable, UsageError
 from core.month import Month
@@ -39,6 +39,26 @@ class AnsweringPlan:
     protocol: AnswerProtocol
     cells: tuple[tuple[AnswerCell, QuestionSeal], ...]
     pending: tuple[tuple[AnswerCell, QuestionSeal], ...]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What came of a cell: how many questions are answered, and which could not be asked."""
+
+    num_answers: int = 0
+    missing: tuple[NoAnswer, ...] = ()
+
+    @property
+    def lack(self) -> str | None:
+        """What is missing, for people; None where nothing is."""
+        if not self.missing:
+            return None
+        first, total = self.missing[0], self.num_answers + len(self.missing)
+        return (
+            f"{len(self.missing)} of {total} questions have no answer, the first, "
+            f"{first.question_id!r}: {first.reason}; run the same command again, and only these "
+            "are asked"
+        )
 
 
 def _load(entry: ModelEntry, settings: Settings, budget: Budget) -> Answerer:
@@ -105,8 +125,11 @@ def plan_answers(
         for s in seals
     ]
     pairs = tuple(zip(cells, seals, strict=True))
-    pending = tuple(pair for pair in pairs if not store.exists(pair[0].path))
-    return AnsweringPlan(entry, asked, pairs, pending)
+    found = {cell: find_answers(store, cell) for cell in cells}
+    pending = [pair for pair in pairs if found[pair[0]] != pair[0]]
+    # Cells that lack something last: questions that fail again and again hold up no others.
+    pending.sort(key=lambda pair: found[pair[0]] is not None)
+    return AnsweringPlan(entry, asked, pairs, tuple(pending))
 
 
 def _identify(entry: ModelEntry, protocol: AnswerProtocol, settings: Settings) -> tuple[str, str]:
@@ -132,10 +155,13 @@ def spent_by(models: Sequence[str], settings: Settings) -> dict[str, str]:
     return {e.name: str(read_spending(store, e)) for e in entries if e.kind == "api"}
 
 
-def answer_cell(entry: ModelEntry, cell: AnswerCell, seal: QuestionSeal, settings: Settings) -> int:
-    """Have a model answer the resolved questions of a month; return how many these are.
+def answer_cell(
+    entry: ModelEntry, cell: AnswerCell, seal: QuestionSeal, settings: Settings
+) -> Answered:
+    """Have a model answer the resolved questions of a month; return what came of it.
 
-    A cell that is there is left alone. One process at a time answers it.
+    A cell that is there is left alone; one that lacks something is answered anew, where what is
+    kept of an API's answers is not asked again. One process at a time answers it.
 
     Raises:
         ModelError: the model fails, or may not spend more.
@@ -148,10 +174,12 @@ def answer_cell(entry: ModelEntry, cell: AnswerCell, seal: QuestionSeal, setting
             if ours and not store.exists(cell.path):
                 return _answer(entry, cell, seal, settings)
         claims.wait(cell.path, is_done=lambda: store.exists(cell.path))
-    return 0
+    return Answered()
 
 
-def _answer(entry: ModelEntry, cell: AnswerCell, seal: QuestionSeal, settings: Settings) -> int:
+def _answer(
+    entry: ModelEntry, cell: AnswerCell, seal: QuestionSeal, settings: Settings
+) -> Answered:
     store = Store(settings.home, settings.scratch)
     questions = [q for q in read_questions(store, seal) if q.status == "resolved"]
     answerer = _held.of(entry, settings)
@@ -160,17 +188,21 @@ def _answer(entry: ModelEntry, cell: AnswerCell, seal: QuestionSeal, settings: S
             f"{entry.name}: its files have revision {answerer.revision}, expected {cell.revision}; "
             "they changed since the cells were planned, so answer again"
         )
-    answers = []
+    answers: list[Answer] = []
+    missing: list[NoAnswer] = []
     for answer in answerer.answer(questions, get_answer_protocol(cell.protocol)):
         go_on()
-        answers.append(answer)
-    return write_answers(store, cell, questions, answers)
+        if isinstance(answer, NoAnswer):
+            missing.append(answer)
+        else:
+            answers.append(answer)
+    return Answered(write_answers(store, cell, questions, answers, missing), tuple(missing))
 
 
 @task(task_run_name="answer {cell}", cache_policy=NO_CACHE, persist_result=False)
 def answer_month(
     entry: ModelEntry, cell: AnswerCell, seal: QuestionSeal, settings: Settings
-) -> int:
+) -> Answered:
     """Have a model answer the questions of one source and month; see ``answer_cell``."""
     observe()
     with span("answers", model=entry.name, source=cell.source, month=str(cell.month)):
@@ -182,7 +214,8 @@ def land_answers(plan: AnsweringPlan, settings: Settings) -> int:
 
     def land_once() -> int:
         store = Store(settings.home)
-        there = [pair for pair in plan.cells if store.exists(pair[0].path)]
+        found = [(find_answers(store, cell), seal) for cell, seal in plan.cells]
+        there = [(cell, seal) for cell, seal in found if cell is not None]
         with writer_slot():
             if there:
                 describe_model(plan.entry, there[0][0].revision, settings)

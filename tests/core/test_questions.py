@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from core.answers import Answer, AnswerCell, write_answers
+from core.answers import Answer, AnswerCell, NoAnswer, find_answers, write_answers
 from core.errors import SchemaMismatch, StorageError
 from core.month import Month
 from core.questions import (
@@ -97,3 +97,29 @@ def test_answers_are_judged_and_written_whole(store: Store, tmp_path: Path) -> N
         with pytest.raises(SchemaMismatch, match=says):
             write_answers(store, cell, asked, wrong)
     assert pq.read_table(tmp_path / cell.path).to_pylist() == rows
+
+
+def test_a_cell_that_lacks_answers_is_replaced_by_one_that_lacks_fewer(
+    store: Store, tmp_path: Path
+) -> None:
+    cell = AnswerCell("a/model", "f" * 40, "some/where", MAY, "d" * 64, "letter", "01234567")
+    asked = [_question(number) for number in range(1, 4)]
+    answers = [Answer(each.question_id, None, 0) for each in asked]
+    missing = [NoAnswer(each.question_id, "answered 500") for each in asked]
+    assert find_answers(store, cell) is None
+    assert write_answers(store, cell, asked, [], missing) == 0
+    assert find_answers(store, cell) is None
+    with pytest.raises(SchemaMismatch, match="2 answers to 3"):
+        write_answers(store, cell, asked, answers[:2], missing[1:])
+
+    assert write_answers(store, cell, asked, answers[:1], missing[1:]) == 1
+    two = find_answers(store, cell)
+    write_answers(store, cell, asked, answers[:2], missing[2:])
+    one = find_answers(store, cell)
+    assert two and one and two.missing.startswith("2-") and one.missing.startswith("1-")
+    rows = pq.read_table(tmp_path / one.path).to_pylist()
+    assert [row["question_id"] for row in rows] == ["q/1", "q/2"]
+    assert not store.exists(two.path) and not store.exists(cell.path)
+    write_answers(store, cell, asked, answers)
+    assert find_answers(store, cell) == cell
+    assert store.list("answers/*/*/*/*") == [cell.path]

@@ -15,6 +15,7 @@ from core.questions import list_questions, read_questions
 from core.settings import Settings
 from core.storage import Store
 from simulator.server import Fault, Web
+from simulator.sites.openai_api import refusal
 
 Tidemark = Callable[..., Any]
 KEY = "sk-simulated-Tide0123456789"
@@ -91,9 +92,7 @@ def test_a_compressor_does_not_answer(tidemark: Tidemark, sites: Web) -> None:
     assert ran.code == 2 and "no model that can answer" in ran.err
 
 
-def test_a_paid_model_stops_at_its_budget_and_goes_on(
-    tidemark: Tidemark, sites: Web, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _catalogue(home: Path, sites: Web) -> None:
     home.mkdir(exist_ok=True)
     entry = {
         "name": "sim", "kind": "api", "location": f"{sites.urls['openai_api']}/v1",
@@ -101,6 +100,42 @@ def test_a_paid_model_stops_at_its_budget_and_goes_on(
         "dollars_per_million_input_tokens": 1, "dollars_per_million_output_tokens": 2,
     }  # fmt: skip
     (home / "catalogue.yaml").write_text(yaml.safe_dump([entry]))
+    _paid(sites).clear()
+
+
+def test_a_question_that_a_server_never_serves_keeps_no_other_from_landing(
+    tidemark: Tidemark, sites: Web, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _catalogue(home, sites)
+    monkeypatch.setenv("TIDEMARK_API_KEYS__SIM", KEY)
+    assert tidemark("forecast", "crawl", "-s", "manifold", "--month=2024-03").code == 0
+    store = Store(str(home))
+    [seal] = list_questions(store)
+    first, *others = [q for q in read_questions(store, seal) if q.status == "resolved"]
+    site: Any = sites.sites["openai_api"]
+    site.refusals[first.title] = refusal(400, "odd", "What?")
+
+    for landed in (1, 0):
+        ran = tidemark("forecast", "answer", "-m", "sim")
+        assert ran.code == 1
+        assert f"1 of {1 + len(others)} questions have no answer, the first, " in ran.err
+        assert first.question_id in ran.err and "answered 400: 'What?'" in ran.err
+        assert f"{len(others)} questions answered, {landed} cells landed" in ran.out
+        [row] = rows(tidemark, "from forecast_accuracy")
+        assert row["num_questions"] == len(others)
+    assert len(_paid(sites)) == len(others)
+
+    del site.refusals[first.title]
+    ran = tidemark("forecast", "answer", "-m", "sim")
+    assert ran.code == 0 and ", 1 cells landed" in ran.out
+    [row] = rows(tidemark, "from forecast_accuracy")
+    assert row["num_questions"] == len(_paid(sites)) == 1 + len(others)
+
+
+def test_a_paid_model_stops_at_its_budget_and_goes_on(
+    tidemark: Tidemark, sites: Web, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _catalogue(home, sites)
     assert tidemark("forecast", "crawl", "-s", "manifold", "--month=2024-03").code == 0
     ran = tidemark("forecast", "answer", "-m", "sim")
     assert ran.code == 2 and "TIDEMARK_API_KEYS__SIM" in ran.err
@@ -126,7 +161,8 @@ def test_a_paid_model_stops_at_its_budget_and_goes_on(
 
 
 def _paid(sites: Web) -> list[Any]:
-    return list(sites.sites["openai_api"].ledger)  # type: ignore[attr-defined]
+    ledger: list[Any] = sites.sites["openai_api"].ledger  # type: ignore[attr-defined]
+    return ledger
 
 
 def test_the_flow_does_all_of_it_and_a_source_that_fails_is_a_hole(
