@@ -138,7 +138,7 @@ class ApiClient:
                 self._hide(f"{self.address}: {type(error).__name__}: {error}")
             ) from None
         answer = self._hide(_parse(data))
-        if response.status_code == 200:
+        if 200 <= response.status_code < 300:
             return self._completion(answer, failure)
         if 300 <= response.status_code < 400:
             raise ModelLoadError(

@@ -351,6 +351,13 @@ def test_an_error_under_status_200_is_asked_again(api: Api) -> None:
     expect_complete(api, asked, api.ask(asked))
 
 
+@pytest.mark.parametrize("status", [201, 206])
+def test_a_whole_answer_is_taken_under_any_status_of_success(api: Api, status: int) -> None:
+    api.fail("status", status=status, body=_completion("B"))
+    [answer] = api.ask(questions(1))
+    assert (answer.chosen_index, len(api.web.requests)) == (1, 1)
+
+
 # What does not pass
 
 
