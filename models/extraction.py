@@ -11,8 +11,11 @@ A letter counts where it is stated as the answer, never where it merely occurs: 
 4. the text of an option where an answer is stated ("the answer is No"), at the beginning
    ("No. It will …") or as the last line.
 
-A statement of several letters ("B or C", "A/B") is no answer, and neither is what comes before it.
-Reasoning between ``<think>`` and ``</think>`` is not looked at.
+A statement of several letters ("B or C", "A/B") is no answer, and neither is what comes before it;
+one that is doubted, supposed, or about another place than the first ("if the answer is A", "the
+runner-up answer is A") is passed over. Letters with figures ("A (30%), B (70%)") are no list that
+begins with the answer. Where an option's text stands in the place of a letter ("B. Obama"), it is
+that. Reasoning between ``<think>`` and ``</think>`` is not looked at.
 """
 
 from __future__ import annotations
@@ -25,13 +28,14 @@ from functools import lru_cache
 from models.question_prompt import LETTERS
 
 _MOST_CHARS = 2_000  # looked at, at the beginning and at the end
-VERSION = 1  # raised when a change here makes other choices of the same responses
+VERSION = 2  # raised when a change here makes other choices of the same responses
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
-_BOXED = re.compile(r"\\boxed\{\s*(?:\\text(?:bf)?\{)?([^{}]*)\}+")
-_MARKUP = re.compile(r"[*_`#>$\u200b\ufeff]+")
+_BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
+# Of signs that options may begin with ("> 5", "#2") only what is a quote's, or a heading's.
+_MARKUP = re.compile(r"^(?:\s*>+(?:\s+(?!\d)|\Z))+|^\s*#+\s+|[*_`$\u200b\ufeff]+", re.MULTILINE)
 _QUOTES = str.maketrans("“”„‘’", '"""\'\'')
 
 _NAMED = r"(?:options?|outcomes?|choices?|letters?|answers?)"
@@ -41,12 +45,16 @@ _ANSWER = rf"\b(?:{_NAMED}|prediction|pick|guess|forecast|response|selection|vot
 _IS = r"(?:\b(?:is|are|be|was|remains)\b(?:\s*:)?|:|=|->|→)"
 _NOT = r"(?:not|never|cannot|neither|nor|hardly)\b|\w+n't\b"
 _SAYS = (
-    rf"\b(?:i|i'd|we|i'll|i'm|let's)\s(?:(?!{_NOT})\w+\s){{0,3}}?"
+    rf"\b(?:i|i'd|we|i'll|i'm|let's)\s(?:(?!{_NOT}|doubt)\w+\s){{0,3}}?"
     r"(?:think|choose|choosing|pick|picking|select|selecting|say|predict|predicting|believe|guess"
     r"|guessing|bet|lean|leaning|vote|answer|go|going|forecast|opt)\b"
     r"(?:\s(?:on|for|to|towards?|that|with|it|is|it's|will|be|the|most|likely|answer)\b)*:?"
     r"|\b(?:it|that)(?:'s|\s(?:is|will\sbe|would\sbe))"
     r"|(?:\A|(?<=\n))(?:probably|(?:most\s)?likely|final)\b:?"
+)
+_CALLED = (
+    rf"(?:{_ANSWER}(?:(?!\b(?:{_NOT}|unlikely|improbable|least)\b)[^.\n]){{0,40}}?{_IS}"
+    rf"|{_ANSWER}\"?\s(?=[(\[]))"
 )
 _SURELY = r"(?:(?:most|very)?\s?(?:probably|likely|definitely|clearly|certainly|still|indeed)\s)?"
 _BEST = (
@@ -55,6 +63,29 @@ _BEST = (
     r"|(?:most|more)\s(?:likely|probable|plausible)|likeliest|likely|correct|right|best)"
     r"(?!\s(?:not|wrong|false|incorrect|unlikely|to\s(?:fail|be\s(?:wrong|false))))"
 )
+
+
+# What a letter or an option's text comes after, where it is stated.
+_STATES = rf"(?:{_CALLED}|{_SAYS})\s*{_SURELY}(?:the\s)?(?:{_NAMED}\s)?[\"']?"
+
+# What makes a statement that follows none of the answer.
+_FILLING = (
+    r"(?:\s(?:that|if|whether|the|my|its|it|this|to|say|correct|right|true|best|most|likely))*"
+)
+_DOUBTED = re.compile(
+    r"\b(?:if|unless|whether|suppose|supposing|assuming|unsure|unclear"
+    r"|(?<!no\s)(?<!without\s)(?<!without\sa\s)doubt\w*"
+    rf"|(?:{_NOT})(?:\s\w+)?\s(?:think|believe|say|claim|sure|certain|convinced|clear|mean)"
+    rf"|(?:unlikely|impossible|wrong|false|incorrect)\s(?:that|if|to)){_FILLING}[ ]*\Z",
+    re.IGNORECASE,
+)
+_LESSER = re.compile(
+    r"\b(?:least(?:\s\w+)?|worst|second(?:[ -](?!thought)\w+){0,2}|third|next[ -]\w+|runner-up|opposite|other"
+    r"|alternative|wrong|incorrect|unlikely|unlikeliest)[ ]\Z",
+    re.IGNORECASE,
+)
+_NOUN = re.compile(_ANSWER, re.IGNORECASE)
+_LOOKED_BACK = 80  # characters
 
 
 def extract_choice(response: str, options: Sequence[str]) -> int | None:
@@ -73,10 +104,10 @@ def extract_choice(response: str, options: Sequence[str]) -> int | None:
         return whole
     if (same := _equal(text, shown)) is not None:
         return same
-    stated, is_clear = _last_stated(text, len(options))
+    stated, is_clear = _last_stated(text, shown)
     if stated is not None or not is_clear:
         return stated
-    first = _leading(text, len(options))
+    first = _leading(text, shown)
     return first if first is not None else _stated_text(text, shown)
 
 
@@ -105,9 +136,7 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
     # Followed by a word, A is the article and I the pronoun; lower case is part of a sentence.
     bare = rf"(?-i:(?P<%s>[{upper}])){ends}{rejected}" if upper else r"(?P<%s>(?!))"
     one = "|".join(form % f"l{n}" for n, form in enumerate((bracketed, delimited, bare)))
-    named = rf"(?:the\s)?(?:{_NAMED}\s)?[\"']?"
-    called = rf"{_ANSWER}(?:(?!\b{_NOT})[^.\n]){{0,40}}?{_IS}|{_ANSWER}\"?\s(?=[(\[])"
-    before = rf"(?:{called}|{_SAYS})\s*{_SURELY}{named}(?:{one})"
+    before = rf"{_STATES}(?:{one})"
     starts = rf"(?:\A|(?<=\n)|(?<=[.,;:!?]\s)|\b(?:that|so|and|think|{_NAMED})\s)"
     likely = rf"{starts}(?:{_NAMED}\s)?\(?(?-i:(?P<l3>[{letters}]))\)?[.,]?\s{_BEST}"
     last = rf"(?<=\n)[(\[\"']?(?:{_NAMED}[\s:]+)?\(?(?P<l4>[{letters}])[)\]\"']?[.!]?\Z"
@@ -126,25 +155,46 @@ def _alone(text: str, count: int) -> int | None:
     return LETTERS.index(found["letter"].upper()) if found else None
 
 
-def _last_stated(text: str, count: int) -> tuple[int | None, bool]:
+def _last_stated(text: str, shown: Sequence[str]) -> tuple[int | None, bool]:
     """Return the letter stated last, and whether the last statement is of one letter alone."""
-    choice, is_clear = None, True
+    choice, is_clear, count = None, True, len(shown)
     more = re.compile(rf"[)\"'\]]?\s*(?:,|/|&|\bor\b|\band\b)\s*[(\"]?[{LETTERS[:count]}]\b(?!')")
     for found in _patterns(count)[0].finditer(text):
-        letter = next(value for value in found.groups() if value)
-        where = found.end(found.lastgroup or 0)
-        is_clear = more.match(text, where) is None
-        choice = LETTERS.index(letter.upper()) if is_clear else None
+        if not _is_meant(text, found):
+            continue
+        name = found.lastgroup or ""
+        is_clear = more.match(text, found.end(name)) is None
+        choice = _option_at(text, found.start(name), shown) if is_clear else None
     return choice, is_clear
 
 
-def _leading(text: str, count: int) -> int | None:
+def _is_meant(text: str, found: re.Match[str]) -> bool:
+    """Whether a statement is neither doubted nor supposed, nor about what comes second."""
+    before = text[max(0, found.start() - _LOOKED_BACK) : found.start()]
+    is_noun = _NOUN.match(found.group()) is not None
+    return not _DOUBTED.search(before) and not (is_noun and _LESSER.search(before))
+
+
+def _option_at(text: str, start: int, shown: Sequence[str]) -> int:
+    """Return the option whose text begins at a letter, else the letter's."""
+    rest = text[start : start + _MOST_CHARS].casefold()
+    same = [
+        index
+        for index, option in enumerate(shown)
+        if len(option) > 1 and rest.startswith(option) and not rest[len(option) :][:1].isalnum()
+    ]
+    longest = max(same, key=lambda index: len(shown[index]), default=None)
+    return LETTERS.index(text[start].upper()) if longest is None else longest
+
+
+def _leading(text: str, shown: Sequence[str]) -> int | None:
     """Return the letter that the text begins with, where no other line begins with another."""
-    pattern = _patterns(count)[1]
+    pattern, letters = _patterns(len(shown))[1], LETTERS[: len(shown)]
     first = pattern.match(text)
     if first is None or len({found["letter"].upper() for found in pattern.finditer(text)}) > 1:
         return None
-    return LETTERS.index(first["letter"].upper())
+    shares = re.findall(rf"\b([{letters}])\b[\s(:=–-]*\d", text.splitlines()[0])
+    return None if len(set(shares)) > 1 else _option_at(text, first.start("letter"), shown)
 
 
 def _equal(text: str, shown: Sequence[str]) -> int | None:
@@ -163,8 +213,8 @@ def _stated_text(text: str, shown: Sequence[str]) -> int | None:
     texts = "|".join(f"(?P<o{index}>{re.escape(shown[index])})" for index in clear)
     if not texts:
         return None
-    before = rf"{_ANSWER}[^.\n]{{0,40}}?{_IS}\s*[\"']?"
-    pattern = re.compile(rf"(?:{before}|\A[\"']?|(?<=\n))(?:{texts}){ends}", re.IGNORECASE)
-    found = [match.lastgroup for match in pattern.finditer(text.casefold())]
+    pattern = re.compile(rf"(?:{_STATES}|\A[\"']?|(?<=\n))(?:{texts}){ends}", re.IGNORECASE)
+    said = text.casefold()
+    found = [match.lastgroup for match in pattern.finditer(said) if _is_meant(said, match)]
     names = {name for name in found if name}
     return int(names.pop()[1:]) if len(names) == 1 else None

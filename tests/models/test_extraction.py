@@ -215,6 +215,71 @@ def test_an_options_text_stands_for_its_letter(response: str, letter: str) -> No
     assert chosen(response) == letter
 
 
+YES_NO = ("Yes", "No")
+
+
+@pytest.mark.parametrize(
+    ("response", "letter"),
+    [
+        ("A (30%), B (70%)", None),
+        ("A - 30%, B - 70%", None),
+        ("B (70%)", "B"),
+        ("The least likely option is A", None),
+        ("The worst choice is A", None),
+        ("The second most likely outcome is A", None),
+        ("I doubt that the answer is B", None),
+        ("There is no doubt that the answer is B", "B"),
+        ("I don't think that the answer is B.", None),
+        ("I don't think it is B.", None),
+        ("It is unlikely that the answer is B", None),
+        ("The answer is unlikely to be B", None),
+        ("Whether the answer is A is hard to say.", None),
+        ("I pick B. If the answer is A, we lose.", "B"),
+        ("If the answer is A, we lose. I pick B.", "B"),
+        ("If I had to choose, I'd say B.", "B"),
+        ("If I had to guess I would say B", "B"),
+        ("I am not sure, but the answer is B", "B"),
+        ("Since A is unlikely I pick B.", "B"),
+        ("One is as good as the other\nAnswer: B", "B"),
+        ("My answer is B; the runner-up answer is A", "B"),
+        ("My first choice is B, my second choice is A", "B"),
+        ("> B", "B"),
+        ("## Answer\nB", "B"),
+        ("It's No.", "B"),
+        ("I'd go with No.", "B"),
+        ("I do not think it's No.", None),
+        ("It's no surprise.", None),
+        ("\\boxed{\\mathrm{B}}", "B"),
+        ("\\boxed{\\textbf{(B)}}", "B"),
+    ],
+)
+def test_what_is_doubted_supposed_or_second_is_not_chosen(
+    response: str, letter: str | None
+) -> None:
+    assert chosen(response, YES_NO) == letter
+
+
+@pytest.mark.parametrize(
+    ("response", "options", "letter"),
+    [
+        ("5", ("<5", ">5"), None),
+        ("The answer is 5", ("<5", ">5"), None),
+        (">5", ("<5", ">5"), "B"),
+        ("> 5", ("< 5", "> 5"), "B"),
+        ("The answer is <5.", ("<5", ">5"), "A"),
+        ("The answer is B. Obama.", ("B. Obama", "J. McCain", "R. Paul"), "A"),
+        ("B. Obama, because of the polls", ("B. Obama", "J. McCain", "R. Paul"), "A"),
+        ("The answer is B.", ("B. Obama", "J. McCain", "R. Paul"), "B"),
+        ("I pick Team B.", ("Team B", "Team A"), "A"),
+        ("The answer is B", ("Team B", "Team A"), "B"),
+    ],
+)
+def test_the_text_of_an_option_is_told_from_letters_and_other_texts(
+    response: str, options: tuple[str, ...], letter: str | None
+) -> None:
+    assert chosen(response, options) == letter
+
+
 def test_a_letter_is_a_letter_where_an_option_reads_like_one() -> None:
     assert chosen("A", ("B", "A")) == "A"  # it was asked for the letter
 
