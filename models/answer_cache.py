@@ -60,7 +60,7 @@ class Received(BaseModel):
     Attributes:
         asked: the request that names the file.
         left_out: parameters of it that the model does not take, and which were not sent.
-        answer: the server's JSON, whole.
+        answer: the server's JSON: id, model, choices and usage.
         paid: for it; for answers to the same request that were lost before, see ``sent/``.
         num_refused: how often the server did not serve the request before it did.
         note: file in ``sent/`` of this very request, should a kill have left it there.

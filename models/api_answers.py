@@ -19,7 +19,7 @@ from models.answer_protocols import AnswerProtocol
 from models.api_client import Unanswerable
 from models.api_rounds import ApiRounds, Body, Round, connect
 from models.catalogue import ModelEntry
-from models.chat_reply import answer_of
+from models.chat_reply import answer_of, user_message
 from models.extraction import VERSION as EXTRACTION_VERSION
 from models.question_prompt import Prompt, prompts_of
 
@@ -112,7 +112,7 @@ class ApiAnswerer:
         """Return the request as wanted; what the model does not take is left out on sending."""
         return {
             "model": self._entry.served_name,
-            "messages": [{"role": "user", "content": prompt}],
+            "messages": user_message(prompt),
             "temperature": 0,
             "max_tokens": self._entry.max_output_tokens or _OUTPUT_TOKENS,
             "seed": 0,

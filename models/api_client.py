@@ -24,6 +24,7 @@ from pydantic import SecretStr
 from requests.adapters import HTTPAdapter
 
 from core.errors import ModelError, ModelLoadError, UsageError
+from models.chat_reply import without_lone_surrogates
 
 MIN_KEY_CHARS = 8  # to hide a shorter one would spoil what is no key
 _HIDDEN = "[key]"
@@ -38,6 +39,8 @@ _FILTERED = {"content_filter", "invalid_prompt", "moderation", "moderation_block
 _FLAGGED = re.compile(
     r"\b(?:prompt|input|content|request)\b[^.]{0,20} flagged\b|flagged by moderation", re.IGNORECASE
 )
+_KEPT = ("id", "model", "choices", "usage")  # of an answer; others are of no use, or of any size
+_MOST_DEEP = 32  # levels of JSON; messages have six
 _OPTIONAL = ("temperature", "top_p", "seed", "max_tokens")
 
 
@@ -114,7 +117,8 @@ class ApiClient:
                 servers that know the header ``Idempotency-Key`` do not bill it twice.
 
         Returns:
-            The answer, which has at least one of ``choices``.
+            The answer's id, model, choices and usage, so far as it has them; at least one of
+            ``choices``.
 
         Raises:
             TryAgain, Lost, Unanswerable, Refused, Unsupported: as they say.
@@ -139,7 +143,8 @@ class ApiClient:
             ) from None
         answer = self._hide(_parse(data))
         if 200 <= response.status_code < 300:
-            return self._completion(answer, failure)
+            answer = self._completion(answer, failure)
+            return {name: answer[name] for name in _KEPT if name in answer}
         if 300 <= response.status_code < 400:
             raise ModelLoadError(
                 f"{self.address}: answered {response.status_code}, a redirect, which is not "
@@ -265,20 +270,22 @@ def _read(response: requests.Response) -> tuple[bytes, str | None]:
 
 def _parse(data: bytes) -> Any:
     try:
-        return _without_lone_surrogates(json.loads(data))
+        return _plain(json.loads(data))
     except (ValueError, RecursionError):
         return None
 
 
-def _without_lone_surrogates(value: Any) -> Any:
-    """Return JSON whose texts can be written as UTF-8: half an emoji, cut off, cannot."""
+def _plain(value: Any, most_deep: int = _MOST_DEEP) -> Any:
+    """Return JSON that can be written down: texts as UTF-8, and nothing below so many levels."""
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return without_lone_surrogates(value)
+    if isinstance(value, list | dict) and most_deep == 0:
+        return None
     if isinstance(value, list):
-        return [_without_lone_surrogates(each) for each in value]
+        return [_plain(each, most_deep - 1) for each in value]
     if isinstance(value, dict):
         return {
-            _without_lone_surrogates(name): _without_lone_surrogates(each)
+            without_lone_surrogates(name): _plain(each, most_deep - 1)
             for name, each in value.items()
         }
     return value

@@ -15,7 +15,7 @@ from models.answer_budget import Budget
 from models.api_client import Unanswerable
 from models.api_rounds import ApiRounds, Body, Round, connect
 from models.catalogue import ModelEntry
-from models.chat_reply import text_of, usage_of
+from models.chat_reply import text_of, usage_of, user_message
 from models.generator import Decoding, Generation, GenerationRequest
 
 _VERSION = 1  # raised when a change here makes other texts of the same responses
@@ -107,7 +107,7 @@ class ApiGenerator:
         most = decoding.max_new_tokens
         body: Body = {
             "model": self._entry.served_name,
-            "messages": [{"role": "user", "content": request.prompt}],
+            "messages": user_message(request.prompt),
             "temperature": decoding.temperature,
             "max_tokens": min(most, self._entry.max_output_tokens or most),
             "seed": request.seed % _SEEDS,

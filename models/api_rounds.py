@@ -139,6 +139,9 @@ class ApiRounds:
             pass
         except TidemarkError as failure:
             round_.fail(failure)
+        except Exception as failure:  # noqa: BLE001 - an odd answer is one question's failure
+            _log.warning("%s: a question is given up", self.name, exc_info=failure)
+            round_.give_up(key, f"{type(failure).__name__}: {str(failure)[:200]}")
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""A chat API's answer: the text in it, what it counts, and the choice made of it."""
+"""Messages of a chat API: texts as they are sent; what an answer says, counts and chooses."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ from core.questions import Question
 from models.extraction import extract_choice
 from models.question_prompt import Prompt
 
+_MOST_TOKENS = 10**9  # of one answer; who states more, states none
+
+
+def user_message(text: str) -> list[dict[str, str]]:
+    """Return the messages of a request that asks one thing."""
+    return [{"role": "user", "content": without_lone_surrogates(text)}]
+
+
+def without_lone_surrogates(text: str) -> str:
+    """Return a text that can be written as UTF-8: half an emoji, cut off, cannot."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
 
 def usage_of(answer: dict[str, Any]) -> tuple[int, int] | None:
     """Return the tokens of input and output that an answer states, or None."""
@@ -16,9 +28,10 @@ def usage_of(answer: dict[str, Any]) -> tuple[int, int] | None:
     if not isinstance(usage, dict):
         return None
     taken, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if type(taken) is not int or type(made) is not int or min(taken, made) < 0:
+    if type(taken) is not int or type(made) is not int:
         return None
-    return taken, made
+    is_sane = min(taken, made) >= 0 and max(taken, made) <= _MOST_TOKENS
+    return (taken, made) if is_sane else None
 
 
 def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Answer:

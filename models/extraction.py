@@ -80,8 +80,8 @@ _DOUBTED = re.compile(
     re.IGNORECASE,
 )
 _LESSER = re.compile(
-    r"\b(?:least(?:\s\w+)?|worst|second(?:[ -](?!thought)\w+){0,2}|third|next[ -]\w+|runner-up|opposite|other"
-    r"|alternative|wrong|incorrect|unlikely|unlikeliest)[ ]\Z",
+    r"\b(?:least(?:\s\w+)?|worst|second(?:[ -](?!thought)\w+){0,2}|third|next[ -]\w+|runner-up"
+    r"|opposite|other|alternative|wrong|incorrect|unlikely|unlikeliest)[ ]\Z",
     re.IGNORECASE,
 )
 _NOUN = re.compile(_ANSWER, re.IGNORECASE)

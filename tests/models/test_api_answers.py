@@ -6,6 +6,7 @@ The truth is the simulated server's own ledger of what it answered and billed.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import logging
 import os
 import signal
@@ -356,6 +357,57 @@ def test_a_whole_answer_is_taken_under_any_status_of_success(api: Api, status: i
     api.fail("status", status=status, body=_completion("B"))
     [answer] = api.ask(questions(1))
     assert (answer.chosen_index, len(api.web.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "num_estimated"),
+    [
+        ("x", "[" * 300 + "]" * 300, 0),
+        ("usage", f'{{"prompt_tokens": {10**400}, "completion_tokens": 1}}', 1),
+        ("usage", f'{{"prompt_tokens": 5, "completion_tokens": {10**12}}}', 1),
+        (
+            "usage",
+            f'{{"prompt_tokens": 5, "completion_tokens": 1, "x": {"[" * 300 + "]" * 300}}}',
+            0,
+        ),
+        ("x", "NaN", 0),
+        ("x", '"\\ud800"', 0),
+    ],
+)
+def test_odd_fields_of_an_answer_do_no_harm(
+    api: Api, field: str, value: str, num_estimated: int
+) -> None:
+    usage = "" if field == "usage" else ', "usage": {"prompt_tokens": 5, "completion_tokens": 1}'
+    body = _completion("B")[:-1].decode() + f', "{field}": {value}{usage}}}'
+    api.fail("status", status=200, body=body.encode())
+    for _ in range(2):  # the second time from the cache
+        [answer] = api.ask(questions(1))
+        assert answer.chosen_index == 1
+    assert len(api.web.requests) == 1
+    [path] = api.store.list("answer-cache/*/answers/*/*.json")
+    kept = json.loads(api.store.read_bytes(path))["answer"]
+    assert set(kept) <= {"id", "model", "choices", "usage"}
+    spending = read_spending(api.store, api.entry())
+    assert (spending.num_answers, spending.num_estimated) == (1, num_estimated)
+    assert spending.cost.tokens < 2_000
+
+
+def test_half_an_emoji_in_a_question_is_asked_and_paid_once(api: Api) -> None:
+    asked = questions(1, background="a storm \ud83d of things")
+    assert api.ask(asked) == api.ask(asked)
+    assert "a storm \ufffd of things" in api.site.requests[0]
+    assert len(api.site.ledger) == 1
+
+
+def test_an_answer_that_cannot_be_handled_is_one_question_s_failure(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.ask(questions(1, first=1))
+    monkeypatch.setattr("models.api_requests.usage_of", lambda answer: 1 // 0)
+    [answer] = api.answerer().answer(questions(1), GENERATE)
+    assert isinstance(answer, NoAnswer)
+    assert answer.reason == "ZeroDivisionError: integer division or modulo by zero"
+    assert read_spending(api.store, api.entry()).num_lost == 1  # it may have been paid
 
 
 # What does not pass
