@@ -24,7 +24,7 @@ from pydantic import SecretStr
 from requests.adapters import HTTPAdapter
 
 from core.errors import ModelError, ModelLoadError, UsageError
-from models.chat_reply import without_lone_surrogates
+from models.chat_reply import first_choice, usage_of, without_lone_surrogates
 
 MIN_KEY_CHARS = 8  # to hide a shorter one would spoil what is no key
 _HIDDEN = "[key]"
@@ -117,8 +117,7 @@ class ApiClient:
                 servers that know the header ``Idempotency-Key`` do not bill it twice.
 
         Returns:
-            The answer's id, model, choices and usage, so far as it has them; at least one of
-            ``choices``.
+            The answer's id, model, choices and usage, so far as it has them.
 
         Raises:
             TryAgain, Lost, Unanswerable, Refused, Unsupported: as they say.
@@ -177,12 +176,13 @@ class ApiClient:
     def _completion(self, answer: Any, failure: str | None) -> dict[str, Any]:
         if not isinstance(answer, dict):
             raise Lost(failure or "the answer is not JSON, or cut")
-        choices = answer.get("choices")
-        first = choices[0] if isinstance(choices, list) and choices else None
-        if isinstance(first, dict) and isinstance(first.get("message"), dict):
-            if first.get("finish_reason") != "error":
-                return answer
+        message, finish = first_choice(answer)
+        if finish == "error":
             raise Lost("the model failed on the way (finish_reason error)", answer)
+        # A filter may leave no message, or no choice: that is the answer, and was paid.
+        has_some = bool(answer.get("choices")) or usage_of(answer) is not None
+        if message or (has_some and not answer.get("error")):
+            return answer
         error = answer.get("error")
         status = error.get("code") if isinstance(error, dict) else None
         if isinstance(status, int) and status < 500 and status not in _PASSING:

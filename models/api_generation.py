@@ -15,7 +15,7 @@ from models.answer_budget import Budget
 from models.api_client import Unanswerable
 from models.api_rounds import ApiRounds, Body, Round, connect
 from models.catalogue import ModelEntry
-from models.chat_reply import text_of, usage_of, user_message
+from models.chat_reply import first_choice, text_of, usage_of, user_message
 from models.generator import Decoding, Generation, GenerationRequest
 
 _VERSION = 1  # raised when a change here makes other texts of the same responses
@@ -123,14 +123,12 @@ def _generation(name: str, key: str, round_: Round) -> Generation:
     found = round_.found[key]
     if isinstance(found, Unanswerable):
         return Generation(name, "", "error", None, found.reason)
-    choice = found.answer["choices"][0]
-    message = choice["message"]
+    message, finish = first_choice(found.answer)
     text, refusal = text_of(message.get("content")), message.get("refusal")
     if not text and isinstance(refusal, str):
         text = refusal
-    if not text and choice.get("finish_reason") == "content_filter":
+    if not text and finish == "content_filter":
         return Generation(name, "", "error", None, "content_filter")
     usage = usage_of(found.answer)
-    is_cut = choice.get("finish_reason") == "length"
     num_tokens = None if usage is None else usage[1]
-    return Generation(name, text, "length" if is_cut else "stop", num_tokens)
+    return Generation(name, text, "length" if finish == "length" else "stop", num_tokens)

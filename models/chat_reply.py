@@ -34,6 +34,15 @@ def usage_of(answer: dict[str, Any]) -> tuple[int, int] | None:
     return (taken, made) if is_sane else None
 
 
+def first_choice(answer: dict[str, Any]) -> tuple[dict[str, Any], object]:
+    """Return an answer's message, empty where it has none, and why it ends there."""
+    choices = answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    choice = first if isinstance(first, dict) else {}
+    message = choice.get("message")
+    return message if isinstance(message, dict) else {}, choice.get("finish_reason")
+
+
 def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Answer:
     """Read the choice off an answer; without one it has a reason.
 
@@ -43,10 +52,9 @@ def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Ans
     Args:
         question: that was asked.
         prompt: in which it was shown.
-        answer: with at least one of ``choices``, which has a message.
+        answer: as the API gave it.
     """
-    choice = answer["choices"][0]
-    message, finish = choice["message"], choice.get("finish_reason")
+    message, finish = first_choice(answer)
     text = text_of(message.get("content"))
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:

@@ -495,6 +495,24 @@ def test_an_answer_without_a_choice_is_kept_with_a_reason(
     assert len(api.site.ledger) == 1
 
 
+@pytest.mark.parametrize(
+    ("choices", "reason"),
+    [
+        ('[{"finish_reason": "content_filter"}]', "content_filter"),
+        ('[{"finish_reason": "stop", "message": null}]', "empty"),
+        ("[]", "empty"),
+    ],
+)
+def test_an_answer_without_a_message_is_paid_once(api: Api, choices: str, reason: str) -> None:
+    usage = '"usage": {"prompt_tokens": 7, "completion_tokens": 0}'
+    api.fail("status", status=200, body=f'{{"choices": {choices}, {usage}}}'.encode())
+    for _ in range(2):
+        [answer] = api.ask(questions(1))
+        assert (answer.chosen_index, answer.reason) == (None, reason)
+    assert len(api.web.requests) == 1
+    assert read_spending(api.store, api.entry()).cost.tokens == 7
+
+
 def test_a_question_that_is_too_long_has_a_reason_and_its_neighbours_answers(api: Api) -> None:
     [long] = questions(1, background="word " * CONTEXT_TOKENS)
     too_many = replace(questions(1)[0], options=tuple(map(str, range(27))))

@@ -176,6 +176,14 @@ def test_what_came_back_is_handed_on(api: Api, mishap: Any, expected: Generation
     assert api.write(requests(1)) == [found]  # and was kept as it came
 
 
+def test_an_answer_without_a_message_is_paid_once(api: Api) -> None:
+    body = b'{"choices": [{"finish_reason": "content_filter"}]}'
+    api.fail("status", status=200, body=body)
+    for _ in range(2):
+        assert api.write(requests(1)) == [Generation("r0", "", "error", None, "content_filter")]
+    assert len(api.web.requests) == 1
+
+
 def test_half_an_emoji_is_kept_and_paid_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api.site, "write", lambda prompt, seed: "cut \ud83d off \ud83d\ude00")
     (found,) = api.write(requests(1))
