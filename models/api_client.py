@@ -32,7 +32,8 @@ _CONNECT_TIMEOUT_S = 10.0
 _ANSWER_TIMEOUT_S = 300.0  # some models think for minutes
 _MAX_BYTES = 4 * 2**20
 _BLOCK = 2**14
-_PASSING = {408, 409, 425, 429}  # and all from 500
+_PASSING = {409, 425, 429}  # and all from 500
+_NO_WORD = {408, 504, 522, 524}  # a gateway waited in vain: the model may have answered
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TOO_LONG = {"context_length_exceeded", "string_above_max_length", "request_too_large"}
 _FILTERED = {"content_filter", "invalid_prompt", "moderation", "moderation_blocked"}
@@ -58,11 +59,18 @@ class TryAgain(Exception):
 
 
 class Lost(Exception):
-    """An answer that cannot be read, and may have been paid for: ``answer`` is what is known."""
+    """An answer that cannot be read, and may have been paid for.
 
-    def __init__(self, reason: str, answer: dict[str, Any] | None = None) -> None:
+    Attributes:
+        answer: what is known of it.
+        pause_s: how long the server asks to wait.
+    """
+
+    def __init__(
+        self, reason: str, answer: dict[str, Any] | None = None, pause_s: float | None = None
+    ) -> None:
         super().__init__(reason)
-        self.answer = answer or {}
+        self.answer, self.pause_s = answer or {}, pause_s
 
 
 class Unanswerable(Exception):
@@ -200,6 +208,8 @@ class ApiClient:
                 f"{where}: the account has no money or quota left ({', '.join(sorted(codes))}); "
                 "top it up and run the same command again"
             )
+        if status in _NO_WORD:
+            return Lost(f"answered {status}: {said!r}", pause_s=pause_s)
         if status in _PASSING or status >= 500:
             return TryAgain(f"answered {status}: {said!r}", pause_s, is_busy=status == 429)
         if status == 451 or _is_filtered(fields, codes, said):

@@ -86,7 +86,7 @@ class Asker:
                 num_lost += 1
                 if num_lost >= _MAX_LOST:
                     raise GivenUp(f"{num_lost} answers were lost ({failure})") from None
-                self._pause(TryAgain(""), num_lost, ended)
+                self._pause(TryAgain(str(failure), failure.pause_s), num_lost, ended)
 
     def _ask_once(
         self,

@@ -75,6 +75,7 @@ class Site:
     ledger: list[Bill] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
     most_busy: int = 0
 
     keys: tuple[str, ...] = ("openai_api",)
@@ -133,10 +134,11 @@ class Site:
             return _error(400, "We could not parse the JSON body of your request.", None)
         self.requests.append(prompt)
         self.bodies.append(body)
+        request_id = request.headers.get("idempotency-key", "")
+        self.ids.append(request_id)
         own = [self.refusals[text] for text in self.refusals if text in prompt]
         if (refused := own[0] if own else self._refuse(body, prompt, mishap)) is not None:
             return refused
-        request_id = request.headers.get("idempotency-key", "")
         if not (self.replays and request_id in self._known):
             self._known[request_id] = self._answer(body, prompt, mishap)
         data = self._known[request_id]

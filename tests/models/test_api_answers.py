@@ -227,12 +227,29 @@ def test_what_passes_is_waited_out(api: Api, mishap: Mishap) -> None:
     assert len(api.site.requests) == 12 + 6
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("status", [409, 425, 429, 500, 502, 503, 529])
 def test_errors_of_the_server_are_asked_again(api: Api, status: int) -> None:
     api.fail("status", status=status, times=2)
     asked = questions(3)
     expect_complete(api, asked, api.ask(asked))
     assert api.num_notes == 0
+
+
+@pytest.mark.parametrize("status", [408, 504, 522, 524])
+def test_an_answer_that_a_gateway_did_not_wait_for_counts_as_paid(api: Api, status: int) -> None:
+    """It is asked for under its old id, so that servers that know it do not bill it again."""
+    api.fail("status", status=status, headers={"Retry-After": "0"})
+    asked, budget = questions(1), Budget()
+    expect_complete(api, asked, api.ask(asked, budget))
+    spending = read_spending(api.store, api.entry())
+    assert (spending.num_lost, spending.num_refused, spending.num_estimated) == (1, 0, 1)
+    assert spending.cost.tokens == budget.spent.tokens > api.site.billed_tokens
+
+    api.site.refusals["bridge 1 "] = refusal(status, None, "no word")
+    [answer] = api.answerer().answer(questions(1, first=1), GENERATE)
+    assert isinstance(answer, NoAnswer) and f"answered {status}" in answer.reason
+    assert len(api.site.ids) == 1 + 3 and len(set(api.site.ids[1:])) == 1
+    assert read_spending(api.store, api.entry()).num_lost == 1 + 3
 
 
 def test_a_server_with_a_narrow_limit_is_waited_for_while_it_serves_others(api: Api) -> None:
