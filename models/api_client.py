@@ -35,6 +35,7 @@ _BLOCK = 2**14
 _PASSING = {409, 425, 429}  # and all from 500
 _NO_WORD = {408, 504, 522, 524}  # a gateway waited in vain: the model may have answered
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+_BUSY = {"rate_limit_exceeded", "rate_limit_error"}
 _TOO_LONG = {"context_length_exceeded", "string_above_max_length", "request_too_large"}
 _FILTERED = {"content_filter", "invalid_prompt", "moderation", "moderation_blocked"}
 _FLAGGED = re.compile(
@@ -191,18 +192,15 @@ class ApiClient:
         has_some = bool(answer.get("choices")) or usage_of(answer) is not None
         if message or (has_some and not answer.get("error")):
             return answer
-        error = answer.get("error")
-        status = error.get("code") if isinstance(error, dict) else None
-        if isinstance(status, int) and status < 500 and status not in _PASSING:
+        status = _status_said(answer)
+        if status is not None and status < 500:
             raise self._refusal(status, answer, self._said(answer, b""), None)
         raise Lost(f"the answer has no message in it: {str(answer)[:200]}", answer)
 
     def _refusal(self, status: int, answer: Any, said: str, pause_s: float | None) -> Exception:
         """Return what an error of the server means."""
         where = f"{self.address}: answered {status}"
-        error = answer.get("error") if isinstance(answer, dict) else None
-        fields = error if isinstance(error, dict) else {}
-        codes = {str(fields.get(name)) for name in ("code", "type")}
+        fields, codes = _error_of(answer)
         if codes & _NO_MONEY or status == 402:
             return ModelLoadError(
                 f"{where}: the account has no money or quota left ({', '.join(sorted(codes))}); "
@@ -299,6 +297,25 @@ def _plain(value: Any, most_deep: int = _MOST_DEEP) -> Any:
             for name, each in value.items()
         }
     return value
+
+
+def _error_of(answer: Any) -> tuple[dict[str, Any], set[str]]:
+    """Return the fields of an error, and its codes."""
+    error = answer.get("error") if isinstance(answer, dict) else None
+    fields = error if isinstance(error, dict) else {}
+    return fields, {str(fields[name]) for name in ("code", "type") if fields.get(name)}
+
+
+def _status_said(answer: dict[str, Any]) -> int | None:
+    """Return the status of an error that came as a success, where nothing was made; else None."""
+    fields, codes = _error_of(answer)
+    code = fields.get("code")
+    if answer.get("choices"):
+        return None
+    if isinstance(code, int):
+        return code
+    known = ((_NO_MONEY, 402), (_BUSY, 429), (_TOO_LONG | _FILTERED, 400))
+    return next((status for names, status in known if codes & names), None)
 
 
 def _is_filtered(error: dict[str, Any], codes: set[str], said: str) -> bool:

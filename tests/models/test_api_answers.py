@@ -427,6 +427,21 @@ def test_an_answer_that_cannot_be_handled_is_one_question_s_failure(
     assert read_spending(api.store, api.entry()).num_lost == 1  # it may have been paid
 
 
+def test_an_error_under_status_200_that_says_what_it_is_costs_nothing(api: Api) -> None:
+    busy = replace(refusal(429, "rate_limit_exceeded", "Slow down."), status=200)
+    api.fail("status", status=200, body=busy.body, times=4)
+    asked = questions(2)
+    expect_complete(api, asked, api.ask(asked))
+    spending = read_spending(api.store, api.entry())
+    assert (spending.num_lost, spending.num_refused) == (0, 4)
+
+    poor = refusal(429, "insufficient_quota", "You exceeded your quota.")
+    api.fail("status", status=200, body=poor.body, times=9)
+    with pytest.raises(ModelLoadError, match="no money or quota left"):
+        api.ask(questions(1, first=5))
+    assert api.num_notes == 0
+
+
 # What does not pass
 
 
