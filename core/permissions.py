@@ -73,10 +73,14 @@ def record_permission(store: Store, source: str, note: str, until: str) -> Permi
 
 
 def _read_day(text: str) -> dt.date:
+    says = f"--until {text!r} is no day; expected YYYY-MM-DD"
     try:
-        return dt.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=dt.UTC).date()
+        day = dt.date.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"--until {text!r} is no day; expected YYYY-MM-DD") from error
+        raise UsageError(says) from error
+    if day.isoformat() != text:  # another form of ISO 8601
+        raise UsageError(says)
+    return day
 
 
 def read_permission(store: Store, source: str) -> Permission | None:

@@ -69,7 +69,10 @@ def test_an_empty_note_is_refused(note: str, store: Store) -> None:
     assert read_permission(store, "forum") is None
 
 
-@pytest.mark.parametrize("until", ["", "soon", "2999-13-01", "2999-12", "29991231", "2026-02-30"])
+@pytest.mark.parametrize(
+    "until",
+    ["", "soon", "2999-13-01", "2999-12", "29991231", "2026-02-30", "2999-1-5", "2999-W01-1"],
+)
 def test_a_day_that_is_none_is_refused(until: str, store: Store) -> None:
     with pytest.raises(UsageError, match="is no day; expected YYYY-MM-DD"):
         record_permission(store, "forum", "note", until)
