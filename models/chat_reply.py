@@ -9,6 +9,7 @@ from core.questions import Question
 from models.extraction import extract_choice
 from models.question_prompt import Prompt
 
+_TEXTS = (None, "text", "output_text")  # types of parts
 _MOST_TOKENS = 10**9  # of one answer; who states more, states none
 
 
@@ -75,9 +76,10 @@ def _unparsed(question: Question, reason: str, text: str) -> Answer:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message, which some servers give in parts."""
+    """Return the text of a message, which some servers give in parts; reasoning is none of it."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    shown = [each for each in parts if isinstance(each, dict) and each.get("type") in _TEXTS]
+    texts = (part.get("text") for part in shown)
     return "".join(text for text in texts if isinstance(text, str))

@@ -545,6 +545,22 @@ def test_an_answer_without_a_message_is_paid_once(api: Api, choices: str, reason
     assert read_spending(api.store, api.entry()).cost.tokens == 7
 
 
+def test_reasoning_among_the_parts_of_an_answer_is_not_the_answer(api: Api) -> None:
+    parts = [
+        {"type": "reasoning", "text": "The answer is A."},
+        {"type": "thinking", "text": "The answer is C."},
+        {"type": "text", "text": "Answer: "},
+        {"type": "output_text", "text": "B"},
+        {"text": "."},
+        {"type": "tool", "text": "A"},
+        "A",
+    ]
+    body = json.dumps({"choices": [{"message": {"content": parts}}]})
+    api.fail("status", status=200, body=body.encode())
+    [answer] = api.ask(questions(1))
+    assert (answer.chosen_index, answer.response) == (1, "Answer: B.")
+
+
 def test_a_question_that_is_too_long_has_a_reason_and_its_neighbours_answers(api: Api) -> None:
     [long] = questions(1, background="word " * CONTEXT_TOKENS)
     too_many = replace(questions(1)[0], options=tuple(map(str, range(27))))
