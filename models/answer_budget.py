@@ -72,6 +72,11 @@ class Budget:
         """In this run so far; what was lost on its way is in it by its estimate."""
         return self._spent
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit at all."""
+        return self.max_tokens is not None or self.max_dollars is not None
+
     def check(self, entry: ModelEntry) -> None:
         """Refuse a limit that cannot be kept.
 
@@ -115,7 +120,8 @@ class Budget:
     def __str__(self) -> str:
         left = []
         if self.max_tokens is not None:
-            left.append(f"{self.max_tokens - self._spent.tokens} of {self.max_tokens} tokens")
+            tokens = max(0, self.max_tokens - self._spent.tokens)
+            left.append(f"{tokens} of {self.max_tokens} tokens")
         if self.max_dollars is not None:
             dollars = max(0.0, self.max_dollars - (self._spent.dollars or 0.0))
             left.append(f"{dollars:.6f} of {self.max_dollars} dollars")

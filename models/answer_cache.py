@@ -146,6 +146,12 @@ class AnswerCache:
         """Whether the model has ever answered."""
         return bool(self.store.list(f"{self.folder}/answers/*/*.json"))
 
+    def read_some(self, count: int) -> list[Received]:
+        """Return that many of the answers, or all, as they come."""
+        paths = self.store.list(f"{self.folder}/answers/*/*.json")[:count]
+        with ThreadPoolExecutor(_READERS) as pool:
+            return list(pool.map(self._read, paths))
+
     def keep(self, key: str, received: Received) -> None:
         """Write an answer down, durably."""
         self.store.write_bytes(self._path(key), received.model_dump_json(indent=1).encode())

@@ -19,6 +19,7 @@ _MAX_LOST = 3  # answers to a question that may be lost; each may have been paid
 _PAUSE_S = 1.0  # before the second try; doubled before each later one
 _MAX_PAUSE_S = 60.0
 _MAX_ASKED_PAUSE_S = 600.0  # where the server asks for a longer one, the run ends
+_SAMPLE = 256  # kept answers that are looked at for what the server counts
 _TEMPLATE_TOKENS = 64  # around a prompt, until the server has been seen to count more
 
 
@@ -49,6 +50,19 @@ class Asker:
         self._most_output = 0
         self._num_served = 0
         self._resume_at = 0.0
+        self._has_looked = False
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether there is a limit, and the server has not shown yet what it bills for a request.
+
+        Some bill more than ``max_tokens``; so many at once could pass the limit together.
+        """
+        if self._budget.is_limited and not self._has_looked:
+            self._has_looked = True
+            for kept in self._cache.read_some(_SAMPLE):
+                self._learn(kept.asked, usage_of(kept.answer))
+        return self._budget.is_limited and self._num_served == 0
 
     def ask(self, body: dict[str, Any], ended: threading.Event) -> Received:
         """Send a question until it is answered, and return the answer once it is kept.
@@ -138,10 +152,16 @@ class Asker:
         usage = usage_of(answer)
         if usage is None:
             return most, True
-        # A server that counts more than was thought is expected to do so again.
-        self._template_tokens = max(self._template_tokens, usage[0] - _num_bytes(body))
-        self._most_output = max(self._most_output, usage[1])
+        self._learn(body, usage)
         return cost_of(self._entry, *usage), False
+
+    def _learn(self, body: dict[str, Any], usage: tuple[int, int] | None) -> None:
+        """A server that counts more than was thought is expected to do so again."""
+        if usage is None:
+            return
+        self._template_tokens = max(self._template_tokens, usage[0] - _num_bytes(body))
+        if usage[1] > body["max_tokens"]:
+            self._most_output = max(self._most_output, usage[1])
 
     def _leave_out(self, param: str, left_out: frozenset[str]) -> None:
         if param in left_out:

@@ -108,20 +108,29 @@ class ApiRounds:
                 yield from list(round_.found)
                 if missing:
                     with self._alone():
-                        futures = {
-                            pool.submit(self._ask, key, bodies[key], round_): key for key in missing
-                        }
-                        for future in as_completed(futures):
-                            future.result()
-                            key = futures[future]
-                            if key in round_.found or key in round_.given_up:
-                                yield key
+                        while missing and self._asker.is_unsure and not round_.is_over:
+                            yield from self._send(pool, [missing.pop(0)], bodies, round_)
+                        yield from self._send(pool, missing, bodies, round_)
                 # Where a model has never answered, it is not the questions that are at fault.
                 if round_.given_up and not round_.found and not self.cache.has_any():
                     round_.ended.set()
             except BaseException:  # what is in flight is waited for and kept, no more is sent
                 round_.ended.set()
                 raise
+
+    def _send(
+        self,
+        pool: ThreadPoolExecutor,
+        keys: Sequence[str],
+        bodies: Mapping[str, Body],
+        round_: Round,
+    ) -> Iterator[str]:
+        futures = {pool.submit(self._ask, key, bodies[key], round_): key for key in keys}
+        for future in as_completed(futures):
+            future.result()
+            key = futures[future]
+            if key in round_.found or key in round_.given_up:
+                yield key
 
     def _ask(self, key: str, body: Body, round_: Round) -> None:
         if round_.ended.is_set():

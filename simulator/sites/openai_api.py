@@ -59,6 +59,7 @@ class Site:
               cut (at the most tokens); silent (no text at all): billed.
         refusals: what prompts are answered that have a text in them, unbilled.
         replays: a request of a known ``Idempotency-Key`` gets its former answer, unbilled.
+        num_thought: tokens that are billed with each answer's own, whatever ``max_tokens`` says.
         pause_s: before each answer.
         ledger: what was billed.
         requests: prompts as they arrived, billed or not.
@@ -71,6 +72,7 @@ class Site:
     mishaps: list[Mishap] = field(default_factory=list)
     refusals: dict[str, Response] = field(default_factory=dict)
     replays: bool = False
+    num_thought: int = 0
     pause_s: float = 0.0
     ledger: list[Bill] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -184,7 +186,7 @@ class Site:
             message["content"], finish = "Let me think about A", "length"
         elif mishap == "silent":
             message["content"] = ""
-        bill = Bill(prompt, _num_tokens(prompt) + 7, _num_tokens(text))
+        bill = Bill(prompt, _num_tokens(prompt) + 7, _num_tokens(text) + self.num_thought)
         self.ledger.append(bill)
         answer: dict[str, Any] = {
             "id": f"chatcmpl-{len(self.ledger)}",

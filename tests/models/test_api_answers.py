@@ -609,6 +609,28 @@ def test_the_limit_of_tokens_is_kept_and_what_was_answered_too(api: Api) -> None
     expect_complete(api, asked, api.ask(asked, Budget(max_tokens=0)))
 
 
+def test_a_server_that_bills_more_than_was_asked_for_passes_no_limit(api: Api) -> None:
+    api.site.num_thought = 5_000
+    api.site.pause_s = 0.05
+    for num_done in (2, 4):  # the second run knows it from the first one's answers
+        before = api.site.billed_tokens
+        with pytest.raises(BudgetReached, match=r"left: \d+ of 11000 tokens"):
+            api.ask(questions(20), Budget(max_tokens=11_000))
+        assert api.site.billed_tokens - before <= 11_000
+        assert api.num_kept == num_done
+    budget = Budget(max_tokens=100)
+    with pytest.raises(BudgetReached, match=r"left: 100 of 100 tokens"):
+        api.ask(questions(20), budget)
+    assert api.num_kept == 4 and budget.spent.tokens == 0
+
+
+def test_what_is_left_of_a_limit_that_was_passed_is_nothing(api: Api) -> None:
+    api.site.num_thought = 5_000
+    with pytest.raises(BudgetReached, match=r"left: 0 of 600 tokens"):
+        api.ask(questions(20), Budget(max_tokens=600))
+    assert len(api.site.ledger) == 1  # nobody could know
+
+
 def test_the_limit_of_money_is_kept(api: Api) -> None:
     api.site.pause_s = 0.01
     asked, limit = questions(60), 0.004
