@@ -84,7 +84,9 @@ def test_a_refusal_shows_what_differs_and_nothing_else(land: Any) -> None:
         "landed: model='a', source='s', question_id='q1', probabilities=[0.75, 0.25, 0.0], "
         "landed_probabilities=[0.75, 0.125, 0.125]. Nothing"
     ) in str(caught.value)
-    with pytest.raises(CellConflict, match="correct_option='1', landed_correct_option='0'. Noth"):
+    with pytest.raises(
+        CellConflict, match="correct_option='1', landed_correct_option='0'. Nothing"
+    ):
         land("b,,q1,2022-01-05,2022-03-01,3,1,,1,1,,\n", MORE)
 
 
