@@ -7,7 +7,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 LAKE_VENV := .venv-ducklake
 ROOMS := core crawlers flows models reports scylla simulator tasks warehouse
-PIP_INSTALL := $(BIN)/pip install --quiet --quiet --disable-pip-version-check -c constraints.txt
+# Python compiles what it imports, which is a small part of what is installed.
+PIP_INSTALL := $(BIN)/pip install --no-compile --quiet --quiet --disable-pip-version-check \
+  -c constraints.txt
 
 .PHONY: help
 help: ## List the targets
@@ -19,10 +21,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PIP_INSTALL) -e .
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	@echo "Installing what checks and tests need …"
+$(VENV)/.installed-dev: pyproject.toml constraints.txt
+	@echo "Installing tidemark and what checks and tests need into $(VENV) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP_INSTALL) -e '.[dev,bench]'
-	@touch $@
+	@touch $(VENV)/.installed $@
 
 .PHONY: install
 install: $(VENV)/.installed ## Put tidemark and everything it needs into .venv
@@ -49,7 +52,7 @@ test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run
 $(LAKE_VENV)/.installed: constraints.txt deployments/ducklake-requirements.txt
 	@echo "Installing what the lake's tests need into $(LAKE_VENV) (about half a GB) …"
 	@test -x $(LAKE_VENV)/bin/python || $(PYTHON) -m venv $(LAKE_VENV)
-	@$(LAKE_VENV)/bin/pip install --quiet --disable-pip-version-check \
+	@$(LAKE_VENV)/bin/pip install --no-compile --quiet --disable-pip-version-check \
 	  -c <(grep -v '^duckdb==' constraints.txt) -r deployments/ducklake-requirements.txt
 	@touch $@
 
