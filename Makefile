@@ -45,7 +45,7 @@ verify-statistics: $(VENV)/.installed ## Check by simulation that 95 % intervals
 # In the order of the tree: else files with few tests, the longest ones among them, come last.
 .PHONY: test
 test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run the whole suite
-	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 	@$(MAKE) --no-print-directory test-ducklake
 
 # DuckDB's extensions are packaged for one version of it, which is not the default one.
