@@ -42,10 +42,11 @@ verify-demo: $(VENV)/.installed ## Run the demo for five seeds and check that th
 verify-statistics: $(VENV)/.installed ## Check by simulation that 95 % intervals cover the truth (half an hour)
 	@$(BIN)/python -m benchmarks.verify_statistics
 
-# In the order of the tree: else files with few tests, the longest ones among them, come last.
+# In the order of the tree, else files with few tests, the longest ones among them, come last; and
+# the warehouse's first, where one file takes minutes.
 .PHONY: test
 test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run the whole suite
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder tests/warehouse tests
 	@$(MAKE) --no-print-directory test-ducklake
 
 # DuckDB's extensions are packaged for one version of it, which is not the default one.

@@ -24,7 +24,8 @@ FILES = {
 COPIED = [
     "core", "crawlers", "flows", "models", "reports", "simulator", "tasks", "warehouse",
     "tests/conftest.py", "tests/databases.py", "tests/servers.py", "tests/test_architecture.py",
-    "tests/crawlers/every_source.py", "tests/crawlers/test_every_source.py",
+    "tests/crawlers/every_source.py", "tests/crawlers/patience.py",
+    "tests/crawlers/test_every_source.py",
     "tests/crawlers/test_live.py", "pyproject.toml",
 ]  # fmt: skip
 
