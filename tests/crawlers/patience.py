@@ -1,4 +1,4 @@
-"""A crawl with answers that never end: without patience, but with enough to come to them."""
+"""Which faults patience helps against; and a crawl without it, but with enough to come to them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from crawlers import connections, exchange, transfer
 from simulator.server import Fault
 
 ALWAYS = 10**6  # how often a fault that stays comes
+# These may pass, and a fetcher that is patient does not notice them.
+PASSING = [
+    "429 with Retry-After in seconds", "429 with Retry-After as a date", "429 without Retry-After",
+    "503 with Retry-After", "503 without Retry-After", "a truncated body", "no answer",
+]  # fmt: skip
+FINAL = ["403", "404"]  # the site's own word: it may be remembered for a while
+WAITING = [name for name in PASSING if "with Retry-After" in name]
 Outcome = TypeVar("Outcome")
 
 

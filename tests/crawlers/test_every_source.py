@@ -23,16 +23,9 @@ from simulator.faults import KNOBS, knob
 from simulator.server import Fault, QuirkName
 
 from .every_source import Outcome, Scene, Webs, disturbed, exactly, is_made_of, listing, watch
-from .patience import ALWAYS, crawl_until_met
+from .patience import ALWAYS, FINAL, PASSING, WAITING, crawl_until_met
 
 ROOT = Path(__file__).resolve().parents[2]
-# These may pass, and a fetcher that is patient does not notice them.
-PASSING = [
-    "429 with Retry-After in seconds", "429 with Retry-After as a date", "429 without Retry-After",
-    "503 with Retry-After", "503 without Retry-After", "a truncated body", "no answer",
-]  # fmt: skip
-FINAL = ["403", "404"]  # the site's own word: it may be remembered for a while
-WAITING = [name for name in PASSING if "with Retry-After" in name]
 _scenes: dict[str, Scene] = {}
 
 

@@ -24,16 +24,10 @@ from simulator import server
 from simulator.faults import KNOBS, knob
 from simulator.server import Fault, QuirkName, Web
 
-from ..patience import ALWAYS, crawl_until_met
+from ..patience import ALWAYS, FINAL, PASSING, WAITING, crawl_until_met
 from .scene import MARCH, TOKENS, Outcome, Scene, exactly, reads_pages, small_web, watch
 
 ROOT = Path(__file__).resolve().parents[3]
-PASSING = [
-    "429 with Retry-After in seconds", "429 with Retry-After as a date", "429 without Retry-After",
-    "503 with Retry-After", "503 without Retry-After", "a truncated body", "no answer",
-]  # fmt: skip
-FINAL = ["403", "404"]  # the site's own word: it may be remembered for a while
-WAITING = [name for name in PASSING if "with Retry-After" in name]
 SOURCES = [source for source in list_question_sources() if not reads_pages(source)]
 _scenes: dict[str, Scene] = {}
 
