@@ -28,7 +28,9 @@ COPY scylla scylla
 COPY simulator simulator
 COPY reports reports
 COPY tasks tasks
+COPY instruments instruments
 COPY flows flows
+COPY cli cli
 COPY deployments deployments
 # Editable, as everywhere: a flow's entrypoint is a file of /app. Compiled, because nobody may write
 # there later.

@@ -6,7 +6,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LAKE_VENV := .venv-ducklake
-ROOMS := core crawlers flows models reports scylla simulator tasks warehouse
 # Python compiles what it imports, which is a small part of what is installed.
 PIP_INSTALL := $(BIN)/pip install --no-compile --quiet --quiet --disable-pip-version-check \
   -c constraints.txt
@@ -40,13 +39,25 @@ verify-demo: $(VENV)/.installed ## Run the demo for five seeds and check that th
 
 .PHONY: verify-statistics
 verify-statistics: $(VENV)/.installed ## Check by simulation that 95 % intervals cover the truth (half an hour)
-	@$(BIN)/python -m benchmarks.verify_statistics
+	@$(BIN)/python -m benchmarks.statistics.intervals
 
-# In the order of the tree, else files with few tests, the longest ones among them, come last; and
-# the warehouse's first, where one file takes minutes.
+# docs/testing.md describes the marks. A file stays on one worker, which starts its servers once. Files
+# start in the order of these folders, the longest first. A third worker runs while others wait.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+IN_ORDER := tests/crawlers/test_every_source.py tests/flows tests/warehouse tests
+NOT_FAST := server or process or torch or matrix or slow or long
+
 .PHONY: test
-test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run the whole suite
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder tests/warehouse tests
+test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run all but the longest
+	@$(PYTEST) -m "not (matrix or slow)" $(IN_ORDER)
+
+.PHONY: test-fast
+test-fast: $(VENV)/.installed-dev ## Run the tests that take less than a second each
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(NOT_FAST))" --fast-limit 1 tests
+
+.PHONY: test-all
+test-all: $(VENV)/.installed-dev chromium servers ## Run every test, before a release
+	@$(PYTEST) $(IN_ORDER)
 	@$(MAKE) --no-print-directory test-ducklake
 
 # DuckDB's extensions are packaged for one version of it, which is not the default one.
@@ -61,7 +72,7 @@ $(LAKE_VENV)/.installed: constraints.txt deployments/ducklake-requirements.txt
 test-ducklake: $(LAKE_VENV)/.installed ## Test several writers of one lake: PostgreSQL, S3, DuckLake
 	@deployments/install-postgresql.sh
 	@PYTHONPATH=. $(LAKE_VENV)/bin/python -m pytest --confcutdir tests/warehouse \
-	  tests/warehouse/test_lake.py tests/warehouse/test_lake_errors.py
+	  tests/warehouse/database/test_lake.py
 
 .PHONY: chromium
 chromium: $(VENV)/.installed-dev
@@ -93,12 +104,12 @@ bench: $(VENV)/.installed-dev ## Measure crawling, scoring and the warehouse; pr
 	@$(BIN)/python -m benchmarks
 
 .PHONY: handbook
-handbook: $(VENV)/.installed ## Write docs/warehouse.md anew, after a change of tables or views
-	@$(BIN)/python -m warehouse.handbook > handbook.new
+handbook: $(VENV)/.installed ## Write docs/warehouse.md again, after a change of tables or views
+	@$(BIN)/python -m warehouse.read.handbook > handbook.new
 	@mv handbook.new docs/warehouse.md
 
 .PHONY: constraints
-constraints: $(VENV)/.installed-dev ## Pin every dependency anew
+constraints: $(VENV)/.installed-dev ## Pin every dependency again
 	@{ head -2 constraints.txt; \
 	   $(BIN)/pip-compile --all-extras --strip-extras --no-emit-index-url --no-emit-find-links \
 	     --no-header --no-annotate --quiet --output-file - pyproject.toml \

@@ -1,1 +1,1 @@
-"""Benchmarks: whole jobs measured side by side in one run, reported as ratios; never unit tests."""
+"""Benchmarks: whole jobs measured side by side in one run, as ratios; never unit tests."""

@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.measure import Report, Verdict, as_markdown, say
 from core.settings import load_settings, set_library_defaults
 
-# Benchmark -> what sets its size, the default, and what that counts.
+# Benchmark -> its size parameter, the default, and the unit.
 SIZES = {
     "crawling": ("stories", 100, "stories a source and month of the simulated web"),
     "hygiene": ("megabytes", 1000, "MB of the largest month of prose to clean"),
@@ -34,23 +34,30 @@ SIZES = {
     "options": ("questions", 200, "forecasting questions whose options are scored"),
     "generation": ("prompts", 64, "prompts that are continued"),
     "warehouse": ("rows", 25_000_000, "rows of losses to land and to read views of"),
-    "estimate": ("monthly", 20, "stories a source and month of a back-fill to estimate"),
+}
+# Benchmark -> its module, where that is in a sub-folder.
+MODULES = {
+    "generation": "scoring.generation",
+    "options": "scoring.options",
+    "orchestration": "orchestration.load",
+    "scoring": "scoring.losses",
+    "warehouse": "warehouse.landing",
 }
 _VERSIONS = ("duckdb", "pyarrow", "tokenizers", "torch", "transformers")
 _ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the command line names and print it; return the exit code."""
+    """Run the named benchmarks and print their reports; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     parsed = _parser().parse_args(given)
     print(_headline(given), flush=True)
     holds = True
     for name in parsed.benchmarks or SIZES:
         say(f"{name} …")
-        reports: Sequence[Report | Verdict] = importlib.import_module(f"benchmarks.{name}").run(
-            parsed.rounds, getattr(parsed, SIZES[name][0])
-        )
+        module = importlib.import_module(f"benchmarks.{MODULES.get(name, name)}")
+        size = getattr(parsed, SIZES[name][0])
+        reports: Sequence[Report | Verdict] = module.run(parsed.rounds, size)
         for report in reports:
             text = as_markdown(report) if isinstance(report, Report) else str(report)
             holds = holds and (isinstance(report, Report) or report.holds)
@@ -86,7 +93,7 @@ def _positive(text: str) -> int:
 
 
 def _headline(arguments: Sequence[str]) -> str:
-    """Say when, where and with what the figures were taken."""
+    """Return date, machine and versions of the figures."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _VERSIONS)
     return "\n".join(
         [
@@ -113,7 +120,7 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """The commit that runs, and whether files differ from it; a copy without git has none."""
+    """Return the commit, with a mark if files differ; a copy without git has none."""
     described = subprocess.run(
         ["git", "-C", _ROOT, "describe", "--always", "--dirty"],
         capture_output=True,

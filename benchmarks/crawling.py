@@ -1,9 +1,9 @@
-"""Crawling the simulated web over loopback, a source at a time, and cleaning by itself.
+"""Crawling the simulated web over loopback, a source at a time; and cleaning separately.
 
-A crawl is the whole job: requests, extraction, cleaning, and a sealed partition on disk. Where a
-source is asked by HTTP GET alone, it is compared with a bare session that sends the same requests
-and throws the answers away, so that what the simulator itself takes can be told apart. Nothing is
-waited for: a real crawl is paced by the site's rules, not by our code.
+A crawl is the whole job: requests, extraction, cleaning, and a sealed partition on disk. A source
+that uses HTTP GET alone is compared with a bare session. This session sends the same requests and
+discards the responses, which shows the time of the simulator itself. There are no pauses: a site's
+rules set the pace of a real crawl.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from unittest import mock
 import requests
 
 from benchmarks.measure import Contender, Report, measure
-from core.corpus import Seal
+from core.corpus.partition import Seal
 from core.month import Month
 from core.settings import Settings
-from core.storage import Store
-from crawlers.cleaning import clean
+from core.storage.store import Store
 from crawlers.contract import list_sources
 from crawlers.crawl import crawl_partition
+from crawlers.text.cleaning import clean
 from simulator.server import Web, serve
 from simulator.sites import github_api
 from simulator.world import World
@@ -36,10 +36,7 @@ _DIGEST = "SHA-256 of the prose"
 
 
 def run(rounds: int, stories: int) -> Sequence[Report]:
-    """Crawl one month of every source, with ``stories`` a source and month in the world.
-
-    The sources decide themselves how many documents they make of that.
-    """
+    """Crawl a month of every source; ``stories`` a month is the size of the simulated world."""
     world = World(0, MONTH - 1, MONTH, stories_per_month=stories)
     # GitHub allows fewer requests in an hour than some rounds ask for.
     limits = mock.patch.dict(github_api.LIMITS, dict.fromkeys(github_api.LIMITS, (10**9, 3600.0)))
@@ -55,7 +52,7 @@ def run(rounds: int, stories: int) -> Sequence[Report]:
 
 
 def _crawl_contenders(source: str, web: Web) -> list[Contender]:
-    """Crawl once to learn what is asked for; the crawl, then the bare session if there is one."""
+    """Return the crawl, and the bare session if it applies, after an uncounted crawl."""
     num_before = len(web.requests)
     with TemporaryDirectory(prefix="tidemark-bench-") as folder:
         seal = crawl(source, Path(folder), web)
@@ -79,7 +76,7 @@ def crawl(source: str, home: Path, web: Web) -> Seal:
 
 
 def fetch_bare(urls: Sequence[str]) -> int:
-    """Get addresses one after the other; return the number of bytes, once unpacked."""
+    """Get addresses one after the other; return the number of decompressed bytes."""
     with requests.Session() as session:
         return sum(
             len(session.get(url, allow_redirects=False, timeout=_TIMEOUT_S).content) for url in urls
@@ -87,7 +84,7 @@ def fetch_bare(urls: Sequence[str]) -> int:
 
 
 def _cleaning_contenders(world: World) -> list[Contender]:
-    """Clean prose, the same prose as HTML, and code; beside the digest that each text gets."""
+    """Clean prose, the same prose as HTML, and code; baseline: the digest of each text."""
     numbers = range(world.stories_per_month)
     stories = world.stories(MONTH, "wikipedia_new")
     prose = ["\n\n".join(story.paragraphs) for story in stories]
@@ -102,7 +99,7 @@ def _cleaning_contenders(world: World) -> list[Contender]:
 
 
 def _as_html(paragraph: str) -> str:
-    """Mark every sentence up, with entities and letters beyond ASCII."""
+    """Mark up every sentence, with entities and non-ASCII letters."""
     sentences = html.escape(f"“{paragraph}”").split(". ")
     return f"<p>{'.&nbsp;'.join(f'<i>{text}</i>' for text in sentences)}<!-- end --></p>\n"
 

@@ -7,7 +7,7 @@
 #
 # The wheels are for Python 3.12 (PYTHON_VERSION) and together take about 33 MB: lm-eval and
 # those of its needs that scoring imports, and those of ours that torch and transformers do not
-# bring. OPTIONS are those of `python -m benchmarks.gpu`; PYTHON is the interpreter to use.
+# bring. OPTIONS are those of `python -m benchmarks.scoring.gpu`; PYTHON is the interpreter to use.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-python3}
@@ -39,4 +39,4 @@ aside=$(mktemp -d)
 trap 'rm -rf "$aside"' EXIT
 "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-compile \
     --no-cache-dir --target "$aside" "$wheels"/*.whl
-PYTHONPATH="$aside:$PWD" HF_HUB_OFFLINE=1 "$python" -m benchmarks.gpu "$@"
+PYTHONPATH="$aside:$PWD" HF_HUB_OFFLINE=1 "$python" -m benchmarks.scoring.gpu "$@"

@@ -1,8 +1,8 @@
-"""Cleaning and de-duplicating a month of prose, from a tenth of a size to the whole of it.
+"""Cleaning and de-duplicating a month of prose, at a tenth, three tenths and all of a size.
 
-The job is a crawl without a web: generated documents pass all stages and are sealed as a partition
-on disk, in a process of its own, with an earlier month of a tenth of the size sealed before.
-Seconds and processor time are without those that the generator took.
+The job is a crawl without a web, in a separate process. Generated documents pass all stages and are
+sealed as a partition on disk. An earlier month of a tenth of the size is sealed before. Seconds and
+processor time exclude the generator.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import crawlers
-from benchmarks.footprint import largest_resident_size
 from benchmarks.measure import Contender, Report, Timing, say
+from benchmarks.scoring.footprint import largest_resident_size
 from core.month import Month
 from core.settings import Settings
-from core.storage import Store
+from core.storage.store import Store
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawl import crawl_partition
 
@@ -42,7 +42,7 @@ _COMMON = (
     "will", "more", "can", "if", "there", "so", "about",
 )  # fmt: skip
 
-# A crawler like any other, so that the whole of a crawl is measured.
+# An ordinary crawler, so that a whole crawl is measured.
 _CRAWLER = """from benchmarks.hygiene import fetch_month
 from crawlers.contract import SourceInfo
 
@@ -88,7 +88,7 @@ def _run_alone(size: int) -> dict[str, float]:
 
 
 def clean_month(home: Path, megabytes: int) -> dict[str, float]:
-    """Seal an earlier month and then the measured one; return what the latter took and gave."""
+    """Seal an earlier month and then the measured one; return the latter's time and result."""
     folder = home / "crawlers"
     folder.mkdir()
     (folder / "bench_prose.py").write_text(_CRAWLER)
@@ -114,12 +114,13 @@ _SPENT = {"seconds": 0.0, "cpu_seconds": 0.0, "megabytes": 0.0}  # by the genera
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Document]:
-    """Yield documents until they have the bytes that the context asks for."""
+    """Yield documents up to the bytes that the context requests."""
     quota, prose = context.quota(), Prose(str(month))
     number = 0
     while not quota.is_full:
         began, cpu_began = time.perf_counter(), time.process_time()
-        document = quota.take(_document(month, number, prose.text()))
+        document = _document(month, number, prose.text())
+        quota.take(document)
         number += 1
         _SPENT["seconds"] += time.perf_counter() - began
         _SPENT["cpu_seconds"] += time.process_time() - cpu_began
@@ -137,11 +138,7 @@ def _document(month: Month, number: int, text: str) -> Document:
 
 
 class Prose:
-    """Texts whose words have the frequencies of English, with some of all that is to be dropped.
-
-    Args:
-        seed: of the random draws.
-    """
+    """Texts with English word frequencies, and some of everything that hygiene drops."""
 
     def __init__(self, seed: str) -> None:
         self._rng = random.Random(seed)

@@ -1,8 +1,8 @@
-"""Interleaved rounds: contenders take turns in one process, so that their ratio is of one machine.
+"""Interleaved rounds: contenders alternate in one process, so that ratios are of one machine.
 
-Each round runs every contender once and begins with another one; a ratio is the median over rounds
-of the ratio within a round, so that a slow minute of the machine strikes both sides. The machine's
-own speed is not taken out of the rates beside it: those are for orientation.
+Each round runs every contender once and begins with another one. A ratio is the median over rounds
+of the ratio within a round, so a slow minute of the machine affects both sides. The rates are not
+corrected for the machine's speed: they are for orientation.
 """
 
 from __future__ import annotations
@@ -28,11 +28,8 @@ _MIB = 2**20
 class Contender:
     """One way to do a job.
 
-    Attributes:
-        name: unique in its benchmark.
-        run: does the whole job once, given an empty folder of its own.
-        amounts: what one run gets done, by unit, such as ``{"rows": 2e6}``.
-        baseline: name of the contender that it is compared with; None: with nothing.
+    ``run`` does the whole job once, given an empty folder. ``amounts``: the output of one run by
+    unit, such as ``{"rows": 2e6}``. ``baseline``: the contender to compare with, by name.
     """
 
     name: str
@@ -43,15 +40,11 @@ class Contender:
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured of one contender.
+    """The measurements of one contender: ``seconds`` are wall-clock times by round.
 
-    Attributes:
-        contender: who.
-        seconds: wall-clock time of each round.
-        cpu_seconds: processor time of each round, over all threads of this process (the simulated
-            web's and the memory watch's among them).
-        peak_rss_bytes: the process's largest resident size during any of its runs, all that was
-            in memory before included.
+    ``cpu_seconds``: processor time by round, over all threads of this process, also those of the
+    simulated web and the memory watch. ``peak_rss_bytes``: the process's largest resident size
+    during any run, including memory in use before.
     """
 
     contender: Contender
@@ -61,7 +54,7 @@ class Timing:
 
     @property
     def median_s(self) -> float:
-        """Median seconds of a round."""
+        """Return the median seconds of a round."""
         return statistics.median(self.seconds)
 
 
@@ -69,30 +62,23 @@ class Timing:
 class Report:
     """The figures of one benchmark.
 
-    Attributes:
-        title: its name.
-        conditions: sizes, shapes and dtypes, in a sentence.
-        timings: of its contenders, in order.
-        memory: what the last column is.
-        own_memory: bytes of each contender by name, where they were measured one by one; they are
-            then reported in place of the process's, and compared.
+    ``conditions``: sizes, shapes and dtypes, in a sentence. ``memory``: title of the last column.
+    ``separate_memory``: bytes by contender, if measured in separate processes; shown instead of
+    the common process's memory.
     """
 
     title: str
     conditions: str
     timings: tuple[Timing, ...]
     memory: str = "peak RSS"
-    own_memory: Mapping[str, int] | None = None
+    separate_memory: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
 class Verdict:
     """Figures that are compared with bounds, not with each other.
 
-    Attributes:
-        title: the benchmark's name.
-        rows: figures by what they are.
-        conditions: what has to hold, with its figure, and whether it does.
+    ``rows``: figures by label. ``conditions``: each with its figure, and True if it holds.
     """
 
     title: str
@@ -101,7 +87,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether all conditions do."""
+        """Return True if all conditions hold."""
         return all(self.conditions.values())
 
     def __str__(self) -> str:
@@ -115,12 +101,9 @@ class Verdict:
 def measure(
     contenders: Sequence[Contender], rounds: int, warm_up: bool = True
 ) -> tuple[Timing, ...]:
-    """Run the contenders in turn.
+    """Run the contenders in turn, in the report's order, for ``rounds`` counted rounds (1 or more).
 
-    Args:
-        contenders: in the order of the report.
-        rounds: counted ones, at least 1.
-        warm_up: whether a round that is not counted comes first.
+    With ``warm_up``, an uncounted round comes first.
     """
     runs: dict[str, list[_Run]] = {contender.name: [] for contender in contenders}
     for number in range(0 if warm_up else 1, rounds + 1):
@@ -135,7 +118,7 @@ def measure(
 
 
 def say(text: str) -> None:
-    """Tell whoever waits how far the run is, apart from the report."""
+    """Print progress to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -182,10 +165,7 @@ def peak_rss() -> Iterator[list[int]]:
 
 
 def ratios(timing: Timing, baseline: Timing) -> list[float]:
-    """Return how much faster than its baseline a contender was in each round (2 = half the time).
-
-    Both must have done the same job.
-    """
+    """Return, by round, the baseline's time over the contender's (2 = half the time); same job."""
     return [theirs / own for own, theirs in zip(timing.seconds, baseline.seconds, strict=True)]
 
 
@@ -205,12 +185,12 @@ def as_markdown(report: Report) -> str:
 
 
 def _memory(timing: Timing, report: Report) -> str:
-    if report.own_memory is None:
+    if report.separate_memory is None:
         return _mebibytes(timing.peak_rss_bytes)
-    own = report.own_memory[timing.contender.name]
+    own = report.separate_memory[timing.contender.name]
     if timing.contender.baseline is None:
         return _mebibytes(own)
-    return f"{_mebibytes(own)} ({own / report.own_memory[timing.contender.baseline]:.2f} ×)"
+    return f"{_mebibytes(own)} ({own / report.separate_memory[timing.contender.baseline]:.2f} ×)"
 
 
 def _mebibytes(size: int) -> str:
@@ -242,5 +222,5 @@ def _row(timing: Timing, by_name: Mapping[str, Timing], memory: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three digits are more than a shared machine can promise."""
+    """Format with three digits; a shared machine is no more exact."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,7 +1,8 @@
-"""Run the demo for several seeds and check that it finds what was planted, and nothing else.
+"""Run the demo for several seeds and check that it finds the planted cutoffs, and nothing else.
 
-For each seed: both reference models' estimated cutoffs lie within a month of the planted ones, both
-gaps' 95 % intervals exclude 0, and the interval of zstd, split at the same months, includes 0.
+For each seed, the estimated cutoffs of both reference models lie within a month of the planted
+ones. The 95 % intervals of both gaps exclude 0. The interval of zstd, split at the same months,
+includes 0.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from pathlib import Path
 
 from core.month import Month
 from core.settings import Settings, load_settings, set_library_defaults
-from warehouse.query import query
+from warehouse.read.query import query
 
 CONTROL = "control:zstd"
 
 
 def main() -> int:
-    """Return the exit code: 0 where every seed passed."""
+    """Return the exit code: 0 if every seed passed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="how many, from 0")
     parser.add_argument("--root", type=Path, default=Path("tidemark-demo/verify"))
@@ -53,7 +54,7 @@ def check(finding: tuple[bool, str]) -> bool:
 
 
 def findings(settings: Settings) -> list[tuple[bool, str]]:
-    """Compare the published figures of one demo with what was planted."""
+    """Compare the published figures of one demo with the planted values."""
     found = []
     from flows.demo import CUTOFFS  # brings Prefect, whose defaults must be set before
 

@@ -1,4 +1,4 @@
-"""Write what the queries of docs/analysts.md answer below each of them, from a published home.
+"""Write the results of the queries of docs/analysts.md below each, from a published home.
 
 python -m benchmarks.write_guide tidemark-demo
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from core.settings import Settings
-from warehouse.query import query
+from warehouse.read.query import query
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "analysts.md"
 MAX_ROWS = 8
@@ -20,7 +20,7 @@ _BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n```text\n.*?```\n)?", re.DOTALL)
 
 
 def with_answers(guide: str, settings: Settings) -> str:
-    """Return a guide with the answer of each query below it, in place of a former one."""
+    """Return a guide with each query's answer below it; replace former answers."""
 
     def answered(match: re.Match[str]) -> str:
         table = query(settings, match[1].rstrip().rstrip(";"))

@@ -1,6 +1,6 @@
-"""The vocabulary that every room shares.
+"""Shared definitions for all packages of the repository.
 
-Record schemas, months, settings, errors, storage, the layout of the corpus and of the losses.
-Rules of this room: it imports nothing of ours, does no I/O at import, and is the only place that
-reads environment variables (in ``settings.py``).
+Record schemas, months, settings, errors, storage, and the paths of corpus and loss files.
+Rules of this package: it imports no other package of tidemark and does no I/O at import. Only
+``core/settings.py`` reads environment variables.
 """

@@ -1,36 +1,36 @@
-"""Every error that tidemark raises on purpose.
+"""The errors that tidemark raises on purpose.
 
     TidemarkError
-    ├── UsageError                 what was asked for cannot be meant; exit code 2
+    ├── UsageError                 the request is wrong; exit code 2
     │   ├── UnknownName            no such source, model, protocol or view
-    │   └── FutureMonth            a month that is not over yet
-    ├── SourceError                a site did not give what it promised
-    │   ├── SourceUnavailable      it may later: retry
-    │   │   └── ItemFailed         one address only; a crawl goes on with the next item
-    │   ├── SourceChanged          it never will: the parser must follow
-    │   ├── ItemUnavailable        this one item cannot be had; the crawl goes on
+    │   └── FutureMonth            the month is not over yet
+    ├── SourceError                a site violated its protocol
+    │   ├── SourceUnavailable      the site failed for now: retry later
+    │   │   └── ItemFailed         one URL failed; a crawl continues with the next item
+    │   ├── SourceChanged          the format changed: adapt the parser
+    │   ├── ItemUnavailable        one item is unavailable; the crawl continues
     │   ├── AccessRefused          robots.txt, a missing permission, or a host off the allow-list
-    │   │   └── TokenRefused       the site wants a token, or does not accept the one it got
-    │   └── EmptyPartition         nothing was kept of a month: never sealed as a silent zero
-    ├── MalformedInput             a file of the user's is not what it says
+    │   │   └── TokenRefused       the site requires or rejects credentials
+    │   └── EmptyPartition         no document of a month was kept
+    ├── MalformedInput             a user's file has a wrong format
     ├── ModelError
     │   ├── ModelLoadError         weights or tokenizer are missing, unsafe or broken
     │   ├── NotMeasurable          this model cannot be scored under this protocol
-    │   ├── NotReproducible        what was compressed elsewhere cannot be restored here
-    │   ├── BatchTooLarge          batches are smaller now: score the cell again
-    │   └── BudgetReached          answers would cost more than the run may spend; no fault
+    │   ├── NotReproducible        a coded file cannot be decoded on this machine
+    │   ├── BatchTooLarge          the batch size was reduced: score the cell again
+    │   └── BudgetReached          the spending limit for answers is reached
     ├── StorageError
     │   ├── DiskFull
-    │   ├── PartitionSealed        other content is already sealed there
-    │   └── PartitionHeld          a check failed on sealing; somebody has to look at it
-    ├── OrchestrationError         the Prefect server is away, or refuses
+    │   ├── PartitionSealed        different content is sealed
+    │   └── PartitionHeld          a check failed on sealing; an operator must review the crawl
+    ├── OrchestrationError         the Prefect server is down, or refuses a request
     └── WarehouseError
-        ├── SchemaMismatch         a table is not of its schema; names the first offending row
-        ├── CellConflict           a cell is landed already, with other losses
+        ├── SchemaMismatch         a table does not fit its schema; names the first bad row
+        ├── CellConflict           a cell has landed with different losses
         └── CheckFailed            a snapshot failed its integrity checks and was not published
 
-A message says what, where, what was expected, and what to do. Do not add a class here without a
-line above.
+A message states the fault, its place, the expected state, and the remedy. Add a line above for each
+new class.
 """
 
 
@@ -39,14 +39,14 @@ class TidemarkError(Exception):
 
 
 class UsageError(TidemarkError):
-    """The request itself is wrong; the command line exits with 2."""
+    """The request is wrong; the command line exits with 2."""
 
 
 class UnknownName(UsageError):
-    """No source, model, protocol or view of that name."""
+    """No source, model, protocol or view has this name."""
 
     def __init__(self, kind: str, name: str, known: list[str], hint: str = "") -> None:
-        # The arguments as they came, so that the error survives pickling between workers.
+        # Pass the original arguments, so that workers can pickle the error.
         super().__init__(kind, name, known, hint)
         choices = f"known: {', '.join(known)}" if known else ""
         self._message = "; ".join(filter(None, [f"unknown {kind} {name!r}", choices, hint]))
@@ -60,18 +60,18 @@ class FutureMonth(UsageError):
 
 
 class SourceError(TidemarkError):
-    """A site did not give what its protocol promises."""
+    """A site violated its protocol."""
 
 
 class SourceUnavailable(SourceError):
-    """The site failed in a way that may pass; a later run may succeed."""
+    """The site failed temporarily; a later run may succeed."""
 
 
 class ItemFailed(SourceUnavailable):
-    """One address failed every time it was asked; ``reason`` is a reason of failure."""
+    """One URL failed at every attempt; ``reason`` is a reason of failure."""
 
     def __init__(self, reason: str, message: str) -> None:
-        super().__init__(reason, message)  # both, so that it survives pickling
+        super().__init__(reason, message)  # both, for pickling
         self.reason = reason
 
     def __str__(self) -> str:
@@ -79,14 +79,14 @@ class ItemFailed(SourceUnavailable):
 
 
 class SourceChanged(SourceError):
-    """The site answered with something the parser does not know."""
+    """The site sent a response that the parser cannot read."""
 
 
 class ItemUnavailable(SourceError):
-    """One item cannot be had (gone, forbidden, too large); ``reason`` is a drop reason."""
+    """One item is unavailable (gone, forbidden, too large); ``reason`` is a drop reason."""
 
     def __init__(self, reason: str, message: str) -> None:
-        super().__init__(reason, message)  # both, so that it survives pickling
+        super().__init__(reason, message)  # both, for pickling
         self.reason = reason
 
     def __str__(self) -> str:
@@ -94,23 +94,23 @@ class ItemUnavailable(SourceError):
 
 
 class AccessRefused(SourceError):
-    """Robots rules, a missing permission, or a host that is not on the allow-list."""
+    """Robots rules, a missing permission, or a host outside the allow-list forbid access."""
 
 
 class TokenRefused(AccessRefused):
-    """The site wants a token, or does not accept the one that was sent."""
+    """The site requires credentials, or rejected the credentials that were sent."""
 
 
 class EmptyPartition(SourceError):
-    """Nothing was kept for a month; the counts by reason are in the message."""
+    """No document of a month was kept; the message has the counts by reason."""
 
 
 class MalformedInput(TidemarkError):
-    """A file given by the user is not of the format it claims."""
+    """A user's file does not have the expected format."""
 
 
 class ModelError(TidemarkError):
-    """A model cannot be used."""
+    """Base of all errors of models."""
 
 
 class ModelLoadError(ModelError):
@@ -118,19 +118,19 @@ class ModelLoadError(ModelError):
 
 
 class NotMeasurable(ModelError):
-    """The model cannot be scored under this protocol (not a fault of the model's files)."""
+    """The model cannot be scored under this protocol; its files are intact."""
 
 
 class BatchTooLarge(ModelError):
-    """A batch did not fit into the device's memory; the scorer has halved its budget."""
+    """A batch did not fit into the device's memory; the scorer has halved its batch size."""
 
 
 class BudgetReached(ModelError):
-    """The run may spend no more on answers; what was answered is kept."""
+    """The spending limit for answers is reached; earlier answers are kept."""
 
 
 class NotReproducible(ModelError):
-    """A coded file needs another model, device or library than there is here."""
+    """A coded file requires another model, device or library version."""
 
 
 class StorageError(TidemarkError):
@@ -138,19 +138,19 @@ class StorageError(TidemarkError):
 
 
 class DiskFull(StorageError):
-    """No space is left; nothing half-written stays behind."""
+    """The disk is full; no partial file remains."""
 
 
 class PartitionSealed(StorageError):
-    """The partition is sealed with other content."""
+    """The partition is sealed with different content."""
 
 
 class PartitionHeld(StorageError):
-    """What was crawled failed a check and is held back; the message says which, and what to do."""
+    """A crawl failed a check and is held back; the message names the check and the remedy."""
 
 
 class OrchestrationError(TidemarkError):
-    """The Prefect server does not answer, or refuses what is asked of it."""
+    """The Prefect server does not answer, or refuses a request."""
 
 
 class WarehouseError(TidemarkError):
@@ -158,11 +158,11 @@ class WarehouseError(TidemarkError):
 
 
 class SchemaMismatch(WarehouseError):
-    """A table is not of its schema."""
+    """A table does not fit its schema."""
 
 
 class CellConflict(WarehouseError):
-    """A cell is already landed with other losses."""
+    """A cell has landed with different losses."""
 
 
 class CheckFailed(WarehouseError):

@@ -1,4 +1,4 @@
-"""Calendar months in UTC, the unit of everything tidemark measures."""
+"""Calendar months in UTC, the unit of all measurements."""
 
 from __future__ import annotations
 
@@ -32,11 +32,7 @@ class Month:
 
     @classmethod
     def of(cls, day: dt.date) -> Month:
-        """Return the month a date lies in, or the UTC month of an aware datetime.
-
-        Raises:
-            UsageError: a datetime without a time zone.
-        """
+        """Return the month of a date, or the UTC month of a datetime; UsageError without a zone."""
         if isinstance(day, dt.datetime):
             if day.tzinfo is None:
                 raise UsageError(f"{day} has no time zone; months are in UTC")
@@ -55,12 +51,12 @@ class Month:
 
     @property
     def start(self) -> dt.datetime:
-        """The first instant, in UTC; belongs to the month."""
+        """The first instant, in UTC; part of the month."""
         return dt.datetime.combine(self.first_day, dt.time(), tzinfo=dt.UTC)
 
     @property
     def end(self) -> dt.datetime:
-        """The first instant of the next month, in UTC; does not belong to the month."""
+        """The first instant of the next month, in UTC; not part of the month."""
         return (self + 1).start
 
     def __contains__(self, moment: dt.datetime) -> bool:
@@ -74,7 +70,7 @@ class Month:
         return self + -other
 
     def months_since(self, other: Month) -> int:
-        """Return how many months lie between ``other`` and this one (negative if earlier)."""
+        """Return the number of months from ``other`` to this month (negative if earlier)."""
         return self.index - other.index
 
     def __lt__(self, other: Month) -> bool:
@@ -88,11 +84,7 @@ class Month:
 
 
 def month_range(first: Month, last: Month) -> Iterator[Month]:
-    """Yield every month from ``first`` to ``last``, both included.
-
-    Raises:
-        UsageError: ``last`` is before ``first``.
-    """
+    """Yield every month from ``first`` to ``last``; UsageError if ``last`` is before it."""
     if last < first:
         raise UsageError(f"the range ends ({last}) before it begins ({first})")
     for offset in range(last.months_since(first) + 1):
@@ -100,11 +92,7 @@ def month_range(first: Month, last: Month) -> Iterator[Month]:
 
 
 def require_complete(month: Month, now: dt.datetime | None = None) -> None:
-    """Refuse a month that is not over, because its text is not complete.
-
-    Raises:
-        FutureMonth: the month is the current one or later.
-    """
+    """Raise FutureMonth if a month is not over, because its text is incomplete."""
     latest = Month.last_complete(now)
     if month > latest:
         raise FutureMonth(f"{month} is not over yet; the latest complete month (UTC) is {latest}")

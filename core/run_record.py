@@ -1,13 +1,13 @@
-"""Run records: what a run was asked for, and how its parts ended, as files under the data root.
+"""Run records: the request of a run and the outcomes of its parts, under the data root.
 
-    runs/<run>/request.json            what was asked for
-    runs/<run>/crawl/<source>.json     how the months of a source ended
-    runs/<run>/score/<model>.json      how the cells of a model ended
-    runs/<run>/crawl.json, score.json  that every part of the stage has ended
-    runs/<run>/result.json             how the run ended
+    runs/<run>/request.json            the request
+    runs/<run>/crawl/<source>.json     the outcome of a source's months
+    runs/<run>/score/<model>.json      the outcome of a model's cells
+    runs/<run>/crawl.json, score.json  time at which all parts of the stage had ended
+    runs/<run>/result.json             the outcome of the run
 
-The parts of a run are done by several processes, on several machines, which may be killed. What
-these files say holds, whatever an orchestrator remembers.
+Several processes on several machines do the parts of a run, and may be killed. These files are
+authoritative, whatever state an orchestrator reports.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from core.errors import MalformedInput
 from core.month import Month
-from core.storage import Store, name_of_part, path_part
+from core.storage.store import Store, name_of_part, path_part
 
 Stage = Literal["crawl", "score"]
 _log = logging.getLogger(__name__)
@@ -33,22 +33,13 @@ class _Facts(BaseModel):
 
 
 class RunRequest(_Facts):
-    """What a run was asked for.
+    """The request of a run."""
 
-    Attributes:
-        run: its name, which is that of its folder.
-        started_at: UTC.
-        months: YYYY-MM, in order.
-        sources: their names.
-        models: catalogue names, folders or controls.
-        protocol: name of the protocol.
-    """
-
-    run: str
-    started_at: AwareDatetime
-    months: tuple[str, ...]
+    run: str  # name of the run and of its folder
+    started_at: AwareDatetime  # UTC
+    months: tuple[str, ...]  # YYYY-MM, in order
     sources: tuple[str, ...]
-    models: tuple[str, ...]
+    models: tuple[str, ...]  # catalogue names, folders or controls
     protocol: str
 
     def window(self) -> list[Month]:
@@ -56,40 +47,25 @@ class RunRequest(_Facts):
         return [Month(month) for month in self.months]
 
     def parts(self, stage: Stage) -> tuple[str, ...]:
-        """Return what a stage has to do: the sources to crawl, or the models to score."""
+        """Return the parts of a stage: the sources to crawl, or the models to score."""
         return self.sources if stage == "crawl" else self.models
 
 
 class Outcome(_Facts):
-    """How a part of a run ended.
+    """The outcome of one part of a run."""
 
-    Attributes:
-        done: partitions that are sealed, or cells that have landed.
-        holes: what is missing, and why.
-        partial: partitions that are sealed but lack items, and which.
-    """
-
-    done: int
-    holes: tuple[str, ...] = ()
-    partial: tuple[str, ...] = ()
+    done: int  # sealed partitions, or landed cells
+    holes: tuple[str, ...] = ()  # missing partitions or cells, with the reason
+    partial: tuple[str, ...] = ()  # sealed partitions with missing items, with the items
 
 
 class RunResult(_Facts):
-    """How a run ended.
+    """The outcome of a run; ``holes`` and ``partial`` are those of all parts."""
 
-    Attributes:
-        ended_at: UTC.
-        report: address of the page; empty where nothing was published.
-        partitions: how many are sealed.
-        cells: how many landed.
-        holes: what is missing, and why; empty for a complete run.
-        partial: partitions that lack items.
-    """
-
-    ended_at: AwareDatetime
-    report: str
-    partitions: int
-    cells: int
+    ended_at: AwareDatetime  # UTC
+    report: str  # URL of the page; empty if nothing was published
+    partitions: int  # number of sealed partitions
+    cells: int  # number of landed cells
     holes: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
 
@@ -98,12 +74,7 @@ _Record = TypeVar("_Record", bound=_Facts)
 
 
 class RunRecord:
-    """The files of one run. Methods raise StorageError, and MalformedInput for files of others.
-
-    Args:
-        store: the data root.
-        run: name of the run; any text.
-    """
+    """The files of one run. Methods raise StorageError, and MalformedInput for foreign files."""
 
     def __init__(self, store: Store, run: str) -> None:
         self.run = run
@@ -111,64 +82,57 @@ class RunRecord:
         self._folder = f"runs/{path_part(run)}"
 
     def begin(self, request: RunRequest) -> RunRequest:
-        """Keep the request of a run that begins; a run that goes on keeps its first one."""
+        """Store the request of a new run; a resumed run keeps its first request."""
         with self._store.alone(self._folder):
             path = f"{self._folder}/request.json"
             self._store.create_bytes(path, request.model_dump_json().encode())
         return self.request()
 
     def exists(self) -> bool:
-        """Whether the run has begun."""
+        """Return True if the run has begun."""
         return self._store.exists(f"{self._folder}/request.json")
 
     def request(self) -> RunRequest:
-        """Return what was asked for.
-
-        Raises:
-            StorageError: there is no such run.
-        """
-        path = f"{self._folder}/request.json"
-        return _parse(RunRequest, self._store, path)
+        """Return the request; StorageError if there is no such run."""
+        return _parse(RunRequest, self._store, f"{self._folder}/request.json")
 
     def settle(self, stage: Stage, part: str, outcome: Outcome) -> None:
-        """Keep how a part ended; one that is done again takes the place of its former outcome."""
+        """Store the outcome of a part; after the last part, record that the stage has ended.
+
+        If a part is done again, its new outcome replaces the former one.
+        """
         path = f"{self._folder}/{stage}/{path_part(part)}.json"
         self._store.write_bytes(path, outcome.model_dump_json().encode())
+        if self.missing(stage):
+            return
+        moment = dt.datetime.now(dt.UTC).isoformat()
+        with self._store.alone(self._folder):
+            self._store.create_bytes(f"{self._folder}/{stage}.json", f'"{moment}"'.encode())
 
     def outcomes(self, stage: Stage) -> dict[str, Outcome]:
-        """Return how the parts ended that have ended."""
+        """Return the outcomes of the parts that have ended."""
         ended = self._list_ended(stage)
         return {part: _parse(Outcome, self._store, path) for part, path in ended.items()}
 
     def missing(self, stage: Stage) -> list[str]:
         """Return the parts that have not ended, in the order of the request."""
-        ended = set(self._list_ended(stage))  # their names alone: a watcher asks all the time
+        ended = set(self._list_ended(stage))  # read only names: watchers call this often
         return [part for part in self.request().parts(stage) if part not in ended]
 
     def _list_ended(self, stage: Stage) -> dict[str, str]:
         paths = self._store.list(f"{self._folder}/{stage}/*.json")
         return {name_of_part(PurePosixPath(path).stem): path for path in paths}
 
-    def complete(self, stage: Stage) -> bool:
-        """Note that a stage has ended, if it has; True for one caller alone, whoever else calls."""
-        if self.missing(stage):
-            return False
-        moment = dt.datetime.now(dt.UTC).isoformat()
-        with self._store.alone(self._folder):
-            return self._store.create_bytes(f"{self._folder}/{stage}.json", f'"{moment}"'.encode())
-
     def finish(self, report: str, holes: Sequence[str] = ()) -> RunResult:
-        """Keep how the run ended: the sum of its parts. Parts without an outcome are holes.
+        """Store the sum of the outcomes. Parts without an outcome become holes.
 
-        Args:
-            report: address of the page; empty where there is none.
-            holes: what is missing beside what the parts lack, and why.
+        ``holes`` are further holes that belong to no part.
         """
-        parts = [(stage, self.outcomes(stage), self.missing(stage)) for stage in ("crawl", "score")]
+        stages: tuple[Stage, ...] = ("crawl", "score")
+        crawled, scored = (self.outcomes(stage) for stage in stages)
         unfinished = [
-            f"{stage} {part}: has not ended" for stage, _, missing in parts for part in missing
+            f"{stage} {part}: has not ended" for stage in stages for part in self.missing(stage)
         ]
-        (_, crawled, _), (_, scored, _) = parts
         outcomes = [*crawled.values(), *scored.values()]
         result = RunResult(
             ended_at=dt.datetime.now(dt.UTC),
@@ -183,13 +147,13 @@ class RunRecord:
         return result
 
     def result(self) -> RunResult | None:
-        """Return how the run ended, or None while it has not."""
+        """Return the outcome of the run, or None if it has not ended."""
         path = f"{self._folder}/result.json"
         return _parse(RunResult, self._store, path) if self._store.exists(path) else None
 
 
 def list_runs(store: Store) -> list[RunRecord]:
-    """Return the runs of a data root, the newest first; damaged ones are named in the log."""
+    """Return the runs of a data root, the newest first; log damaged ones."""
     began: list[tuple[dt.datetime, RunRecord]] = []
     for path in store.list("runs/*/request.json"):
         record = RunRecord(store, name_of_part(PurePosixPath(path).parent.name))

@@ -1,4 +1,4 @@
-"""Settings: read once from the environment, then passed on; the only reader of the environment."""
+"""Settings of an installation, read once from the environment; no other module reads it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import Field, NonNegativeInt, SecretStr, ValidationError, field_va
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from core.errors import UsageError
-from core.storage import explain_disk_errors
+from core.storage.store import explain_disk_errors
 
 DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
 MAX_DOCUMENT_BYTES = 16 * 2**20
@@ -24,11 +24,11 @@ _RAY_ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}")
 
 
 class Settings(BaseSettings):
-    """Everything that may differ between two installations.
+    """All options that may differ between two installations.
 
     Each field is read from ``TIDEMARK_<FIELD>``; entries of a mapping from
     ``TIDEMARK_<FIELD>__<KEY>``, e.g. ``TIDEMARK_SITES__WIKIPEDIA=http://127.0.0.1:8000``.
-    ``docs/settings.md`` lists them all.
+    See ``docs/settings.md`` for a list.
     """
 
     model_config = SettingsConfigDict(
@@ -218,7 +218,7 @@ class Settings(BaseSettings):
     def _moment(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        try:  # of ISO 8601 alone: pydantic would take a number for seconds
+        try:  # only ISO 8601: pydantic would read a number as seconds
             moment = dt.datetime.fromisoformat(value)
         except ValueError as error:
             raise ValueError(f"is no day or instant of ISO 8601 ({error}): 2026-11-22") from error
@@ -254,7 +254,7 @@ class Settings(BaseSettings):
 
     @property
     def is_local(self) -> bool:
-        """Whether the data root is a folder of this machine."""
+        """Return True if the data root is a folder of this machine."""
         return "://" not in self.home
 
     @property
@@ -268,45 +268,45 @@ class Settings(BaseSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Read the environment; ``overrides`` (from the command line) win.
+    """Read the environment; ``overrides`` (from the command line) take precedence.
 
     Raises:
-        UsageError: a value is not of its type; the message names the variable.
+        UsageError: a value has a wrong type; the message names the variable.
     """
     try:
         return Settings(**{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
     except ValidationError as error:
         problems = (
             f"TIDEMARK_{'__'.join(map(str, problem['loc'])).upper()}: {problem['msg']}"
-            for problem in error.errors(include_input=False)  # an address may hold a password
+            for problem in error.errors(include_input=False)  # a URL may contain a password
         )
-        # Chained, the error would be printed with what it was given.
+        # A chained error would print the input.
         raise UsageError(f"bad settings: {'; '.join(problems)} (see docs/settings.md)") from None
     except SettingsError as error:
         raise UsageError(f"bad settings: {error}; lists and mappings are given as JSON") from error
 
 
 def set_library_defaults(settings: Settings) -> None:
-    """Set what Prefect and torch read from the environment, where the user has not said otherwise.
+    """Set variables of Prefect and torch in the environment, unless the user has set them.
 
-    Prefect stays offline and inside the scratch folder. Must run before either is imported.
+    Prefect then works offline and inside the scratch folder. Call this before importing either.
     """
     home = settings.scratch / "prefect"
     with explain_disk_errors(str(home)):
-        home.mkdir(parents=True, exist_ok=True)  # Prefect makes the last folder of the path alone
+        home.mkdir(parents=True, exist_ok=True)  # Prefect creates only the last folder
     defaults = {
         "PREFECT_HOME": str(home),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "WARNING",
-        # Its first start migrates a database; on a busy machine 20 s, the default, are too few.
+        # The first start migrates a database; on a busy machine the default of 20 s is too short.
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
-        # The embedded server logs its own cancelled connections when it is shut down.
+        # At shutdown, the embedded server logs its own cancelled connections.
         "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
-        # To the embedded server, nobody would read them there; one of the user's shows them.
+        # Send logs to a user's server only; the embedded server has no reader for them.
         "PREFECT_LOGGING_TO_API_ENABLED": "true" if prefect_server() else "false",
         "DO_NOT_TRACK": "1",
-        # Torch's threads spin at every barrier by default: with anything else on the cores, that
-        # made training four and more times slower.
+        # By default, Torch's threads spin at every barrier. With other load on the cores, training
+        # was four or more times slower.
         "OMP_WAIT_POLICY": "PASSIVE",
     }
     for name, value in defaults.items():
@@ -314,43 +314,41 @@ def set_library_defaults(settings: Settings) -> None:
 
 
 def set_rwkv_environment(with_v7: bool) -> None:
-    """Set what the rwkv package reads from the environment, whatever it was: it decides figures.
+    """Set variables of the rwkv package in the environment; they change results.
 
-    Args:
-        with_v7: whether the next import of ``rwkv.model`` is to bring the class of version 7, or
-            that of versions 4 to 6; it has one of them at a time.
+    The next import of ``rwkv.model`` then provides the class of version 7, or of versions 4 to 6.
     """
     strays = ["RWKV_RESCALE_LAYER", "RWKV_DE_VERSION", "RWKV_DML_ON"]
-    # The package leaves it to torch whether a pickle may run code.
+    # torch decides from this variable if a pickle may run code; remove it.
     for name in (*strays, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"):
         os.environ.pop(name, None)  # noqa: TID251
-    # Without TorchScript, which torch is giving up, and without kernels compiled on the spot.
+    # No TorchScript, which torch deprecates, and no kernels compiled at run time.
     fixed = {"RWKV_V7_ON": str(int(with_v7)), "RWKV_JIT_ON": "0", "RWKV_CUDA_ON": "0"}
     os.environ.update(fixed)  # noqa: TID251
 
 
 def set_ray_patience() -> None:
-    """Have Ray try once, half a minute long, to reach a cluster, where the user says nothing else.
+    """Limit Ray to one attempt of half a minute to reach a cluster, unless the user set the limit.
 
-    Its default is twenty times: ten minutes.
+    Ray's default is twenty attempts in ten minutes.
     """
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")  # noqa: TID251
 
 
 def prefect_server() -> str | None:
-    """Return the address of the Prefect server that is configured, or None for in-process."""
+    """Return the address of the configured Prefect server, or None for an in-process server."""
     return os.environ.get("PREFECT_API_URL") or None  # noqa: TID251
 
 
 def without_password(address: str) -> str:
-    """Return an address as it may be shown: without a user and password in it."""
+    """Return an address without user and password, for display."""
     scheme, separator, rest = address.rpartition("://")
     place, slash, path = rest.partition("/")
     return f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}"
 
 
 def telemetry_endpoint() -> str | None:
-    """Return where OpenTelemetry's exporter is told to send traces to, or None for nowhere."""
+    """Return the URL to which OpenTelemetry exports traces, or None if there is none."""
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":  # noqa: TID251
         return None
     names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -358,9 +356,9 @@ def telemetry_endpoint() -> str | None:
 
 
 def prefect_access() -> tuple[dict[str, str], str | bool]:
-    """Return the headers that the configured server wants, and how to check its certificate.
+    """Return the headers that the configured server requires, and its certificate check.
 
-    The second is a file of authorities, or whether to check at all: as requests' ``verify``.
+    The check is a file of certificate authorities, or a boolean, like ``verify`` of requests.
     """
     headers = {}
     if user_and_password := os.environ.get("PREFECT_API_AUTH_STRING"):  # noqa: TID251

@@ -1,12 +1,12 @@
 """arXiv: the first version of each paper submitted in the month, from its LaTeX source.
 
-The month is that of version 1: not of the id, which follows the announcement, nor of OAI's
-datestamp, which follows the last change. Later versions are never asked for: their text is from
-later months. Papers without LaTeX source are not kept. Limits over all of arXiv's hosts together:
-one connection, one request every 3 s (https://info.arxiv.org/help/api/tou.html). A paper appears
-in the API when it is announced, up to some days after its submission, so a month is whole only
-about a week after its end. The categories are spread over all of arXiv and stand for it: to list a
-month takes some 20 requests, each paper of the sample one or two.
+The month is that of version 1. The paper id follows the announcement, and the OAI datestamp follows
+the last change. Later versions contain text of later months and are never requested. Papers without
+LaTeX source are dropped. All arXiv hosts together allow one connection and one request every 3 s
+(https://info.arxiv.org/help/api/tou.html). A paper appears in the API when it is announced, up to
+some days after submission. So a month is complete only about a week after its end. The categories
+are a sample of all of arXiv. Listing a month takes some 20 requests, and each sampled paper one or
+two.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from collections.abc import Iterator
 
 from core.errors import ItemFailed, ItemUnavailable
 from core.month import Month
-from crawlers.archives import read_package
-from crawlers.arxiv_feeds import Entry, Licences, Unreadable, find_papers
+from crawlers.apis.arxiv import Entry, Licences, Unreadable, find_papers
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -27,9 +26,10 @@ from crawlers.contract import (
     SourceInfo,
     missing_item,
 )
-from crawlers.http import Fetcher
-from crawlers.latex import LatexReader
-from crawlers.latex_source import SUFFIXES
+from crawlers.text.archives import read_package
+from crawlers.text.latex import LatexReader
+from crawlers.text.latex_source import SUFFIXES
+from crawlers.web.fetcher import Fetcher
 
 INFO = SourceInfo(
     name="arxiv",
@@ -38,7 +38,7 @@ INFO = SourceInfo(
     language="en",
     category="science",
     sites={"arxiv": "https://export.arxiv.org", "arxiv_oai": "https://oaipmh.arxiv.org"},
-    request_interval_s=5.0,  # users met 429 at the documented 3 s in 2026
+    request_interval_s=5.0,  # users received 429 at the documented 3 s in 2026
     shares_pace=True,
     redirect_hosts=("arxiv.org",),
     monthly_bytes=28_000_000,  # Li et al. 2024, table 1
@@ -47,19 +47,13 @@ CATEGORIES = (
     "cs.CL", "cs.CV", "cs.DS", "math.NT", "math.PR", "stat.ME", "eess.SP", "econ.GN", "q-bio.NC",
     "astro-ph.GA", "cond-mat.mtrl-sci", "hep-th", "physics.optics", "quant-ph",
 )  # fmt: skip
-PAPER_BYTES = 40_000  # of text, about; only to guess how many papers a sample takes
+PAPER_BYTES = 40_000  # approximate text of a paper; only estimates the number of papers to list
 MAX_SOURCE_BYTES = 50 * 2**20
-NUM_NAMED_AUTHORS = 3  # in the attribution; the rest are "et al."
+NUM_NAMED_AUTHORS = 3  # in the attribution; "et al." replaces the others
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the papers submitted in a month, by date and id; a sample in the order drawn.
-
-    Raises:
-        SourceUnavailable: arXiv does not answer, or answers with empty pages only.
-        SourceChanged: a list is not as documented.
-        AccessRefused: robots.txt forbids the lists.
-    """
+    """Yield the papers submitted in a month, by date and id; a sample in random (seeded) order."""
     entries: dict[str, Entry] = {}
     seen: set[str] = set()
     for entry in find_papers(month, CATEGORIES, context.fetcher):
@@ -74,23 +68,14 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
         else:
             entries[entry.id] = entry
         seen.add(entry.id)
-    ordered = list(entries.values())
-    if context.is_sampled:
-        ordered.sort(key=lambda entry: context.rank(entry.id))
-    yield from _fetch_papers(ordered, month, context)
-
-
-def _fetch_papers(ordered: list[Entry], month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield papers until the quota is full, and drop the rest."""
-    quota, num_wanted = context.quota(), _guess_number(len(ordered), context)
+    num_wanted = _guess_number(len(entries), context)
     licences = Licences(month, CATEGORIES, context.fetcher, num_wanted)
     with LatexReader() as reader:
-        for entry in ordered:
-            if quota.is_full:
-                yield Drop(entry.id, "sample_cap")
-                continue
-            result = _fetch_paper(entry, licences, context.fetcher, reader)
-            yield quota.take(result) if isinstance(result, Document) else result
+        yield from context.sample(
+            entries.values(),
+            lambda entry: entry.id,
+            lambda entry: [_fetch_paper(entry, licences, context.fetcher, reader)],
+        )
 
 
 def _guess_number(num_listed: int, context: CrawlContext) -> int:
@@ -130,8 +115,5 @@ def _fetch_paper(
         cluster_id=f"paper:{entry.id}",
         category=entry.category,
         language=INFO.language,
-        extra={
-            "categories": list(entry.categories),
-            "has_introduction": paper.has_introduction,
-        },
+        extra={"categories": list(entry.categories), "has_introduction": paper.has_introduction},
     )

@@ -1,4 +1,4 @@
-"""What a crawler is, and where the crawlers are."""
+"""The contract of a crawler, and the registry of sources."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import datetime as dt
 import hashlib
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, cast, get_args
+from types import ModuleType
+from typing import Literal, Protocol, TypeVar, cast, get_args
 
 import crawlers
-from core.errors import ItemFailed, ItemUnavailable, UnknownName, UsageError
+from core.errors import ItemFailed, ItemUnavailable, SourceUnavailable, UnknownName, UsageError
 from core.month import Month
 from core.settings import Settings
-from crawlers.http import Fetcher
+from crawlers.web.fetcher import Fetcher
+from crawlers.web.pacing import Turnstile
 
-# Why an item that a site gave, or refused for good, is not kept.
+# Reasons to drop an item that the site returned or permanently refused.
 DropReason = Literal[
     "robots", "permission", "http_404", "http_410", "http_403", "too_large", "bad_archive",
     "unsafe_path", "no_tex", "pdf_only", "withdrawn", "redirect_page", "disambiguation", "deleted",
@@ -27,67 +29,48 @@ DropReason = Literal[
     "unknown_format", "damaged", "too_small",
 ]  # fmt: skip
 DROP_REASONS: tuple[str, ...] = get_args(DropReason)
-# Why an item could not be had, though it may be had another time.
+# Reasons for a failed item; a later run may succeed.
 FailReason = Literal["http_429", "http_5xx", "network", "timeout", "damaged_answer", "browser"]
 FAIL_REASONS: tuple[str, ...] = get_args(FailReason)
 
+T = TypeVar("T")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]{2,8})?")
 
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """What a source is, for the catalogue of sources and for the polite fetcher.
+    """A source, as listed in the catalogue and used by the rate-limited fetcher."""
 
-    Attributes:
-        name: the module's name; the ``source`` column everywhere.
-        title: for people.
-        licence: of most items; each document carries its own.
-        language: BCP 47 for prose, ``code:python`` and the like for code.
-        category: genre: encyclopedia, science, code, news, …
-        sites: base URL by site key; settings replace them (``TIDEMARK_SITES__<KEY>``).
-        request_interval_s: seconds between two requests to one host.
-        redirect_hosts: hosts that the sites may redirect to.
-        shares_pace: the sites' limits are over all of them together: one connection, one interval.
-        robots_exempt_paths: exact paths of APIs that are offered to programs under rules of their
-            own, though robots.txt closes them to crawlers of pages; the module states the rules.
-        language_sites: of sources that exist in other languages, too: base URL by site key, with
-            ``{language}`` in it (``https://{language}.wikipedia.org``).
-        first_month: the first that the source has.
-        last_month: the last that it has, where it has ended.
-        recent_days: of a site that forgets: a month can be crawled until so many days after its
-            first day.
-        monthly_bytes: how much text a month is sampled down to where no limit is given; None keeps
-            all.
-        min_documents: a month that kept fewer is held back, if it is no sample by ``--limit``.
-        max_documents: a month that kept more is held back.
-        keeps_versions: the same items come back each month, as newer versions; they are compared
-            with their former version, never dropped as its duplicates.
-        permission: why nobody crawls the source without a permission, and whom to ask for it
-            (``core.permissions``); None where it needs none.
-    """
-
-    name: str
-    title: str
-    licence: str
-    language: str
-    category: str
-    sites: Mapping[str, str]
-    request_interval_s: float = 1.0
-    redirect_hosts: tuple[str, ...] = ()
-    shares_pace: bool = False
+    name: str  # the module's name; also the value of every ``source`` column
+    title: str  # display name
+    licence: str  # of most items; each document states its own
+    language: str  # BCP 47 for prose, ``code:python`` and the like for code
+    category: str  # genre: encyclopedia, science, code, news, …
+    sites: Mapping[str, str]  # base URL by key; ``TIDEMARK_SITES__<KEY>`` replaces one
+    request_interval_s: float = 1.0  # seconds between two requests to one host
+    redirect_hosts: tuple[str, ...] = ()  # hosts that the sites may redirect to
+    shares_pace: bool = False  # True if all sites together share one connection and one interval
+    # Exact paths of APIs that allow programs by rules of their own, although robots.txt disallows
+    # them for page crawlers. The module states the rules.
     robots_exempt_paths: tuple[str, ...] = ()
+    # For sources in several languages: base URL by site key, with ``{language}`` in it
+    # (``https://{language}.wikipedia.org``).
     language_sites: Mapping[str, str] = field(default_factory=dict)
-    first_month: Month = Month("2017-01")
-    last_month: Month | None = None
-    recent_days: int | None = None
-    monthly_bytes: int | None = None
-    min_documents: int | None = None
-    max_documents: int | None = None
+    first_month: Month = Month("2017-01")  # first month available
+    last_month: Month | None = None  # last month available, if the source has ended
+    recent_days: int | None = None  # a month is available for this many days from its first day
+    monthly_bytes: int | None = None  # sample size per month, unless a limit is set
+    min_documents: int | None = None  # a month with fewer is held back, unless ``--limit`` is set
+    max_documents: int | None = None  # a month with more is held back
+    # The same items return each month in newer versions. Each is compared with its previous
+    # version, and never dropped as a duplicate of it.
     keeps_versions: bool = False
+    # Why crawling the source needs a permission, and the contact for it
+    # (``core.corpus.permissions``). None if no permission is needed.
     permission: str | None = None
 
     def lacks(self, month: Month, now: dt.datetime | None = None) -> str | None:
-        """Return why the source cannot give a month, or None where it can."""
+        """Return why the source cannot provide a month; None if it can."""
         if month < self.first_month:
             return f"{self.name} begins with {self.first_month}"
         if self.last_month and month > self.last_month:
@@ -99,10 +82,10 @@ class SourceInfo:
         return None
 
     def all_sites(self, languages: tuple[str, ...]) -> dict[str, str]:
-        """Return the base URL by site key, those of other languages included.
+        """Return the base URL by site key, including sites of other languages.
 
-        Raises:
-            UsageError: a language is no code such as ``de``, or the source is in one language only.
+        Raise UsageError if a language is no code such as ``de``, or the source has one language
+        only.
         """
         sites = dict(self.sites)
         for language in languages:
@@ -114,46 +97,55 @@ class SourceInfo:
                 sites.setdefault(self.site_key(key, language), url.format(language=language))
         return sites
 
+    def open_fetcher(
+        self,
+        settings: Settings,
+        languages: tuple[str, ...] = (),
+        *,
+        replace: bool = False,
+        turnstile: Turnstile | None = None,
+    ) -> Fetcher:
+        """Return a rate-limited fetcher for the source's sites."""
+        return Fetcher(
+            settings,
+            self.all_sites(languages),
+            self.request_interval_s,
+            self.redirect_hosts,
+            robots_exempt_paths=self.robots_exempt_paths,
+            revalidates=replace,
+            shares_pace=self.shares_pace,
+            turnstile=turnstile,
+        )
+
     def site_key(self, key: str, language: str) -> str:
-        """Return the key of a site in a language: ``wikipedia``, or ``wikipedia_de``."""
+        """Return a site's key in a language: ``wikipedia``, or ``wikipedia_de``."""
         return key if language == self.language else f"{key}_{language.replace('-', '_')}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """One text, as a crawler found it. ``text`` is extracted, but not yet cleaned.
+    """One text as the crawler read it. ``text`` is extracted, but not yet cleaned."""
 
-    Attributes:
-        native_id: the site's own id (page id, arXiv id, ``owner/repo:path``).
-        version_id: revision id, ``v1``, blob sha: which version of the item the text is.
-        event_time: decides the month.
-        date_kind: what ``event_time`` is: created, published, revised or committed.
-        text_as_of: when the text itself is from, where that differs from ``event_time``.
-        cluster_id: what depends on each other and is resampled together (page, repository).
-        retrieved_at: when the site gave it.
-        extra: what only this source knows; JSON types.
-    """
-
-    native_id: str
-    version_id: str | None
+    native_id: str  # the site's own id (page id, arXiv id, ``owner/repo:path``)
+    version_id: str | None  # version of the text: revision id, ``v1``, blob sha
     text: str
     title: str
     url: str
-    event_time: dt.datetime
-    date_kind: Literal["created", "published", "revised", "committed"]
-    text_as_of: dt.datetime
-    retrieved_at: dt.datetime
+    event_time: dt.datetime  # decides the month
+    date_kind: Literal["created", "published", "revised", "committed"]  # of ``event_time``
+    text_as_of: dt.datetime  # when the text was written, if that differs from ``event_time``
+    retrieved_at: dt.datetime  # time of the response
     licence: str
     attribution: str
-    cluster_id: str | None = None
+    cluster_id: str | None = None  # unit of resampling (page, repository)
     category: str | None = None
     language: str | None = None
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)  # fields of this source only; JSON
 
 
 @dataclass(frozen=True)
 class Drop:
-    """An item that was asked for and not kept, with the reason (one of ``DROP_REASONS``)."""
+    """A requested item that is not kept, with the reason (one of ``DROP_REASONS``)."""
 
     native_id: str
     reason: DropReason
@@ -162,7 +154,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Failure:
-    """An item that could not be had, but may be another time (one of ``FAIL_REASONS``)."""
+    """An item that failed and may succeed later (one of ``FAIL_REASONS``)."""
 
     native_id: str
     reason: FailReason
@@ -171,7 +163,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Repeat:
-    """An item that a list named again: an item moved between pages while they were read."""
+    """An item that a list contains again: it moved between pages during the crawl."""
 
     native_id: str
     detail: str = ""
@@ -181,34 +173,37 @@ Item = Document | Drop | Failure | Repeat
 
 
 def missing_item(native_id: str, error: ItemUnavailable | ItemFailed) -> Drop | Failure:
-    """Return what a crawl says of an item that the fetcher did not get."""
+    """Return the drop or failure of an item that the fetcher did not get."""
     if isinstance(error, ItemUnavailable):
         return Drop(native_id, cast(DropReason, error.reason), str(error))
     return Failure(native_id, cast(FailReason, error.reason), str(error))
 
 
-class Quota:
-    """Counts what a crawl has kept against what it is to keep.
+def read_epoch(seconds: object) -> dt.datetime | None:
+    """Parse whole seconds since 1970 (UTC); None for any other value."""
+    try:
+        return dt.datetime.fromtimestamp(seconds, dt.UTC) if type(seconds) is int else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
-    Args:
-        limit: documents; None sets no bound.
-        max_bytes: of text, UTF-8; None sets no bound.
-    """
+
+class Quota:
+    """Counts the documents and bytes that a crawl has kept; a bound of None is no limit."""
 
     def __init__(self, limit: int | None, max_bytes: int | None) -> None:
         self._documents_left, self._bytes_left = limit, max_bytes
 
-    def take(self, document: Document) -> Document:
-        """Count a document, and return it."""
-        if self._documents_left is not None:
+    def take(self, item: T) -> T:
+        """Return an item; count it if it is a document."""
+        if isinstance(item, Document) and self._documents_left is not None:
             self._documents_left -= 1
-        if self._bytes_left is not None:
-            self._bytes_left -= len(document.text.encode())
-        return document
+        if isinstance(item, Document) and self._bytes_left is not None:
+            self._bytes_left -= len(item.text.encode())
+        return item
 
     @property
     def is_full(self) -> bool:
-        """Whether no more documents are wanted; the rest is dropped as ``sample_cap``."""
+        """True if the quota is reached; further items are dropped as ``sample_cap``."""
         return any(
             left is not None and left <= 0 for left in (self._documents_left, self._bytes_left)
         )
@@ -216,74 +211,100 @@ class Quota:
 
 @dataclass(frozen=True)
 class CrawlContext:
-    """What a crawler is given.
+    """The input of a crawler."""
 
-    Attributes:
-        settings: for the few that a crawler reads itself (pace, contact, the scratch folder).
-        fetcher: the only way to the network (git aside).
-        limit: keep about this many documents, sampled with ``seed``; None keeps all.
-        seed: recorded in the manifest.
-        max_bytes: keep about this much text, sampled with ``seed``; None keeps all.
-        languages: to crawl, where the source is in several; empty means the source's own.
-    """
-
-    settings: Settings
-    fetcher: Fetcher
-    limit: int | None = None
-    seed: int = 0
-    max_bytes: int | None = None
-    languages: tuple[str, ...] = ()
+    settings: Settings  # for settings that a crawler reads itself (rate, contact, scratch)
+    fetcher: Fetcher  # the only network access (except git)
+    limit: int | None = None  # approximate number of documents, sampled with ``seed``
+    seed: int = 0  # recorded in the manifest
+    max_bytes: int | None = None  # approximate text size, sampled with ``seed``; None keeps all
+    languages: tuple[str, ...] = ()  # for sources in several languages; empty: the source's own
 
     @property
     def is_sampled(self) -> bool:
-        """Whether a part of the month may do, so that items have to come in the order of ranks."""
+        """True if a part of the month suffices; items must then come in the order of ``rank``."""
         return self.limit is not None or self.max_bytes is not None
 
     def quota(self) -> Quota:
-        """Return a count of what is kept, at its start."""
+        """Return a new quota with zero counts."""
         return Quota(self.limit, self.max_bytes)
 
-    def rank(self, key: str) -> bytes:
-        """Return where an item comes in the sample: at random, but always the same.
+    def sample(
+        self,
+        candidates: Iterable[T],  # in the site's order; samples take them by ``rank``
+        native_id: Callable[[T], str],
+        fetch: Callable[[T], Iterable[Item]],
+    ) -> Iterator[Item]:
+        """Fetch candidates and yield their items until the quota is full; drop the others."""
+        if self.is_sampled:
+            candidates = sorted(candidates, key=lambda each: self.rank(native_id(each)))
+        quota = self.quota()
+        for each in candidates:
+            if quota.is_full:
+                yield Drop(native_id(each), "sample_cap")
+            else:
+                yield from map(quota.take, fetch(each))
 
-        A hash of seed and item, so that one item more does not change all the others.
+    def sample_list(
+        self,
+        listed: Iterable[T | Drop | Repeat],
+        native_id: Callable[[T], str],
+        fetch: Callable[[T], Iterable[Item]],
+    ) -> Iterator[Item]:
+        """Yield the drops and repeats of a list, then a sample of its candidates.
+
+        Raise SourceUnavailable if the list ended early; the items listed before are yielded first.
         """
+        candidates: list[T] = []
+        failure = None
+        try:
+            for each in listed:
+                if isinstance(each, Drop | Repeat):
+                    yield each
+                else:
+                    candidates.append(each)
+        except SourceUnavailable as error:
+            failure = error
+        yield from self.sample(candidates, native_id, fetch)
+        if failure:
+            raise failure
+
+    def rank(self, key: str) -> bytes:
+        """Return an item's sort key: a hash of seed and item, independent of other items."""
         return hashlib.sha256(f"{self.seed}/{key}".encode()).digest()
 
 
 class Crawler(Protocol):
-    """The public face of a crawler module."""
+    """The public interface of a crawler module."""
 
     INFO: SourceInfo
 
     def fetch_month(self, month: Month, context: CrawlContext) -> Iterator[Item]:
         """Yield every item of the month, in an order that depends on the source alone.
 
+        Catch ``ItemFailed`` of single items (``missing_item``).
+
         Raises:
-            SourceUnavailable: the site fails in a way that may pass. What came before is kept, and
-                the month is partial. (``ItemFailed`` of one item is to be caught:
-                ``missing_item``.)
-            SourceChanged: the site answers with something the parser does not know.
+            SourceUnavailable: a temporary failure. Earlier items are kept; the month is partial.
+            SourceChanged: the parser does not know the form of a response.
+            AccessRefused: robots.txt, or the site, forbids the lists.
         """
 
 
+def list_modules(package: ModuleType, kind: type[SourceInfo]) -> list[str]:
+    """Return the modules of a package that have ``INFO`` of a kind, without importing them."""
+    mark = f"\nINFO = {kind.__name__}("
+    files = [path for folder in package.__path__ for path in Path(folder).glob("*.py")]
+    return sorted(path.stem for path in files if mark in path.read_text(encoding="utf-8"))
+
+
 def list_sources() -> list[str]:
-    """Return the names of all sources: the modules of this room that have ``INFO``."""
-    files = [path for folder in crawlers.__path__ for path in Path(folder).glob("*.py")]
-    return sorted(path.stem for path in files if _declares_source(path))
-
-
-def _declares_source(path: Path) -> bool:
-    """Look into the file rather than import it: listing must stay cheap."""
-    return "\nINFO = SourceInfo(" in path.read_text(encoding="utf-8")
+    """Return the names of all sources: the modules of this package that have ``INFO``."""
+    return list_modules(crawlers, SourceInfo)
 
 
 def load_crawler(source: str) -> Crawler:
-    """Import the crawler of a source.
-
-    Raises:
-        UnknownName: there is none of that name.
-    """
+    """Import the crawler of a source; raise UnknownName if there is no such source."""
     if source not in (known := list_sources()):
         raise UnknownName("source", source, known)
     return cast(Crawler, importlib.import_module(f"crawlers.{source}"))

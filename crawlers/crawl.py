@@ -1,27 +1,25 @@
-"""Crawling one partition: from a source's month to sealed documents."""
+"""Crawl one partition (a month of a source) and seal its documents."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
 
-from core.corpus import Partition, Seal, read_seal, tables_of
+from core.corpus.partition import Partition, Seal, read_seal, tables_of
+from core.corpus.permissions import Permission, require_permission
+from core.corpus.sealing import Description, seal_partition
+from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import EmptyPartition, SourceError, SourceUnavailable, UsageError
 from core.month import Month, require_complete
-from core.permissions import Permission, require_permission
-from core.sealing import HELD_BECAUSE, seal_partition
 from core.settings import Settings
-from core.storage import Store
-from core.tombstones import is_forgotten, item_key, list_tombstones
+from core.storage.store import Store
 from crawlers import manifest
-from crawlers.circuit import CircuitOpen
-from crawlers.cleaning import MIN_CHARS, Gate, clean, normalise
+from crawlers.checks import Crawled, find_reasons_to_hold
 from crawlers.contract import (
     CrawlContext,
     Crawler,
@@ -32,100 +30,72 @@ from crawlers.contract import (
     SourceInfo,
     load_crawler,
 )
-from crawlers.http import Fetcher
 from crawlers.hygiene.pipeline import Hygiene
-from crawlers.pacing import Turnstile
-from crawlers.sealing_checks import Crawled, find_reasons_to_hold
+from crawlers.text.cleaning import MIN_CHARS, Gate, clean, normalise
+from crawlers.web.fetcher import Fetcher
+from crawlers.web.pacing import CircuitOpen, Turnstile
 
 _log = logging.getLogger(__name__)
 
 
-def crawl_partition(  # noqa: PLR0913 - every choice that the command line offers
+def crawl_partition(  # noqa: PLR0913 - every option of the command line
     source: str,
     month: Month,
     store: Store,
     settings: Settings,
     *,
-    limit: int | None = None,
+    limit: int | None = None,  # approximate number, sampled with ``seed``; None is all
     seed: int = 0,
-    replace: bool = False,
-    reparse: bool = False,
-    turnstile: Turnstile | None = None,
+    replace: bool = False,  # request everything again; seal different text as the next version
+    reparse: bool = False,  # as ``replace``, but take responses from the raw cache if available
+    turnstile: Turnstile | None = None,  # shares rate limits of hosts with other machines
 ) -> Seal:
     """Crawl, clean and seal one month of one source.
 
-    What is sealed already is returned as it is, without any request. A run that was stopped
-    half-way has sealed nothing; the next one takes from the raw cache what was fetched before. A
-    partial month is completed in the same way, with the sample that it was begun with; where
-    nothing more can be had, it stays as it is.
-
-    Args:
-        source: name of a crawler.
-        month: a month that is over.
-        store: the data root.
-        settings: base URLs, pace, cache folder, the longest document.
-        limit: keep about this many documents, sampled with ``seed``; None keeps all.
-        seed: of the sample.
-        replace: ask for everything anew, and seal what differs as the next version.
-        reparse: likewise, from the raw cache as far as it goes.
-        turnstile: to share the pace of hosts with other machines.
+    A sealed, complete month is returned unchanged. An interrupted run continues from the raw cache.
+    A partial month is completed with its original sample settings.
 
     Raises:
         FutureMonth: the month is not over.
         UnknownName: there is no such source.
-        UsageError: the source does not have this month, or is not in a language of the settings.
-        AccessRefused: the source needs a permission, and none is in force; nothing is asked for.
+        UsageError: the source lacks this month, or a language of the settings.
+        AccessRefused: the source needs a permission, and none is in force; nothing is requested.
         EmptyPartition: nothing was kept; the message counts the reasons.
-        PartitionHeld: a check failed (``sealing_checks``); nothing is sealed, nor fetched in vain.
+        PartitionHeld: a check failed (``checks``); nothing is sealed, and the cache stays.
         SourceError: the site failed or has changed; nothing is sealed.
     """
-    crawler = load_crawler(source)
+    crawler, partition = load_crawler(source), Partition(source, month)
     require_complete(month)
-    partition = Partition(source, month)
     seal, is_again = read_seal(store, partition), replace or reparse
     if seal is not None and not seal.is_partial and not is_again:
         return seal
     begun = None if is_again else seal
-    info, languages = crawler.INFO, settings.languages.get(source, ())
-    if lack := info.lacks(month):
+    if lack := crawler.INFO.lacks(month):
         if begun is not None:
             return begun
         raise UsageError(f"{source} {month}: {lack}")
-    permission = require_permission(store, source, info.permission)
-    fetcher = Fetcher(
-        settings,
-        info.all_sites(languages),
-        info.request_interval_s,
-        info.redirect_hosts,
-        robots_exempt_paths=info.robots_exempt_paths,
-        revalidates=replace,
-        shares_pace=info.shares_pace,
-        turnstile=turnstile,
-    )
-    budget = settings.monthly_bytes.get(source, info.monthly_bytes or 0) if limit is None else 0
-    context = CrawlContext(settings, fetcher, limit, seed, budget or None, languages)
-    if begun is not None:
-        sample: Any = {name: begun.manifest.get(name) for name in ("limit", "seed", "max_bytes")}
-        context = dataclasses.replace(context, **sample)
+    permission = require_permission(store, source, crawler.INFO.permission)
+    languages = settings.languages.get(source, ())
+    fetcher = crawler.INFO.open_fetcher(settings, languages, replace=replace, turnstile=turnstile)
+    context = _context_of(crawler.INFO, fetcher, settings, begun, limit=limit, seed=seed)
     crawl = _Crawl(crawler, month, context, store, begun, permission)
-    try:
-        with closing(crawl.tables()) as tables:
-            return seal_partition(
-                store, partition, tables, crawl.describe, seal is not None, crawl.beside
-            )
-    except EmptyPartition:
-        fetcher.forget(last_only=False)
-        raise
-    except SourceUnavailable as error:
-        if begun is None:
-            raise
-        _log.info("%s stays partial: %s", partition, error)
-        return begun
+    return crawl.seal(replace=seal is not None)
+
+
+def _context_of(
+    info: SourceInfo, fetcher: Fetcher, settings: Settings, begun: Seal | None, **sample: Any
+) -> CrawlContext:
+    """Return the input of a crawler; a partial month keeps its original sample settings."""
+    budget = settings.monthly_bytes.get(info.name, info.monthly_bytes or 0)
+    sample["max_bytes"] = budget or None if sample["limit"] is None else None
+    if begun is not None:
+        sample = {name: begun.manifest.get(name) for name in sample}
+    return CrawlContext(
+        settings, fetcher, languages=settings.languages.get(info.name, ()), **sample
+    )
 
 
 class _Crawl:
-    """One run: its tables, and what the manifest says of it once they are used up."""
-
     def __init__(
         self,
         crawler: Crawler,
@@ -139,66 +109,87 @@ class _Crawl:
         self._store, self._forgotten = store, list_tombstones(store)
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
-        # Which of several same texts stays is known when all are there.
+        # Duplicates are resolved in ``Hygiene``, which sees all documents of the month.
         self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes, keeps_duplicates=True)
         self._hygiene = Hygiene(self._partition, crawler.INFO, store, context.settings)
         self._seen: set[str] = set()  # native ids
-        self._num_rows = 0  # before hygiene, which holds back what it gives until all are there
-        self.describe: dict[str, object] = {}
-        if permission is not None:
-            self.describe["permission"] = permission.describe()
-        self.beside: dict[str, bytes] = {}
+        self._num_rows = 0  # before hygiene, which yields no row until it has read all
+        self._num_bytes = 0
+        self._permission = permission
+        self._started_at = manifest.now()
 
-    def tables(self) -> Generator[pa.Table]:
-        started_at = manifest.now()
-        outcomes = self._hygiene.sift(map(self._examine, self._items()))
-        num_bytes = 0
-        with closing(outcomes):
+    def seal(self, replace: bool) -> Seal:
+        """Seal the month; keep a partial seal if the site fails."""
+        try:
+            return seal_partition(self._store, self._partition, self, replace=replace)
+        except EmptyPartition:
+            self._context.fetcher.forget(last_only=False)
+            raise
+        except SourceUnavailable as error:
+            if self._begun is None:
+                raise
+            _log.info("%s stays partial: %s", self._partition, error)
+            return self._begun
+
+    def documents(self) -> Generator[pa.Table]:
+        """Yield the documents that pass hygiene."""
+        with closing(self._hygiene.sift(map(self._examine, self._items()))) as outcomes:
             for table in tables_of(self._ledger.sift(outcomes), self._partition):
-                num_bytes += sum(table["num_bytes"].to_pylist())
+                self._num_bytes += sum(table["num_bytes"].to_pylist())
                 yield table
-        fetcher = self._context.fetcher
-        self.describe.update(
-            kind="crawl",
-            code_version=manifest.code_version(),
-            window={"start": self._month.start.isoformat(), "end": self._month.end.isoformat()},
-            started_at=started_at,
-            ended_at=manifest.now(),
-            limit=self._context.limit,
-            seed=self._context.seed,
-            max_bytes=self._context.max_bytes,
-            languages=self._context.languages or (self._crawler.INFO.language,),
-            min_chars=MIN_CHARS,
-            max_document_bytes=self._context.settings.max_document_bytes,
-            base_urls={key: fetcher.base_url(key) for key in self._crawler.INFO.sites},
-            user_agent=fetcher.user_agent,
-            requests=dict(fetcher.stats),
-            **self._hygiene.describe,
-            **self._ledger.close(),
-        )
-        crawled = Crawled(self._ledger.kept, num_bytes, self.describe)
-        self.describe[HELD_BECAUSE] = find_reasons_to_hold(
-            self._store, self._partition, self._crawler.INFO, crawled
-        )
-        self.beside.update(self._hygiene.beside)
-        self.beside[manifest.DROPPED_FILE] = self._ledger.dropped_items()
-        self._require_gain()
 
-    def _require_gain(self) -> None:
-        """Keep a partial month rather than seal another that has no more."""
+    def finish(self) -> Description:
+        """Return the manifest, the dropped items, and the reasons to hold the month back.
+
+        Raises:
+            EmptyPartition: nothing was kept.
+            SourceUnavailable: the site failed, and the new seal would have no more than the old.
+        """
+        found = self._hygiene.finish()
+        described = self._describe(found.manifest)
+        self._require_gain(is_partial=described["status"] == "partial")
+        info, crawled = self._crawler.INFO, Crawled(self._ledger.kept, self._num_bytes, described)
+        reasons = find_reasons_to_hold(self._store, self._partition, info, crawled)
+        files = {**found.files, manifest.DROPPED_FILE: self._ledger.dropped_items()}
+        return Description(described, files, reasons)
+
+    def _describe(self, hygiene: Mapping[str, object]) -> dict[str, object]:
+        context, fetcher = self._context, self._context.fetcher
+        return {
+            **({"permission": self._permission.describe()} if self._permission else {}),
+            "kind": "crawl",
+            "code_version": manifest.code_version(),
+            "window": {"start": self._month.start.isoformat(), "end": self._month.end.isoformat()},
+            "started_at": self._started_at,
+            "ended_at": manifest.now(),
+            "limit": context.limit,
+            "seed": context.seed,
+            "max_bytes": context.max_bytes,
+            "languages": context.languages or (self._crawler.INFO.language,),
+            "min_chars": MIN_CHARS,
+            "max_document_bytes": context.settings.max_document_bytes,
+            "base_urls": {key: fetcher.base_url(key) for key in self._crawler.INFO.sites},
+            "user_agent": fetcher.user_agent,
+            "requests": dict(fetcher.stats),
+            **hygiene,
+            **self._ledger.close(),
+        }
+
+    def _require_gain(self, is_partial: bool) -> None:
+        """Raise unless the new partial month has more documents than the old one."""
         begun, kept = self._begun, self._ledger.kept
-        if begun and self.describe["status"] == "partial" and kept <= begun.num_documents:
-            raise SourceUnavailable(f"{kept} documents could be had, {begun.num_documents} before")
+        if begun and is_partial and kept <= begun.num_documents:
+            raise SourceUnavailable(f"{kept} documents were found, {begun.num_documents} before")
 
     def _items(self) -> Iterator[Item]:
-        """Yield what the crawler finds; a site that gives out ends the month, but loses nothing."""
+        """Yield the crawler's items; if the site fails, end the month and keep earlier items."""
         num_items = 0
         try:
             for item in self._crawler.fetch_month(self._month, self._context):
                 num_items += 1
                 yield item
         except SourceError as error:
-            # What a site said in error under status 200 must not be read again by the next run.
+            # An error under status 200 must not stay in the cache for the next run.
             self._context.fetcher.forget(last_only=True)
             has_some = num_items and (self._num_rows or not isinstance(error, CircuitOpen))
             if not isinstance(error, SourceUnavailable) or not has_some:
@@ -206,29 +197,26 @@ class _Crawl:
             self._ledger.ended_early = str(error)
 
     def _examine(self, item: Item) -> manifest.Outcome:
-        """Return the row of a document, or why it has none."""
         source, version_id = self._partition.source, getattr(item, "version_id", None)
         if is_forgotten(self._forgotten, source, item.native_id, version_id):
             return Drop(item_key(source, item.native_id), "forgotten")
-        if isinstance(item, Repeat):  # may come before the item itself
+        if isinstance(item, Repeat):  # may precede the item itself
             return item
         if item.native_id in self._seen:
             return Repeat(item.native_id, "came before")
         self._seen.add(item.native_id)
         if not isinstance(item, Document):
             return item
-        document = item
-        if Month.of(document.event_time) != self._month:
-            return Drop(document.native_id, "outside_month", document.event_time.isoformat())
-        row = _row(document, self._crawler.INFO)
-        if refusal := self._gate.refuse(document.native_id, row["text"]):
-            return Drop(document.native_id, *refusal)
+        if Month.of(item.event_time) != self._month:
+            return Drop(item.native_id, "outside_month", item.event_time.isoformat())
+        row = _row(item, self._crawler.INFO)
+        if refusal := self._gate.refuse(item.native_id, row["text"]):
+            return Drop(item.native_id, *refusal)
         self._num_rows += 1
         return row
 
 
 def _row(document: Document, info: SourceInfo) -> dict[str, Any]:
-    """Return the columns of DOCUMENTS that do not follow from others, text cleaned."""
     language = document.language or info.language
     return {
         "native_id": document.native_id,

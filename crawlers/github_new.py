@@ -1,27 +1,26 @@
-"""Source files of repositories that were new on GitHub in the month, as they stood at its end.
+"""Source files of repositories that were new on GitHub in the month, as of the month's end.
 
-The month is that of the repository's creation (``created_at``). The search gives 1,000 results of
-a query, so its window is halved until it holds no more, down to one second; what a second has
-beyond that cannot be listed, and is counted as one drop. The text is that of the default branch's
-last commit before the month's end, never of today, and so is the licence: today's is only what is
-searched for. A history that ends before the month was written elsewhere, before: it is dropped.
-
-A repository costs two requests: without a token (``TIDEMARK_TOKENS__GITHUB_API``) GitHub allows 60
-an hour, so MAX_REPOSITORIES_WITHOUT_TOKEN are taken, at random, and the rest is left out, counted.
-Only repositories that are still there are found: survivors.
+The month is that of the repository's creation (``created_at``). The search returns at most 1,000
+results. So its time window is halved until it holds no more, down to one second. Results beyond
+1,000 in a second cannot be listed and count as one drop. Text and licence are those of the default
+branch's last commit before the month's end; only the search filters by the current licence. A
+repository whose commits end before the month was written earlier and is dropped. A repository costs
+two requests. Without a token (``TIDEMARK_TOKENS__GITHUB_API``) GitHub allows 60 an hour, so
+MAX_REPOSITORIES_WITHOUT_TOKEN random repositories are read. The others are counted as drops.
+Deleted repositories are missing (survivorship bias).
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from urllib.parse import quote
 
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceError
 from core.month import Month
-from crawlers import github_api
-from crawlers.archives import read_files
+from crawlers.apis import github as github_api
+from crawlers.apis.github import Commit, GitHubApi, Repository, read_repository
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -33,8 +32,8 @@ from crawlers.contract import (
     SourceInfo,
     missing_item,
 )
-from crawlers.github_api import Commit, GitHubApi, Repository, read_repository
-from crawlers.source_code import LICENCE_FILE, blob_id, find_licence, language_of, read_source
+from crawlers.text.archives import read_files
+from crawlers.text.code import LICENCE_FILE, blob_id, find_licence, language_of, read_source
 
 INFO = SourceInfo(
     name="github_new",
@@ -43,24 +42,18 @@ INFO = SourceInfo(
     language="code:python",
     category="code",
     sites=github_api.SITES,
-    request_interval_s=1.0,
     monthly_bytes=35_000_000,
 )
-LANGUAGES = ("python",)  # as the search names them and ``source_code.LANGUAGES`` does
-LICENCES = ("mit", "bsd-2-clause", "bsd-3-clause")  # as the search names them
-MAX_FILES = 10  # of one repository, so that none is much of the month
+LANGUAGES = ("python",)  # names in the search and in ``source_code.LANGUAGES``
+LICENCES = ("mit", "bsd-2-clause", "bsd-3-clause")  # names in the search
+MAX_FILES = 10  # per repository, so that no repository dominates the month
 MAX_FILE_BYTES = 10**6
 MAX_REPOSITORIES_WITHOUT_TOKEN = 25
 _SECOND = dt.timedelta(seconds=1)
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the files of new repositories, by creation; a sample comes in the order drawn.
-
-    Raises:
-        SourceUnavailable: GitHub does not answer, or its limit lasts; what came before is kept.
-        SourceChanged: an answer is not as documented.
-    """
+    """Yield the files of new repositories, by creation; a sample is in random (seeded) order."""
     api, quota = GitHubApi(context.fetcher), context.quota()
     found: dict[int, Repository] = {}
     for item in _list_all(api, month):
@@ -79,7 +72,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
         elif quota.is_full:
             yield Drop(repository.name, "sample_cap")
         else:
-            yield from _Visit(api, repository, month, context).items(quota)
+            yield from _visit(api, repository, month, context, quota)
 
 
 def _list_all(api: GitHubApi, month: Month) -> Iterator[Repository | Drop | Failure]:
@@ -92,7 +85,7 @@ def _list_all(api: GitHubApi, month: Month) -> Iterator[Repository | Drop | Fail
 def _list_window(
     api: GitHubApi, terms: str, month: Month, start: dt.datetime, end: dt.datetime
 ) -> Iterator[Repository | Drop | Failure]:
-    """Yield what was created from ``start`` up to ``end``, halved where that is too much."""
+    """Yield repositories created in [start, end); halve the window if it has too many."""
     window = f"{start:%Y-%m-%dT%H:%M:%SZ}..{end - _SECOND:%Y-%m-%dT%H:%M:%SZ}"
     query = f"created:{window} {terms}"
     try:
@@ -111,7 +104,7 @@ def _list_window(
         for page in range(2, num_pages + 1):
             yield from _read_rows(api.search(query, page).items, month)
     except ItemFailed as error:
-        # The other windows may do better; what this one lacks makes the month partial.
+        # Other windows may succeed; this failure makes the month partial.
         yield missing_item(f"search:{query}", error)
 
 
@@ -129,54 +122,33 @@ def _read_rows(rows: list[object], month: Month) -> Iterator[Repository | Drop]:
             yield Drop(repository.name, "outside_month", repository.created_at.isoformat())
 
 
-@dataclass(frozen=True)
-class _Visit:
-    api: GitHubApi
-    repository: Repository
-    month: Month
-    context: CrawlContext
-
-    def items(self, quota: Quota) -> Iterator[Item]:
-        """Yield the repository's files, drawn by the seed, or why there are none."""
-        name = self.repository.name
-        try:
-            commit = self.api.last_commit(name, self.repository.branch, self.month.end)
-            if commit.committed_at not in self.month:
-                moment = commit.committed_at.isoformat()
-                raise ItemUnavailable("outside_month", f"its last commit claims {moment}")
-            fetched = self.api.tarball(name, commit.sha)
-            files = read_files(fetched.body, _is_wanted, MAX_FILE_BYTES)
-            licence = _licence_of(files)
-            if licence is None:
-                raise ItemUnavailable("licence", f"neither MIT nor BSD at {commit.sha}")
-            paths = [path for path in files if language_of(path) in LANGUAGES]
-            if not paths:
-                raise ItemUnavailable("empty", f"no file in {' or '.join(LANGUAGES)}")
-        except SourceError as error:
-            yield github_api.missing_repository(name, error)
-            return
-        make = _Maker(self.repository, commit, licence, fetched.retrieved_at)
-        yield from self._draw(paths, files, make, quota)
-
-    def _draw(
-        self, paths: list[str], files: dict[str, bytes | None], make: _Maker, quota: Quota
-    ) -> Iterator[Item]:
-        num_kept, limit = 0, self.context.limit
-        # A small sample comes from several repositories: at least ten, where there are.
-        most = MAX_FILES if limit is None else min(MAX_FILES, max(1, limit // 10))
-        paths.sort(key=lambda path: self.context.rank(f"{self.repository.id}:{path}"))
-        for path in paths:
-            native_id = f"{self.repository.name}:{path}"
-            if quota.is_full or num_kept == most:
-                yield Drop(native_id, "sample_cap", f"{num_kept} files of it are kept")
-                continue
-            try:
-                document = make.document(path, files[path])
-            except ItemUnavailable as error:
-                yield missing_item(native_id, error)
-                continue
-            num_kept += 1
-            yield quota.take(document)
+def _visit(
+    api: GitHubApi, repository: Repository, month: Month, context: CrawlContext, quota: Quota
+) -> Iterator[Item]:
+    name = repository.name
+    try:
+        commit = api.last_commit(name, repository.branch, month.end)
+        if commit.committed_at not in month:
+            moment = commit.committed_at.isoformat()
+            raise ItemUnavailable("outside_month", f"its last commit claims {moment}")
+        fetched = api.tarball(name, commit.sha)
+        files = read_files(fetched.body, _is_wanted, MAX_FILE_BYTES)
+        licence = _licence_of(files)
+        if licence is None:
+            raise ItemUnavailable("licence", f"neither MIT nor BSD at {commit.sha}")
+        paths = [path for path in files if language_of(path) in LANGUAGES]
+        if not paths:
+            raise ItemUnavailable("empty", f"no file in {' or '.join(LANGUAGES)}")
+    except SourceError as error:
+        yield github_api.missing_repository(name, error)
+        return
+    make = partial(_document, repository, commit, licence, fetched.retrieved_at)
+    paths.sort(key=lambda path: context.rank(f"{repository.id}:{path}"))
+    makers = {path: partial(make, path, files[path]) for path in paths}
+    # Spread a small sample over at least ten repositories, if there are so many.
+    limit = context.limit
+    most = MAX_FILES if limit is None else min(MAX_FILES, max(1, limit // 10))
+    yield from github_api.keep_files(name, makers, quota, most)
 
 
 def _is_wanted(path: str) -> bool:
@@ -184,7 +156,7 @@ def _is_wanted(path: str) -> bool:
 
 
 def _is_licence(path: str) -> bool:
-    return LICENCE_FILE.fullmatch(path) is not None  # of the top folder: no slash is in it
+    return LICENCE_FILE.fullmatch(path) is not None  # top folder only: the name has no slash
 
 
 def _licence_of(files: dict[str, bytes | None]) -> str | None:
@@ -192,30 +164,29 @@ def _licence_of(files: dict[str, bytes | None]) -> str | None:
     return find_licence([content.decode("utf-8", "replace") for content in own])
 
 
-@dataclass(frozen=True)
-class _Maker:
-    repository: Repository
-    commit: Commit
-    licence: str
-    retrieved_at: dt.datetime
-
-    def document(self, path: str, content: bytes | None) -> Document:
-        text = read_source(path, content)
-        name = self.repository.name
-        return Document(
-            native_id=f"{name}:{path}",
-            version_id=blob_id(content or b""),
-            text=text,
-            title=path,
-            url=f"https://github.com/{name}/blob/{self.commit.sha}/{quote(path)}",
-            event_time=self.repository.created_at,
-            date_kind="created",
-            text_as_of=self.commit.committed_at,
-            retrieved_at=self.retrieved_at,
-            licence=self.licence,
-            attribution=f"{name} contributors",
-            cluster_id=f"repo:{name}",
-            category=INFO.category,
-            language=f"code:{language_of(path)}",
-            extra={"commit": self.commit.sha, "repository_id": self.repository.id},
-        )
+def _document(
+    repository: Repository,
+    commit: Commit,
+    licence: str,
+    retrieved_at: dt.datetime,
+    path: str,
+    content: bytes | None,
+) -> Document:
+    name = repository.name
+    return Document(
+        native_id=f"{name}:{path}",
+        version_id=blob_id(content or b""),
+        text=read_source(path, content),
+        title=path,
+        url=f"https://github.com/{name}/blob/{commit.sha}/{quote(path)}",
+        event_time=repository.created_at,
+        date_kind="created",
+        text_as_of=commit.committed_at,
+        retrieved_at=retrieved_at,
+        licence=licence,
+        attribution=f"{name} contributors",
+        cluster_id=f"repo:{name}",
+        category=INFO.category,
+        language=f"code:{language_of(path)}",
+        extra={"commit": commit.sha, "repository_id": repository.id},
+    )

@@ -1,16 +1,14 @@
 """Source files that well-known projects added or rewrote in a month.
 
-From https://github.com, by git alone (no API): a mirror of each repository in
-``github_projects.txt`` (75 as shipped; the file may be changed) is kept in the scratch folder. A
-month's files are those that differ between the last first-parent commit before the month and the
-last one before its end: files that were added, and files of which more than half has changed;
-renamed files are not new.
-
-``event_time`` is the committer date of the newest first-parent commit of the month that touched the
-file (a merge counts when it was merged); should that commit claim a date outside the month, the
-date of the month's last commit. Quirks: dates are the committer's claim (the author's is in
-``extra``); history that was rewritten before the mirror was made is not seen; robots.txt is not
-asked, since git is how GitHub offers repositories to programs.
+Read from https://github.com by git alone (no API). The scratch folder keeps a mirror of each
+repository in ``github_projects.txt`` (75 as shipped; editable). A month's files differ between the
+last first-parent commit before the month and the last one before its end. Kept are added files and
+files of which more than half has changed. Renamed files are not new.
+``event_time`` is the committer date of the month's newest first-parent commit that touched the file
+(for a merge: the date of merging). If that date is outside the month, the date of the month's last
+commit replaces it. Committers set these dates themselves; ``extra`` has the author's date. History
+that was rewritten before the mirror was cloned is missing. robots.txt is not checked, since GitHub
+offers repositories to programs by git.
 """
 
 from __future__ import annotations
@@ -18,11 +16,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 from core.errors import DiskFull, ItemFailed, ItemUnavailable, SourceUnavailable, StorageError
 from core.month import Month
+from crawlers.apis import github as github_api
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -33,9 +33,9 @@ from crawlers.contract import (
     SourceInfo,
     missing_item,
 )
-from crawlers.git import Git
-from crawlers.git_mirror import REGULAR_MODES, BlobReader, Change, Work, open_mirror
-from crawlers.source_code import (
+from crawlers.git.binary import Git
+from crawlers.git.mirror import REGULAR_MODES, BlobReader, Change, Work, open_mirror
+from crawlers.text.code import (
     LANGUAGES,
     LICENCE_FILE,
     changed_ratio,
@@ -55,21 +55,14 @@ INFO = SourceInfo(
     monthly_bytes=35_000_000,
 )
 PROJECTS = Path(__file__).with_name("github_projects.txt")
-FILES = tuple(f"*{suffix}" for suffix in LANGUAGES)  # as git matches paths: in any folder
-MAX_FILES = 50  # of one repository and month, so that no project is most of the month
+FILES = tuple(f"*{suffix}" for suffix in LANGUAGES)  # git path patterns: match in any folder
+MAX_FILES = 50  # per repository and month, so that no project dominates the month
 MIN_CHANGED_RATIO = 0.5
-FAILURES_TO_STOP = 3  # repositories in a row; then it is the site that fails
+FAILURES_TO_STOP = 3  # after this many failed repositories in a row, report the site as failed
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the files of all projects, one of each project in turn, in an order drawn by the seed.
-
-    So a sample is spread evenly: no project has two files more in it than another that has more.
-
-    Raises:
-        SourceUnavailable: some repositories in a row failed; what the others gave came before.
-        DiskFull: no space for the mirrors.
-    """
+    """Yield one file per project per round, in random (seeded) order, to spread a sample evenly."""
     git, quota = _git(context), context.quota()
     visits: list[_Visit] = []
     gone: SourceUnavailable | None = None
@@ -104,7 +97,6 @@ def _git(context: CrawlContext) -> Git:
 def _visit_all(
     git: Git, month: Month, context: CrawlContext, stack: contextlib.ExitStack
 ) -> Iterator[_Visit | Drop | Failure]:
-    """Yield a visit for each project that did something in the month, or why there is none."""
     num_failed = 0
     for project in read_projects():
         try:
@@ -141,7 +133,7 @@ def _visit(
 
 
 def _take_turns(queues: list[Iterator[Item]]) -> Iterator[Item]:
-    """Yield a document of each queue in turn, with what comes before it, until all are empty."""
+    """Yield a document of each queue per round, with the drops before it, until all are empty."""
     while queues:
         for queue in list(queues):
             for item in queue:
@@ -162,25 +154,13 @@ class _Visit:
     licence: str
 
     def items(self, quota: Quota) -> Iterator[Item]:
-        """Yield the project's files; beyond its cap, or once the quota is full, they are drops."""
-        num_kept = 0
-        for change in sorted(self.work.changes, key=self._rank):
-            native_id = f"{self.project}:{change.path}"
-            if quota.is_full or num_kept == MAX_FILES:
-                yield Drop(native_id, "sample_cap", f"{num_kept} files of the project are kept")
-                continue
-            try:
-                document = self._document(native_id, change)
-            except ItemUnavailable as error:
-                yield missing_item(native_id, error)
-                continue
-            num_kept += 1
-            yield quota.take(document)
+        """Yield the project's files; files over its cap or over the quota are drops."""
+        paths = {change.path: change for change in self.work.changes}
+        drawn = sorted(paths, key=lambda p: self.context.rank(f"{self.project}/{self.month}/{p}"))
+        makers = {path: partial(self._document, paths[path]) for path in drawn}
+        yield from github_api.keep_files(self.project, makers, quota, MAX_FILES)
 
-    def _rank(self, change: Change) -> bytes:
-        return self.context.rank(f"{self.project}/{self.month}/{change.path}")
-
-    def _document(self, native_id: str, change: Change) -> Document:
+    def _document(self, change: Change) -> Document:
         if change.mode not in REGULAR_MODES:
             raise ItemUnavailable("unsafe_path", f"a link (mode {change.mode}), not a file")
         work = self.work
@@ -197,7 +177,7 @@ class _Visit:
         committed_at = (commit if commit.committed_at in self.month else work.head).committed_at
         page = f"{self.project}/blob/{work.head.oid}/{quote(change.path)}"
         return Document(
-            native_id=native_id,
+            native_id=f"{self.project}:{change.path}",
             version_id=change.new_oid,
             text=text,
             title=change.path,

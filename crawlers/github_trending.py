@@ -1,36 +1,49 @@
-"""READMEs of the repositories that trend on GitHub, as they stood at the end of the month.
+"""READMEs of the repositories that trend on GitHub, as of the end of the month.
 
-Which repositories trend, the page https://github.com/trending/python says, and it keeps no history:
-it is read until RECENT_DAYS days from a month's first, so in the first days after its end. The list
-by month (``?since=monthly``) is asked for first; GitHub's robots.txt has closed addresses with
-``since=`` to robots (seen 2026-11), and then the list of the day is taken, which it leaves open. A
-list without a row is an alarm, not an empty month. Older months are rebuilt from GH Archive: the
-NUM_STARRED repositories, of any language, that were starred most in some hours of the month.
-``extra`` says which list it was: ``monthly``, ``daily`` or ``archive``.
-
-``event_time`` is the committer date of the last commit before the month's end; where that is before
-the month, nothing was done in it and the repository is dropped. The README and the licence are
-those of that commit. What a README's text is, ``crawlers/readme.py`` says. A repository costs up to
-five requests: without a token, MAX_REPOSITORIES_WITHOUT_TOKEN are read and the rest is counted.
+https://github.com/trending/python lists trending repositories, without history. So it is read until
+RECENT_DAYS days after the first day of a month. The monthly list (``?since=monthly``) is requested
+first. GitHub's robots.txt disallows URLs with ``since=`` (seen 2026-11); then the daily list is
+read, which is allowed. A list without rows is an error, not an empty month. Older months use GH
+Archive: the NUM_STARRED repositories, of any language, with most stars in some hours of the month.
+``extra`` names the list: ``monthly``, ``daily`` or ``archive``.
+``event_time`` is the committer date of the last commit before the month's end. If that is before
+the month, the repository is dropped. README and licence are those of that commit. ``text/code.py``
+extracts the text. A repository costs up to five requests. Without a token,
+MAX_REPOSITORIES_WITHOUT_TOKEN are read and the others counted as drops.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import gzip
+import io
+import json
 import re
+import zlib
+from collections import Counter
 from collections.abc import Iterator
-from html.parser import HTMLParser
 
-from core.errors import ItemUnavailable, SourceChanged, SourceError
+from lxml import etree, html
+
+from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceError, SourceUnavailable
 from core.month import Month
-from crawlers import gh_archive, github_api
-from crawlers.contract import CrawlContext, Document, Drop, Failure, Item, Repeat, SourceInfo
-from crawlers.git_mirror import REGULAR_MODES
-from crawlers.github_api import GitHubApi, TreeEntry
-from crawlers.http import Fetcher
-from crawlers.readme import find_readme, read_readme
-from crawlers.source_code import LICENCE_FILE, find_licence
+from crawlers.apis import github as github_api
+from crawlers.apis.github import GitHubApi, TreeEntry
+from crawlers.contract import (
+    CrawlContext,
+    Document,
+    Drop,
+    Failure,
+    Item,
+    Repeat,
+    SourceInfo,
+    missing_item,
+)
+from crawlers.git.mirror import REGULAR_MODES
+from crawlers.text.code import LICENCE_FILE, find_licence, find_readme, read_readme
+from crawlers.web.fetcher import Fetcher
 
+ARCHIVE = "gharchive"
 RECENT_DAYS = 40
 NUM_STARRED = 50
 MAX_REPOSITORIES_WITHOUT_TOKEN = 12
@@ -43,26 +56,34 @@ INFO = SourceInfo(
     sites={
         "github": "https://github.com",
         github_api.SITE: github_api.SITES[github_api.SITE],
-        gh_archive.SITE: gh_archive.BASE_URL,
+        ARCHIVE: "https://data.gharchive.org",
     },
-    request_interval_s=1.0,
 )
 PAGE = "/trending/python"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
+
+# GH Archive (https://www.gharchive.org): GitHub's public timeline, one gzip file of JSON lines per
+# hour (``2024-04-01-5.json.gz``; hour without leading zero), some 10 to 100 MB. A star is a
+# ``WatchEvent``. A few hours are drawn by the seed.
+NUM_HOURS = 6
+MAX_HOUR_BYTES = 256 * 2**20  # compressed
+MAX_UNPACKED_BYTES = 4 * 2**30  # read line by line, never held in memory
+MAX_LINE_BYTES = 8 * 2**20
+_HOUR = dt.timedelta(hours=1)
+_MARK = b'"WatchEvent"'
 
 Rows = list[str | Drop | Failure]
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the READMEs of the list, as it is ordered; a sample comes in the order drawn.
-
-    Raises:
-        SourceUnavailable: GitHub does not answer, or its limit lasts; what came before is kept.
-        SourceChanged: the list has no rows.
-    """
+    """Yield the READMEs in the order of the list; a sample is in random (seeded) order."""
     api, quota = GitHubApi(context.fetcher), context.quota()
     is_recent = dt.datetime.now(dt.UTC) - month.start <= dt.timedelta(days=RECENT_DAYS)
-    period, rows = _fetch_list(context.fetcher) if is_recent else _rebuild_list(month, context)
+    period, rows = (
+        _fetch_list(context.fetcher)
+        if is_recent
+        else ("archive", list(most_starred(month, context, NUM_STARRED)))
+    )
     names: list[str] = []
     for number, row in enumerate(rows):
         if not isinstance(row, str):
@@ -89,7 +110,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _fetch_list(fetcher: Fetcher) -> tuple[str, Rows]:
-    """Return which list it is, and where its rows lead, without the first slash."""
+    """Return the list's name and the ``owner/name`` of each row."""
     try:
         period, page = "monthly", fetcher.get("github", PAGE, {"since": "monthly"})
     except ItemUnavailable as error:
@@ -105,41 +126,14 @@ def _fetch_list(fetcher: Fetcher) -> tuple[str, Rows]:
     return period, [link.removeprefix("/") for link in links]
 
 
-def _rebuild_list(month: Month, context: CrawlContext) -> tuple[str, Rows]:
-    return "archive", list(gh_archive.most_starred(month, context, NUM_STARRED))
-
-
 def read_links(page: str) -> list[str]:
-    """Return where the heading of each row of a trending page leads."""
-    parser = _Rows()
-    parser.feed(page)
-    parser.close()
-    return parser.links
-
-
-class _Rows(HTMLParser):
-    """Finds ``article.Box-row``, and in it the first link of its ``h2``; an empty one stays ''."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self._is_in_row = self._is_in_heading = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        own = dict(attrs)
-        if tag == "article" and "Box-row" in (own.get("class") or "").split():
-            self.links.append("")
-            self._is_in_row = True
-        elif tag == "h2":
-            self._is_in_heading = self._is_in_row
-        elif tag == "a" and self._is_in_heading and not self.links[-1]:
-            self.links[-1] = own.get("href") or ""
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "article":
-            self._is_in_row = self._is_in_heading = False
-        elif tag == "h2":
-            self._is_in_heading = False
+    """Return the link of each row's heading of a trending page; '' without a link."""
+    try:
+        tree = html.document_fromstring(page.encode(), html.HTMLParser(encoding="utf-8"))
+    except (etree.ParserError, ValueError):  # not HTML
+        return []
+    rows = tree.xpath("//article[contains(concat(' ', @class, ' '), ' Box-row ')]")
+    return [next(filter(None, row.xpath(".//h2//a/@href")), "") for row in rows]
 
 
 def _fetch_readme(api: GitHubApi, name: str, month: Month, period: str) -> Document:
@@ -176,3 +170,61 @@ def _fetch_readme(api: GitHubApi, name: str, month: Month, period: str) -> Docum
 def _read_licences(api: GitHubApi, name: str, files: list[TreeEntry]) -> list[str]:
     own = [entry for entry in files if LICENCE_FILE.fullmatch(entry.path)]
     return [api.blob(name, entry)[0].decode("utf-8", "replace") for entry in own]
+
+
+def most_starred(month: Month, context: CrawlContext, count: int) -> Iterator[str | Drop | Failure]:
+    """Yield the names of the most starred repositories, then the failures of single hours.
+
+    Raise SourceUnavailable if no hour could be read.
+    """
+    stars: Counter[str] = Counter()
+    lost: list[Drop | Failure] = []
+    hours = draw_hours(month, context)
+    for hour in hours:
+        name = f"{hour:%Y-%m-%d}-{hour.hour}"
+        try:
+            page = context.fetcher.get(ARCHIVE, f"/{name}.json.gz", max_bytes=MAX_HOUR_BYTES)
+            stars.update(read_stars(page.body))
+        except (ItemUnavailable, ItemFailed) as error:
+            lost.append(missing_item(f"hour:{name}", error))
+    if len(lost) == len(hours):
+        raise SourceUnavailable(f"GH Archive gave none of {len(hours)} hours, such as {lost[0]}")
+    # Sort equal counts by name for a stable order.
+    for name, _ in sorted(stars.items(), key=lambda pair: (-pair[1], pair[0]))[:count]:
+        yield name
+    yield from lost
+
+
+def draw_hours(month: Month, context: CrawlContext) -> list[dt.datetime]:
+    """Return NUM_HOURS hours of a month, drawn by the seed, in order of time."""
+    hours = [month.start + n * _HOUR for n in range((month.end - month.start) // _HOUR)]
+    return sorted(sorted(hours, key=lambda hour: context.rank(f"{hour:%Y-%m-%dT%H}"))[:NUM_HOURS])
+
+
+def read_stars(packed: bytes) -> Iterator[str]:
+    """Yield each star's repository; raise ItemUnavailable if the file is damaged or too large."""
+    left = MAX_UNPACKED_BYTES
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as lines:
+            while line := lines.readline(MAX_LINE_BYTES):
+                left -= len(line)
+                if left < 0:
+                    raise ItemUnavailable(
+                        "too_large", f"unpacks to over {MAX_UNPACKED_BYTES} bytes"
+                    )
+                if _MARK in line and (name := _starred(line)):
+                    yield name
+    except (OSError, EOFError, zlib.error) as error:
+        raise ItemUnavailable("bad_archive", f"damaged gzip: {error}") from error
+
+
+def _starred(line: bytes) -> str | None:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or event.get("type") != "WatchEvent":
+        return None
+    repository = event.get("repo")
+    name = repository.get("name") if isinstance(repository, dict) else None
+    return name if isinstance(name, str) else None

@@ -1,44 +1,33 @@
 """Global Voices: stories by an international community of writers and translators.
 
 A month is a page or two of WordPress's REST API
-(https://developer.wordpress.org/rest-api/reference/posts/), with the whole text: the feeds and the
-dated pages say the same in many more requests, and robots.txt asks for 10 s between two. The month
-is that of ``date_gmt``. ``date`` is in the site's own time, and ``after`` and ``before`` compare
-with that, ``after`` without the instant itself: so the window is a day wider on both sides.
-
-A post saved again after the month (``modified_gmt``) is dropped (``edited_later``): WordPress does
-not tell a correction from a rewrite, and its text is not the month's. Stories of other media that
-are republished by agreement are not under CC BY; they say so in their text, and are dropped
-(``licence``). The API gives no names of authors (401); they are on the page that the attribution
-links to. Posts cannot be had in the API once they are deleted.
-
-Other languages have sites of their own, translations mostly. Their codes are not always those of
-the hosts: for Japanese set ``TIDEMARK_SITES__GLOBAL_VOICES_JA=https://jp.globalvoices.org``.
+(https://developer.wordpress.org/rest-api/reference/posts/), with full text. Feeds and dated pages
+would need many more requests, 10 s apart (robots.txt). The month is that of ``date_gmt``. ``date``
+is in the site's own time zone. ``after`` and ``before`` compare with ``date``, and ``after``
+excludes the instant itself. So the window is a day wider on both sides.
+A post saved after the month (``modified_gmt``) is dropped (``edited_later``): WordPress does not
+distinguish corrections from rewrites. Stories republished by agreement with other media are not
+under CC BY. Their text says so, and they are dropped (``licence``). The API does not return author
+names (401); the page that the attribution links to has them. Deleted posts are not in the API.
+Other languages have sites of their own, mostly with translations. Some hosts differ from the
+language code: for Japanese set ``TIDEMARK_SITES__GLOBAL_VOICES_JA=https://jp.globalvoices.org``.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import ItemUnavailable, SourceChanged, SourceUnavailable
+from core.errors import ItemUnavailable, SourceChanged
 from core.month import Month
-from crawlers import articles
-from crawlers.contract import (
-    CrawlContext,
-    Document,
-    Drop,
-    Item,
-    Repeat,
-    SourceInfo,
-    missing_item,
-)
-from crawlers.http import Fetched, Fetcher
-from crawlers.json_answers import decode, get_list, read_time
+from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo, missing_item
+from crawlers.text import articles
+from crawlers.web.fetcher import Fetched, Fetcher, decode, get_list, read_time
 
 SITE = "global_voices"
 INFO = SourceInfo(
@@ -53,12 +42,12 @@ INFO = SourceInfo(
     monthly_bytes=1_500_000,
 )
 PATH = "/wp-json/wp/v2/posts"
-PER_PAGE = 100  # the most that WordPress gives
+PER_PAGE = 100  # maximum of WordPress
 FIELDS = "id,date_gmt,modified_gmt,link,title,content,status,type"
 
 _DAY = dt.timedelta(days=1)
-# What introduces a story that was written for another medium. Only whole agreements count: that a
-# story "was first published on Rising Voices" names a part of Global Voices itself.
+# Introduction of a story written for another medium. Only complete agreements match: "was first
+# published on Rising Voices" names a part of Global Voices itself.
 _AGREEMENT = re.compile(
     r"content[- ](?:sharing|partnership)|content partners?\b|media partnership agreement"
     r"|(?:originally|first) (?:published|appeared)[^.\n]{0,200}"
@@ -70,8 +59,6 @@ _AGREEMENT = re.compile(
 
 @dataclass(frozen=True)
 class _Row:
-    """A post of a list, and where it was listed."""
-
     native_id: str
     post: dict[str, Any]
     language: str
@@ -79,39 +66,15 @@ class _Row:
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the posts of the month by language and date; a sample comes in the order drawn.
-
-    Raises:
-        SourceUnavailable: the site does not answer, or answers with errors only.
-        SourceChanged: a list is not as documented.
-        AccessRefused: robots.txt forbids the list.
-    """
-    rows: list[_Row] = []
-    failure = None
-    try:
-        for language in context.languages or (INFO.language,):
-            for found in _list_posts(month, language, context.fetcher):
-                if isinstance(found, _Row):
-                    rows.append(found)
-                else:
-                    yield found
-    except SourceUnavailable as error:
-        failure = error  # what is listed so far is whole
-    if context.is_sampled:
-        rows.sort(key=lambda row: context.rank(row.native_id))
-    quota = context.quota()
-    for row in rows:
-        item = Drop(row.native_id, "sample_cap") if quota.is_full else _examine(row, month)
-        yield quota.take(item) if isinstance(item, Document) else item
-    if failure:
-        raise failure
+    """Yield the posts of the month by language and date; a sample is in random (seeded) order."""
+    languages = context.languages or (INFO.language,)
+    lists = (_list_posts(month, language, context.fetcher) for language in languages)
+    rows = itertools.chain.from_iterable(lists)
+    return context.sample_list(rows, lambda row: row.native_id, lambda row: [_examine(row, month)])
 
 
 def _list_posts(month: Month, language: str, fetcher: Fetcher) -> Iterator[_Row | Drop | Repeat]:
-    """Yield the posts of one language's site, each once, oldest first.
-
-    Never asks for a page beyond the last: WordPress answers 400.
-    """
+    """Yield one site's posts, each once, oldest first; a page beyond the last is status 400."""
     key = INFO.site_key(SITE, language)
     seen: set[int] = set()
     number, num_pages = 1, 1
@@ -139,15 +102,15 @@ def _list_posts(month: Month, language: str, fetcher: Fetcher) -> Iterator[_Row 
 
 
 def _name(native_id: int, language: str) -> str:
-    """Each site counts its posts anew."""
+    """Return the native id; each site numbers its posts from 1."""
     return str(native_id) if language == INFO.language else f"{language}:{native_id}"
 
 
 def _is_no_list(fetched: Fetched, page: int) -> bool:
-    """Whether to ask again: no JSON, an error under status 200, or no post where some follow."""
+    """Return True to retry: not JSON, an error under status 200, or empty before the last page."""
     answer = decode(fetched)
     if isinstance(answer, dict):
-        return "code" in answer  # WordPress's errors: code, message, data
+        return "code" in answer  # WordPress error fields: code, message, data
     total = fetched.headers.get("x-wp-total", "")
     return answer is None or (
         answer == [] and total.isdecimal() and int(total) > (page - 1) * PER_PAGE
@@ -164,7 +127,6 @@ def _read_list(page: Fetched) -> tuple[list[Any], int]:
 
 
 def _examine(row: _Row, month: Month) -> Item:
-    """Return the document of a post, or why it is none of this month."""
     native_id, post = row.native_id, row.post
     published = read_time(post.get("date_gmt"), dt.UTC)
     if published is None:
@@ -177,7 +139,7 @@ def _examine(row: _Row, month: Month) -> Item:
         return Drop(native_id, "parse_error", "content.rendered was expected, as text")
     if content.get("protected") or post.get("status", "publish") != "publish":
         return Drop(native_id, "suppressed", "behind a password, or not public any more")
-    # A scheduled post was last saved before it appeared.
+    # A scheduled post is last saved before its publication.
     changed = max(published, read_time(post.get("modified_gmt"), dt.UTC) or published)
     if changed >= month.end:
         return Drop(native_id, "edited_later", f"saved {changed.isoformat()}")
@@ -217,6 +179,5 @@ def _document(
 
 
 def _rendered(field: object) -> str:
-    """Return the HTML of a field; without one, a post has no title."""
     html = field.get("rendered") if isinstance(field, dict) else None
     return html if isinstance(html, str) else ""

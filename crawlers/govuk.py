@@ -1,18 +1,16 @@
 """GOV.UK: press releases, news stories, speeches and statements of the UK government.
 
 The month is that of ``first_published_at`` in the content API
-(https://content-api.publishing.service.gov.uk). The search API, which lists the pages, dates them
-by their last *major* change instead (https://docs.publishing.service.gov.uk/repos/search-api/): its
-date only narrows what is looked at, and loses nothing, since a page that had a major change after
-the month is not wanted. Its index may be behind, so pages are looked at themselves: one with a
-change after the month's end is dropped (``edited_later``), never passed off as older. Minor changes
-(typing errors, by the publishers' rules) leave no trace in either API; ``extra.updated_at`` is when
-anything about the page was written last, often by a republication of thousands.
-
-Withdrawn pages leave the index, renamed ones lead to their new address (a 303, followed): both
-are dropped where the index still has them. Text is the body alone; the summary above it mostly
-repeats it. robots.txt closes ``/search/all`` to robots, and neither API; the content API allows 10
-requests a second.
+(https://content-api.publishing.service.gov.uk). The search API lists pages by their last *major*
+change (https://docs.publishing.service.gov.uk/repos/search-api/). Its date only narrows the list.
+No wanted page is lost, since pages with a major change after the month are dropped anyway. Its
+index may be outdated, so the crawler reads each page and drops those changed after the month's end
+(``edited_later``). Minor changes (typing errors, by the publishers' rules) leave no trace in either
+API. ``extra.updated_at`` is the time of the last write to the record, often a republication of
+thousands of pages.
+Withdrawn pages leave the index; renamed pages redirect (303, followed). Both are dropped if the
+index still lists them. The text is the body alone, because the summary above it mostly repeats it.
+robots.txt disallows ``/search/all``, but neither API. The content API allows 10 requests a second.
 """
 
 from __future__ import annotations
@@ -23,16 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import (
-    AccessRefused,
-    ItemFailed,
-    ItemUnavailable,
-    SourceChanged,
-    SourceUnavailable,
-)
+from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged
 from core.month import Month
-from crawlers import articles
-from crawlers.cleaning import clean
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -43,8 +33,9 @@ from crawlers.contract import (
     SourceInfo,
     missing_item,
 )
-from crawlers.http import Fetched, Fetcher
-from crawlers.json_answers import decode, get_list, read_time
+from crawlers.text import articles
+from crawlers.text.cleaning import clean
+from crawlers.web.fetcher import Fetched, Fetcher, decode, get_list, read_time
 
 SITE = "govuk"
 INFO = SourceInfo(
@@ -54,14 +45,14 @@ INFO = SourceInfo(
     language="en",
     category="news",
     sites={SITE: "https://www.gov.uk"},
-    language_sites={SITE: "https://www.gov.uk"},  # translations are on the same site
+    language_sites={SITE: "https://www.gov.uk"},  # translations are on the same host
     monthly_bytes=4_500_000,
 )
 DOCUMENT_TYPES = (
     "authored_article", "government_response", "news_story", "oral_statement", "press_release",
     "speech", "world_news_story", "written_statement",
 )  # fmt: skip
-PAGE_SIZE = 500  # entries of one answer; the search API gives up to 1,500
+PAGE_SIZE = 500  # entries per response; the search API allows 1,500
 ATTRIBUTION = "Contains public sector information licensed under the Open Government Licence v3.0"
 
 _EXTRA = ("content_id", "document_type", "updated_at")
@@ -70,42 +61,16 @@ _DAY = dt.timedelta(days=1)
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the pages that the index dates to about the month, in its order; see the module.
-
-    A sample comes in the order drawn. Translations follow their English page.
-
-    Raises:
-        SourceUnavailable: the search API does not answer, or answers with errors only.
-        SourceChanged: a list is not as documented.
-        AccessRefused: robots.txt forbids the list.
-    """
-    paths, failure = [], None
-    try:
-        for entry in _list_paths(month, context.fetcher):
-            if isinstance(entry, str):
-                paths.append(entry)
-            else:
-                yield entry
-    except SourceUnavailable as error:
-        failure = error  # what is listed so far can be had nevertheless
-    if context.is_sampled:
-        paths.sort(key=context.rank)
-    quota = context.quota()
-    for path in paths:
-        if quota.is_full:
-            yield Drop(path, "sample_cap")
-            continue
-        for item in _fetch_page(path, month, context):
-            yield quota.take(item) if isinstance(item, Document) else item
-    if failure:
-        raise failure
+    """Yield pages in index order, each followed by translations; a sample is in random order."""
+    paths = _list_paths(month, context.fetcher)
+    return context.sample_list(paths, str, lambda path: _fetch_page(path, month, context))
 
 
 def _list_paths(month: Month, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]:
     """Yield the paths of pages, each once, oldest first.
 
     The window is a day wider than the month on both sides: the two dates of a page differ by
-    seconds, and ``to`` ends at 23:59, without the last minute's seconds.
+    seconds, and ``to`` ends at 23:59:00.
     """
     types = "&".join(f"filter_content_store_document_type={name}" for name in DOCUMENT_TYPES)
     window = f"from:{month.first_day - _DAY},to:{(month + 1).first_day}"
@@ -133,7 +98,7 @@ def _list_paths(month: Month, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]
 
 
 def _is_no_list(fetched: Fetched) -> bool:
-    """Whether to ask again: no JSON, an error under status 200, or no entry where some follow."""
+    """Return True to retry: not JSON, an error under status 200, or empty before the last page."""
     answer = decode(fetched)
     if not isinstance(answer, dict):
         return answer is None
@@ -156,7 +121,6 @@ def _read_list(page: Fetched) -> tuple[list[Any], int]:
 
 
 def _path_of(entry: object) -> str | None:
-    """Return the path of a page from an entry; ``_id`` is the same, where ``link`` is missing."""
     if not isinstance(entry, dict):
         return None
     path = entry.get("link") or entry.get("_id")
@@ -166,13 +130,9 @@ def _path_of(entry: object) -> str | None:
 
 @dataclass(frozen=True)
 class _Page:
-    """What the content API says of a page; any field may be missing, or be anything.
+    """The content API's record of a page; any field may be missing or malformed."""
 
-    Attributes:
-        path: that was asked for.
-    """
-
-    path: str
+    path: str  # as requested
     fields: dict[str, Any]
     retrieved_at: dt.datetime
 
@@ -191,7 +151,7 @@ class _Page:
 
     @property
     def changed(self) -> dt.datetime | None:
-        """When the page last had a major change, its publication being the first."""
+        """Return the time of the last major change; without changes, of publication."""
         history = self.details.get("change_history")
         notes = history if isinstance(history, list) else []
         times = [note.get("public_timestamp") for note in notes if isinstance(note, dict)]
@@ -199,7 +159,7 @@ class _Page:
         return max((moment for moment in map(read_time, times) if moment), default=None)
 
     def links(self, name: str) -> list[dict[str, Any]]:
-        """Return the pages that this one links to, as ``name``."""
+        """Return the pages that this one links to under the relation ``name``."""
         links = self.fields.get("links")
         rows = links.get(name) if isinstance(links, dict) else None
         return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
@@ -213,7 +173,6 @@ class _Page:
 
 
 def _fetch_page(path: str, month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield what becomes of a page, and of its translations into languages that are wanted."""
     languages = context.languages or (INFO.language,)
     page = _get_page(path, context.fetcher)
     if not isinstance(page, _Page):
@@ -228,7 +187,7 @@ def _fetch_page(path: str, month: Month, context: CrawlContext) -> Iterator[Item
 
 
 def _is_no_page(fetched: Fetched) -> bool:
-    """Whether an error came under status 200, to be asked again: every page has its own path."""
+    """Return True to retry an error under status 200: every page contains its own path."""
     fields = decode(fetched)
     return fields is None or (isinstance(fields, dict) and "base_path" not in fields)
 
@@ -238,9 +197,9 @@ def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
         fetched = fetcher.get(SITE, f"/api/content{path}", is_busy=_is_no_page)
     except (ItemUnavailable, ItemFailed) as error:
         return missing_item(path, error)
-    except SourceChanged as error:  # this page leads in circles; the list has shown the site is up
+    except SourceChanged as error:  # a redirect loop of this page; the site is up
         return Drop(path, "parse_error", str(error))
-    except AccessRefused as error:  # or leads away
+    except AccessRefused as error:  # or a redirect to another host
         return Failure(path, "damaged_answer", str(error))
     fields = decode(fetched)
     if not isinstance(fields, dict):
@@ -249,7 +208,6 @@ def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
 
 
 def _examine(page: _Page, month: Month, languages: tuple[str, ...]) -> Item:
-    """Return the document of a page, or why it is none of this month."""
     if drop := _refuse(page, month, languages):
         return drop
     body, title = page.details.get("body"), page.fields.get("title")
@@ -281,9 +239,8 @@ def _refuse(page: _Page, month: Month, languages: tuple[str, ...]) -> Drop | Non
 
 
 def _document(page: _Page, title: str, text: str) -> Document:
-    """Return the document of a page that was not refused."""
     published, changed = page.published, page.changed
-    assert published and changed  # noqa: S101 - without a date it was refused
+    assert published and changed  # noqa: S101 - a page without a date was dropped above
     names = [row.get("title") for row in page.links("organisations")]
     organisations = [name for name in names if isinstance(name, str) and name]
     return Document(

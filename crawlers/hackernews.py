@@ -1,11 +1,11 @@
-"""Hacker News: stories of the month, each with the comments made on it itself within the month.
+"""Hacker News: the month's stories with their direct comments from within the month.
 
-The month is that of the story. A document is what people wrote under its title: the story's own
-text, where it has one (Ask HN, Show HN), then the comments that answer the story and not another
-comment, oldest first. Stories come from Algolia's search (https://hn.algolia.com/api), which gives
-1,000 results to a query at most, newest first: windows of time are halved until they fit. Texts can
-be changed for two hours; no date tells whether they were, so the text counts as that of its
-posting. No licence is stated: for local use. Users are not named.
+The month is that of the story. A document has the story's own text, if any (Ask HN, Show HN). Then
+follow the comments on the story itself, oldest first. Replies to comments are left out. Stories
+come from Algolia's search (https://hn.algolia.com/api), newest first, at most 1,000 results per
+query: time windows are halved until their results fit. Authors can edit for two hours, and no date
+records edits, so the text is dated by its posting. No licence is stated: for local use. Users are
+not named.
 """
 
 from __future__ import annotations
@@ -15,13 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import (
-    AccessRefused,
-    ItemFailed,
-    ItemUnavailable,
-    SourceChanged,
-    SourceUnavailable,
-)
+from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable
 from core.month import Month
 from crawlers.contract import (
     CrawlContext,
@@ -32,9 +26,10 @@ from crawlers.contract import (
     Repeat,
     SourceInfo,
     missing_item,
+    read_epoch,
 )
-from crawlers.http import Fetched, Fetcher
-from crawlers.posts import one_line, post_to_text
+from crawlers.text.articles import one_line, post_to_text
+from crawlers.web.fetcher import Fetched, Fetcher
 
 SITE = "hackernews"
 INFO = SourceInfo(
@@ -44,12 +39,11 @@ INFO = SourceInfo(
     language="en",
     category="discussion",
     sites={SITE: "https://hn.algolia.com"},
-    # 10,000 requests an hour are allowed to an address.
-    request_interval_s=1.0,
+    request_interval_s=1.0,  # 10,000 requests an hour are allowed per IP address
     monthly_bytes=4_000_000,
 )
-MAX_HITS = 1_000  # of one query
-WINDOW_S = 12 * 3600  # to begin with; about 500 stories in 2026
+MAX_HITS = 1_000  # per query
+WINDOW_S = 12 * 3600  # initial window; about 500 stories in 2026
 _EMPTIED = {"[dead]", "[deleted]", "[flagged]"}
 
 Row = dict[str, Any]
@@ -57,7 +51,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Story:
-    """A story as the search lists it; ``num_comments`` counts answers to comments, too."""
+    """A story in a search result; ``num_comments`` includes replies to comments."""
 
     id: int
     title: str
@@ -68,27 +62,15 @@ class Story:
 
     @property
     def native_id(self) -> str:
-        """Its number."""
+        """Return the story's number."""
         return str(self.id)
 
 
-@dataclass(frozen=True)
-class Comment:
-    """A comment on a story itself."""
-
-    id: int
-    text: str
-    created_at: dt.datetime
+Comment = tuple[dt.datetime, int, str]  # comment on a story itself: time, number, text
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the month's stories by time and number; a sample in the order drawn.
-
-    Raises:
-        SourceUnavailable: the search does not answer, or with empty pages only.
-        SourceChanged: an answer is not as documented.
-        AccessRefused: robots.txt forbids the search.
-    """
+    """Yield the month's stories by time and number; a sample is in random (seeded) order."""
     stories: dict[str, Story] = {}
     dropped: set[str] = set()
     for row, given_at in _list_stories(month, context.fetcher):
@@ -101,19 +83,14 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
         else:
             stories[item.native_id] = item
     ordered = sorted(stories.values(), key=lambda story: (story.created_at, story.id))
-    if context.is_sampled:
-        ordered.sort(key=lambda story: context.rank(story.native_id))
-    quota = context.quota()
-    for story in ordered:
-        if quota.is_full:
-            yield Drop(story.native_id, "sample_cap")
-            continue
-        result = _fetch_story(story, month, context.fetcher)
-        yield quota.take(result) if isinstance(result, Document) else result
+    yield from context.sample(
+        ordered,
+        lambda story: story.native_id,
+        lambda story: [_fetch_story(story, month, context.fetcher)],
+    )
 
 
 def _list_stories(month: Month, fetcher: Fetcher) -> Iterator[tuple[Row, dt.datetime]]:
-    """Yield the month's stories as the search has them, and when it gave them."""
     first, end = (int(moment.timestamp()) for moment in (month.start, month.end))
     windows = [(start, min(start + WINDOW_S, end)) for start in range(first, end, WINDOW_S)]
     windows.reverse()
@@ -142,7 +119,7 @@ def _search(start: int, stop: int, fetcher: Fetcher) -> tuple[Row, dt.datetime]:
     }
     try:
         page = fetcher.get(SITE, "/api/v1/search_by_date", params, is_busy=_is_busy)
-    except ItemUnavailable as error:  # without this list there is no month
+    except ItemUnavailable as error:  # without this list the month cannot be crawled
         kind = AccessRefused if error.reason == "robots" else SourceUnavailable
         raise kind(f"{SITE}: a list that the month needs cannot be had: {error}") from error
     answer = page.json()
@@ -162,7 +139,7 @@ def _is_answer(answer: object) -> bool:
 
 
 def _is_busy(page: Fetched) -> bool:
-    """Whether an answer 200 is an error that may pass, or empty though there are hits."""
+    """Return True if a response 200 is a transient error, or is empty despite hits."""
     answer = page.json()
     if not isinstance(answer, dict):
         return False
@@ -174,7 +151,7 @@ def _read_story(row: Row, given_at: dt.datetime, month: Month) -> Story | Drop:
     number = row.get("objectID")
     if not isinstance(number, str) or not (number.isascii() and number.isdecimal()):
         return Drop(f"{number!s:.20}", "parse_error", "expected a number as objectID")
-    created_at = _instant(row.get("created_at_i"))
+    created_at = read_epoch(row.get("created_at_i"))
     if created_at is None:
         return Drop(number, "no_date", f"created_at_i is {row.get('created_at_i')!r:.50}")
     if created_at not in month:
@@ -183,29 +160,21 @@ def _read_story(row: Row, given_at: dt.datetime, month: Month) -> Story | Drop:
     if not isinstance(title, str) or title in _EMPTIED or row.get("deleted") or row.get("dead"):
         return Drop(number, "deleted", "no title")
     text = _text(row.get("story_text"))
-    num_comments = comments if type(comments) is int else 1  # not told: there may be some
+    num_comments = comments if type(comments) is int else 1  # missing: there may be comments
     if not text and not num_comments:
         return Drop(number, "empty", "a link without comments")
     return Story(int(number), one_line(title), text, created_at, num_comments, given_at)
 
 
-def _instant(seconds: object) -> dt.datetime | None:
-    """Read seconds since 1970, in UTC whatever this machine's zone is."""
-    try:
-        return dt.datetime.fromtimestamp(seconds, dt.UTC) if type(seconds) is int else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 def _text(markup: object) -> str:
-    """Return a text without its markup; what was emptied by its author or others has none."""
+    """Return a text without markup; text deleted by its author or moderators is empty."""
     if not isinstance(markup, str) or markup.strip() in _EMPTIED:
         return ""
     return post_to_text(markup)
 
 
 def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Drop | Failure:
-    """Return a story with its comments; the list's row is enough where it has none."""
+    """Return a story with its comments; without comments, the list's row suffices."""
     if not story.num_comments:
         return _document(story, [], story.retrieved_at)
     try:
@@ -224,22 +193,22 @@ def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Dro
 
 
 def _read_comments(children: Sequence[object], month: Month) -> list[Comment]:
-    """Return the comments of the month, oldest first; deleted and dead ones have no text."""
+    """Return the month's comments, oldest first; skip deleted and dead ones, which have no text."""
     found: dict[int, Comment] = {}
     for child in children:
         if not isinstance(child, dict) or child.get("deleted") or child.get("dead"):
             continue
-        number, created_at = child.get("id"), _instant(child.get("created_at_i"))
+        number, created_at = child.get("id"), read_epoch(child.get("created_at_i"))
         text = _text(child.get("text"))
         if type(number) is int and created_at is not None and created_at < month.end and text:
-            found[number] = Comment(number, text, created_at)
-    return sorted(found.values(), key=lambda comment: (comment.created_at, comment.id))
+            found[number] = (created_at, number, text)
+    return sorted(found.values())
 
 
 def _document(
     story: Story, comments: Sequence[Comment], retrieved_at: dt.datetime
 ) -> Document | Drop:
-    texts = [story.text, *(comment.text for comment in comments)]
+    texts = [story.text, *(text for _, _, text in comments)]
     if not any(texts):
         return Drop(story.native_id, "empty", "neither a text nor a comment of the month")
     url = f"https://news.ycombinator.com/item?id={story.id}"
@@ -251,7 +220,7 @@ def _document(
         url=url,
         event_time=story.created_at,
         date_kind="created",
-        text_as_of=max([story.created_at, *(comment.created_at for comment in comments)]),
+        text_as_of=max([story.created_at, *(created_at for created_at, _, _ in comments)]),
         retrieved_at=retrieved_at,
         licence=INFO.licence,
         attribution=f"users of Hacker News: {url}",

@@ -1,4 +1,4 @@
-"""What a partition's manifest says of how its documents came to be."""
+"""The counts and facts of a crawl for its manifest."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 import zstandard
 
-from core.corpus import Partition, Seal
+from core.corpus.partition import Partition, Seal
 from core.errors import EmptyPartition, SourceUnavailable, TidemarkError
 from crawlers.contract import Drop, Failure, Repeat
 
-DROPPED_FILE = "dropped.jsonl.zst"  # beside the manifest, one line a dropped item
-_MAX_DETAIL = 500  # characters; a site's error page must not fill the disk
+DROPPED_FILE = "dropped.jsonl.zst"  # beside the manifest, one line per dropped item
+_MAX_DETAIL = 500  # characters, to limit error pages copied from a site
 
 
 Row = dict[str, Any]
@@ -24,13 +24,9 @@ Outcome = Row | Drop | Failure | Repeat
 
 
 class Ledger:
-    """Counts what was asked for and what became of it.
+    """Counts requested items by outcome; ``whose`` is for messages.
 
-    ``requested = kept + dropped + failed + repeated`` must hold in the end; a crawl that loses an
-    item is a fault.
-
-    Args:
-        whose: the partition, or the month of questions; for messages.
+    ``requested = kept + dropped + failed + repeated`` must hold at the end.
     """
 
     def __init__(self, whose: Partition | str) -> None:
@@ -41,7 +37,7 @@ class Ledger:
         self.ended_early: str | None = None
 
     def sift(self, outcomes: Iterable[Outcome]) -> Iterator[Row]:
-        """Yield the rows among what became of the items, and write down the others."""
+        """Yield the rows among the outcomes, and record the other outcomes."""
         for outcome in outcomes:
             if isinstance(outcome, dict):
                 self.keep()
@@ -50,31 +46,31 @@ class Ledger:
                 self.pass_over(outcome)
 
     def keep(self) -> None:
-        """Count an item that is kept."""
+        """Count a kept item."""
         self.requested += 1
         self.kept += 1
 
     def pass_over(self, other: Drop | Failure | Repeat) -> None:
-        """Count an item that is not kept, and write it down."""
+        """Count and record an item that is not kept."""
         self.requested += 1
         self.others.append(other)
 
     def count(self, kind: type[Drop | Failure]) -> dict[str, int]:
-        """Return how many items were dropped, or failed, for each reason; most frequent first."""
+        """Return the number of dropped, or failed, items by reason; most frequent first."""
         reasons = (other.reason for other in self.others if isinstance(other, kind))
         return dict(Counter(reasons).most_common())
 
     @property
     def num_repeated(self) -> int:
-        """How many items were met again."""
+        """Return the number of items that a list repeated."""
         return sum(isinstance(other, Repeat) for other in self.others)
 
     def close(self) -> dict[str, object]:
-        """Return the counts for the manifest, and whether they are those of a whole month.
+        """Return the counts for the manifest, and if the month is complete.
 
         Raises:
             EmptyPartition: nothing was kept, which must never look like a month without text.
-            SourceUnavailable: nothing was kept before the site gave out.
+            SourceUnavailable: nothing was kept before the site failed.
             TidemarkError: the counts do not add up.
         """
         counts = self.describe()
@@ -87,18 +83,14 @@ class Ledger:
         return counts
 
     def counts(self) -> str:
-        """Return the counts for people."""
+        """Return the counts as text for messages."""
         dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
         counts = f"{self.requested} requested, {self.kept} kept, dropped: {dropped or 'none'}"
         counts += f", failed: {failed}" if failed else ""
         return counts + (f", {repeated} repeated" if repeated else "")
 
     def describe(self) -> dict[str, object]:
-        """Return the counts for the manifest, also where nothing was kept.
-
-        Raises:
-            TidemarkError: the counts do not add up.
-        """
+        """Return the counts, also of an empty crawl; raise TidemarkError if they do not add up."""
         dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
         others = sum(dropped.values()) + sum(failed.values()) + repeated
         if self.requested != self.kept + others:
@@ -114,7 +106,7 @@ class Ledger:
         }
 
     def dropped_items(self) -> bytes:
-        """Return what was not kept as zstd-compressed JSON lines, in the order of the decisions."""
+        """Return the items not kept as zstd-compressed JSON lines, in order of decision."""
         lines = (json.dumps(_line(other)) for other in self.others)
         return zstandard.compress("".join(f"{line}\n" for line in lines).encode(), 6)
 
@@ -131,7 +123,7 @@ def _line(other: Drop | Failure | Repeat) -> dict[str, str]:
 
 
 def lack_of(seal: Seal) -> str | None:
-    """Return what a partial month lacks, for people; None where it is whole."""
+    """Return the missing parts of a partial month as text; None if it is complete."""
     if not seal.is_partial:
         return None
     found: Any = seal.manifest
@@ -140,12 +132,12 @@ def lack_of(seal: Seal) -> str | None:
 
 
 def now() -> str:
-    """Return the present instant as the manifest writes it (UTC, to the second)."""
+    """Return the current time in the manifest's format (UTC, to the second)."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
 
 
 def code_version() -> str:
-    """Return the version of tidemark that is running."""
+    """Return the running version of tidemark."""
     try:
         return importlib.metadata.version("tidemark")
     except importlib.metadata.PackageNotFoundError:

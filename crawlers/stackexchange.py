@@ -1,10 +1,10 @@
-"""Stack Exchange: questions asked in the month, each with the answers that it got in the month.
+"""Stack Exchange: the month's questions, each with its answers from within the month.
 
-The month is that of the question. What was edited after the month's end is not the month's text:
-such a question is dropped (``edited_later``), such an answer left out. The sites stand in for
-topics of Quora's. Of a large site a sample of spans is read, each with some 50 questions, so that
-a month takes about a hundred requests (300 a day are free); topics take turns, so that the small
-ones are not drowned. Users are named by the address of their post alone.
+The month is that of the question. A question edited after the month's end is dropped
+(``edited_later``), and such an answer left out. The sites represent topics of Quora. Of a large
+site, a sample of time spans is read, each with some 50 questions. So a month takes about a hundred
+requests (300 a day are free). Topics alternate, so that small ones are represented. Users are not
+named; the attribution links to the post.
 """
 
 from __future__ import annotations
@@ -16,9 +16,18 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from core.month import Month
-from crawlers.contract import CrawlContext, Document, Drop, Item, Quota, Repeat, SourceInfo
-from crawlers.posts import one_line, post_to_text
-from crawlers.stackexchange_api import BASE_URL, SITE, Found, Row, StackExchange
+from crawlers.apis.stackexchange import BASE_URL, SITE, Found, Row, StackExchange
+from crawlers.contract import (
+    CrawlContext,
+    Document,
+    Drop,
+    Item,
+    Quota,
+    Repeat,
+    SourceInfo,
+    read_epoch,
+)
+from crawlers.text.articles import one_line, post_to_text
 
 INFO = SourceInfo(
     name="stackexchange",
@@ -27,10 +36,9 @@ INFO = SourceInfo(
     language="en",
     category="questions",
     sites={SITE: BASE_URL},
-    request_interval_s=1.0,
     monthly_bytes=6_000_000,
 )
-# Site of the API: host and topic. Quora's topics Technology, Mathematics, Health and Movies.
+# API site name: host and topic. Topics as on Quora: Technology, Mathematics, Health, Movies.
 SITES: Mapping[str, tuple[str, str]] = {
     "stackoverflow": ("stackoverflow.com", "technology"),
     "math": ("math.stackexchange.com", "mathematics"),
@@ -40,9 +48,9 @@ SITES: Mapping[str, tuple[str, str]] = {
     "fitness": ("fitness.stackexchange.com", "health"),
     "scifi": ("scifi.stackexchange.com", "films"),
 }
-SPAN_QUESTIONS = 75  # at most, on average: a span is mostly one page
-BATCH = 100  # questions whose answers are asked for together; the most that the API allows
-# Of what was posted before that day: https://stackoverflow.com/help/licensing.
+SPAN_QUESTIONS = 75  # maximum average, so that a span mostly fits one page
+BATCH = 100  # questions per request for answers; maximum of the API
+# Posts before that day are under CC BY-SA 3.0: https://stackoverflow.com/help/licensing.
 _LICENCE_4_SINCE = dt.datetime(2018, 5, 2, tzinfo=dt.UTC)
 _LICENCE = re.compile(r"CC BY-SA (\d\.\d)")
 _TAG = re.compile(r"[\w.#+-]{1,50}")
@@ -50,7 +58,7 @@ _TAG = re.compile(r"[\w.#+-]{1,50}")
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a month on one site, from ``start`` (included) to ``end``; seconds since 1970."""
+    """A part of a month on one site: [start, end) in seconds since 1970."""
 
     site: str
     start: int
@@ -58,13 +66,13 @@ class Span:
 
     @property
     def key(self) -> str:
-        """Names the span in the sample."""
+        """Return the span's key in the sample."""
         return f"{self.site}/{self.start}-{self.end}"
 
 
 @dataclass(frozen=True)
 class Post:
-    """A question or an answer as it stood within the month."""
+    """A question or an answer as of the month's end."""
 
     id: int
     text: str
@@ -75,7 +83,7 @@ class Post:
 
 @dataclass(frozen=True)
 class Question:
-    """A question that may become a document, and what is said of it beside its text."""
+    """A question that may become a document, with its metadata."""
 
     site: str
     post: Post
@@ -86,21 +94,17 @@ class Question:
 
     @property
     def native_id(self) -> str:
-        """The site and its own number."""
+        """Return the site and the question's number."""
         return f"{self.site}:{self.post.id}"
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the month's questions with their answers, by site and time; a sample as it is drawn.
-
-    Raises:
-        SourceUnavailable, SourceChanged, AccessRefused: see ``StackExchange``.
-    """
+    """Yield the month's questions with answers, by site and time; a sample is in random order."""
     api, quota = StackExchange(context.fetcher), context.quota()
     seen: set[str] = set()
     for spans in _rounds(api, month, context):
         if quota.is_full:
-            return  # what no list was asked for was not asked for
+            return  # spans that were not listed have no items to count
         questions: list[Question] = []
         for span in spans:
             for row in api.list_questions(span.site, span.start, span.end):
@@ -120,7 +124,6 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _rounds(api: StackExchange, month: Month, context: CrawlContext) -> list[list[Span]]:
-    """Return which spans are read together: for a sample, one of each site in turn."""
     by_site = [_spans(api, site, month) for site in SITES]
     if not context.is_sampled:
         return [[span] for spans in by_site for span in spans]
@@ -130,10 +133,7 @@ def _rounds(api: StackExchange, month: Month, context: CrawlContext) -> list[lis
 
 
 def _spans(api: StackExchange, site: str, month: Month) -> list[Span]:
-    """Cut a month into spans of equal length.
-
-    Their number is a power of two, so that a few questions more or fewer do not move them all.
-    """
+    """Cut a month into 2**n equal spans; small changes of the question count move none."""
     start, end = (int(moment.timestamp()) for moment in (month.start, month.end))
     total = api.count_questions(site, start, end)
     if not total:
@@ -144,7 +144,7 @@ def _spans(api: StackExchange, site: str, month: Month) -> list[Span]:
 
 
 def _read_question(found: Found, span: Span, month: Month) -> Question | Drop | None:
-    """Return a question or why it is dropped; None where it is the next span's."""
+    """Return a question, or why it is dropped; None if it belongs to the next span."""
     row, given_at = found
     post = _read_post(row, "question_id")
     if post is None:
@@ -155,28 +155,25 @@ def _read_question(found: Found, span: Span, month: Month) -> Question | Drop | 
     if post.created_at not in month:
         return Drop(native_id, "outside_month", f"created {post.created_at.isoformat()}")
     if not span.start <= post.created_at.timestamp() < span.end:
-        return None  # the API's lists include their last second
+        return None  # the API's lists include the end second
     if post.text_as_of >= month.end:
         return Drop(native_id, "edited_later", f"edited {post.text_as_of.isoformat()}")
     title, tags = row.get("title"), row.get("tags")
+    tags = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
     return Question(
         site=span.site,
         post=post,
         title=one_line(title) if isinstance(title, str) else "",
-        tags=tuple(filter(_is_tag, tags)) if isinstance(tags, list) else (),
+        tags=tuple(filter(_TAG.fullmatch, tags)),
         has_answers=row.get("answer_count") != 0,
         retrieved_at=given_at,
     )
 
 
-def _is_tag(tag: object) -> bool:
-    return isinstance(tag, str) and _TAG.fullmatch(tag) is not None
-
-
 def _read_post(row: Row, id_field: str) -> Post | None:
-    """Return a question or an answer; None where it lacks what every post has."""
+    """Return a question or an answer; None if a required field is missing."""
     number, body = row.get(id_field), row.get("body")
-    created_at = _instant(row.get("creation_date"))
+    created_at = read_epoch(row.get("creation_date"))
     if type(number) is not int or created_at is None or not isinstance(body, str):
         return None
     licence = _LICENCE.fullmatch(str(row.get("content_license")))
@@ -185,17 +182,9 @@ def _read_post(row: Row, id_field: str) -> Post | None:
         id=number,
         text=post_to_text(body),
         created_at=created_at,
-        text_as_of=_instant(row.get("last_edit_date")) or created_at,
+        text_as_of=read_epoch(row.get("last_edit_date")) or created_at,
         licence=f"CC-BY-SA-{version}",
     )
-
-
-def _instant(seconds: object) -> dt.datetime | None:
-    """Read seconds since 1970, in UTC whatever this machine's zone is."""
-    try:
-        return dt.datetime.fromtimestamp(seconds, dt.UTC) if type(seconds) is int else None
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def _with_answers(
@@ -205,8 +194,8 @@ def _with_answers(
     context: CrawlContext,
     quota: Quota,
 ) -> Iterator[Item]:
-    """Yield the documents of some questions until the quota is full, and drop the rest."""
-    size = context.limit or max(len(questions), 1)  # answers to more are not wanted
+    """Yield the documents of some questions until the quota is full, and drop the others."""
+    size = context.limit or max(len(questions), 1)  # a larger batch is never needed
     for start in range(0, len(questions), size):
         batch = questions[start : start + size]
         answers = {} if quota.is_full else _answers(api, batch)
@@ -224,7 +213,6 @@ def _with_answers(
 
 
 def _answers(api: StackExchange, batch: Sequence[Question]) -> dict[str, list[Post]]:
-    """Return all answers of a batch by question, oldest first; each answer once."""
     found: dict[str, dict[int, Post]] = {question.native_id: {} for question in batch}
     for site in SITES:
         ids = [q.post.id for q in batch if q.site == site and q.has_answers]
@@ -264,6 +252,6 @@ def _document(question: Question, answers: Sequence[Post], num_later: int) -> Do
             "site": question.site,
             "tags": list(question.tags),
             "num_answers": len(answers),
-            "num_answers_later": num_later,  # given, or last edited, after the month
+            "num_answers_later": num_later,  # posted, or last edited, after the month
         },
     )

@@ -1,35 +1,28 @@
-"""News articles of Wikinews by date of publication, as they stood at the month's end.
+"""News articles of Wikinews by date of publication, as of the month's end.
 
-Wikinews has been read-only since 2026-05-04, so this source serves backfills: 2026-04 is its last
-month. An article is in the category of its day (``Category:April 10, 2018``, from its
-``{{date}}``), and published if it has ``{{publish}}``. ``event_time`` is the first instant of that
-day; Wikinews gives no time (``extra.date_precision``). Words that link to Wikipedia stand in
-``{{w}}`` and are kept. Licence: CC BY 2.5, and CC BY 4.0 for what the English edition published
-from 2024-12-16 (https://phabricator.wikimedia.org/T381421).
-
-Editions are known by ``_CUSTOMS``. Those of the German one are from memory and not yet confirmed by
-an answer of the site; if they are wrong, no article is found and nothing is sealed.
+Wikinews has been read-only since 2026-05-04: 2026-04 is this source's last month. An article is in
+its day's category (``Category:April 10, 2018``, from its ``{{date}}``). It is published if it has
+``{{publish}}``. ``event_time`` is the first instant of that day, as Wikinews gives no time
+(``extra.date_precision``). Words linked to Wikipedia are in ``{{w}}`` templates and are kept.
+Licence: CC BY 2.5; CC BY 4.0 for English articles from 2024-12-16
+(https://phabricator.wikimedia.org/T381421).
+``_CUSTOMS`` lists the marks of each edition. Those of the German edition are not yet confirmed by a
+response of the site. If they are wrong, no article is found and nothing is sealed.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.errors import UsageError
 from core.month import Month
-from crawlers import mediawiki, wiki_documents
-from crawlers.contract import (
-    CrawlContext,
-    Document,
-    Drop,
-    Item,
-    Repeat,
-    SourceInfo,
-)
-from crawlers.mediawiki import Edition, MediaWiki, Revision, take
+from crawlers.apis import mediawiki, wiki_documents
+from crawlers.apis.mediawiki import Edition, MediaWiki, Revision, take
+from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo
 
 SITE = "wikinews"
 INFO = SourceInfo(
@@ -40,12 +33,11 @@ INFO = SourceInfo(
     category="news",
     sites={SITE: "https://en.wikinews.org"},
     language_sites={SITE: "https://{language}.wikinews.org"},
-    request_interval_s=1.0,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
     last_month=Month("2026-04"),
 )
 SHOWN_TEMPLATES = frozenset({"w", "wikipedia", "nowrap"})
-CC_BY_4_SINCE = dt.datetime(2024, 12, 16, tzinfo=dt.UTC)  # in English; the German one kept 2.5
+CC_BY_4_SINCE = dt.datetime(2024, 12, 16, tzinfo=dt.UTC)  # English; the German one stays at 2.5
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -55,15 +47,8 @@ _MONTHS = (
 
 @dataclass(frozen=True)
 class _Customs:
-    """How an edition marks its articles.
-
-    Attributes:
-        day: title of the category of a day.
-        published: what the wikitext of a published article holds.
-    """
-
-    day: str
-    published: re.Pattern[str]
+    day: str  # title of the category of a day
+    published: re.Pattern[str]  # pattern in the wikitext of a published article
 
 
 _CUSTOMS = {
@@ -78,46 +63,29 @@ _CUSTOMS = {
 }
 
 
-@dataclass(frozen=True)
-class Article:
-    """A member of a day's category."""
-
-    page_id: int
-    day: dt.datetime
-
-
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the month's articles by day; a sample comes in the order drawn.
-
-    Raises:
-        UsageError: an edition is asked for whose customs are not known.
-        SourceUnavailable, AccessRefused, SourceChanged: see ``MediaWiki``.
-    """
+    """Yield the month's articles by day; a sample is in random (seeded) order."""
     if unknown := sorted(set(context.languages) - set(_CUSTOMS)):
         raise UsageError(
             f"wikinews: how articles are marked is known for {', '.join(sorted(_CUSTOMS))} only, "
             f"not for {', '.join(unknown)} (TIDEMARK_LANGUAGES__WIKINEWS)"
         )
-    for edition, share in wiki_documents.editions(INFO, context, SITE):
-        wiki = MediaWiki(context.fetcher, edition)
+    for wiki, share in wiki_documents.editions(INFO, context, SITE):
         yield from _fetch_edition(wiki, month, share)
 
 
 def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator[Item]:
-    articles: dict[int, Article] = {}
+    days: dict[int, dt.datetime] = {}
     day = month.start
     while day < month.end:
         for page_id in _list_day(wiki, day):
-            if page_id in articles:
+            if page_id in days:
                 yield Repeat(wiki.edition.native_id(page_id), f"again on {day:%Y-%m-%d}")
             else:
-                articles[page_id] = Article(page_id, day)
+                days[page_id] = day
         day += dt.timedelta(days=1)
-    yield from wiki_documents.Sample(context).take(
-        list(articles.values()),
-        lambda article: wiki.edition.native_id(article.page_id),
-        lambda batch: _fetch_batch(wiki, batch, month),
-    )
+    make = functools.partial(_document, wiki.edition)
+    yield from wiki_documents.sample_at_month_end(wiki, month, context, days, make)
 
 
 def _list_day(wiki: MediaWiki, day: dt.datetime) -> Iterator[int]:
@@ -125,33 +93,16 @@ def _list_day(wiki: MediaWiki, day: dt.datetime) -> Iterator[int]:
         month_name=_MONTHS[day.month - 1], day=day.day, month=day.month, year=day.year
     )
     pieces = wiki.query(
-        list="categorymembers",
-        cmtitle=title,
-        cmnamespace=0,
-        cmprop="ids",
-        cmlimit="max",
+        list="categorymembers", cmtitle=title, cmnamespace=0, cmprop="ids", cmlimit="max"
     )
     for piece, _ in pieces:
         for row in mediawiki.rows_of(piece, "categorymembers"):
             yield take(row, "pageid", int)
 
 
-def _fetch_batch(wiki: MediaWiki, articles: Sequence[Article], month: Month) -> Iterator[Item]:
-    """Yield what became of up to BATCH articles, in their order."""
-    ids = [article.page_id for article in articles]
-    found = wiki_documents.at_month_end(wiki, ids, month)
-    for article in articles:
-        version = found[article.page_id]
-        if isinstance(version, tuple):
-            yield _document(wiki.edition, article.day, *version)
-        else:
-            yield version
-
-
 def _document(
     edition: Edition, day: dt.datetime, title: str, revision: Revision
 ) -> Document | Drop:
-    """Return a published article; where it is a redirect or hidden, that is said first."""
     is_english_4 = edition.language == "en" and day >= CC_BY_4_SINCE
     item = wiki_documents.document(
         edition,

@@ -1,17 +1,15 @@
-"""Articles that were changed in the month, as they stood after the change.
+"""Articles that were changed in the month, as they were right after the change.
 
-The English Wikipedia sees millions of edits a month: a sample is wanted, and no list gives one. So
-the month is cut at seeded instants into ``NUM_WINDOWS`` pieces, which are read in seeded order: of
-each the first ``ROWS_OF_WINDOW`` edits (https://www.mediawiki.org/wiki/API:Allrevisions), until
-enough text is kept. A page found again is the same item; what is kept is the edit met first. Much
-edited pages are found more often, as by a reader of the list of recent changes. On a small wiki the
-windows hold every edit; a crawl that keeps all (``TIDEMARK_MONTHLY_BYTES__WIKIPEDIA_CHANGES=0``)
-reads the whole month in the order of time.
-
-An edit is no candidate if it is marked as minor (as most of bots' are) or created the page (see
-``wikipedia_new``). The text is that right after the edit, so ``event_time`` and ``text_as_of`` are
-the same, and no request is needed for a month's last revision. ``list=recentchanges`` is not used:
-it forgets after 30 days, so that it has no month as a whole by the time the month is over.
+The English Wikipedia has millions of edits a month, and no list returns a sample. So the month is
+cut at seeded instants into ``NUM_WINDOWS`` windows, read in seeded order. Of each window, the first
+``ROWS_OF_WINDOW`` edits are read (https://www.mediawiki.org/wiki/API:Allrevisions) until enough
+text is kept. Of a page found again, the first edit is kept. Frequently edited pages are found more
+often. On a small wiki the windows hold every edit. A crawl that keeps all
+(``TIDEMARK_MONTHLY_BYTES__WIKIPEDIA_CHANGES=0``) reads the whole month in order of time.
+Edits marked as minor (most bot edits) and page creations (see ``wikipedia_new``) are left out. The
+text is that right after the edit, so ``event_time`` equals ``text_as_of``. No request for the
+month's last revision is needed. ``list=recentchanges`` is not used: it covers 30 days only, so a
+whole month is never available after its end.
 """
 
 from __future__ import annotations
@@ -23,9 +21,9 @@ from typing import Any
 
 from core.errors import ItemFailed
 from core.month import Month
-from crawlers import mediawiki, wiki_documents
+from crawlers.apis import mediawiki, wiki_documents
+from crawlers.apis.mediawiki import MediaWiki, Revision, take
 from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo, missing_item
-from crawlers.mediawiki import MediaWiki, Revision, take
 
 INFO = SourceInfo(
     name="wikipedia_changes",
@@ -35,12 +33,11 @@ INFO = SourceInfo(
     category="encyclopedia",
     sites={mediawiki.SITE: mediawiki.BASE_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
-    request_interval_s=1.0,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
     monthly_bytes=23_000_000,  # Li et al. 2024, Table 1
 )
-# The wiki takes other namespaces out only after it has cut a window's rows, so that some 25 edits
-# of articles are left of them: in all, twice what 23 MB need.
+# The wiki filters namespaces after limiting a window's rows, which leaves some 25 article edits.
+# All windows together give twice the 23 MB needed.
 NUM_WINDOWS = 240
 ROWS_OF_WINDOW = mediawiki.BATCH
 
@@ -49,7 +46,7 @@ _SECOND = dt.timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class Edit:
-    """A revision of an article that is not its first."""
+    """A revision of an article other than its first."""
 
     page_id: int
     revision_id: int
@@ -57,13 +54,8 @@ class Edit:
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield articles changed in the month, each after one edit.
-
-    Raises:
-        SourceUnavailable, AccessRefused, SourceChanged: see ``MediaWiki``.
-    """
-    for edition, share in wiki_documents.editions(INFO, context):
-        wiki = MediaWiki(context.fetcher, edition)
+    """Yield articles changed in the month, each after one edit."""
+    for wiki, share in wiki_documents.editions(INFO, context):
         yield from _fetch_edition(wiki, month, share)
 
 
@@ -89,10 +81,7 @@ def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iter
 
 
 def _draw_windows(month: Month, context: CrawlContext) -> list[tuple[dt.datetime, dt.datetime]]:
-    """Cut the month at seeded instants, and return the pieces in seeded order.
-
-    The instants are drawn one in each of NUM_WINDOWS equal parts of the month, by its second.
-    """
+    """Cut the month at a seeded second in each of NUM_WINDOWS equal parts; shuffle by seed."""
     step = (month.end - month.start) / NUM_WINDOWS
     cuts = [month.start]
     for number in range(1, NUM_WINDOWS):
@@ -106,7 +95,7 @@ def _draw_windows(month: Month, context: CrawlContext) -> list[tuple[dt.datetime
 def _list_edits(
     wiki: MediaWiki, window: tuple[dt.datetime, dt.datetime], month: Month, is_part: bool
 ) -> list[Edit]:
-    """Return the edits of a window in the order of time; of a part, those of the first piece."""
+    """Return the edits of a window by time; if ``is_part``, those of the first response only."""
     edits: list[Edit] = []
     pieces = wiki.query(
         list="allrevisions",
@@ -135,7 +124,6 @@ def _edits_of(page: dict[str, Any]) -> Iterator[Edit]:
 
 
 def _fetch_batch(wiki: MediaWiki, edits: Sequence[Edit]) -> Iterator[Item]:
-    """Yield what became of up to BATCH pages, in their order."""
     try:
         pages = wiki.pages(
             prop="info|pageprops|revisions",

@@ -1,26 +1,31 @@
-"""Well-known articles of Wikipedia, each month as they stood at the month's end.
+"""Well-known articles of Wikipedia, each month as of the month's end.
 
-The titles are in ``wikipedia_titles.txt``; the first live run finds the page of each, and keeps its
-id (``kept_pages.py``). The month is that of the last revision before the month's end. Where a page
-was not edited in the month, the version that stood all month long is that of an earlier one:
-``event_time`` is then the month's first instant, ``text_as_of`` the true time of the revision, and
-``extra.is_new_this_month`` false, so that a view can leave it out. A page not created before the
-month's end is dropped as ``not_yet_created``, one that is gone, and a title that never was a page,
-as ``deleted``; one that was merged into another is a ``redirect_page``.
-
-Two passes, so that a backfill needs few requests: the revisions of a page are listed by calendar
-year, and the twelve months of the year share that list; texts come fifty to a request.
+``wikipedia_titles.txt`` lists the titles. The first live run resolves each title to a page id and
+stores it in PAGES_FILE. A title may later name another page. New titles in the list are resolved
+and added; stored ones are never resolved again. The month is that of the last revision before the
+month's end. If a page was not edited in the month, the older revision is kept: ``event_time`` is
+the month's first instant, ``text_as_of`` the time of the revision, and ``extra.is_new_this_month``
+false. So a view can exclude it. A page not created before the month's end is dropped as
+``not_yet_created``. A deleted page, or a title without a page, is dropped as ``deleted``; a merged
+page as ``redirect_page``.
+Two passes save requests in a backfill. Revisions of a page are listed by calendar year, and the
+year's twelve months share that list. Texts are fetched fifty per request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+import datetime as dt
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import ItemFailed
+from core.errors import ItemFailed, MalformedInput
 from core.month import Month
-from core.storage import Store
-from crawlers import kept_pages, mediawiki, wiki_documents
+from core.storage.store import Store
+from crawlers.apis import mediawiki, wiki_documents
+from crawlers.apis.mediawiki import MediaWiki, Piece, Revision, rows_of, take
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -31,8 +36,6 @@ from crawlers.contract import (
     SourceInfo,
     missing_item,
 )
-from crawlers.kept_pages import KeptPage
-from crawlers.mediawiki import MediaWiki, Revision
 
 INFO = SourceInfo(
     name="wikipedia_monitored",
@@ -42,7 +45,6 @@ INFO = SourceInfo(
     category="encyclopedia",
     sites={mediawiki.SITE: mediawiki.BASE_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
-    request_interval_s=1.0,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
     keeps_versions=True,
 )
@@ -50,18 +52,24 @@ TITLES_FILE = Path(__file__).with_name("wikipedia_titles.txt")
 PAGES_FILE = "sources/wikipedia_monitored/pages.json"  # under the data root
 
 
+@dataclass(frozen=True)
+class KeptPage:
+    """The page that a title named when it was resolved."""
+
+    title: str  # as in the list (English)
+    language: str  # of the wiki that has the page
+    page_id: int  # in that wiki
+    page_title: str  # title in that wiki, after redirects
+    resolved_at: str  # time of that resolution; ISO 8601, UTC
+
+
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     """Yield the month-end version of every monitored page, in the order of the titles.
 
-    In another language than English, it is the pages that the English ones link to as the same.
-
-    Raises:
-        SourceUnavailable, AccessRefused, SourceChanged: see ``MediaWiki``.
-        MalformedInput: the file of kept pages is damaged.
+    For other languages than English, follow the English pages' language links.
     """
     english = MediaWiki(context.fetcher)
-    for edition, share in wiki_documents.editions(INFO, context):
-        wiki = MediaWiki(context.fetcher, edition)
+    for wiki, share in wiki_documents.editions(INFO, context):
         yield from _fetch_edition(wiki, english, month, share)
 
 
@@ -70,7 +78,7 @@ def _fetch_edition(
 ) -> Iterator[Item]:
     edition, store = wiki.edition, Store(context.settings.home)
     pages: dict[int, KeptPage] = {}
-    found = kept_pages.resolve(wiki, english, _read_titles(), store, PAGES_FILE)
+    found = resolve(wiki, english, _read_titles(), store)
     for title, page in found.items():
         if page is None:
             yield Drop(edition.native_id(title), "deleted", "no page of this title")
@@ -100,7 +108,6 @@ def _fetch_batch(wiki: MediaWiki, pages: Sequence[KeptPage], month: Month) -> It
 
 
 def _month_end_revision(wiki: MediaWiki, page: KeptPage, month: Month) -> Revision | Drop | Failure:
-    """Return the last revision before the month's end, or why there is none."""
     native_id = wiki.edition.native_id(page.page_id)
     january = Month(f"{month.first_day.year}-01")
     last = min(january + 11, max(month, Month.last_complete()))
@@ -129,3 +136,102 @@ def _version(wiki: MediaWiki, page: KeptPage, revision: Revision, month: Month) 
         date_kind="revised",
         extra={"is_new_this_month": is_new},
     )
+
+
+def resolve(
+    wiki: MediaWiki, english: MediaWiki, titles: Sequence[str], store: Store
+) -> dict[str, KeptPage | None]:
+    """Return the page in ``wiki`` of each English title, from PAGES_FILE if stored there.
+
+    Raises:
+        MalformedInput: the file is damaged.
+        SourceUnavailable, AccessRefused, SourceChanged: see ``MediaWiki``.
+    """
+    language = wiki.edition.language
+    known = _read_pages(store)
+    missing = [title for title in titles if (language, title) not in known]
+    if missing:
+        found = _ask(wiki, english, missing)
+        # Keep entries that a concurrent crawl of another month has added.
+        known = {**{(page.language, page.title): page for page in found}, **_read_pages(store)}
+        if found:
+            rows = [dataclasses.asdict(known[key]) for key in sorted(known)]
+            text = json.dumps({"pages": rows}, ensure_ascii=False, indent=1) + "\n"
+            store.write_bytes(PAGES_FILE, text.encode())
+    return {title: known.get((language, title)) for title in titles}
+
+
+def _read_pages(store: Store) -> dict[tuple[str, str], KeptPage]:
+    if not store.exists(PAGES_FILE):
+        return {}
+    try:
+        pages = [KeptPage(**row) for row in json.loads(store.read_bytes(PAGES_FILE))["pages"]]
+        if not all(isinstance(page.page_id, int) for page in pages):
+            raise ValueError("a page_id is no number")
+    except (ValueError, TypeError, KeyError) as error:
+        raise MalformedInput(
+            f"{store.url(PAGES_FILE)} is not the list of pages that a crawl wrote ({error}); "
+            "restore it from a backup, or delete it to have the titles looked up again"
+        ) from error
+    return {(page.language, page.title): page for page in pages}
+
+
+def _ask(wiki: MediaWiki, english: MediaWiki, titles: Sequence[str]) -> Iterable[KeptPage]:
+    local = {title: title for title in titles}
+    if wiki.edition != english.edition:
+        local = _titles_in(english, titles, wiki.edition.language)
+    pages, asked_at = _look_up(wiki, list(local.values()))
+    resolved_at = asked_at.isoformat(timespec="seconds")
+    return [
+        KeptPage(title, wiki.edition.language, *page, resolved_at)
+        for title, name in local.items()
+        if (page := pages[name])
+    ]
+
+
+def _titles_in(english: MediaWiki, titles: Sequence[str], language: str) -> dict[str, str]:
+    """Return the titles of the same pages in another language, if they exist."""
+    target: dict[str, str] = {}
+    names: dict[str, str] = {}
+    links = {"prop": "langlinks", "lllang": language, "lllimit": "max"}
+    for piece, _ in _query_titles(english, titles, **links):
+        target |= _renamings(piece)
+        for page in rows_of(piece, "pages"):
+            for link in rows_of(page, "langlinks"):
+                names[take(page, "title", str)] = take(link, "title", str)
+    return {title: names[end] for title in titles if (end := _follow(title, target)) in names}
+
+
+def _look_up(
+    wiki: MediaWiki, titles: Sequence[str]
+) -> tuple[dict[str, tuple[int, str] | None], dt.datetime]:
+    """Return each title's page id and own title (after redirects), and the time of the response."""
+    target: dict[str, str] = {}
+    pages: dict[str, tuple[int, str] | None] = {}
+    asked_at = dt.datetime.now(dt.UTC)
+    for piece, answered_at in _query_titles(wiki, titles, prop="info"):
+        asked_at = answered_at
+        target |= _renamings(piece)
+        for page in rows_of(piece, "pages"):
+            title = take(page, "title", str)
+            is_gone = page.get("missing") or page.get("invalid")
+            pages[title] = None if is_gone else (take(page, "pageid", int), title)
+    return {title: pages.get(_follow(title, target)) for title in titles}, asked_at
+
+
+def _query_titles(wiki: MediaWiki, titles: Sequence[str], **params: str) -> Iterator[Piece]:
+    for batch in mediawiki.batches(titles, mediawiki.BATCH):
+        yield from wiki.query(titles=mediawiki.join(batch), redirects=1, **params)
+
+
+def _renamings(piece: Mapping[str, object]) -> dict[str, str]:
+    rows = [*rows_of(piece, "normalized"), *rows_of(piece, "redirects")]
+    return {take(row, "from", str): take(row, "to", str) for row in rows}
+
+
+def _follow(title: str, target: Mapping[str, str]) -> str:
+    passed = {title}
+    while (following := target.get(title)) is not None and following not in passed:
+        passed.add(following)
+        title = following
+    return title

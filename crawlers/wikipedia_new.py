@@ -1,24 +1,48 @@
-"""Articles that were new in Wikipedia in the month, as they stood at its end.
+"""Articles that were new in Wikipedia in the month, as of its end.
 
 The month is that of a page's creation, from the creation log
-(https://www.mediawiki.org/wiki/API:Logevents), which begins in June 2018; for earlier months from
-the dumps of all events (``mediawiki_history.py``). The text is the last revision before the month's
-end, never today's. Two things cannot be had: articles deleted before the crawl (their text is gone
-for the public, so survivors only are measured) and articles that began as a draft (their creation
-is logged for the namespace Draft). In a log row ``pageid`` is the page that has the title now,
-``logpage`` the one that was created.
+(https://www.mediawiki.org/wiki/API:Logevents), which begins in June 2018. Earlier months use the
+dumps of all events. The text is the last revision before the month's end, never the current one.
+Two kinds of articles are missing: those deleted before the crawl, and those begun as a draft (their
+creation is logged in the namespace Draft). In a log row, ``pageid`` is the page that has the title
+now; ``logpage`` is the page that was created.
 """
 
 from __future__ import annotations
 
+import bz2
 import datetime as dt
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from core.errors import ItemUnavailable, SourceChanged, SourceUnavailable
 from core.month import Month
-from crawlers import mediawiki, mediawiki_history, wiki_documents
+from crawlers.apis import mediawiki, wiki_documents
+from crawlers.apis.mediawiki import MediaWiki, take
 from crawlers.contract import CrawlContext, Drop, Item, Repeat, SourceInfo
-from crawlers.mediawiki import MediaWiki, take
+from crawlers.web.fetcher import Fetched, Fetcher
+
+# Dumps of all events of a wiki, for months before the creation log. Format:
+# https://wikitech.wikimedia.org/wiki/Data_Platform/Data_Lake/Edits/MediaWiki_history_dumps. Each
+# snapshot has a folder per wiki, with one bzip2 file per month (large wikis), per year, or in
+# total: tab-separated events without a header. A month of the English Wikipedia has some 500 MB. It
+# is unpacked as a stream, and only creations are kept.
+DUMPS_SITE = "wikimedia_dumps"
+DUMPS_URL = "https://dumps.wikimedia.org"
+FOLDER = "/other/mediawiki_history/"
+MAX_PACKED_BYTES = 2**30
+MAX_UNPACKED_BYTES = 16 * 2**30
+MAX_LINE_BYTES = 2**20  # a revision's comment has 500 characters at most
+
+_BLOCK = 2**20
+# Number of columns -> index of page_id. The first layout added event_log_id, the second temporary
+# users. Schema: see the URL above.
+_PAGE_ID = {76: 26, 78: 28}
+_ENTITY, _TYPE, _TIMESTAMP = 2, 3, 4
+_TITLE, _NAMESPACE, _IS_DELETED = 1, 3, 8  # offsets from page_id; values as of the event
+_ESCAPED = re.compile(r"\\([tnr\\])")
+_UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 
 INFO = SourceInfo(
     name="wikipedia_new",
@@ -26,62 +50,61 @@ INFO = SourceInfo(
     licence="CC-BY-SA-4.0",
     language="en",
     category="encyclopedia",
-    sites={
-        mediawiki.SITE: mediawiki.BASE_URL,
-        mediawiki_history.SITE: mediawiki_history.BASE_URL,
-    },
+    sites={mediawiki.SITE: mediawiki.BASE_URL, DUMPS_SITE: DUMPS_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
-    request_interval_s=1.0,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
     monthly_bytes=23_000_000,  # Li et al. 2024, Table 1
 )
-FIRST_LOGGED = Month("2018-07")  # the first that the creation log has from its first day
+FIRST_LOGGED = Month("2018-07")  # first month that the creation log covers completely
+
+
+Creation = tuple[int, dt.datetime]  # page id, time of creation
 
 
 @dataclass(frozen=True)
-class Creation:
-    """A page that was new: ``page_id`` and ``title`` as of its creation."""
+class DumpedCreation:
+    """The creation of an article. ``page_id`` is None if the dump lacks it."""
 
-    page_id: int
+    page_id: int | None
     title: str
     created_at: dt.datetime
+    is_deleted: bool
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the month's new articles by time of creation; a sample comes in the order drawn.
-
-    Raises:
-        SourceUnavailable, AccessRefused, SourceChanged: see ``MediaWiki`` and
-            ``mediawiki_history.list_creations``.
-    """
-    for edition, share in wiki_documents.editions(INFO, context):
-        wiki = MediaWiki(context.fetcher, edition)
+    """Yield the month's new articles by time of creation; a sample is in random (seeded) order."""
+    for wiki, share in wiki_documents.editions(INFO, context):
         yield from _fetch_edition(wiki, month, share)
 
 
 def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator[Item]:
     is_logged = month >= FIRST_LOGGED
     rows = _read_log(wiki, month) if is_logged else _read_dump(wiki, month, context)
-    creations: dict[int, Creation] = {}
+    created: dict[int, dt.datetime] = {}
     for row in rows:
-        if not isinstance(row, Creation):
+        if isinstance(row, Drop):
             yield row
-        elif row.page_id in creations:
-            yield Repeat(wiki.edition.native_id(row.page_id), "listed twice")
-        elif row.created_at not in month:
-            detail = f"created {row.created_at.isoformat()}"
-            yield Drop(wiki.edition.native_id(row.page_id), "outside_month", detail)
+            continue
+        page_id, created_at = row
+        if page_id in created:
+            yield Repeat(wiki.edition.native_id(page_id), "listed twice")
+        elif created_at not in month:
+            detail = f"created {created_at.isoformat()}"
+            yield Drop(wiki.edition.native_id(page_id), "outside_month", detail)
         else:
-            creations[row.page_id] = row
-    yield from wiki_documents.Sample(context).take(
-        list(creations.values()),
-        lambda creation: wiki.edition.native_id(creation.page_id),
-        lambda batch: _fetch_batch(wiki, batch, month),
+            created[page_id] = created_at
+    yield from wiki_documents.sample_at_month_end(
+        wiki,
+        month,
+        context,
+        created,
+        lambda created_at, title, revision: wiki_documents.document(
+            wiki.edition, title, revision, event_time=created_at, date_kind="created"
+        ),
     )
 
 
 def _read_log(wiki: MediaWiki, month: Month) -> Iterator[Creation | Drop]:
-    """Yield the rows of the creation log."""
     start, end = mediawiki.month_window(month)
     pieces = wiki.query(
         list="logevents",
@@ -100,30 +123,112 @@ def _read_log(wiki: MediaWiki, month: Month) -> Iterator[Creation | Drop]:
                 hidden = "the log hides which page it was"
                 yield Drop(wiki.edition.native_id(f"log:{log_id}"), "suppressed", hidden)
             else:
-                page_id, title = take(row, "logpage", int), take(row, "title", str)
-                yield Creation(page_id, title, mediawiki.read_time(row))
+                yield take(row, "logpage", int), mediawiki.read_time(row)
 
 
 def _read_dump(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator[Creation | Drop]:
-    """Yield the creations of articles among the dumped events of a month."""
     database = f"{wiki.edition.language.replace('-', '_')}wiki"
-    for row in mediawiki_history.list_creations(context.fetcher, database, month):
+    for row in list_creations(context.fetcher, database, month):
         if row.is_deleted or not row.page_id:
             native_id = wiki.edition.native_id(row.page_id or f"title:{row.title}")
             yield Drop(native_id, "deleted", row.title)
         else:
-            yield Creation(row.page_id, row.title, row.created_at)
+            yield row.page_id, row.created_at
 
 
-def _fetch_batch(wiki: MediaWiki, creations: Sequence[Creation], month: Month) -> Iterator[Item]:
-    """Yield what became of up to BATCH pages, in their order."""
-    ids = [creation.page_id for creation in creations]
-    found = wiki_documents.at_month_end(wiki, ids, month)
-    for creation in creations:
-        version = found[creation.page_id]
-        if isinstance(version, tuple):
-            yield wiki_documents.document(
-                wiki.edition, *version, event_time=creation.created_at, date_kind="created"
-            )
-        else:
-            yield version
+def list_creations(fetcher: Fetcher, database: str, month: Month) -> Iterator[DumpedCreation]:
+    """Yield the articles (namespace 0) of a wiki (``enwiki``) that were created in a month.
+
+    Raises:
+        SourceUnavailable: there is no dump, or it is larger than the limit.
+        SourceChanged: the dump's format is unknown, or the file is damaged.
+    """
+    fetched = _get(fetcher, _find_file(fetcher, database, month), MAX_PACKED_BYTES)
+    for line in _lines(fetched):
+        creation = _read_creation(line, fetched.url)
+        if creation and creation.created_at in month:
+            yield creation
+
+
+def _find_file(fetcher: Fetcher, database: str, month: Month) -> str:
+    snapshots = _links(_get(fetcher, FOLDER), r"(\d{4}-\d{2})/?")
+    if not snapshots:
+        raise SourceUnavailable(f"{DUMPS_URL}{FOLDER} lists no snapshot; try again later")
+    folder = f"{FOLDER}{max(snapshots)}/{database}/"
+    name = rf"{max(snapshots)}\.{database}\.([\w-]+)\.tsv\.bz2"
+    ranges = _links(_get(fetcher, folder), name)
+    for wanted in (str(month), str(month)[:4], "all-times", "all-time"):
+        if wanted in ranges:
+            return f"{folder}{max(snapshots)}.{database}.{wanted}.tsv.bz2"
+    raise SourceUnavailable(f"{DUMPS_URL}{folder} has no file with {month}; found: {ranges[-5:]}")
+
+
+def _get(fetcher: Fetcher, path: str, max_bytes: int = 2**20) -> Fetched:
+    try:
+        return fetcher.get(DUMPS_SITE, path, max_bytes=max_bytes)
+    except ItemUnavailable as error:
+        raise SourceUnavailable(
+            f"months before the creation log need the dumps of {DUMPS_URL}: {error}"
+        ) from error
+
+
+def _links(fetched: Fetched, pattern: str) -> list[str]:
+    page = fetched.body.decode("utf-8", errors="replace")
+    return sorted(set(re.findall(rf'href="(?:[^"]*/)?{pattern}"', page)))
+
+
+def _lines(fetched: Fetched) -> Iterator[bytes]:
+    packed, rest, num_unpacked, position = memoryview(fetched.body), b"", 0, 0
+    unpacker = bz2.BZ2Decompressor()
+    while position < len(packed) or not unpacker.needs_input:
+        block = packed[position : position + _BLOCK] if unpacker.needs_input else b""
+        position += len(block)
+        try:
+            text = unpacker.decompress(block, _BLOCK)
+        except (OSError, EOFError) as error:
+            raise _damaged(fetched, str(error)) from error
+        num_unpacked += len(text)
+        if num_unpacked > MAX_UNPACKED_BYTES:
+            raise SourceUnavailable(f"{fetched.url} unpacks to over {MAX_UNPACKED_BYTES} bytes")
+        *lines, rest = (rest + text).split(b"\n")
+        yield from lines
+        if len(rest) > MAX_LINE_BYTES:
+            raise _damaged(fetched, f"a line of more than {MAX_LINE_BYTES} bytes")
+        if unpacker.eof:
+            position -= len(unpacker.unused_data)  # start of the next stream
+            unpacker = bz2.BZ2Decompressor()
+            if position == len(packed):
+                break
+    else:
+        raise _damaged(fetched, "the stream ends early")
+    if rest:
+        yield rest
+
+
+def _damaged(fetched: Fetched, what: str) -> SourceChanged:
+    return SourceChanged(
+        f"{fetched.url}: expected tab-separated events, packed by bzip2; {what}; "
+        "see whether the dump's format changed"
+    )
+
+
+def _read_creation(line: bytes, url: str) -> DumpedCreation | None:
+    """Return the article creation that a line records; None for all other events."""
+    columns = line.decode("utf-8", errors="replace").split("\t")
+    if len(columns) not in _PAGE_ID:
+        raise SourceChanged(
+            f"{url}: expected lines of {' or '.join(map(str, _PAGE_ID))} columns, got "
+            f"{len(columns)}: {line[:200]!r}; see whether the dump's format changed"
+        )
+    at = _PAGE_ID[len(columns)]
+    is_creation = columns[_ENTITY] == "page" and columns[_TYPE] in ("create", "create-page")
+    if not is_creation or columns[at + _NAMESPACE] != "0":
+        return None
+    try:
+        moment = dt.datetime.fromisoformat(columns[_TIMESTAMP]).replace(tzinfo=dt.UTC)
+        page_id = int(columns[at] or 0) or None
+    except ValueError as error:
+        raise SourceChanged(f"{url}: {error} in {line[:200]!r}") from error
+    title = _ESCAPED.sub(lambda match: _UNESCAPED[match[1]], columns[at + _TITLE])
+    is_deleted = columns[at + _IS_DELETED] == "true"
+    return DumpedCreation(page_id, title.replace("_", " "), moment, is_deleted)

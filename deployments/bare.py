@@ -1,11 +1,11 @@
-"""Run what compose.yaml describes on the bare machine: the same commands, as processes.
+"""Run the services of compose.yaml without Docker: the same commands, as processes.
 
-    python -m deployments.bare --check        # until all is healthy, then down again
+    python -m deployments.bare --check        # start, wait for health, stop
     python -m deployments.bare                # until Ctrl-C
 
-Linux only: every service has a loopback address of its own, in place of its host name, so that
-ports stay what they are. Volumes are folders. What Docker adds is left out: users, a read-only
-root, restarts. PostgreSQL and Caddy must be installed (deployments/install-*.sh).
+Linux only: a loopback address replaces the host name of each service, so ports stay unchanged.
+Volumes are folders. Users, the read-only root and Docker's restarts have no equivalent. PostgreSQL
+and Caddy must be installed (deployments/install-*.sh).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from deployments.compose_file import ComposeError, Service, read_services, read_
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE = ROOT / "deployments" / "compose.yaml"
-START_S = 300  # seconds a service; a busy machine takes minutes for Prefect's first migration
-STOP_S = 10  # seconds until what does not end by itself is killed: its files go, too
+START_S = 300  # seconds per service; on a busy machine Prefect's first migration takes minutes
+STOP_S = 10  # seconds from SIGTERM to SIGKILL
 _POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 _PATH = ":".join(map(str, [Path(sys.executable).parent, *_POSTGRESQL[-1:]]))
 
@@ -39,46 +39,46 @@ class Process:
     """A service as a process, with its address, its folders and its log.
 
     Args:
-        service: what to run.
-        folder: where its files go; named volumes are shared, in ``volumes``.
-        addresses: of all services, by name.
+        service: the service to run.
+        folder: the folder for its files; named volumes are shared, in ``volumes``.
+        addresses: the addresses of all services, by name.
     """
 
     def __init__(self, service: Service, folder: Path, addresses: Mapping[str, str]) -> None:
         self.service = service
         self.address = addresses[service.name]
         self._addresses = addresses
-        self._own = folder / service.name
-        self._own.mkdir(parents=True)
+        self._home = folder / service.name
+        self._home.mkdir(parents=True)
         self.folders = {"/app": ROOT}
         for target, source in service.mounts.items():
-            place = self._own / target.strip("/") if source is None else Path(source)
+            place = self._home / target.strip("/") if source is None else Path(source)
             self.folders[target] = place if place.is_absolute() else folder / "volumes" / place
             if not self.folders[target].is_file():
                 self.folders[target].mkdir(parents=True, exist_ok=True)
-        self._log = self._own / "log"
+        self._log = self._home / "log"
         self._popen: subprocess.Popen[bytes] | None = None
 
     @property
     def log(self) -> str:
-        """The end of what it has printed."""
+        """The end of the log."""
         return self._log.read_text(errors="replace")[-3000:] if self._log.exists() else ""
 
     @property
     def environment(self) -> dict[str, str]:
-        """The container's, on this machine."""
+        """The container's environment variables, adapted to this machine."""
         service = self.service
         hosts = {
             k: self._addresses.get(v, v) for k, v in service.environment.items() if "HOST" in k
         }
         ours = {k: self.on_this_machine(v) for k, v in (service.environment | hosts).items()}
         bare = {"PATH": f"{_PATH}:/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
-        if service.name == "proxy" and os.geteuid() != 0:  # who may not have ports 80 and 443
+        if service.name == "proxy" and os.geteuid() != 0:  # non-root: no access to ports 80 and 443
             bare |= {"HTTP_PORT": "8081", "HTTPS_PORT": "8443"}
-        return {"HOME": str(self._own), **service.settings, **ours, **bare}
+        return {"HOME": str(self._home), **service.settings, **ours, **bare}
 
     def on_this_machine(self, text: str) -> str:
-        """Replace paths and addresses of the container, all at once: folders are in /tmp, too."""
+        """Replace container paths and addresses in one pass, since new paths may match again."""
         paths = "|".join(map(re.escape, sorted(self.folders, key=len, reverse=True)))
         hosts = "|".join(map(re.escape, self._addresses))
         found = re.compile(
@@ -94,7 +94,7 @@ class Process:
         return found.sub(here, text)
 
     def start(self) -> None:
-        """Start it, or start it again."""
+        """Start or restart the process."""
         argv = [self.on_this_machine(word) for word in self.service.argv]
         user = None
         if self.service.image.startswith("postgres:"):
@@ -115,9 +115,9 @@ class Process:
         return Path(self.on_this_machine(self.service.folder))
 
     def _prepare_postgresql(self) -> tuple[list[str], str | None]:
-        """Do what the image's entrypoint does: make the database, once, and serve it."""
+        """Create the database once, as the image's entrypoint does; return command and user."""
         data, environment = self.folders["/var/lib/postgresql/data"], self.environment
-        user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
+        user = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
         database, secret = data / "database", data / "password"
 
         def run(*argv: str | Path, stdin: str = "") -> None:
@@ -137,13 +137,13 @@ class Process:
             database_name = environment["POSTGRES_DB"].replace('"', '""')
             create = f'create database "{database_name}"'
             run("postgres", "--single", "-D", database, "postgres", stdin=create)
-        # The folder is of this run alone: nothing has to survive a power cut.
+        # No fsync: the folder is temporary and need not survive a power cut.
         options = [f"listen_addresses={self.address}", "unix_socket_directories=", "fsync=off"]
         given = [word for option in options for word in ("-c", option)]
         return ["postgres", "-D", str(database), *given], user
 
     def is_healthy(self) -> bool:
-        """Whether the health check, if there is one, ends well now.
+        """Return True if the health check succeeds now, or there is none.
 
         Raises:
             ComposeError: the process has ended.
@@ -157,10 +157,10 @@ class Process:
         return done.returncode == 0
 
     def await_end(self) -> None:
-        """Wait until it has done its work.
+        """Wait until the process ends.
 
         Raises:
-            ComposeError: it failed, or takes too long.
+            ComposeError: the process failed or takes too long.
         """
         try:
             code = self._process.wait(START_S)
@@ -170,10 +170,10 @@ class Process:
             raise ComposeError(f"{self.service.name} failed ({code}):\n{self.log}")
 
     def await_health(self) -> None:
-        """Wait until it is healthy.
+        """Wait until the process is healthy.
 
         Raises:
-            ComposeError: it ends, or does not become healthy in time.
+            ComposeError: the process ended or is not healthy in time.
         """
         deadline = time.monotonic() + START_S
         while not self.is_healthy():
@@ -182,10 +182,10 @@ class Process:
             time.sleep(0.5)
 
     def stop(self) -> None:
-        """End it and all that it started."""
+        """End the process and all processes that it started."""
         if self._popen is None:
             return
-        is_database = self.service.image.startswith("postgres:")  # SIGTERM waits for its clients
+        is_database = self.service.image.startswith("postgres:")  # SIGTERM waits for clients
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._popen.pid, signal.SIGINT if is_database else signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -196,10 +196,10 @@ class Process:
 
 
 def start_all(services: Mapping[str, Service], folder: Path) -> Iterator[Process]:
-    """Start services in order, each when those that it depends on are as it wants; yield each.
+    """Start services, each after its dependencies meet their conditions; yield each process.
 
     Raises:
-        ComposeError: one does not become what others wait for.
+        ComposeError: a dependency does not meet its condition.
     """
     network = f"127.{1 + secrets.randbelow(250)}.{secrets.randbelow(250)}"
     addresses = {name: f"{network}.{host}" for host, name in enumerate(services, start=2)}
@@ -219,15 +219,15 @@ def start_all(services: Mapping[str, Service], folder: Path) -> Iterator[Process
 def stack(
     folder: Path, variables: Mapping[str, str], compose: Path = COMPOSE
 ) -> Iterator[dict[str, Process]]:
-    """Have all services run and healthy within the block.
+    """Run all services during the block; enter it when they are healthy.
 
     Args:
-        folder: for their files; the database's user must be able to reach it.
-        variables: of ``.env``; services that others' profiles need are left out.
-        compose: the file.
+        folder: folder for their files; the database's user must have access.
+        variables: the variables of ``.env``; services of inactive profiles are left out.
+        compose: path of the compose file.
 
     Raises:
-        ComposeError: it cannot be run here, or something fails.
+        ComposeError: the file cannot be run on this machine, or a service fails.
     """
     for program in ("caddy", "initdb"):
         if shutil.which(program, path=f"{_PATH}:/usr/local/bin:/usr/bin:/bin") is None:
@@ -246,7 +246,7 @@ def stack(
 
 
 def main() -> None:
-    """Run the stack; exit with 1 where something fails."""
+    """Run the stack; exit with 1 if a service fails."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--env-file", type=Path, default=COMPOSE.with_name(".env"))
     parser.add_argument("--check", action="store_true", help="go down when all is healthy")

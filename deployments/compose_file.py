@@ -1,4 +1,4 @@
-"""compose.yaml and the Dockerfile, as far as running their commands without Docker needs them."""
+"""A reader of compose.yaml and the Dockerfile, used to run their commands without Docker."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _VARIABLE = re.compile(r"\$(?:(\$)|\{(\w+)(?:(:[-?])([^}]*))?\})")
 
 
 class ComposeError(Exception):
-    """The files cannot be run: what is wrong, and where."""
+    """The files cannot be run; the message states the reason."""
 
 
 @dataclass
 class Image:
-    """What a Dockerfile's stage says about the processes of its image."""
+    """Command and environment of an image, from a stage of a Dockerfile."""
 
     entrypoint: list[str] = field(default_factory=list)
     command: list[str] = field(default_factory=list)
@@ -33,21 +33,21 @@ class Image:
 
 @dataclass(frozen=True)
 class Service:
-    """One service, as Docker would run it: paths and host names are still the containers'."""
+    """One service as Docker would run it, with the container's paths and host names."""
 
     name: str
     image: str
     argv: list[str]
     environment: dict[str, str]
-    settings: dict[str, str]  # of env_file, which are the user's
+    settings: dict[str, str]  # variables of env_file, set by the user
     folder: str
-    mounts: dict[str, str | None]  # by path in the container; None is a place of its own
+    mounts: dict[str, str | None]  # by path in the container; None for an unshared folder
     health: list[str] | None
     depends_on: dict[str, str]
 
 
 def read_variables(path: Path) -> dict[str, str]:
-    """Read an ``.env`` file; what has no value is left out."""
+    """Read an ``.env`` file; skip variables without a value."""
     return {k: v for k, v in dotenv_values(path, interpolate=False).items() if v is not None}
 
 
@@ -55,11 +55,11 @@ def read_services(path: Path, variables: Mapping[str, str]) -> dict[str, Service
     """Read the services of the profiles that ``COMPOSE_PROFILES`` names, dependencies first.
 
     Args:
-        path: of compose.yaml.
-        variables: what ``${…}`` stands for, as from ``.env``.
+        path: path of compose.yaml.
+        variables: values of ``${…}``, as in ``.env``.
 
     Raises:
-        ComposeError: a variable is missing, or a dependency is not among the services.
+        ComposeError: a variable has no value, or a dependency is not among the services.
     """
     compose = interpolated(yaml.safe_load(path.read_text(encoding="utf-8")), variables)
     profiles = {*variables.get("COMPOSE_PROFILES", "").split(",")}
@@ -75,7 +75,7 @@ def interpolated(value: Any, variables: Mapping[str, str]) -> Any:
     """Replace ``${NAME}``, ``${NAME:-default}``, ``${NAME:?why}`` and ``$$`` in all texts.
 
     Raises:
-        ComposeError: a variable has no value that needs one.
+        ComposeError: a required variable has no value.
     """
     if isinstance(value, dict):
         return {key: interpolated(item, variables) for key, item in value.items()}
@@ -114,7 +114,7 @@ def _service(name: str, raw: dict[str, Any], variables: Mapping[str, str], besid
         for key, value in raw.get("environment", {}).items()
     }
     given = {key: value for key, value in environment.items() if value is not None}
-    # An entrypoint of the service's own takes the image's command away, too.
+    # An entrypoint of the service disables the image's command, too.
     command = raw.get("command", [] if "entrypoint" in raw else image.command)
     return Service(
         name=name,
@@ -139,7 +139,7 @@ def _health(check: dict[str, Any] | None) -> list[str] | None:
 
 
 def _in_order(services: Mapping[str, Service]) -> list[str]:
-    """Names, each after those that it depends on."""
+    """Return the names, each after its dependencies."""
     order: list[str] = []
 
     def add(name: str, path: tuple[str, ...]) -> None:
@@ -156,10 +156,10 @@ def _in_order(services: Mapping[str, Service]) -> list[str]:
 
 
 def read_image(dockerfile: Path, target: str) -> Image:
-    """Collect what a stage and the stages that it is made from say of its processes.
+    """Read a stage, including its base stages.
 
     Raises:
-        ComposeError: there is no such stage.
+        ComposeError: the Dockerfile has no such stage.
     """
     stages: dict[str, Image] = {}
     image = Image()
@@ -187,7 +187,7 @@ def read_image(dockerfile: Path, target: str) -> Image:
 
 
 def _instructions(dockerfile: Path) -> Iterator[tuple[str, str]]:
-    """Instructions and what follows them, on one line each."""
+    """Yield instructions with their arguments."""
     lines = dockerfile.read_text(encoding="utf-8").splitlines()
     text = "\n".join(line for line in lines if not line.startswith("#"))
     for line in text.replace("\\\n", " ").splitlines():

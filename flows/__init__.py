@@ -1,1 +1,1 @@
-"""Flows: one screen each, and the command line."""
+"""Prefect flows of the command line and of the deployments."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import cast
 
 from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
 
 from core.month import Month, month_range
 from core.settings import Settings
 from flows.dispatch import cancel_run
-from flows.dry_run import announce_dry_run
 from flows.run import RunSummary, goes_on, run_months
-from tasks.planning import check_request
-from tasks.storage_keys import worker_settings
-from tasks.tracing import traced
+from instruments.planning import check_request
+from instruments.run_plan import PlanTable, RunPlan, plan_run
+from tasks.prefect.artifacts import plain, plain_cell
+from tasks.prefect.storage_keys import worker_settings
+from tasks.prefect.tracing import traced
 
 
 @flow(name="backfill", on_cancellation=[cancel_run], flow_run_name="backfill {first} to {last}")
@@ -28,13 +32,29 @@ def backfill(
 ) -> RunSummary:
     """Do the monthly run for every month from ``first`` to ``last`` (YYYY-MM, included).
 
-    Each model is loaded once for all months. A killed back-fill goes on where it was. A dry run
-    only says what it would do and what that would take: as the state's message and an artifact.
+    Load each model once for all months. Continue a killed back-fill. With ``dry_run``, only show
+    the plan: as state message and artifact.
     """
     settings = settings or worker_settings()
     months = list(month_range(Month(first), Month(last)))
     request = check_request(months, sources, models, settings)
     if dry_run:
-        goes_on()  # unless it has crashed too often: a model may be too large for this machine
-        return cast(RunSummary, announce_dry_run(request, settings))
+        goes_on()  # raises after too many crashes: planning may need too much memory
+        return cast(RunSummary, _announce(plan_run(request, settings)))
     return run_months("backfill", request, settings)
+
+
+def _announce(plan: RunPlan) -> State[str]:
+    """Show the plan of a run on the server, as state message and artifact."""
+    total = plan.total()
+    parts = [f"## {table.title}\n\n{_markdown(table)}" for table in plan.tables()]
+    create_markdown_artifact(
+        "\n\n".join([plain(total), *parts]), key="backfill-dry-run", description=total
+    )
+    return Completed(name="Completed (dry run)", message=total, data=total)
+
+
+def _markdown(table: PlanTable) -> str:
+    shown = [[plain_cell(str(cell)) for cell in row] for row in (table.columns, *table.rows)]
+    lines = [f"| {' | '.join(row)} |" for row in shown]
+    return "\n".join([lines[0], "|---" * len(table.columns) + "|", *lines[1:]])

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import datetime as dt
+from collections.abc import Iterable
 
 from prefect import flow
 
+from core.corpus.partition import Partition, Seal
 from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
-from core.storage import Store
-from flows.stages import crawled, end_part, ended, tell
+from core.storage.store import Store
+from crawlers.manifest import lack_of
+from instruments.planning import plan_crawl
+from instruments.runner import Failure
+from instruments.stopping import stop_with_flow
 from tasks.crawling import crawl_month
-from tasks.fan_out import fan_out
-from tasks.planning import plan_crawl
-from tasks.stopping import stop_with_flow
-from tasks.storage_keys import worker_settings
-from tasks.tracing import traced
+from tasks.prefect.events import tell_given_up
+from tasks.prefect.fan_out import fan_out
+from tasks.prefect.server import ended
+from tasks.prefect.storage_keys import worker_settings
+from tasks.prefect.tracing import traced
 
 
 @flow(name="crawl", flow_run_name="crawl {source} from {first}")
@@ -28,34 +32,51 @@ def crawl(
     run: str | None = None,
     settings: Settings | None = None,
 ) -> Outcome:
-    """Seal the months of a source that it has; one that fails is a hole, and the others go on.
+    """Seal the months that a source has. A failed month becomes a hole; the others continue.
 
     Args:
         source: name of a crawler.
         first: YYYY-MM.
         last: YYYY-MM, included; default: ``first``.
-        run: the run that this is a part of.
-        settings: default: read from the environment of the worker.
+        run: name of the run that this crawl is part of.
+        settings: default: read from the worker's environment.
     """
     settings = settings or worker_settings()
     months = list(month_range(Month(first), Month(last or first)))
     outcome = crawl_in_order(source, months, settings)
     if run:
-        end_part(RunRecord(Store(settings.home), run), "crawl", source, outcome)
+        RunRecord(Store(settings.home), run).settle("crawl", source, outcome)
     return ended(outcome, outcome.holes)
 
 
 def crawl_in_order(source: str, months: list[Month], settings: Settings) -> Outcome:
-    """Crawl one month after the other: each is compared with those that are sealed before it."""
+    """Crawl one month after the other, since each is compared with the sealed earlier months."""
     months = [month for _, month in plan_crawl([source], months)[0]]
     calls = [
         (f"crawl {source} {month}", {"source": source, "month": month, "settings": settings})
         for month in months
     ]
-    results, since = [], dt.datetime.now(dt.UTC)
+    results = []
     with stop_with_flow():
         work = fan_out(crawl_month, calls, step=f"crawl {source}", in_flight=1)
         for month, result in zip(months, work, strict=True):
-            tell(source, month, result, since)
+            tell(source, month, result)
             results.append(result)
     return crawled(results)
+
+
+def crawled(results: Iterable[Seal | Failure]) -> Outcome:
+    """Return the outcome of the months of a source."""
+    results = list(results)
+    seals = [result for result in results if isinstance(result, Seal)]
+    return Outcome(
+        done=len(seals),
+        holes=tuple(str(result) for result in results if isinstance(result, Failure)),
+        partial=tuple(f"{seal.partition}: {lack_of(seal)}" for seal in seals if seal.is_partial),
+    )
+
+
+def tell(source: str, month: Month, result: Seal | Failure) -> None:
+    """Send the server an event about a failed partition; the task reports sealed ones."""
+    if isinstance(result, Failure):
+        tell_given_up(Partition(source, month), result.why)

@@ -1,4 +1,4 @@
-"""The demo: the main job on a simulated web, with two planted cutoffs that must come back."""
+"""The demo: the main job on a simulated web, with two known cutoffs for the report to find."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from prefect import flow
 from core.errors import UsageError
 from core.month import Month
 from core.settings import Settings
-from core.storage import Store
+from core.storage.store import Store
 from flows.run import RunSummary, crawl_months, report_on, score_models
-from models.reference import Recipe
+from instruments.planning import Request
+from models.training import Recipe
 from reports.page import PAGE
 from simulator.server import serve
 from simulator.world import World
-from tasks.fan_out import fan_out
-from tasks.planning import Request
-from tasks.training import train_model
-from warehouse.publish import SNAPSHOT
+from tasks.models import train_model
+from tasks.prefect.fan_out import fan_out
+from warehouse.database.schema import SNAPSHOT
 
 FIRST, LAST = Month("2023-01"), Month("2024-06")
 SOURCES = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
 CUTOFFS = {"reference-2023-08": Month("2023-08"), "reference-2024-01": Month("2024-01")}
 CONTROLS = ("control:gzip", "control:zstd", "control:xz")
-_MARK = "demo.json"  # says of which seed the folder is, and whether it is complete
-# Whatever the user's environment says: the demo needs no configuration.
+_MARK = "demo.json"  # holds the seed of the folder, and whether the demo is complete
+# Ignore the user's environment: the demo needs no configuration.
 _EMBEDDED = {
     "request_interval_s": 0.0,
-    "monthly_bytes": dict.fromkeys(SOURCES, 0),  # all of the little there is, in the sites' order
+    "monthly_bytes": dict.fromkeys(SOURCES, 0),  # 0: no limit; keep the order of the site
     "device": "cpu",
     "dtype": "auto",
     "protocol": "default",
@@ -38,20 +38,18 @@ _EMBEDDED = {
 def run_demo(settings: Settings, seed: int) -> RunSummary:
     """Run the demo in the settings' data root.
 
-    A folder whose demo is complete is left as it is, so that a second call takes no time.
+    If the folder already has a complete demo, change nothing and return at once.
 
     Raises:
-        UsageError: the folder holds the demo of another seed, or something that is no demo.
+        UsageError: the folder holds a demo of another seed, or other data.
     """
     store = Store(settings.home)
     if _is_complete(store, seed):
         return RunSummary(report=store.url(PAGE))
     store.write_bytes(_MARK, _mark(seed, is_complete=False))
     with serve(World(seed, FIRST, LAST)) as web:
-        summary = demo(
-            seed=seed,
-            settings=settings.model_copy(update={**_EMBEDDED, "sites": web.urls}),
-        )
+        embedded = settings.model_copy(update={**_EMBEDDED, "sites": web.urls})
+        summary = demo(seed=seed, settings=embedded)
     if not summary.holes:
         store.write_bytes(_MARK, _mark(seed, is_complete=True))
     return summary
@@ -79,20 +77,14 @@ def _is_complete(store: Store, seed: int) -> bool:
 
 @flow(name="demo")
 def demo(seed: int, settings: Settings) -> RunSummary:
-    """Crawl, train up to two months, then do what every run does."""
+    """Crawl, train reference models with two cutoffs, then score and report as in every run."""
     months = tuple(FIRST + offset for offset in range(LAST.months_since(FIRST) + 1))
     request = Request(months=months, sources=SOURCES, models=(*CUTOFFS, *CONTROLS))
     summary = RunSummary()
     crawl_months(summary, request, settings)
+    shared = {"sources": list(SOURCES), "settings": settings}
     calls = [
-        (
-            f"train {name}",
-            {
-                "recipe": Recipe(name, cutoff, seed, epochs=1),
-                "sources": list(SOURCES),
-                "settings": settings,
-            },
-        )
+        (f"train {name}", {"recipe": Recipe(name, cutoff, seed, epochs=1), **shared})
         for name, cutoff in CUTOFFS.items()
     ]
     summary.keep_holes(fan_out(train_model, calls, step="reference models", in_flight=1))

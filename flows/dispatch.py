@@ -1,26 +1,22 @@
-"""How a deployed run is done by other flow runs: started, watched, started again, cancelled.
+"""The coordinator of a deployed run: it starts the parts as child flow runs and watches them.
 
-Events and automations chain the stages (``flows/stages.py``). The coordinator, which is the flow
-run of ``monthly`` or ``backfill``, looks at the run's files and at the server, and does what an
-event that was lost or a run that has crashed leaves undone (docs/adr/0020).
+The coordinator is the flow run of ``monthly`` or ``backfill``. A part is a source to crawl, a model
+to score, or the report. The run's files record the parts that have ended. The server knows the
+state of each child run (docs/adr/0020, docs/adr/0029).
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
-    FlowRunFilter,
-    FlowRunFilterExpectedStartTime,
-)
+from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
@@ -31,68 +27,54 @@ from prefect.states import Cancelling, Crashed
 from core.errors import OrchestrationError, StorageError
 from core.run_record import Outcome, RunRecord, RunResult, Stage
 from core.settings import Settings
-from core.storage import Store
-from flows.stages import end_part, end_stage
-from tasks.storage_keys import worker_settings
+from core.storage.store import Store
+from tasks.prefect.storage_keys import worker_settings
+from tasks.prefect.tracing import name_of_run
 
-ATTEMPTS = 3  # of a part, or of the coordinator itself, before it is given up
-AWAY_S = 24 * 3600.0  # so long a server or data root may be away
-EVENT_LOOKS = 6  # without a run, until a lost event is made good
-TAKEN_LOOKS = 30  # until it is told that no worker takes a run
-PENDING_LOOKS = 60  # until a run that a worker took and never began has crashed
-_PAGE = 200  # flow runs that a server gives at once
-_CLOCKS = dt.timedelta(hours=1)  # that machines' clocks may be apart
+ATTEMPTS = 3  # attempts of a part, or of the coordinator, before it is given up
+AWAY_S = 24 * 3600.0  # maximal outage of server or data root
+TAKEN_LOOKS = 30  # polls before a warning that no worker takes a run
+PENDING_LOOKS = 60  # polls before a run that a worker took but never began counts as crashed
+_PAGE = 200  # maximum of flow runs per response of the server
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one flow run of a stage does: a source, a model, or the report."""
+    """The work of one flow run: a source, a model, or the report."""
 
     stage: Stage | Literal["report"]
     name: str
 
     @property
     def deployment(self) -> str:
-        """Name of the deployment that does it."""
+        """The full name of its deployment."""
         return f"crawl/{self.name}" if self.stage == "crawl" else f"{self.stage}/{self.stage}"
 
     def parameters(self, record: RunRecord) -> dict[str, Any]:
-        """What its flow run is given."""
+        """Return the parameters of its flow run."""
         if self.stage == "crawl":
             months = record.request().months
-            about: dict[str, Any] = {"source": self.name, "first": months[0], "last": months[-1]}
-        else:
-            about = {"model": self.name} if self.stage == "score" else {}
-        return {**about, "run": record.run}
-
-    def is_done_by(self, run: FlowRun) -> bool:
-        """Whether a flow run of this run does this part."""
-        given = run.parameters
-        if self.stage == "report":
-            return given.get("source") is None and given.get("model") is None
-        return given.get("source" if self.stage == "crawl" else "model") == self.name
+            window = {"first": months[0], "last": months[-1]}
+            return {"source": self.name, **window, "run": record.run}
+        return {**({"model": self.name} if self.stage == "score" else {}), "run": record.run}
 
 
 class Coordinator:
-    """Sees to it that all parts of a run end.
-
-    Args:
-        record: of the run.
-        settings: how often to look.
-    """
+    """Starts and watches all parts of a run; used inside the parent flow run."""
 
     def __init__(self, record: RunRecord, settings: Settings) -> None:
         self._record = record
         self._interval_s = settings.watch_interval_s
-        self._due_since: dict[str, float] = {}  # by stage
-        self._warned: set[str] = set()  # pools
+        self._runs: dict[Part, FlowRun] = {}  # latest child run per part
+        self._num_started: Counter[Part] = Counter()
+        self._warned: set[str] = set()  # names of pools
         self._log = get_run_logger()
 
     def wait(self) -> RunResult:
-        """Return when the run has ended.
+        """Wait until the run has ended, and return its result.
 
         Raises:
-            httpx.HTTPError, StorageError: the server or the data root is away for a day.
+            httpx.HTTPError, StorageError: the server or the data root is unavailable for a day.
         """
         answered_at = time.monotonic()
         while True:
@@ -109,13 +91,22 @@ class Coordinator:
             time.sleep(self._interval_s)
 
     def look(self) -> None:
-        """Do once what is to be done now."""
+        """Start, restart or give up parts once, as needed now."""
         with get_client(sync_client=True) as client:
-            # Before the files, so that a run that has ended since does not seem to have failed.
-            runs = find_runs(client, self._record.run, self._record.request().started_at)
-            self._warn_of_idle_pools(runs)
+            # Read states before files: a run that ends in between must not look failed.
+            self._runs = self._read_runs(client)
+            self._warn_of_idle_pools()
             for part in self._due():
-                self._tend(client, part, [run for run in runs if part.is_done_by(run)])
+                self._tend(client, part)
+
+    def _read_runs(self, client: SyncPrefectClient) -> dict[Part, FlowRun]:
+        """Return the latest child runs that still exist on the server."""
+        parts = {run.id: part for part, run in self._runs.items()}
+        ids, found = list(parts), list[FlowRun]()
+        for start in range(0, len(ids), _PAGE):
+            page = FlowRunFilter.model_validate({"id": {"any_": ids[start : start + _PAGE]}})
+            found += client.read_flow_runs(flow_run_filter=page, limit=_PAGE)
+        return {parts[run.id]: run for run in found}
 
     def _due(self) -> list[Part]:
         if self._record.result() is not None:
@@ -124,42 +115,40 @@ class Coordinator:
         for stage in stages:
             if missing := self._record.missing(stage):
                 return [Part(stage, name) for name in missing]
-            end_stage(self._record, stage)  # if the last part's run was killed just before
         return [Part("report", "")]
 
-    def _tend(self, client: SyncPrefectClient, part: Part, runs: list[FlowRun]) -> None:
-        """Start a part that no flow run is doing, or give it up."""
-        under_way = [run for run in runs if run.state and not run.state.is_final()]
-        if under_way:
-            self._end_stuck(client, under_way)
-        elif len(runs) >= ATTEMPTS:
-            last = max(runs, key=lambda run: run.created or self._record.request().started_at)
-            state = f"{last.state.name}: {last.state.message}" if last.state else "no state"
-            self._give_up(part, f"{ATTEMPTS} flow runs have not done it; the last is {state}")
-        elif runs or part.stage == "crawl" or self._is_event_lost(part):
-            self._start(part, attempt=len(runs) + 1)
+    def _tend(self, client: SyncPrefectClient, part: Part) -> None:
+        """Start a part that no child run is doing, or give it up."""
+        run = self._runs.get(part)
+        if run and run.state and not run.state.is_final():
+            self._end_stuck(client, run)
+        elif self._num_started[part] < ATTEMPTS:
+            self._start(part)
+        else:
+            last = f"{run.state.name}: {run.state.message}" if run and run.state else "deleted"
+            self._give_up(part, f"{ATTEMPTS} flow runs have not done it; the last is {last}")
 
-    def _is_event_lost(self, part: Part) -> bool:
-        """Whether an automation should have started the part long ago."""
-        due_since = self._due_since.setdefault(part.stage, time.monotonic())
-        return time.monotonic() - due_since > EVENT_LOOKS * self._interval_s
+    def _start(self, part: Part) -> None:
+        """Start the next child run of a part.
 
-    def _start(self, part: Part, attempt: int) -> None:
-        run = self._record.run
+        After a crash, the coordinator repeats this call for parts that its former process started.
+        Idempotency keys then return the same child runs.
+        """
+        run, attempt = self._record.run, self._num_started[part] + 1
         try:
-            started: Any = run_deployment(
+            child: Any = run_deployment(
                 part.deployment,
                 parameters=part.parameters(self._record),
                 timeout=0,
                 tags=[f"tidemark-run:{run}"],
-                # A second coordinator, after a crash of the first, starts nothing twice.
                 idempotency_key=f"{run}/{part.stage}/{part.name}/{attempt}",
-                as_subflow=False,
+                as_subflow=True,
             )
         except ObjectNotFound:
             self._give_up(part, f"there is no deployment {part.deployment}; run `tidemark deploy`")
-        else:
-            self._log.info("started %s %s: %s", part.stage, part.name, started.name)
+            return
+        self._runs[part], self._num_started[part] = child, attempt
+        self._log.info("started %s %s: %s", part.stage, part.name, child.name)
 
     def _give_up(self, part: Part, why: str) -> None:
         hole = f"{part.stage} {part.name}".strip() + f": {why}"
@@ -167,24 +156,23 @@ class Coordinator:
         if part.stage == "report":
             self._record.finish("", [hole])
         else:
-            end_part(self._record, part.stage, part.name, Outcome(done=0, holes=(hole,)))
+            self._record.settle(part.stage, part.name, Outcome(done=0, holes=(hole,)))
 
-    def _end_stuck(self, client: SyncPrefectClient, runs: list[FlowRun]) -> None:
-        """End runs whose worker died between taking and beginning them: nobody else would."""
-        for run in runs:
-            if run.state and run.state.is_pending() and self._looks_since(run) > PENDING_LOOKS:
-                why = "a worker took this run and never began it"
-                client.set_flow_run_state(run.id, Crashed(message=why), force=True)
+    def _end_stuck(self, client: SyncPrefectClient, run: FlowRun) -> None:
+        """End a run whose worker died before beginning it; no other process would end it."""
+        if run.state and run.state.is_pending() and self._looks_since(run) > PENDING_LOOKS:
+            why = "a worker took this run and never began it"
+            client.set_flow_run_state(run.id, Crashed(message=why), force=True)
 
-    def _warn_of_idle_pools(self, runs: list[FlowRun]) -> None:
-        """Tell once of a pool none of whose workers takes anything."""
+    def _warn_of_idle_pools(self) -> None:
+        """Log one warning per pool if no worker takes its runs."""
+        runs = self._runs.values()
         taken = {run.work_pool_name for run in runs if run.state and run.state.is_running()}
         for run in runs:
             pool = run.work_pool_name or ""
             is_waiting = run.state is not None and run.state.is_scheduled()
-            if not is_waiting or self._looks_since(run) <= TAKEN_LOOKS or pool in taken:
-                continue
-            if pool not in self._warned:
+            is_late = is_waiting and self._looks_since(run) > TAKEN_LOOKS
+            if is_late and pool not in taken | self._warned:
                 self._warned.add(pool)
                 self._log.warning(
                     "no worker of the pool %s takes the run %s: see that one runs and has a slot "
@@ -192,23 +180,15 @@ class Coordinator:
                 )  # fmt: skip
 
     def _looks_since(self, run: FlowRun) -> float:
-        """How many intervals ago a flow run has got its state, or was to begin if it has not."""
+        """Return the time since a flow run's last state or planned start, in watch intervals."""
         since = run.expected_start_time or dt.datetime.now(dt.UTC)
         if run.state and not run.state.is_scheduled():
             since = run.state.timestamp
         return (dt.datetime.now(dt.UTC) - since).total_seconds() / self._interval_s
 
 
-def name_of_run(flow: str, flow_run_id: object) -> str:
-    """Return the name of the run that a flow run of ``monthly`` or ``backfill`` is.
-
-    By the end of its id: those of scheduled runs begin with the time at which they were scheduled.
-    """
-    return f"{flow}-{str(flow_run_id)[-12:]}"
-
-
 def records_of(name: str, store: Store) -> list[RunRecord]:
-    """Return the records of a run: its first, and one for each time that it was started anew."""
+    """Return the records of a run: the first, and one for each restart after its end."""
     records = [RunRecord(store, name)]
     while records[-1].exists():
         records.append(RunRecord(store, f"{name}-{len(records) + 1}"))
@@ -216,10 +196,10 @@ def records_of(name: str, store: Store) -> list[RunRecord]:
 
 
 def has_crashed(client: SyncPrefectClient, flow_run_id: UUID) -> bool:
-    """Whether a flow run has ended in a crash the last time.
+    """Return True if the last final state of a flow run is a crash.
 
     Raises:
-        OrchestrationError: it has crashed ``ATTEMPTS`` times.
+        OrchestrationError: the flow run has crashed ``ATTEMPTS`` times.
     """
     states = client.read_flow_run_states(flow_run_id)
     ends = sorted((each for each in states if each.is_final()), key=lambda end: end.timestamp)
@@ -233,40 +213,17 @@ def has_crashed(client: SyncPrefectClient, flow_run_id: UUID) -> bool:
     return True
 
 
-def find_runs(client: SyncPrefectClient, run: str, since: dt.datetime) -> list[FlowRun]:
-    """Return the flow runs that do parts of a run, whoever has started them.
-
-    Args:
-        client: of the server.
-        run: the run.
-        since: when it began.
-    """
-    found: list[FlowRun] = []
-    flows = FlowFilter(name=FlowFilterName(any_=["crawl", "score", "report"]))
-    start = FlowRunFilterExpectedStartTime.model_validate({"after_": since - _CLOCKS})
-    while True:
-        page = client.read_flow_runs(
-            flow_filter=flows,
-            flow_run_filter=FlowRunFilter(expected_start_time=start),
-            limit=_PAGE,
-            offset=len(found),
-        )
-        found += page
-        if len(page) < _PAGE:
-            return [each for each in found if each.parameters.get("run") == run]
-
-
 def cancel_run(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """End the run of a coordinator that is being cancelled, and cancel what it has set going.
+    """End the run of a cancelled coordinator, and cancel its child runs.
 
-    A hook of its flow. Called by the worker, whose settings count.
+    A worker calls this hook of the flow. The server cancels child runs that it misses, every
+    20 s.
     """
-    name = name_of_run(flow.name, flow_run.id)
-    for record in records_of(name, Store(worker_settings().home)):
-        if record.result() is not None:
-            continue
-        record.finish("")  # first: what an event starts from now on finds the run ended
-        with get_client(sync_client=True) as client:
-            for part in find_runs(client, record.run, record.request().started_at):
-                if part.state and not part.state.is_final():
-                    client.set_flow_run_state(part.id, Cancelling())
+    for record in records_of(name_of_run(flow.name, flow_run.id), Store(worker_settings().home)):
+        if record.result() is None:
+            record.finish("")  # before cancelling, so that a child run that begins now ends at once
+    children = FlowRunFilter.model_validate({"parent_flow_run_id": {"any_": [flow_run.id]}})
+    with get_client(sync_client=True) as client:
+        for child in client.read_flow_runs(flow_run_filter=children, limit=_PAGE):
+            if child.state and not child.state.is_final():
+                client.set_flow_run_state(child.id, Cancelling())

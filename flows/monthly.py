@@ -8,9 +8,9 @@ from core.month import Month
 from core.settings import Settings
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, run_months
-from tasks.planning import check_request
-from tasks.storage_keys import worker_settings
-from tasks.tracing import traced
+from instruments.planning import check_request
+from tasks.prefect.storage_keys import worker_settings
+from tasks.prefect.tracing import traced
 
 
 @flow(name="monthly", on_cancellation=[cancel_run], flow_run_name="monthly {month}")
@@ -21,13 +21,13 @@ def monthly(
     models: list[str] | None = None,
     settings: Settings | None = None,
 ) -> RunSummary:
-    """Do everything for one month; what is done already is skipped.
+    """Do everything for one month; skip finished work.
 
     Args:
         month: YYYY-MM; default: the last complete month (UTC).
         sources: default: all.
         models: default: the ``models`` setting.
-        settings: default: read from the environment of the worker.
+        settings: default: read from the worker's environment.
     """
     settings = settings or worker_settings()
     window = Month(month) if month else Month.last_complete()

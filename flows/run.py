@@ -1,50 +1,44 @@
-"""What monthly runs, back-fills and the demo have in common; called inside a flow."""
+"""Steps shared by monthly runs, back-fills and the demo; called inside a flow."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.runtime import flow_run
 
 from core import progress
-from core.corpus import Seal
+from core.corpus.partition import Seal
 from core.run_record import RunRecord, RunRequest, RunResult
 from core.settings import Settings
-from core.storage import Store
-from flows.dispatch import Coordinator, has_crashed, name_of_run, records_of
+from core.storage.store import Store
+from flows.crawl import crawled, tell
+from flows.dispatch import Coordinator, has_crashed, records_of
+from flows.instrument import Holes
 from flows.score import check_numerics, score
-from flows.stages import crawled, end_part, ended, num_of, tell
+from instruments.planning import Request
+from instruments.runner import Failure
 from tasks.crawling import crawl_month
-from tasks.fan_out import Hole, fan_out
-from tasks.planning import Request
+from tasks.prefect.fan_out import fan_out
+from tasks.prefect.server import ended, is_deployed, num_of, run_log, wait_for_server
+from tasks.prefect.tracing import name_of_run
 from tasks.reporting import write_report
-from tasks.server import is_deployed, run_log, wait_for_server
 
 
 @dataclass
-class RunSummary:
-    """What a run did; a run with holes is partial, and doing it again fills them.
+class RunSummary(Holes):
+    """The figures of a run. A run with holes is partial; the next run fills the holes.
 
-    A partition that is partial is no hole: what could be had is sealed and scored, and the next
-    run asks for the rest.
+    A partial partition is no hole: its available items are sealed and scored, and the next run
+    requests the others.
     """
 
     partitions: int = 0
     cells: int = 0
     report: str = ""
-    holes: list[Hole] = field(default_factory=list)
-    partial: list[str] = field(default_factory=list)  # partitions that lack items, and why
-
-    def keep_holes(self, results: Iterable[Any]) -> list[Any]:
-        """Take the holes out of a fan-out's results and return the others."""
-        results = list(results)
-        self.holes += [result for result in results if isinstance(result, Hole)]
-        return [result for result in results if not isinstance(result, Hole)]
+    partial: list[str] = field(default_factory=list)  # partitions with missing items, and reasons
 
     def __str__(self) -> str:
         state = f"partial, {num_of(self.holes)}" if self.holes else "complete"
@@ -55,13 +49,7 @@ class RunSummary:
 
 
 def run_months(flow: str, request: Request, settings: Settings) -> RunSummary:
-    """Crawl, score, land, publish and report. What is done already is skipped.
-
-    Args:
-        flow: name of the flow that this is called in.
-        request: what to do.
-        settings: the data root and more; deployed runs have theirs from their workers.
-    """
+    """Crawl, score, land, publish and report, inside ``flow``; skip finished work."""
     record = begin_run(flow, request, settings)
     if is_deployed():
         summary = summary_of(Coordinator(record, settings).wait())
@@ -75,13 +63,13 @@ def run_months(flow: str, request: Request, settings: Settings) -> RunSummary:
 
 
 def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
-    """Keep what the run was asked for that this flow run is.
+    """Store the request of this flow run.
 
-    One that was killed goes on, and one that has ended meanwhile stays as it is; one that had ended
-    before it was started again is done again, under a number.
+    A killed run continues, and keeps its result if it ended in the meantime. A run restarted after
+    its end is done again, with a number added to its name.
 
     Raises:
-        OrchestrationError: it has been killed too often.
+        OrchestrationError: the flow run has been killed too often.
     """
     has_to_go_on = goes_on()
     for why in request.left_out:
@@ -105,10 +93,10 @@ def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
 
 
 def goes_on() -> bool:
-    """Whether this flow run was started again because it had crashed.
+    """Return True if this flow run was restarted after a crash.
 
     Raises:
-        OrchestrationError: it has crashed too often to go on.
+        OrchestrationError: the flow run has crashed too often.
     """
     if not is_deployed():
         return False
@@ -118,33 +106,28 @@ def goes_on() -> bool:
 
 
 def summary_of(result: RunResult) -> RunSummary:
-    """Return what a run did that several processes have done."""
-    return RunSummary(
-        partitions=result.partitions,
-        cells=result.cells,
-        report=result.report,
-        holes=[Hole(what, why) for what, _, why in (h.partition(": ") for h in result.holes)],
-        partial=list(result.partial),
-    )
+    """Return the summary of a run that several processes have done."""
+    facts = result.model_dump(include={"partitions", "cells", "report"})
+    return RunSummary(holes=list(result.holes), partial=list(result.partial), **facts)
 
 
 def holes_beside(summary: RunSummary, record: RunRecord) -> list[str]:
-    """Return the holes that are no part's, such as a drift of the canary."""
+    """Return the holes that belong to no part, such as a drift of the canary."""
     parts = [*record.outcomes("crawl").values(), *record.outcomes("score").values()]
     known = {hole for outcome in parts for hole in outcome.holes}
-    return [str(hole) for hole in summary.holes if str(hole) not in known]
+    return [hole for hole in summary.holes if hole not in known]
 
 
 def crawl_months(
     summary: RunSummary, request: Request, settings: Settings, record: RunRecord | None = None
 ) -> None:
-    """Seal every partition; one that fails is a hole and its neighbours go on.
+    """Seal every partition; a failed partition becomes a hole, and the others continue.
 
-    One month after the other: a month is compared with those of its source that are sealed, so
-    which they are must not depend on how fast a site answers.
+    Crawl one month after the other. Each month is compared with the sealed earlier months. So the
+    set of sealed months must not depend on the speed of a site.
     """
-    partitions, done, since = request.partitions(), 0, dt.datetime.now(dt.UTC)
-    results_of: dict[str, list[Seal | Hole]] = {source: [] for source in request.sources}
+    partitions, done = request.partitions(), 0
+    results_of: dict[str, list[Seal | Failure]] = {source: [] for source in request.sources}
     for month in request.months:
         sources = [source for source, each in partitions if each == month]
         calls = [
@@ -152,7 +135,7 @@ def crawl_months(
             for source in sources
         ]
         for source, result in zip(sources, fan_out(crawl_month, calls, step=None), strict=True):
-            tell(source, month, result, since)
+            tell(source, month, result)
             results_of[source].append(result)
         done += len(calls)
         progress.report("crawl", done, len(partitions))
@@ -162,16 +145,16 @@ def crawl_months(
         summary.partial += outcome.partial
         summary.keep_holes(results)
         if record is not None:
-            end_part(record, "crawl", source, outcome)
+            record.settle("crawl", source, outcome)
 
 
 def score_models(
     summary: RunSummary, request: Request, settings: Settings, record: RunRecord | None = None
 ) -> None:
-    """One flow run a model, so that its weights are loaded once."""
+    """Start one flow run per model, so that weights are loaded once."""
     summary.holes += check_numerics(request.models, settings)
     for model in request.models:
-        wait_for_server()  # Prefect itself asks it a few times in a row, and gives up
+        wait_for_server()  # Prefect's own client makes only a few attempts
         outcome = score(
             model=model,
             sources=list(request.sources),
@@ -185,7 +168,7 @@ def score_models(
 
 
 def report_on(summary: RunSummary, settings: Settings) -> None:
-    """Write the page; a run that published nothing has none."""
+    """Write the page; without a published snapshot there is no page."""
     calls = [("report", {"settings": settings})]
     for address in summary.keep_holes(fan_out(write_report, calls, step="report")):
         summary.report = str(address)

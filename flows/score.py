@@ -1,43 +1,45 @@
-"""Score sealed partitions with one model: the model is loaded once, cells fan out."""
+"""Score sealed partitions with one model: load it once, and run its cells as tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 from prefect import flow
 from prefect.states import Cancelled
 
-from core.cells import list_losses
+from core.cells.losses import list_losses
 from core.errors import OrchestrationError, TidemarkError
 from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
-from core.storage import Store
-from flows.stages import end_part, ended
+from core.storage.store import Store
+from flows.instrument import Holes
+from instruments.landing import leave
+from instruments.losses import ScoringPlan, load_model, plan_scoring
+from instruments.runner import Failure
+from instruments.runner import run as run_plan
+from instruments.stopping import stop_with_flow
 from models.catalogue import find_model
-from tasks.artifacts import show_scoring
-from tasks.canary import run_canary
-from tasks.events import emit_landed
-from tasks.fan_out import Hole, fan_out
+from tasks.cells import score_cells
 from tasks.landing import land_cells, publish_warehouse
-from tasks.left_to_land import leave
-from tasks.scoring import ScoringPlan, load_model, plan_scoring, score_all
-from tasks.server import is_deployed
-from tasks.stopping import stop_with_flow
-from tasks.storage_keys import worker_settings
-from tasks.tracing import traced
-from warehouse.one_writer import may_write
+from tasks.models import run_canary
+from tasks.prefect.artifacts import show_scoring
+from tasks.prefect.events import tell_landed
+from tasks.prefect.fan_out import as_tasks, fan_out
+from tasks.prefect.server import ended, is_deployed
+from tasks.prefect.storage_keys import worker_settings
+from tasks.prefect.tracing import traced
+from warehouse.database.lock import may_write
 
 
 @dataclass
-class ScoreOutcome:
-    """How many cells landed in this run, how many have losses by now, and what did not."""
+class ScoreOutcome(Holes):
+    """The cells landed by this run, the cells that have losses, and the failures."""
 
     landed: int = 0
     done: int = 0
-    holes: list[Hole] = field(default_factory=list)
 
 
 @flow(name="score", flow_run_name="score {model}")
@@ -50,15 +52,15 @@ def score(
     run: str | None = None,
     settings: Settings | None = None,
 ) -> ScoreOutcome:
-    """Score and land every cell of a model that is not done; publish the warehouse.
+    """Score and land every pending cell of a model; publish the warehouse.
 
     Args:
         model: catalogue name, folder, or control.
-        sources: default: all that are sealed.
-        first: YYYY-MM; default: all months that are sealed.
+        sources: default: all sealed sources.
+        first: YYYY-MM; default: all sealed months.
         last: YYYY-MM, included; default: ``first``.
-        run: the run that this is a part of; its request says which sources, months and protocol.
-        settings: default: read from the environment of the worker.
+        run: name of the run with this part; its request sets sources, months and protocol.
+        settings: default: read from the worker's environment.
     """
     settings = settings or worker_settings()
     if run:
@@ -69,7 +71,7 @@ def score(
 
 
 def score_for_run(model: str, record: RunRecord, settings: Settings) -> ScoreOutcome:
-    """Score what a run was asked for, and settle how it ended; nothing where the run is over."""
+    """Score the request of a run, and store the outcome; do nothing if the run has ended."""
     if is_deployed() and record.result() is not None:
         why = f"the run {record.run} has ended; start another"
         return cast(ScoreOutcome, Cancelled(message=why))
@@ -77,10 +79,9 @@ def score_for_run(model: str, record: RunRecord, settings: Settings) -> ScoreOut
     settings = settings.model_copy(update={"protocol": request.protocol})
     run = record.run if is_deployed() else None
     outcome = score_model(model, list(request.sources), request.window(), settings, run)
-    if is_deployed() and outcome.done:  # in one process, the run sees to that once
+    if is_deployed() and outcome.done:  # in one process, score_models does this once
         outcome.holes += check_numerics([model], settings)
-    lacks = tuple(map(str, outcome.holes))
-    end_part(record, "score", model, Outcome(done=outcome.done, holes=lacks))
+    record.settle("score", model, Outcome(done=outcome.done, holes=tuple(outcome.holes)))
     return ended(outcome, outcome.holes)
 
 
@@ -91,62 +92,56 @@ def score_model(
     settings: Settings,
     run: str | None = None,
 ) -> ScoreOutcome:
-    """Score, land and publish, inside a flow; what goes wrong is a hole.
+    """Score, land and publish, inside a flow; store errors as failures.
 
-    Where the warehouse is written from another machine, landing is left to the report of ``run``.
+    If another machine writes the warehouse, the report of ``run`` lands the cells.
     """
     outcome = ScoreOutcome()
     score_cells = score_on_cluster if settings.ray_address else score_here
     try:
         plan, failed = score_cells(model, sources, months, settings)
     except TidemarkError as error:
-        outcome.holes.append(Hole(f"score {model}", str(error)))
+        outcome.holes.append(f"score {model}: {error}")
         return outcome
-    outcome.holes += [*(Hole(f"score {model}", why) for why in plan.refused), *failed]
+    failed = [*(Failure(model, why) for why in plan.refused), *failed]
+    outcome.holes += [f"score {failure}" for failure in failed]
     done = list_losses(Store(settings.home), plan.cells[0].model) if plan.cells else set()
     outcome.done = sum(cell.path in done for cell in plan.cells)
     if run and not may_write(settings):
         leave(run, plan.entry, plan.cells, settings)
     else:
-        outcome.landed, lacking = land_and_publish(plan, settings)
-        outcome.holes += lacking
-    failures = {hole.what.removeprefix("score "): hole.why for hole in outcome.holes}
-    show_scoring(plan.entry, plan.cells, failures, settings)
+        landing = {"entry": plan.entry, "cells": plan.cells, "settings": settings}
+        calls = [(f"land {plan.entry.name}", landing)]
+        for landed in outcome.keep_holes(fan_out(land_cells, calls, step=None)):
+            outcome.landed = landed
+            publishing = [("publish", {"settings": settings})]
+            outcome.keep_holes(fan_out(publish_warehouse, publishing, step=None))
+    show_scoring(plan.entry, plan.cells, {each.what: each.why for each in failed}, settings)
     if outcome.landed:
-        emit_landed(model, outcome.landed, len(outcome.holes))
+        tell_landed(model, outcome.landed, len(outcome.holes))
     return outcome
-
-
-def land_and_publish(plan: ScoringPlan, settings: Settings) -> tuple[int, list[Hole]]:
-    """Land a plan's cells and publish; return how many have landed anew, and what went wrong."""
-    landing = {"entry": plan.entry, "cells": plan.cells, "settings": settings}
-    [landed] = fan_out(land_cells, [(f"land {plan.entry.name}", landing)], step=None)
-    if isinstance(landed, Hole):
-        return 0, [landed]
-    publishing = fan_out(publish_warehouse, [("publish", {"settings": settings})], step=None)
-    return landed, [result for result in publishing if isinstance(result, Hole)]
 
 
 def score_here(
     model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
-) -> tuple[ScoringPlan, list[Hole]]:
-    """Plan and score in this process; return what was to do, and what failed of it."""
+) -> tuple[ScoringPlan, list[Failure]]:
+    """Plan and score in this process; return the plan and the failures."""
     plan = plan_scoring(model, [settings.protocol], sources, months, settings)
     load_model(plan, settings)
     with stop_with_flow():
-        return plan, score_all(plan, settings)
+        return plan, run_plan(plan, settings, as_tasks(score_cells)).failures
 
 
 def score_on_cluster(
     model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
-) -> tuple[ScoringPlan, list[Hole]]:
-    """Do as ``score_here`` on the nodes of the Ray cluster of the settings.
+) -> tuple[ScoringPlan, list[Failure]]:
+    """Plan and score as ``score_here``, on the nodes of the configured Ray cluster.
 
     Raises:
-        OrchestrationError: Ray is not installed, or as ``score_on_ray``.
+        OrchestrationError: Ray is not installed; also the errors of ``score_on_ray``.
     """
     try:
-        from flows.on_ray import score_on_ray  # an extra
+        from flows.on_ray import score_on_ray  # requires an extra
     except ImportError as error:
         raise OrchestrationError(
             f"TIDEMARK_RAY_ADDRESS is {settings.ray_address}, but Ray is not installed here "
@@ -155,11 +150,11 @@ def score_on_cluster(
     return score_on_ray(model, sources, months, settings)
 
 
-def check_numerics(models: Sequence[str], settings: Settings) -> list[Hole]:
-    """See that models are computed as ever; a drift is a hole. Compressors have no such doubts."""
-    if all(find_model(model, settings).kind == "control" for model in models):
-        return []
-    results = list(fan_out(run_canary, [("canary", {"settings": settings})], step="canary"))
-    holes = [result for result in results if isinstance(result, Hole)]
-    runs = [result for result in results if not isinstance(result, Hole)]
-    return holes + [Hole("canary", str(run)) for run in runs if not run.is_well]
+def check_numerics(models: Sequence[str], settings: Settings) -> list[str]:
+    """Run the canary, and return its drift as a failure; compressors need no canary."""
+    found = Holes()
+    if not all(find_model(model, settings).backend.is_control for model in models):
+        calls = [("canary", {"settings": settings})]
+        runs = found.keep_holes(fan_out(run_canary, calls, step="canary"))
+        found.holes += [f"canary: {run}" for run in runs if not run.is_well]
+    return found.holes

@@ -1,8 +1,8 @@
-"""The canary: a frozen model on frozen texts, whose loss is known.
+"""The canary: a frozen model and frozen texts with a known loss.
 
-Libraries, drivers and machines change under a series of figures that runs for years. The canary's
-loss, worked out once in float64, tells whether they still compute what they did: ``canary_model/``
-holds a small Llama of random weights and texts of a simulated world, and neither ever changes.
+Libraries, drivers and machines change during a series of figures that runs for years. The canary's
+loss, computed once in float64, shows if they still give the same results. ``canary_model/``
+holds a small Llama of random weights and texts of a simulated world. These files never change.
 """
 
 from __future__ import annotations
@@ -16,29 +16,24 @@ from pathlib import Path
 import pyarrow as pa
 
 from core.settings import Settings
-from models.causal_lm import LIBRARIES, CausalLM
-from models.checkpoint import choose_device
-from models.machine import describe_device, library_versions, name_of_dtype
-from models.protocols import get_protocol
+from models.scoring.machine import describe_device, library_versions, name_of_dtype
+from models.scoring.protocols import get_protocol
+from models.scoring.token_scorer import LIBRARIES, CausalLM
+from models.weights.checkpoint import choose_device
 
 _FOLDER = Path(__file__).with_name("canary_model")
-_REVISION = "d8bb5e44909b59ae"  # a changed file would be another canary, and is refused
+_REVISION = "d8bb5e44909b59ae"  # digest of canary_model/; a changed file is refused
 _EXPECTED_NATS = 67239.63880389874  # in float64
-_EXACT = frozenset({"float32", "float64"})  # what the known loss can be compared with
+_EXACT = frozenset({"float32", "float64"})  # dtypes whose loss is compared with the known one
 
 
 @dataclass(frozen=True)
 class CanaryLoss:
-    """What the canary's texts cost here and now.
+    """The loss of the canary's texts on this machine.
 
     Attributes:
-        device: kind and name.
-        dtype: of the weights.
-        versions: of the libraries that computed, by name.
-        nll_nats: summed over the texts.
-        num_tokens: that were scored.
-        expected_nats: what they cost; None for a dtype whose rounding is that of its device: then
-            the first run on that device sets it.
+        expected_nats: the known loss; None for a dtype whose rounding depends on the device. The
+            first run on that device then sets the reference.
     """
 
     device: str
@@ -52,9 +47,8 @@ class CanaryLoss:
 def score_canary(settings: Settings) -> CanaryLoss:
     """Score the canary on the device and in the dtype of the settings.
 
-    Raises:
-        ModelLoadError: its files are not those that were shipped.
-        UsageError: the device or dtype cannot be had.
+    Raise ModelLoadError if its files differ from the shipped ones, and UsageError if the device or
+    dtype is not available.
     """
     scorer = CausalLM.load(str(_FOLDER), _REVISION, settings, name="canary")
     losses = pa.concat_tables(scorer.score([_texts()], get_protocol("default")))
@@ -70,7 +64,7 @@ def score_canary(settings: Settings) -> CanaryLoss:
 
 
 def current_conditions(settings: Settings) -> tuple[str, str, dict[str, str]]:
-    """Return device, dtype and library versions as a loss of the canary would have them now."""
+    """Return the device, dtype and library versions that a canary loss would have now."""
     device, dtype = choose_device(settings)
     return describe_device(device), name_of_dtype(dtype), library_versions(*LIBRARIES)
 

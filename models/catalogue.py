@@ -1,9 +1,9 @@
-"""The catalogue: what can be scored, and what is known about when each model's text ends.
+"""The catalogue: the models that can be scored, and the known facts about their cutoffs.
 
-Four origins, one list: ``models/catalogue.yaml`` (shipped), ``<home>/catalogue.yaml`` (the user's,
+It joins four sources: ``models/catalogue.yaml`` (shipped), ``<home>/catalogue.yaml`` (the user's,
 whose entries win), the compressors, and the reference models found in the models folder.
 
-A cutoff is the last month whose text a model may have seen. Where its precision is ``year`` or
+A cutoff is the last month whose text a model may have seen. If its precision is ``year`` or
 ``quarter``, the month is the last one of that year or quarter.
 """
 
@@ -19,28 +19,28 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.dataclasses import dataclass
 
 from core.errors import MalformedInput, UnknownName, UsageError
 from core.month import Month
 from core.settings import Settings
-from core.storage import Store
+from core.storage.store import Store
+from models.backends import Backend, find_backend, list_backends
 
-CONTROLS = (
-    "control:gzip",
-    "control:zlib",
-    "control:zstd",
-    "control:xz",
-    "control:brotli",
-    "control:ppmd",
-    "control:png",
-    "control:flac",
+CONTROLS = tuple(
+    f"control:{name}" for name in ("gzip", "zlib", "zstd", "xz", "brotli", "ppmd", "png", "flac")
 )
 REFERENCE_FILE = "tidemark.json"  # in a reference model's folder, beside the weights
 _USER_FILE = "catalogue.yaml"
 _SHIPPED_FILE = Path(__file__).with_name("catalogue.yaml")
-_LISTED_KINDS = ("causal_lm", "rwkv", "remote", "api")
 _SERVER = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _NUM_SUGGESTIONS = 5
@@ -56,8 +56,12 @@ def _month(value: object) -> Month | None:
         raise ValueError(str(error)) from error
 
 
+def _known_kind(kind: str) -> str:
+    return find_backend(kind).kind
+
+
 def _released(value: object) -> object:
-    """A release known by its month alone is dated to the month's first day."""
+    """Convert a year and month to the first day of that month."""
     if isinstance(value, str) and re.fullmatch(r"\d{4}-\d{2}", value):
         month = _month(value)
         return month.first_day if month else None
@@ -66,35 +70,31 @@ def _released(value: object) -> object:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", arbitrary_types_allowed=True))
 class ModelEntry:
-    """What is known of a model.
+    """The known facts of a model.
 
     Attributes:
-        name: the ``model`` column of its losses.
         kind: causal_lm, rwkv (a ``.pth`` checkpoint), remote (a server that gives likelihoods), api
-            (one that writes answers), reference (trained by tidemark) or control (a compressor).
+            (a server that writes answers), reference (trained by tidemark), control (a compressor).
         location: hub id, folder, ``.pth`` file, the server's address, or the compressor's name.
-            Of an API, what stands before ``/chat/completions``.
-        revision: commit, tag or branch of the hub; None is the hub's default. Of a remote model,
-            its tokenizer's.
-        released: day of the release; the month's first day where only the month is known.
-        cutoff: last month whose text it may have seen; None = not known, ``notes`` says why.
+            For an API, the URL before ``/chat/completions``.
+        revision: commit, tag or branch of the hub; None is the hub's default. For a remote model,
+            the revision of its tokenizer.
+        released: day of the release; the month's first day if only the month is known.
+        cutoff: last month whose text it may have seen; None = not known (``notes``: why).
         cutoff_provenance: stated by its makers, inferred from the dates of its training data, or
             planted by tidemark.
-        cutoff_precision: what the source gives: a month, a quarter or a year.
-        cutoff_url: where the cutoff is from.
-        parameters: number of weights, as its makers round it.
-        context: longest sequence it was made for, in tokens.
-        is_chat: whether it was tuned to follow instructions.
-        tokenizer: of a remote model: hub id or folder; other kinds bring theirs.
-        served_name: what its server calls it; of a remote model None: the only one that it serves.
+        cutoff_precision: precision of the source: a month, a quarter or a year.
+        context: longest sequence that it supports, in tokens.
+        tokenizer: hub id or folder, for remote models only.
+        served_name: name of the model on its server; None for a remote server with one model.
         api_key: name of the key of an API, which is ``TIDEMARK_API_KEYS__<NAME>``; None: no key.
-        dollars_per_million_input_tokens: what its API takes; both prices, or neither if not known.
-        dollars_per_million_output_tokens: likewise; reasoning counts as output.
-        max_output_tokens: most tokens of an answer of an API; those of reasoning are among them.
+        dollars_per_million_input_tokens: price of input; set both prices or neither.
+        dollars_per_million_output_tokens: price of output, reasoning included.
+        max_output_tokens: most tokens of an API's answer, reasoning included.
     """
 
     name: Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
-    kind: Literal["causal_lm", "rwkv", "remote", "api", "control", "reference"] = "causal_lm"
+    kind: Annotated[str, AfterValidator(_known_kind)] = "causal_lm"
     location: Annotated[str, Field(min_length=1)] = ""
     revision: str | None = None
     released: Annotated[dt.date | None, BeforeValidator(_released)] = None
@@ -124,29 +124,28 @@ class ModelEntry:
             raise ValueError("with cutoff_precision year, cutoff must be the year's December")
         if self.cutoff_precision == "quarter" and self.cutoff and self.cutoff.first_day.month % 3:
             raise ValueError("with cutoff_precision quarter, cutoff must be its last month")
-        self._check_server()
-        self._check_api()
+        self._check_fields()
 
-    def _check_server(self) -> None:
-        is_remote, is_api = self.kind == "remote", self.kind == "api"
-        if self.served_name and not (is_remote or is_api):
-            raise ValueError("served_name is for models of kind remote or api")
-        if self.tokenizer and not is_remote:
-            raise ValueError("tokenizer is for models of kind remote")
-        if is_remote and not self.tokenizer:
-            raise ValueError("a remote model needs its tokenizer: a folder or a hub id")
-        if (is_remote or is_api) and not _SERVER.fullmatch(self.location):
+    @property
+    def backend(self) -> Backend:
+        """The abilities of its kind."""
+        return find_backend(self.kind)
+
+    def _check_fields(self) -> None:
+        for other in list_backends():
+            for name in set(other.fields) - set(self.backend.fields):
+                if getattr(self, name) is not None:
+                    kinds = [each.kind for each in list_backends() if name in each.fields]
+                    raise ValueError(f"{name} is for models of kind {' or '.join(kinds)}")
+        for name in self.backend.needs:
+            if getattr(self, name) is None:
+                raise ValueError(f"a model of kind {self.kind} needs its {name}")
+        if self.backend.is_server and not _SERVER.fullmatch(self.location):
             raise ValueError(
                 f"the location of a model of kind {self.kind} is its server's address, "
                 "http://host:port, without user, password or query"
             )
-
-    def _check_api(self) -> None:
         prices = (self.dollars_per_million_input_tokens, self.dollars_per_million_output_tokens)
-        if self.kind != "api" and {self.api_key, self.max_output_tokens, *prices} != {None}:
-            raise ValueError("api_key, max_output_tokens and prices are for models of kind api")
-        if self.kind == "api" and not self.served_name:
-            raise ValueError("a model of kind api needs its served_name: what its API calls it")
         if prices.count(None) == 1:
             raise ValueError("give both prices, of input and of output tokens, or neither")
 
@@ -155,17 +154,17 @@ _ENTRY = TypeAdapter(ModelEntry)
 
 
 def models_folder(settings: Settings) -> Path:
-    """Return where reference models are kept: always on this machine, weights are read by path."""
+    """Return the folder of reference models; always local, because weights are read by path."""
     return (Path(settings.home) if settings.is_local else settings.scratch) / "models"
 
 
 def list_models(settings: Settings) -> list[ModelEntry]:
-    """Return everything that can be scored by name, catalogue first, controls last.
+    """Return all models that can be scored by name: catalogue first, controls last.
 
-    Raises:
-        MalformedInput: a catalogue has an entry that is not valid; names file and entry.
+    Raise MalformedInput, with file and entry, if a catalogue has an invalid entry.
     """
-    entries = {entry.name: entry for entry in _read_shipped()}
+    shipped = parse_catalogue(_SHIPPED_FILE.read_bytes(), str(_SHIPPED_FILE))
+    entries = {entry.name: entry for entry in shipped}
     entries |= {entry.name: entry for entry in _list_references(models_folder(settings))}
     entries |= {entry.name: entry for entry in _read_user(settings)}
     entries |= {name: _control(name) for name in CONTROLS}
@@ -176,11 +175,11 @@ def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
     """Return the model of a name, a hub id, a folder or a ``.pth`` file.
 
     A name of the catalogue wins over a folder of the same name (write ``./name`` for the folder).
-    A hub id that is in the catalogue gives its entry; any other gives an entry without a cutoff.
+    A hub id in the catalogue gives its entry; any other gives an entry without a cutoff.
 
     Raises:
-        UnknownName: there is none; the message names those that are spelt alike.
-        MalformedInput: a catalogue has an entry that is not valid.
+        UnknownName: there is no such model; the message suggests similar names.
+        MalformedInput: a catalogue has an invalid entry.
     """
     entries = list_models(settings)
     by_key = {entry.location: entry for entry in reversed(entries)}
@@ -206,10 +205,10 @@ def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> N
     """Write an entry into the user's catalogue.
 
     Raises:
-        UsageError: the name is taken and ``replace`` is not set, or is a control's.
-        MalformedInput: the user's catalogue is not valid; it is left as it is.
+        UsageError: the name belongs to a control, or is taken and ``replace`` is not set.
+        MalformedInput: the user's catalogue is invalid; it is not changed.
     """
-    if entry.kind not in _LISTED_KINDS or entry.name in CONTROLS:
+    if not entry.backend.is_listed or entry.name in CONTROLS:
         raise UsageError(
             f"{entry.name!r} is a {entry.kind}: controls and reference models are found by "
             "themselves; only causal language models are added"
@@ -229,9 +228,7 @@ def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> N
 def entry_of_folder(folder: Path) -> ModelEntry:
     """Return the entry of a model's folder, with its cutoff if tidemark trained it.
 
-    Raises:
-        MalformedInput: the folder's tidemark.json is damaged.
-        UsageError: this is the root folder.
+    Raise MalformedInput if tidemark.json is damaged, and UsageError for the root folder.
     """
     folder = folder.resolve()
     path = folder / REFERENCE_FILE
@@ -260,8 +257,8 @@ def entry_of_folder(folder: Path) -> ModelEntry:
         ) from error
 
 
-def kind_of(location: str) -> Literal["causal_lm", "rwkv", "remote"]:
-    """Return the kind of model that is at a location, as far as its name and its files tell.
+def kind_of(location: str) -> str:
+    """Return the kind of the model at a location, judged by its name and its files.
 
     A folder with a ``.pth`` file is an RWKV checkpoint, unless it has a config.json.
     """
@@ -277,13 +274,7 @@ def kind_of(location: str) -> Literal["causal_lm", "rwkv", "remote"]:
 def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:
     """Parse a catalogue: a YAML list of entries with the keys of ModelEntry.
 
-    Args:
-        data: the file.
-        where: its name, for messages.
-
-    Raises:
-        MalformedInput: not such a list, an unknown key, a value of the wrong type, or a name that
-            occurs twice.
+    Raise MalformedInput for another structure, an unknown key, a wrong type or a repeated name.
     """
     try:
         records = yaml.safe_load(data)
@@ -306,10 +297,11 @@ def _parse_entry(record: object, where: str) -> ModelEntry:
     if not isinstance(record, dict):
         raise MalformedInput(f"{where}: expected keys and values, got {record!r}")
     where = f"{where} ({record.get('name', 'without a name')})"
-    if record.get("kind", "causal_lm") not in _LISTED_KINDS or record.get("name") in CONTROLS:
+    listed = [backend.kind for backend in list_backends() if backend.is_listed]
+    if record.get("kind", "causal_lm") not in listed or record.get("name") in CONTROLS:
         raise MalformedInput(
             f"{where}: only causal language models are listed in a catalogue, of the kinds "
-            f"{', '.join(_LISTED_KINDS)}"
+            f"{', '.join(listed)}"
         )
     if not record.get("location"):
         raise MalformedInput(f"{where}: location (a hub id, folder, file or address) is missing")
@@ -323,10 +315,6 @@ def _parse_entry(record: object, where: str) -> ModelEntry:
         raise MalformedInput(f"{where}: {problems}") from error
 
 
-def _read_shipped() -> list[ModelEntry]:
-    return parse_catalogue(_SHIPPED_FILE.read_bytes(), str(_SHIPPED_FILE))
-
-
 def _read_user(settings: Settings) -> list[ModelEntry]:
     store = Store(settings.home)
     if not store.exists(_USER_FILE):
@@ -335,7 +323,7 @@ def _read_user(settings: Settings) -> list[ModelEntry]:
 
 
 def _list_references(folder: Path) -> Iterable[ModelEntry]:
-    # A name with a leading dot is a model still in training.
+    # A folder name with a leading dot marks a model that is still in training.
     paths = [path for path in folder.glob(f"*/{REFERENCE_FILE}") if path.parent.name[0] != "."]
     return [entry_of_folder(path.parent) for path in sorted(paths)]
 
@@ -350,7 +338,7 @@ def _control(name: str) -> ModelEntry:
 
 
 def _record(entry: ModelEntry) -> dict[str, Any]:
-    """The entry as YAML writes it: without what is at its default."""
+    """Return the entry as a dict for YAML, without fields that have their defaults."""
     record: dict[str, Any] = {}
     for field in dataclasses.fields(entry):
         value = getattr(entry, field.name)
@@ -360,7 +348,7 @@ def _record(entry: ModelEntry) -> dict[str, Any]:
 
 
 def _suggest(name: str, entries: list[ModelEntry]) -> list[str]:
-    """The names that look like ``name``."""
+    """Return the names of entries that are similar to ``name``."""
     names = {entry.name.lower(): entry.name for entry in entries}
     names |= {entry.location.rsplit("/", 1)[-1].lower(): entry.name for entry in entries}
     last = name.rstrip("/").rsplit("/", 1)[-1].lower()

@@ -1,25 +1,22 @@
-"""Compression methods: what each control makes of bytes, in a form that its decoder reads back.
+"""Compression methods: the settings of each compressor that serves as a control.
 
-Every code is complete: headers, checksums and end marks are part of it, so that the very bytes,
-their number included, come back from the code and the name of the method. What each method is set
-to, and how it takes bytes that it was not made for:
+Every code is complete: it has its headers, checksums and end marks. The code and the name of the
+method restore exactly the original bytes. The methods, and how media methods treat other bytes:
 
-=======  ===========================================================================================
-gzip     RFC 1952, level 9, no time stamp
-zlib     RFC 1950, level 9
-zstd     RFC 8878, level 19
-xz       the .xz format, preset 6
-brotli   RFC 7932, quality 11
-ppmd     PPMd variant I of order 12 with 64 MiB, which it clears when they are full; an end mark
-png      ISO 15948 through Pillow, level 9, adaptive filters. An image has its own rows; anything
-         else is one row of 8-bit grey pixels, a byte each. Pillow holds an image as a whole, so
-         what is longer than 4 MiB is images of 4 MiB of whole rows, one after another
-flac     RFC 9639 through libsndfile, level 8, one channel of 16 kHz. A recording has samples of 16
-         bits; anything else samples of 8 bits, the byte less 128
-=======  ===========================================================================================
+    gzip    RFC 1952, level 9, no time stamp
+    zlib    RFC 1950, level 9
+    zstd    RFC 8878, level 19
+    xz      the .xz format, preset 6
+    brotli  RFC 7932, quality 11
+    ppmd    PPMd variant I of order 12 with 64 MiB, cleared when full; an end mark
+    png     ISO 15948 through Pillow, level 9, adaptive filters. An image keeps its rows; other
+            bytes are one row of 8-bit grey pixels. More than 4 MiB become several images of 4 MiB
+            of whole rows, because Pillow holds an image as a whole
+    flac    RFC 9639 through libsndfile, level 8, one channel of 16 kHz. A recording has samples of
+            16 bits; other bytes are samples of 8 bits, the byte less 128
 
-Li et al. (arXiv 2402.00861, Table 3) give PNG and FLAC for every modality; they do not say how text
-was laid out.
+Li et al. (arXiv 2402.00861, Table 3) give PNG and FLAC for every modality, but not the layout of
+text.
 """
 
 from __future__ import annotations
@@ -34,38 +31,25 @@ from typing import NamedTuple, Protocol
 
 from core.errors import ModelLoadError, UnknownName
 
-_SAMPLE_RATE = 16_000  # as tidemark's recordings; FLAC's size does not depend on it
-_IMAGE_BYTES = 2**22  # that Pillow is given at once
-# pyppmd 1.3 loses a byte where a call's buffer of 32 KiB fills up within a symbol, and the code no
-# longer decodes. One symbol takes some three bytes at most, so this many never fill it.
+_SAMPLE_RATE = 16_000  # of tidemark's recordings; FLAC's size does not depend on it
+_IMAGE_BYTES = 2**22  # passed to Pillow at once
+# pyppmd 1.3 loses a byte if a call's buffer of 32 KiB fills up within a symbol; the code cannot be
+# decoded then. A symbol takes about three bytes at most, so this many bytes never fill the buffer.
 _PPMD_BYTES = 2**10
 
 
 class Form(NamedTuple):
-    """How bytes are laid out, for the methods that are made for pictures and sound."""
+    """The layout of bytes, for methods made for images and sound."""
 
     width: int | None = None  # bytes in a row of an image; None: no image
     sample_bytes: int = 1  # 2 in a recording
 
 
-class Sink(Protocol):
-    """Where a code is written to: a binary file that can be sought in, of which none is read."""
-
-    def write(self, data: bytes, /) -> int:
-        """Write at the position, over what is there."""
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Move to a position."""
-
-    def tell(self) -> int:
-        """Return the position."""
-
-
 class Encoder(Protocol):
-    """One code in the making. Between the pieces that are written nothing is inserted."""
+    """A code being written. Nothing is inserted between the written pieces."""
 
     def write(self, data: bytes) -> None:
-        """Take more bytes: whole rows of an image, whole samples of a recording."""
+        """Append bytes: whole rows of an image, whole samples of a recording."""
 
     def close(self) -> None:
         """Write the rest of the code."""
@@ -76,11 +60,11 @@ class Method:
     """A compressor at one setting.
 
     Attributes:
-        revision: version of the library that does the work.
-        start: begins a code of its own, so that threads share nothing; given where the code goes,
-            the form of the bytes, and their number where it is known beforehand.
-        errors: what the library raises where it cannot go on.
-        sees_form: whether the form of the bytes decides the code.
+        revision: version of the compression library.
+        start: begins a new code, so that threads share no state. Its arguments are the sink, the
+            form of the bytes, and their number if known in advance.
+        errors: exceptions that the library raises on failure.
+        sees_form: True if the code depends on the form of the bytes.
     """
 
     revision: str
@@ -90,14 +74,14 @@ class Method:
 
 
 class ByteCounter:
-    """A sink that keeps no more than the number of bytes."""
+    """A sink that counts bytes and stores none."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
         self._position = 0
 
     def write(self, data: bytes, /) -> int:
-        """Count the bytes that lie beyond the end."""
+        """Count the bytes written beyond the end."""
         self._position += len(data)
         self.num_bytes = max(self.num_bytes, self._position)
         return len(data)
@@ -113,27 +97,25 @@ class ByteCounter:
         return self._position
 
 
+Sink = ByteCounter | io.BytesIO  # receives a code; never read during compression
+
+
 def load_method(name: str) -> Method:
-    """Get a method ready.
+    """Return a method.
 
-    Args:
-        name: one of COMPRESSORS.
-
-    Raises:
-        UnknownName: no such method.
-        ModelLoadError: its library is missing, or was built without it.
+    Raise UnknownName if there is none, and ModelLoadError if its library is missing or lacks it.
     """
     if name not in _METHODS:
         raise UnknownName("compressor", name, list(COMPRESSORS))
     make, needs = _METHODS[name]
     try:
         return make()
-    except (ImportError, OSError) as error:  # OSError: a C library that does not load
+    except (ImportError, OSError) as error:  # OSError: a C library cannot be loaded
         raise ModelLoadError(f"{name} cannot be used here: {error}; it needs {needs}") from error
 
 
 class _Stream:
-    """An encoder of a library that gives its code bit by bit."""
+    """An encoder of a library that returns its code piece by piece."""
 
     def __init__(
         self, sink: Sink, compress: Callable[[bytes], bytes], flush: Callable[[], bytes]
@@ -150,7 +132,7 @@ class _Stream:
 
 
 class _Images:
-    """One PNG file, or several one after another where the bytes are many."""
+    """One PNG file, or several in a row for more than 4 MiB."""
 
     def __init__(self, sink: Sink, width: int | None) -> None:
         self._sink = sink
@@ -192,7 +174,7 @@ class _Recording:
             channels=1,
             format="FLAC",
             subtype="PCM_16" if self._is_wide else "PCM_S8",
-            compression_level=1.0,  # of 0 to 1, which are FLAC's 0 to 8
+            compression_level=1.0,  # the scale 0 to 1 stands for FLAC's levels 0 to 8
         )
 
     def write(self, data: bytes) -> None:
@@ -200,7 +182,7 @@ class _Recording:
 
         if self._is_wide:
             samples = np.frombuffer(data, "<i2").astype(np.int16)
-        else:  # libsndfile takes the upper 8 of 16 bits
+        else:  # libsndfile uses the upper 8 of 16 bits
             samples = (np.frombuffer(data, np.uint8).astype(np.int16) - 128) << 8
         self._file.write(samples)
 
@@ -235,7 +217,7 @@ def _xz() -> Method:
         stream = lzma.LZMACompressor(preset=6)
         return _Stream(sink, stream.compress, stream.flush)
 
-    # Python does not tell which liblzma it was built with.
+    # Python does not report the version of its liblzma.
     return Method(f"python-{platform.python_version()}", start, (lzma.LZMAError,))
 
 
@@ -274,7 +256,7 @@ def _png() -> Method:
     def start(sink: Sink, form: Form, num_bytes: int | None) -> Encoder:
         return _Images(sink, form.width)
 
-    # Pillow chooses the filters of the rows; the zlib that it runs with compresses them.
+    # Pillow chooses the filters of the rows; the zlib in use compresses them.
     revision = f"pillow-{PIL.__version__}-zlib-{features.version('zlib')}"
     return Method(revision, start, (OSError, ValueError), sees_form=True)
 
@@ -289,7 +271,7 @@ def _flac() -> Method:
     def start(sink: Sink, form: Form, num_bytes: int | None) -> Encoder:
         return _Recording(sink, form.sample_bytes)
 
-    # libFLAC tells its version in the files that it writes alone: "reference libFLAC 1.4.3 ...".
+    # libFLAC reports its version only in the files it writes: "reference libFLAC 1.4.3 ...".
     file = io.BytesIO()
     encoder = start(file, Form(), None)
     encoder.write(b"some")

@@ -1,8 +1,8 @@
-"""Compressors as models: they have no cutoff, so their curve over months is the text's own.
+"""Compressors as models: they have no cutoff, so their curve over months depends only on the text.
 
-A document is cut into pieces about as long as a model's window, each compressed by itself; the loss
-is the length of what comes out, headers and all, because that is what a decoder would need. Tokens
-of a compressor are bytes. What each compressor is set to is said in ``compression_methods.py``.
+A document is cut into pieces about as long as a model's window, each compressed independently. The
+loss is the length of the whole code, headers included, because a decoder needs all of it. Tokens of
+a compressor are bytes. ``compression_methods.py`` has the settings of each compressor.
 """
 
 from __future__ import annotations
@@ -12,40 +12,39 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
 
 import pyarrow as pa
 
 from core.errors import NotMeasurable
+from core.settings import Settings
+from models.backends import Backend
+from models.catalogue import ModelEntry
 from models.compression_methods import ByteCounter, Encoder, Form, Method, load_method
-from models.losses import (
+from models.scoring.machine import describe_cpu, library_versions
+from models.scoring.protocols import ScoringProtocol
+from models.scoring.scorer import (
     Chunk,
     Row,
     ScoredDocument,
+    ScorerFacts,
+    Scoring,
+    Tally,
     iterate_blocks,
     iterate_documents,
     rows_table,
     unmeasured,
 )
-from models.machine import describe_cpu, library_versions
-from models.protocols import ScoringProtocol
-from models.tally import ScorerFacts, Tally
 
-BYTES_PER_TOKEN = 4  # of English under today's vocabularies, to give pieces a window's length
-SOLID = "solid"  # the document_id of a whole partition's row
+BYTES_PER_TOKEN = 4  # of English under today's vocabularies; gives pieces a window's length
+SOLID = "solid"  # the document_id of the row of a whole partition
 _BLOCK_CHARS = 2**20
-_VERSION = "1"  # raised when a change here or in the methods changes losses
+_VERSION = "1"  # increase when a change here or in the methods changes losses
 
 
-class Compressor:
-    """A general-purpose compressor with the interface of ``models.scorer.Scorer``.
+class Compressor(Scoring):
+    """A general-purpose compressor with the interface of ``models.scoring.scorer.Scorer``.
 
-    Args:
-        name: one of ``compression_methods.COMPRESSORS``.
-
-    Raises:
-        UnknownName: no such compressor.
-        ModelLoadError: its library is missing, or was built without it.
+    Raises: as ``compression_methods.load_method``.
     """
 
     def __init__(self, name: str) -> None:
@@ -55,28 +54,20 @@ class Compressor:
 
     @property
     def facts(self) -> ScorerFacts:
-        """The processor, and the version of the library that does the work."""
+        """The processor and the version of the compression library."""
         versions = library_versions() | {self.name.removeprefix("control:"): self.revision}
         return ScorerFacts(describe_cpu(), "", None, versions, None)
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
         """Return a hash over the size of the pieces and the versions of code and library.
 
-        Raises:
-            NotMeasurable: the protocol is defined on tokens only.
+        Raise NotMeasurable if the protocol is defined on tokens only.
         """
-        # The revision is here, too: a cell's file name has its first characters only.
+        # The full revision: a cell's file name has only its first characters.
         definition = f"{_VERSION} {self.revision} {piece_bytes(protocol) or protocol.layout}"
         if protocol.max_chars is not None:
             definition += f" {protocol.max_chars}"
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
-
-    def score(
-        self, documents: Iterable[pa.RecordBatch], protocol: ScoringProtocol
-    ) -> Iterator[pa.Table]:
-        """Score documents under one protocol; as ``score_together``."""
-        for (table,) in self.score_together(documents, [protocol], [Tally()]):
-            yield table
 
     def score_together(
         self,
@@ -86,11 +77,8 @@ class Compressor:
     ) -> Iterator[tuple[pa.Table, ...]]:
         """Compress documents piece by piece, or all as one; see ``Scorer.score_together``.
 
-        ``reason`` is ``no_tokens`` where there is nothing to compress, and ``compression_failed``
-        with the library's words where it gave up.
-
-        Raises:
-            NotMeasurable: a protocol is defined on tokens only.
+        ``reason`` is ``no_tokens`` for empty input. It is ``compression_failed`` with the
+        library's message on failure. Raise NotMeasurable for a protocol defined on tokens only.
         """
         each = [
             (self._start(protocol), partial(self._table, protocol, tally))
@@ -100,7 +88,7 @@ class Compressor:
             yield tuple(table(partial(run.take, block)) for run, table in each)
         yield tuple(table(run.finish) for run, table in each)
 
-    def _start(self, protocol: ScoringProtocol) -> _Run:
+    def _start(self, protocol: ScoringProtocol) -> _PieceRun | _SolidRun:
         limit = piece_bytes(protocol)
         if protocol.layout == "solid":
             return _SolidRun(self._method)
@@ -116,24 +104,8 @@ class Compressor:
         return rows_table((self.name, self.revision), protocol.name, rows)
 
 
-class _Run(Protocol):
-    """The scoring of one cell."""
-
-    def take(self, block: list[ScoredDocument]) -> list[Row]:
-        """Compress more documents; return the rows that are ready."""
-
-    def finish(self) -> list[Row]:
-        """Return the rows that were waiting for the end."""
-
-
 class _PieceRun:
-    """Each document by itself, in pieces.
-
-    Args:
-        method: of compression.
-        limit: bytes of a piece, at most; None: the document is one.
-        max_chars: so many characters (bytes, of media) of each document; None: all.
-    """
+    """Each document's beginning in pieces of at most ``limit`` bytes (None: one piece)."""
 
     def __init__(self, method: Method, limit: int | None, max_chars: int | None) -> None:
         self._method = method
@@ -163,7 +135,7 @@ class _PieceRun:
 
 
 class _SolidRun:
-    """All documents as one stream, nothing between them."""
+    """All documents as one stream, without separators."""
 
     def __init__(self, method: Method) -> None:
         self._archive = _Archive(method)
@@ -184,12 +156,7 @@ class _SolidRun:
 
 
 class _Archive:
-    """A code in the making, and what it will have cost.
-
-    Args:
-        method: of compression.
-        num_bytes: how many will be added, where that is known.
-    """
+    """A code being written, and its size so far."""
 
     def __init__(self, method: Method, num_bytes: int | None = None) -> None:
         self._method = method
@@ -202,10 +169,10 @@ class _Archive:
         self._failure: Exception | None = None
 
     def add(self, raw: bytes, form: Form) -> None:
-        """Put bytes behind the others.
+        """Append bytes.
 
-        A new code begins where the form changes and the method sees it: where an image is of
-        another width, or a recording has half a sample.
+        If the code depends on the form, a change of form starts a new code: another image width, or
+        half a sample at the end of a recording.
         """
         self._num_bytes += len(raw)
         if self._failure is not None or not raw:
@@ -220,11 +187,7 @@ class _Archive:
             self._failure = error
 
     def close(self, num_chars: int) -> Chunk:
-        """Finish the code and return its figures as a chunk.
-
-        Args:
-            num_chars: of all that was added.
-        """
+        """Finish the code and return its figures as a chunk."""
         try:
             self._end()
         except self._method.errors as error:
@@ -241,15 +204,14 @@ class _Archive:
         if self._encoder is not None:
             self._encoder.close()
             self._num_coded += self._sink.num_bytes
-            self._sink = ByteCounter()  # a FLAC file begins where its sink does
+            self._sink = ByteCounter()  # a FLAC file begins at the start of its sink
             self._encoder = None
 
 
 def piece_bytes(protocol: ScoringProtocol) -> int | None:
-    """Return how many bytes of a document are compressed together, at most; None: all of them.
+    """Return the most bytes of a document to compress together; None: all of them.
 
-    Raises:
-        NotMeasurable: the protocol is defined on tokens only.
+    Raise NotMeasurable if the protocol is defined on tokens only.
     """
     if protocol.layout in ("single", "solid"):
         return None
@@ -276,7 +238,7 @@ def cut(raw: bytes, limit: int) -> Iterator[bytes]:
 def _pieces(document: ScoredDocument, form: Form, limit: int) -> Iterator[bytes]:
     """Cut a document between its characters, rows of pixels or samples.
 
-    A row that is longer than ``limit`` is a piece all the same.
+    A row longer than ``limit`` becomes one piece.
     """
     raw = document.raw
     if isinstance(document.content, str):
@@ -289,7 +251,7 @@ def _pieces(document: ScoredDocument, form: Form, limit: int) -> Iterator[bytes]
 
 
 def _form(document: ScoredDocument) -> Form:
-    """How a document is laid out; one that is no whole number of rows or samples is mere bytes."""
+    """Return a document's layout; plain bytes if rows or samples are not whole."""
     if isinstance(document.content, str):
         return Form()
     size = len(document.content)
@@ -297,3 +259,20 @@ def _form(document: ScoredDocument) -> Form:
         return Form(sample_bytes=1 if size % 2 else 2)
     is_whole = document.width > 0 and size % document.width == 0
     return Form(width=document.width if is_whole else None)
+
+
+def load_compressor(entry: ModelEntry, settings: Settings) -> Compressor:
+    """Return the compressor of an entry; errors as for ``Compressor``."""
+    return Compressor(entry.name)
+
+
+BACKEND = Backend(
+    kind="control",
+    is_control=True,
+    cannot={
+        "answer": "a compressor has no answers; name a language model",
+        "write": "a compressor writes no text; name a language model",
+    },
+    identify=load_compressor,
+    load=load_compressor,
+)

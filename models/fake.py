@@ -1,4 +1,4 @@
-"""A scorer whose losses can be worked out by hand, for the tests of what stands on scorers."""
+"""A scorer with losses that can be computed by hand, for tests of modules that use scorers."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from models.losses import (
+from core.settings import Settings
+from models.backends import Backend
+from models.catalogue import ModelEntry
+from models.scoring.protocols import ScoringProtocol
+from models.scoring.scorer import (
     Chunk,
+    Row,
     ScoredDocument,
+    ScorerFacts,
+    Scoring,
+    Tally,
     iterate_documents,
-    losses_table,
+    rows_table,
     unmeasured,
 )
-from models.protocols import ScoringProtocol
-from models.tally import ScorerFacts, Tally
-from models.windows import plan_windows
+from models.scoring.windows import plan_windows
 
 
 def two_bits(month: dt.date | None) -> float:
-    """Charge every byte two bits, whatever its month."""
+    """Return a loss of two bits per byte for every month."""
     return 2.0
 
 
-class FakeScorer:
-    """Its tokens are bytes, and each costs what its month costs.
-
-    Args:
-        name: the ``model`` column.
-        bits_per_byte: of the text of a month (None: undated).
-        context: its maximum of tokens; None takes windows of any length.
-    """
+class FakeScorer(Scoring):
+    """A scorer whose tokens are bytes; the cost of a byte depends on the document's month."""
 
     def __init__(
         self,
@@ -53,15 +53,8 @@ class FakeScorer:
 
     @property
     def facts(self) -> ScorerFacts:
-        """Nothing much: no device, no tokenizer."""
+        """Empty facts: no device, no tokenizer."""
         return ScorerFacts("fake", "", None, {}, None)
-
-    def score(
-        self, documents: Iterable[pa.RecordBatch], protocol: ScoringProtocol
-    ) -> Iterator[pa.Table]:
-        """Score documents under one protocol; as ``score_together``."""
-        for (table,) in self.score_together(documents, [protocol], [Tally()]):
-            yield table
 
     def score_together(
         self,
@@ -76,7 +69,8 @@ class FakeScorer:
     def _table(self, document: ScoredDocument, protocol: ScoringProtocol) -> pa.Table:
         context = protocol.effective_context(self._context)
         chunks = self._chunks(document, protocol, context)
-        return losses_table((self.name, self.revision), protocol.name, [document], [chunks])
+        rows = [Row(document, index, chunk) for index, chunk in enumerate(chunks)]
+        return rows_table((self.name, self.revision), protocol.name, rows)
 
     def _chunks(
         self, document: ScoredDocument, protocol: ScoringProtocol, context: int
@@ -89,9 +83,17 @@ class FakeScorer:
             len(raw), protocol, context, num_prefix=int(protocol.prefix != "none")
         ):
             piece = raw[covered : window.end]
-            # A character counts where its last byte is: where the next byte begins another.
+            # A character is counted at its last byte: the next byte starts another character.
             following = raw[covered + 1 : window.end + 1] + b" " * (window.end == len(raw))
             chars = sum(byte & 0xC0 != 0x80 for byte in following)
             chunks.append(Chunk(nats * window.num_scored, window.num_scored, chars, len(piece)))
             covered = window.end
         return chunks or [unmeasured(document, "no_tokens")]
+
+
+def load_fake(entry: ModelEntry, settings: Settings) -> FakeScorer:
+    """Return a scorer with the name and the context of an entry."""
+    return FakeScorer(entry.name, context=entry.context)
+
+
+BACKEND = Backend(kind="fake", identify=load_fake, load=load_fake)

@@ -1,12 +1,12 @@
 """Remote models: servers that return the log-probability of every token of a prompt.
 
 The format is that of vLLM's OpenAI-compatible server: ``POST /v1/completions`` with
-``prompt_logprobs`` (https://docs.vllm.ai, "Completions API", extra parameters). The answer has, for
-each token of the prompt, null (the first) or an object of token ids, the prompt's own among them:
+``prompt_logprobs`` (https://docs.vllm.ai, "Completions API", extra parameters). For each token of
+the prompt, the response has null (the first) or an object by token id, such as:
 ``{"464": {"logprob": -3.2, "rank": 7, "decoded_token": "The"}}``.
 
-Tokens are cut here and sent as ids, so that server and scorer cannot disagree on them. What a
-server does not say of each token is never guessed: the model is then not measurable.
+Texts are tokenized here and sent as ids, so that server and scorer use the same tokens. If a
+server omits a token's likelihood, nothing is guessed: the model is not measurable.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from transformers import PreTrainedTokenizerFast
 
 from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.settings import Settings
-from models.backend import Losses, Tokens
+from models.backends import Backend
 from models.catalogue import ModelEntry
-from models.checkpoint import load_tokenizer
-from models.hub import endpoint_of, explain_failures
-from models.machine import library_versions
-from models.model_files import TOKENIZER_FILES, folder_digest
-from models.remote_client import NUM_AT_ONCE, RemoteClient
-from models.tally import ScorerFacts
-from models.text_model import TextModel, text_model_of
-from models.token_scorer import TokenIdentity, TokenScorer
+from models.options.answering import load_answerer
+from models.scoring.machine import library_versions
+from models.scoring.scorer import Losses, ScorerFacts, Tokens
+from models.scoring.text_model import TextModel, text_model_of
+from models.scoring.token_scorer import TokenIdentity, TokenScorer
+from models.servers.http import RemoteClient
+from models.weights.checkpoint import load_tokenizer
+from models.weights.files import TOKENIZER_FILES, folder_digest
+from models.weights.hub import endpoint_of, explain_failures
 
-_BATCH_TOKENS = 2**15  # enough windows for all requests that may be in flight
-# Of a window that the server counts and we do not: the last target, and one token that it makes.
+_BATCH_TOKENS = 2**15  # enough windows for all parallel requests
+# Tokens of a window that only the server counts: the last target and one generated token.
 _EXTRA_TOKENS = 2
-_BYTES_PER_TOKEN = 1024  # of an answer; usually 60 to 150
-_IMPOSSIBLE = -9999.0  # what vLLM writes for minus infinity, which JSON does not have
+_BYTES_PER_TOKEN = 1024  # of a response; usually 60 to 150
+_IMPOSSIBLE = -9999.0  # vLLM's value for minus infinity, which JSON does not have
 _PROBE = "The tide leaves a mark on the sand, and the next tide washes it away. 12 + 34 = 46."
-_PROBE_TOLERANCE = 0.5  # nats between two answers; kernels in bfloat16 differ by up to 0.1
+_PROBE_TOLERANCE = 0.5  # nats between two responses; kernels in bfloat16 differ by up to 0.1
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,8 @@ class RemoteModel:
     """A model on a server, found and identified.
 
     Attributes:
-        client: talks to the server.
-        served_name: what the server calls it.
-        revision: digest of the tokenizer and of what the server states of the model.
-        context: most inputs of a window; None where the server states no maximum.
-        tokenizer: its.
+        revision: digest of the tokenizer and of the server's record of the model.
+        context: most inputs of a window; None if the server states no maximum.
     """
 
     client: RemoteClient
@@ -65,30 +63,30 @@ class RemoteModel:
 
     @property
     def where(self) -> str:
-        """The model, for messages."""
+        """A description of the model for messages."""
         return f"{self.served_name} at {self.client.address}"
 
     def identity(self, name: str) -> TokenIdentity:
-        """Return what its cells are named after."""
+        """Return the identity of the model's cells."""
         return TokenIdentity(name, self.revision, self.context, "remote")
 
 
 def identify_remote(entry: ModelEntry, settings: Settings) -> TokenIdentity:
-    """Return what a remote model's cells are named after; errors as those of ``open_remote``."""
+    """Return the identity of a remote model's cells; errors as for ``open_remote``."""
     return open_remote(entry, settings).identity(entry.name)
 
 
 def load_remote(entry: ModelEntry, settings: Settings) -> TokenScorer:
-    """Return the scorer of a remote model, once a few tokens have shown that it is measurable.
+    """Return the scorer of a remote model after a test with a few tokens.
 
-    Raises: as ``open_remote``, and
-        NotMeasurable: the server does not give every token's likelihood, or tokenizes differently.
+    Raises: as ``open_remote``, and NotMeasurable if the server omits likelihoods of tokens or
+    tokenizes differently.
     """
     model = open_remote(entry, settings)
-    backend = RemoteBackend(model)
-    # A softmax over bytes alone would take the likelihood of all 256 at each position.
+    engine = RemoteEngine(model)
+    # A softmax over bytes alone would need the likelihoods of all 256 bytes at each position.
     text_model = dataclasses.replace(text_model_of(model.tokenizer), byte_tokens=None)
-    _probe(model, text_model, backend)
+    _probe(model, text_model, engine)
     facts = ScorerFacts(
         device=f"remote: {model.client.address}",
         dtype="",
@@ -96,23 +94,19 @@ def load_remote(entry: ModelEntry, settings: Settings) -> TokenScorer:
         versions=library_versions("transformers", "tokenizers", "requests"),
         tokenizer=text_model.facts,
     )
-    return TokenScorer(model.identity(entry.name), text_model, backend, facts)
+    return TokenScorer(model.identity(entry.name), text_model, engine, facts)
 
 
 def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
     """Find a model on its server, and its tokenizer.
 
-    Args:
-        entry: its location is the server's address, its revision the tokenizer's.
-        settings: remote_api_key, sites (where the hub is).
-
     Raises:
         ModelLoadError: the server does not serve the model, or the tokenizer is missing or broken.
         NotMeasurable: the tokenizer is not a fast one.
-        ModelError: the server cannot be reached, or is not of the kind.
+        ModelError: the server cannot be reached, or has another API.
         UsageError: the key cannot be sent.
     """
-    client = RemoteClient(entry.location, settings.remote_api_key)
+    client = RemoteClient(entry.location, settings.remote_api_key, BACKEND.answers_together)
     record = _served(client, entry.served_name)
     length = record.get("max_model_len")
     context = entry.context
@@ -120,7 +114,7 @@ def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
         context = length - _EXTRA_TOKENS
     folder = _tokenizer_folder(entry.tokenizer or "", entry.revision, settings)
     digest = hashlib.sha256(folder_digest(folder, TOKENIZER_FILES).encode())
-    # Not when it was loaded ("created"), nor by whom it is served.
+    # Exclude the load time ("created") and the name of the server's owner.
     digest.update(repr([record["id"], record.get("root"), record.get("parent")]).encode())
     return RemoteModel(
         client=client,
@@ -132,7 +126,7 @@ def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
 
 
 def _served(client: RemoteClient, name: str | None) -> dict[str, Any]:
-    """Return what the server states of a model; of its only one, without a name."""
+    """Return the server's record of a model; without a name, of its only model."""
     answer = client.ask("/v1/models")
     records = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(records, list) or not all(
@@ -159,10 +153,7 @@ def _tokenizer_folder(location: str, revision: str | None, settings: Settings) -
         with explain_failures(location, revision):
             patterns = ["config.json", *TOKENIZER_FILES]
             found = snapshot_download(
-                location,
-                revision=revision,
-                allow_patterns=patterns,
-                endpoint=endpoint_of(settings),
+                location, revision=revision, allow_patterns=patterns, endpoint=endpoint_of(settings)
             )
             return Path(found)
     found = folder_digest(folder, TOKENIZER_FILES)
@@ -174,12 +165,8 @@ def _tokenizer_folder(location: str, revision: str | None, settings: Settings) -
     return folder
 
 
-class RemoteBackend:
-    """Has a server run a model, several prompts at a time.
-
-    Args:
-        model: found on its server.
-    """
+class RemoteEngine:
+    """Runs a model through its server, several prompts at a time."""
 
     def __init__(self, model: RemoteModel) -> None:
         self._model = model
@@ -190,17 +177,13 @@ class RemoteBackend:
         return None
 
     def losses(
-        self,
-        inputs: Sequence[Tokens],
-        targets: Sequence[Tokens],
-        alphabet: Tokens | None = None,
+        self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None
     ) -> list[Losses]:
-        """As ``Backend.losses``; targets go on from their row's inputs.
+        """As ``Engine.losses``; targets must continue their row's inputs.
 
         Raises:
-            NotMeasurable: the server does not give every token's likelihood, refuses a prompt, or
-                there is an alphabet.
-            ModelError: it cannot be reached, or fails.
+            NotMeasurable: an alphabet is given, a token has no likelihood, or a prompt is refused.
+            ModelError: the server cannot be reached, or fails.
         """
         if alphabet is not None:
             raise NotMeasurable(
@@ -211,19 +194,19 @@ class RemoteBackend:
             [*given.tolist(), int(wanted[-1])]
             for given, wanted in zip(inputs, targets, strict=True)
         ]
-        with ThreadPoolExecutor(NUM_AT_ONCE) as pool:  # map lets go of the rest after a failure
+        with ThreadPoolExecutor(BACKEND.answers_together) as pool:  # a failure ends the map
             nats = list(pool.map(self._prompt_losses, prompts))
         return [own[-len(wanted) :] for own, wanted in zip(nats, targets, strict=True)]
 
     def _prompt_losses(self, prompt: list[int]) -> Losses:
-        """Return -ln p of each token but the first."""
+        """Return -ln p of each token except the first."""
         body = {
             "model": self._model.served_name,
             "prompt": prompt,
             "add_special_tokens": False,
-            "prompt_logprobs": 0,  # of the prompt's own tokens, without the likeliest ones
-            "max_tokens": 1,  # none is not allowed
-            # Not the defaults of the checkpoint's generation_config.json, which some versions
+            "prompt_logprobs": 0,  # only the prompt's own tokens, without the most likely ones
+            "max_tokens": 1,  # zero is not allowed
+            # Overrides the defaults of the checkpoint's generation_config.json, which some versions
             # apply to the prompt, too. Zero is read as one there.
             "temperature": 0.0,
             "top_p": 1.0,
@@ -235,18 +218,9 @@ class RemoteBackend:
 
 
 def read_losses(answer: object, prompt: Sequence[int], where: str) -> Losses:
-    """Read the losses of a prompt's tokens out of a server's answer.
+    """Return the losses of a prompt's tokens from a server's response.
 
-    Args:
-        answer: JSON of a completion.
-        prompt: the ids that were sent, (n,).
-        where: model and server, for messages.
-
-    Returns:
-        -ln p of all tokens but the first, which has nothing before it, (n - 1,).
-
-    Raises:
-        NotMeasurable: the answer lacks a token's likelihood, or has one that cannot be.
+    Raise NotMeasurable if a token's likelihood is missing or impossible.
     """
     choices = answer.get("choices") if isinstance(answer, dict) else None
     choice = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
@@ -276,7 +250,7 @@ def _loss(entry: object, token: int, where: str) -> float:
         )
     own = entry[str(token)]
     value: Any = own.get("logprob") if isinstance(own, dict) else None
-    # A comparison with NaN is false; what is above 0 by rounding is let through.
+    # The comparison is false for NaN; values slightly above 0 are rounding errors and pass.
     if type(value) not in (int, float) or not _IMPOSSIBLE < value < 1e-3:
         raise NotMeasurable(
             f"{where}: the log-probability of token {token} is {str(value)[:50]}; expected a "
@@ -286,17 +260,17 @@ def _loss(entry: object, token: int, where: str) -> float:
     return max(0.0, float(-value))
 
 
-def _probe(model: RemoteModel, text_model: TextModel, backend: RemoteBackend) -> None:
-    """Find out with a few tokens whether the server gives what scoring needs.
+def _probe(model: RemoteModel, text_model: TextModel, engine: RemoteEngine) -> None:
+    """Test with a few tokens if the server returns all data for scoring.
 
-    The second time, a server that leaves out what it has in its cache is found out, too.
+    The second request detects a server that omits tokens in its cache.
     """
     (tokens,) = text_model.tokenizer.tokenize([_PROBE])
     _compare_tokenizers(model, tokens.ids.tolist())
     ids = tokens.ids[: None if model.context is None else model.context]
     if len(ids) < 2:
         raise ModelLoadError(f"{model.where}: the tokenizer makes {len(ids)} tokens of {_PROBE!r}")
-    first, second = (backend.losses([ids[:-1]], [ids[1:]])[0] for _ in range(2))
+    first, second = (engine.losses([ids[:-1]], [ids[1:]])[0] for _ in range(2))
     if (apart := float(np.abs(first - second).max())) > _PROBE_TOLERANCE:
         raise NotMeasurable(
             f"{model.where}: asked twice, the server gave a token likelihoods that are {apart:.2f} "
@@ -305,11 +279,11 @@ def _probe(model: RemoteModel, text_model: TextModel, backend: RemoteBackend) ->
 
 
 def _compare_tokenizers(model: RemoteModel, ids: list[int]) -> None:
-    """Refuse a tokenizer that is not the served model's, where the server tells."""
+    """Refuse a tokenizer that differs from the served model's, if the server reports tokens."""
     body = {"model": model.served_name, "prompt": _PROBE, "add_special_tokens": False}
     try:
         answer = model.client.ask("/tokenize", body)
-    except ModelError:  # vLLM has it; others need not
+    except ModelError:  # other servers than vLLM may lack this path
         return
     theirs = answer.get("tokens") if isinstance(answer, dict) else None
     if isinstance(theirs, list) and answer.get("count") == len(theirs) and theirs != ids:
@@ -317,3 +291,20 @@ def _compare_tokenizers(model: RemoteModel, ids: list[int]) -> None:
             f"{model.where}: the server makes other tokens of {_PROBE[:20]!r} … than the entry's "
             f"tokenizer ({str(theirs[:8])} and {ids[:8]}); set tokenizer to the served model's"
         )
+
+
+BACKEND = Backend(
+    kind="remote",
+    is_listed=True,
+    is_server=True,
+    answers_together=8,
+    fields=("served_name", "tokenizer"),
+    needs=("tokenizer",),
+    cannot={
+        "write": "a server that gives likelihoods is only scored; add the server that writes as "
+        "kind api, with its /v1 address as location"
+    },
+    identify=identify_remote,
+    load=load_remote,
+    load_answerer=load_answerer,
+)

@@ -1,10 +1,10 @@
 """RWKV checkpoints (``.pth``), versions 4 to 7, run by the rwkv package.
 
-A checkpoint is a pickle of tensors by name. It is read with torch's restricted unpickler before the
-package sees it: one that holds anything but tensors, code above all, is refused.
+A checkpoint is a pickle of named tensors. It is first read with torch's restricted unpickler. A
+file with anything except tensors, code above all, is refused before the package opens it.
 
-The package is imported anew for each model, because a module of it serves one version, dtype and
-device at a time, and without TorchScript, whose optimiser may change figures from run to run.
+The package is imported again for each model: its module serves one version, dtype and device at
+a time. TorchScript is off, because its optimiser may change figures from run to run.
 """
 
 from __future__ import annotations
@@ -29,47 +29,34 @@ import torch
 
 from core.errors import ModelLoadError, UsageError
 from core.settings import Settings, set_rwkv_environment
-from models.backend import DeviceFull, Losses, Tokens
+from models.backends import Backend
 from models.catalogue import ModelEntry
-from models.checkpoint import choose_device
-from models.cross_entropy import cross_entropy
-from models.machine import describe_device, library_versions
-from models.placement import is_memory_full
+from models.options.answering import load_answerer
 from models.rwkv_tokenizer import RwkvTokenizer, open_tokenizer, package_folder
-from models.tally import ScorerFacts
-from models.token_scorer import TokenIdentity, TokenScorer
+from models.scoring.forward import cross_entropy, or_device_full
+from models.scoring.machine import describe_device, library_versions, name_of_dtype
+from models.scoring.scorer import Losses, ScorerFacts, Tokens
+from models.scoring.token_scorer import TokenIdentity, TokenScorer
+from models.weights.checkpoint import choose_device
+from models.weights.files import MODEL_FAILURES
+from models.weights.loading import is_memory_full
 
-# Tokens run at one time: enough for the matrix products, while a World model's float32 logits take
-# 67 MB and version 5's square of the length stays small.
+# Tokens run at one time: enough for the matrix products. The limit keeps a World model's float32
+# logits (67 MB) and version 5's square of the length small.
 _SLICE_TOKENS = 256
-_BATCH_TOKENS = 2048  # rows are run one by one: what is gathered for a batch is only what waits
+_BATCH_TOKENS = 2048  # rows are run one by one: only waiting rows are gathered for a batch
 _STRATEGY_DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
-_DEFECTS = (
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    OSError,
-    EOFError,
-    UnpicklingError,
-    struct.error,
-)
+_DEFECTS = (*MODEL_FAILURES, EOFError, UnpicklingError, struct.error)
 _import_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
 class RwkvFiles:
-    """A checkpoint, opened and checked, its weights not yet on a device.
+    """A checkpoint, opened and checked; its weights are not on a device yet.
 
     Attributes:
-        path: of the weights.
         revision: digest of weights and tokenizer.
-        is_v7: whether it is of version 7, which the package keeps apart.
-        tokenizer: that fits the embedding.
-        device: where the model will run.
-        dtype: of its weights then.
+        is_v7: True for version 7, which has its own class in the package.
     """
 
     path: Path
@@ -81,41 +68,36 @@ class RwkvFiles:
 
 
 def identify_rwkv(entry: ModelEntry, settings: Settings) -> TokenIdentity:
-    """Return what a checkpoint's cells are named after; errors as those of ``open_rwkv``."""
+    """Return the identity of a checkpoint's cells; errors as for ``open_rwkv``."""
     return _identity(entry, open_rwkv(entry, settings))
 
 
 def load_rwkv(entry: ModelEntry, settings: Settings) -> TokenScorer:
-    """Load a checkpoint; errors as those of ``open_rwkv`` and ``RwkvBackend``."""
+    """Load a checkpoint; errors as for ``open_rwkv`` and ``RwkvEngine``."""
     files = open_rwkv(entry, settings)
     text_model = files.tokenizer.text_model
     facts = ScorerFacts(
         device=describe_device(files.device),
-        dtype=str(files.dtype).removeprefix("torch."),
+        dtype=name_of_dtype(files.dtype),
         batch_tokens=settings.batch_tokens or _BATCH_TOKENS,
         versions=library_versions("torch", "rwkv", "tokenizers"),
         tokenizer=text_model.facts,
     )
-    return TokenScorer(_identity(entry, files), text_model, RwkvBackend(files), facts)
+    return TokenScorer(_identity(entry, files), text_model, RwkvEngine(files), facts)
 
 
 def _identity(entry: ModelEntry, files: RwkvFiles) -> TokenIdentity:
-    # The state has no maximum, so windows may have any length that the catalogue does not forbid.
+    # The state has no maximum length; only the catalogue may limit the windows.
     return TokenIdentity(entry.name, files.revision, entry.context, f"{files.dtype} rwkv")
 
 
 def open_rwkv(entry: ModelEntry, settings: Settings) -> RwkvFiles:
-    """Open a checkpoint, without putting its weights anywhere.
-
-    Args:
-        entry: its location is a ``.pth`` file, or a folder with exactly one; its revision None, or
-            the digest that the files must have.
-        settings: device, dtype.
+    """Open a checkpoint: a ``.pth`` file, or a folder with exactly one; leave its weights on disk.
 
     Raises:
         ModelLoadError: the file is missing, unsafe or broken, no tokenizer fits, or the rwkv
             package is not installed.
-        UsageError: the device or dtype of the settings cannot be had.
+        UsageError: the device or dtype of the settings is not available.
     """
     package_folder()
     location = entry.location
@@ -139,11 +121,7 @@ def open_rwkv(entry: ModelEntry, settings: Settings) -> RwkvFiles:
 
 
 def find_checkpoint(location: str) -> Path:
-    """Return the ``.pth`` file of a location.
-
-    Raises:
-        ModelLoadError: there is none, or a folder has several.
-    """
+    """Return the ``.pth`` file of a location."""
     path = Path(location).expanduser()
     found = sorted(path.glob("*.pth")) if path.is_dir() else [path]
     if len(found) != 1:
@@ -156,25 +134,21 @@ def find_checkpoint(location: str) -> Path:
     return found[0]
 
 
-class RwkvBackend:
-    """Runs an RWKV model, one row at a time, from an empty state each.
+class RwkvEngine:
+    """Runs an RWKV model, one row at a time, each from an empty state.
 
-    Args:
-        files: of the model.
-
-    Raises:
-        ModelLoadError: the weights are not those of a model that the package runs.
+    Raise ModelLoadError if the package cannot run a model with these weights.
     """
 
     def __init__(self, files: RwkvFiles) -> None:
         strategy = f"{files.device} {_STRATEGY_DTYPES[files.dtype]}"
-        # The package adds the suffix to the names of version 7 by itself.
+        # For version 7, the package appends the suffix itself.
         name = str(files.path.with_suffix("") if files.is_v7 else files.path)
         self._device = files.device
         try:
             with _import_lock:
                 module = _import_package(files.is_v7)
-                self._model: Any = module.RWKV(name, strategy)  # reads the environment, too
+                self._model: Any = module.RWKV(name, strategy)  # also reads environment variables
             self._losses(np.arange(3), np.arange(2))
         except _DEFECTS as error:
             if isinstance(error, RuntimeError) and is_memory_full(error):
@@ -193,33 +167,23 @@ class RwkvBackend:
         return None
 
     def losses(
-        self,
-        inputs: Sequence[Tokens],
-        targets: Sequence[Tokens],
-        alphabet: Tokens | None = None,
+        self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None
     ) -> list[Losses]:
-        """As ``Backend.losses``, with the softmax in float32."""
-        try:
-            return [self._losses(*row, alphabet) for row in zip(inputs, targets, strict=True)]
-        except RuntimeError as error:
-            if not is_memory_full(error):
-                raise
-            full = DeviceFull(str(error))
-        # Only here are the failed pass's arrays released.
-        torch.cuda.empty_cache()
-        raise full
+        """As ``Engine.losses``, with the softmax in float32."""
+        rows = list(zip(inputs, targets, strict=True))
+        return or_device_full(lambda: [self._losses(*row, alphabet) for row in rows])
 
     @torch.inference_mode()
     def _losses(self, inputs: Tokens, targets: Tokens, alphabet: Tokens | None = None) -> Losses:
         among = None if alphabet is None else torch.from_numpy(alphabet).to(self._device)
-        first = len(inputs) - len(targets)  # position of the first that is scored
+        first = len(inputs) - len(targets)  # position of the first scored token
         state = None
         nats = [np.zeros(0)]
         for begin in range(0, len(inputs), _SLICE_TOKENS):
             ids = inputs[begin : begin + _SLICE_TOKENS]
             end = begin + len(ids)
             wanted = targets[max(begin - first, 0) : max(end - first, 0)]
-            is_scored = len(wanted) > 0  # if not, the head is run on the last position alone
+            is_scored = len(wanted) > 0  # otherwise run the head on the last position only
             logits, state = self._model.forward(ids.tolist(), state, full_output=is_scored)
             if is_scored:
                 rows = logits.reshape(len(ids), -1)[-len(wanted) :]
@@ -229,17 +193,17 @@ class RwkvBackend:
 
 
 def _import_package(with_v7: bool) -> ModuleType:
-    """Import a copy of ``rwkv.model`` for one model."""
+    """Import a separate copy of ``rwkv.model`` for one model."""
     set_rwkv_environment(with_v7)
     path = package_folder() / "model.py"
     spec = importlib.util.spec_from_file_location("rwkv.model", path)
     if spec is None or spec.loader is None:
         raise ModelLoadError(f"{path}: is missing; install the rwkv package again")
     module = importlib.util.module_from_spec(spec)
-    vars(module)["print"] = _do_nothing  # it reports on standard output
+    vars(module)["print"] = _do_nothing  # the package prints to standard output
     with _without_torchscript(), _keeping_precision():
         spec.loader.exec_module(module)
-    # It collects garbage after every layer: half a second each, for nothing that is in a cycle.
+    # The package collects garbage after every layer: half a second each, without any effect.
     vars(module)["gc"] = SimpleNamespace(collect=_do_nothing)
     return module
 
@@ -250,7 +214,7 @@ def _do_nothing(*values: object, **options: object) -> None:
 
 @contextmanager
 def _without_torchscript() -> Iterator[None]:
-    """Let what asks for TorchScript have plain Python; version 7 asks whatever the environment."""
+    """Replace TorchScript by plain Python; version 7 uses it whatever the environment says."""
     replaced = {
         "ScriptModule": torch.nn.Module,
         "script_method": lambda function: function,
@@ -266,7 +230,7 @@ def _without_torchscript() -> Iterator[None]:
 
 @contextmanager
 def _keeping_precision() -> Iterator[None]:
-    """Undo that the package lets matrix products of the whole process have ten bits less."""
+    """Restore the process-wide precision of matrix products, which the package reduces."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     kept = (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark)
     try:
@@ -276,10 +240,10 @@ def _keeping_precision() -> Iterator[None]:
 
 
 def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a checkpoint's tensors, having made sure that it holds nothing else."""
+    """Return the shapes of a checkpoint's tensors; refuse any other content."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about what it may not be able to read: it will tell
+            warnings.simplefilter("ignore")  # unsupported content raises an error later
             tensors: Any = torch.load(
                 path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
             )
@@ -315,3 +279,17 @@ def _digest(*paths: Path) -> str:
     except OSError as error:
         raise ModelLoadError(f"{path}: cannot be read ({error})") from error
     return digest.hexdigest()[:16]
+
+
+BACKEND = Backend(
+    kind="rwkv",
+    on_device=True,
+    is_listed=True,
+    cannot={
+        "write": "a .pth checkpoint is only scored; use the model's Hugging Face folder (kind "
+        "causal_lm)"
+    },
+    identify=identify_rwkv,
+    load=load_rwkv,
+    load_answerer=load_answerer,
+)

@@ -1,8 +1,8 @@
 """The tokenizers of RWKV checkpoints: World, a list of byte strings, and Pile, a tokenizers file.
 
-World (https://github.com/BlinkDL/RWKV-LM, files ``rwkv_vocab_v*.txt``) has one token a line: its
-id, its bytes as a Python literal, and how many they are. A text's bytes are cut into the longest
-tokens that fit, from left to right. Its id 0, which is not in the file, is the end of a text.
+World (https://github.com/BlinkDL/RWKV-LM, files ``rwkv_vocab_v*.txt``) has one token per line: its
+id, its bytes as a Python literal, and their number. A text's bytes are cut into the longest
+matching tokens, from left to right. Id 0, which is not in the file, is the end of a text.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from core.errors import ModelLoadError
-from models.accounting import Accountant, TokenizedText, whole_characters
-from models.text_model import TextModel
+from models.scoring.accounting import Accountant, TokenizedText, whole_characters
+from models.scoring.text_model import TextModel
 
 WORLD_PATTERN, PILE_NAME = "rwkv_vocab_v*.txt", "20B_tokenizer.json"
 _SHIPPED_WORLD = "rwkv_vocab_v20230424.txt"  # in the rwkv package, 65,529 tokens
@@ -28,27 +28,23 @@ _PILE_END_OF_TEXT = "<|endoftext|>"
 _MAX_FILE_BYTES = 2**24  # World has 1.2 MB, Pile 2.5 MB
 _MAX_LINE_CHARS = 4096
 _LINE = re.compile(r"([0-9]{1,8}) (b?['\"].*['\"]) ([0-9]{1,4})")
-# Embeddings are rounded up: World has 65,530 ids and 65,536 rows, Pile 50,277 and up to 50,432.
+# Embeddings are padded: World has 65,530 ids and 65,536 rows, Pile 50,277 and up to 50,432.
 _MAX_SPARE_ROWS = 1024
 
 
 class WorldTokenizer:
-    """Cuts a text's bytes into the longest tokens of a vocabulary.
-
-    Args:
-        vocabulary: ids by token; every single byte is in it.
-    """
+    """Cuts a text's bytes into the longest tokens of a vocabulary."""
 
     def __init__(self, vocabulary: Mapping[bytes, int]) -> None:
         self._vocabulary = dict(vocabulary)
         lengths: dict[bytes, set[int]] = {}
         for token in vocabulary:
             lengths.setdefault(token[:2], set()).add(len(token))
-        # What tokens there may be at a place, longest first, by the two bytes there.
+        # Lengths of the tokens that begin with two given bytes, longest first.
         self._lengths = {start: sorted(own, reverse=True) for start, own in lengths.items()}
 
     def encode(self, raw: bytes) -> tuple[list[int], list[int]]:
-        """Return the ids of the tokens and how many bytes each has."""
+        """Return the ids of the tokens and the number of bytes of each."""
         ids, sizes = [], []
         place = 0
         while place < len(raw):
@@ -66,7 +62,7 @@ class WorldTokenizer:
         return raw[place : place + 1]
 
     def tokenize(self, texts: Sequence[str], special_tokens: bool = False) -> list[TokenizedText]:
-        """Tokenize texts; World adds no special tokens by itself."""
+        """Tokenize texts; World has no special tokens to add."""
         return [self._tokenize(text) for text in texts]
 
     def _tokenize(self, text: str) -> TokenizedText:
@@ -78,7 +74,7 @@ class WorldTokenizer:
 
 
 class RwkvTokenizer(NamedTuple):
-    """A checkpoint's tokenizer: the file that it is from, and what it means for scoring."""
+    """A checkpoint's tokenizer: its file, and its interface for scoring."""
 
     path: Path
     text_model: TextModel
@@ -87,19 +83,13 @@ class RwkvTokenizer(NamedTuple):
 def open_tokenizer(weights: Path, num_rows: int) -> RwkvTokenizer:
     """Find the tokenizer of a checkpoint.
 
-    It is the file beside the weights that fits their embedding (World's ``rwkv_vocab_v*.txt`` or
-    Pile's ``20B_tokenizer.json``); where there is neither, the World vocabulary that the rwkv
-    package brings, if that fits.
-
-    Args:
-        weights: the checkpoint.
-        num_rows: of its embedding.
-
-    Raises:
-        ModelLoadError: no tokenizer fits, several do, or a file is broken.
+    Use the file beside the weights that fits their embedding (World's ``rwkv_vocab_v*.txt`` or
+    Pile's ``20B_tokenizer.json``). Without such files, use the World vocabulary of the rwkv
+    package if it fits. Raise ModelLoadError if none or several fit, or a file is broken.
     """
     folder = weights.parent
-    paths = sorted([*folder.glob(WORLD_PATTERN), *folder.glob(PILE_NAME)]) or [_shipped_world()]
+    paths = sorted([*folder.glob(WORLD_PATTERN), *folder.glob(PILE_NAME)])
+    paths = paths or [package_folder() / _SHIPPED_WORLD]
     opened = [RwkvTokenizer(path, _read(path)) for path in paths]
     fitting = [
         each for each in opened if 0 <= num_rows - each.text_model.vocabulary_size < _MAX_SPARE_ROWS
@@ -118,10 +108,8 @@ def open_tokenizer(weights: Path, num_rows: int) -> RwkvTokenizer:
 def parse_world(data: bytes, where: str) -> dict[bytes, int]:
     """Parse a World vocabulary: ids by token.
 
-    Nothing in the file is run: literals of strings and bytes are all that is read of Python.
-
-    Raises:
-        ModelLoadError: not such a file, a token or an id twice, or a single byte without a token.
+    Evaluate only literals of strings and bytes. Raise ModelLoadError for another format, a repeated
+    token or id, or a single byte without a token.
     """
     try:
         lines = data.decode().replace("\r\n", "\n").split("\n")
@@ -176,7 +164,7 @@ def _read(path: Path) -> TextModel:
 
 
 def _world_model(vocabulary: Mapping[bytes, int]) -> TextModel:
-    # Single bytes come first in the list (ids 1 to 256), and no text can lack one.
+    # Single bytes come first in the list (ids 1 to 256), and every vocabulary has them all.
     byte_tokens = np.array([vocabulary[bytes([byte])] for byte in range(256)], dtype=np.int64)
     return TextModel(
         tokenizer=WorldTokenizer(vocabulary),
@@ -190,7 +178,7 @@ def _world_model(vocabulary: Mapping[bytes, int]) -> TextModel:
 def _pile_model(data: bytes, path: Path) -> TextModel:
     try:
         tokenizer = Tokenizer.from_buffer(data)
-    except Exception as error:  # the tokenizers library raises nothing narrower
+    except Exception as error:  # the tokenizers library raises no narrower class
         raise ModelLoadError(f"{path}: not a file of the tokenizers library ({error})") from error
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     if not vocabulary:
@@ -204,16 +192,8 @@ def _pile_model(data: bytes, path: Path) -> TextModel:
     )
 
 
-def _shipped_world() -> Path:
-    return package_folder() / _SHIPPED_WORLD
-
-
 def package_folder() -> Path:
-    """Return where the rwkv package is, without importing it.
-
-    Raises:
-        ModelLoadError: it is not installed.
-    """
+    """Return the rwkv package's folder without an import; raise ModelLoadError if absent."""
     spec = importlib.util.find_spec("rwkv")
     if spec is None or not spec.submodule_search_locations:
         raise ModelLoadError(

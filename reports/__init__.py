@@ -1,1 +1,1 @@
-"""Reports: charts and the page that people read; reads the warehouse, computes no figure itself."""
+"""Reports: HTML pages, charts and exports of the warehouse's figures; they compute no figures."""

@@ -1,10 +1,14 @@
-"""Charts as SVG text: no script, no font server, no browser needed to draw them."""
+"""Charts as SVG text, rendered without a script, a font server or a browser.
+
+The charts contain no untrusted text.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -13,27 +17,21 @@ import vl_convert as vlc
 
 from core.month import Month, month_range
 
-_WIDTH, _HEIGHT = 180, 110
-# Okabe and Ito's blue and vermilion, apart with the common kinds of colour blindness; what is after
-# the cutoff is hollow too, for print.
+# Okabe and Ito's blue and vermilion, distinct with the common kinds of colour blindness. Points
+# after the cutoff are also hollow, for print.
 BEFORE, AFTER, UNKNOWN = "#0072b2", "#d55e00", "#5b6472"
 INK, _GRID, _RULE = "#3a4150", "#e6e9ed", "#8a93a0"
 
-STYLE: dict[str, Any] = {
-    # The page says what each chart is; every point as a spoken label would be noise.
+_STYLE: dict[str, Any] = {
+    # The page describes each chart; a screen reader should not read out every point.
     "aria": False,
     "view": {"stroke": None},
     "axis": {
-        "domain": False,
-        "gridColor": _GRID,
-        "labelColor": INK,
-        "labelFontSize": 10,
-        "tickColor": _GRID,
-        "titleColor": INK,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
+        "domain": False, "gridColor": _GRID, "labelColor": INK, "labelFontSize": 10,
+        "tickColor": _GRID, "titleColor": INK, "titleFontSize": 11, "titleFontWeight": "normal",
     },
-}
+}  # fmt: skip
+_FILL, _STROKE = alt.Fill("fill:N", scale=None), alt.Stroke("stroke:N", scale=None)
 
 
 def monthly_chart(
@@ -41,77 +39,68 @@ def monthly_chart(
 ) -> str:
     """Draw one model's bits per byte on one source over the months, with its cutoff.
 
-    Each chart has a scale of its own, at least a fifth of the model's level high, so that models at
-    very different levels are equally readable and mere noise looks small.
+    Each chart has its own scale, which spans at least a fifth of the highest value. So models at
+    very different levels are equally readable, and noise looks small.
 
     Args:
-        figures: bits per byte by month, at least one; months that are missing break the line.
+        figures: bits per byte by month, at least one; a missing month breaks the line.
         window: first and last month of the axis, the same for all charts of a page.
-        cutoff: the last month that the model has seen, where that is known; written above the
-            plot, with a dashed line at its end if it lies in the window.
-
-    Returns:
-        An SVG document without any text from outside.
+        cutoff: last month of the model's training data, or None if unknown; labelled above the
+            plot, with a dashed line at the month's end if it lies in the window.
     """
     first, last = window
+    labels = [_date(_middle(month)) for month in _ticks(first, last)]
     x = alt.X(
         "day:T",
         title=None,
         scale=alt.Scale(domain=[_date(first.first_day), _date((last + 1).first_day)]),
-        axis=alt.Axis(
-            values=[_date(_middle(month)) for month in _ticks(first, last)],
-            format="%Y-%m",
-            grid=False,
-        ),
+        axis=alt.Axis(values=labels, format="%Y-%m", grid=False),
     )
     y = alt.Y(
         "bits_per_byte:Q",
         title="bits per byte",
         scale=alt.Scale(domain=_domain(list(figures.values())), nice=False),
-        # Room for four characters in every chart, so that charts in a row line up.
+        # Labels have a width of four characters, so that charts in a row are aligned.
         axis=alt.Axis(tickCount=4, minExtent=30),
     )
     line = alt.Chart(_frame(figures, window, cutoff)).encode(x=x, y=y)
-    layers = [
-        line.mark_line(color=_RULE, strokeWidth=1),
-        line.mark_point(size=24, strokeWidth=1.4, opacity=1).encode(
-            fill=alt.Fill("fill:N", scale=None), stroke=alt.Stroke("stroke:N", scale=None)
-        ),
-    ]
+    points = line.mark_point(size=24, strokeWidth=1.4, opacity=1).encode(fill=_FILL, stroke=_STROKE)
+    layers = [line.mark_line(color=_RULE, strokeWidth=1), points]
     layers += _cutoff_marks(cutoff, window, x)
-    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT).configure(**STYLE)
+    return _draw(layers, width=180, height=110)
+
+
+def _draw(layers: Sequence[alt.Chart], width: int, height: int) -> str:
+    chart = alt.layer(*layers).properties(width=width, height=height).configure(**_STYLE)
     return str(vlc.vegalite_to_svg(chart.to_dict(format="vega-lite")))
 
 
+def _point_colours(is_after: bool, is_split: bool) -> tuple[str, str]:
+    """Return fill and stroke of a point; ``is_split`` is True if a cutoff is known."""
+    stroke = AFTER if is_after else BEFORE if is_split else UNKNOWN
+    return "white" if is_after else stroke, stroke
+
+
 def as_png(svg: str) -> bytes:
-    """Return a chart as a picture of twice its size in pixels, for places that take no SVG."""
+    """Return a chart as PNG at twice its size in pixels, for programs without SVG support."""
     return bytes(vlc.svg_to_png(svg, scale=2))
 
 
 def _frame(
     figures: Mapping[Month, float], window: tuple[Month, Month], cutoff: Month | None
 ) -> pl.DataFrame:
-    """One row a month of the window: day, bits_per_byte (null where missing), fill, stroke."""
+    """Return one row per month: day, bits_per_byte (null if missing), fill, stroke."""
     rows = []
     for month in month_range(*window):
         is_after = cutoff is not None and month > cutoff
-        stroke = AFTER if is_after else UNKNOWN if cutoff is None else BEFORE
-        fill = "white" if is_after else stroke
-        rows.append((_middle(month), figures.get(month), fill, stroke))
-    return pl.DataFrame(
-        rows,
-        schema={
-            "day": pl.Date,
-            "bits_per_byte": pl.Float64,
-            "fill": pl.String,
-            "stroke": pl.String,
-        },
-        orient="row",
-    )
+        colours = _point_colours(is_after, cutoff is not None)
+        rows.append((_middle(month), figures.get(month), *colours))
+    types = {"day": pl.Date, "bits_per_byte": pl.Float64, "fill": pl.String, "stroke": pl.String}
+    return pl.DataFrame(rows, schema=types, orient="row")
 
 
 def _cutoff_marks(cutoff: Month | None, window: tuple[Month, Month], x: alt.X) -> list[alt.Chart]:
-    """The cutoff's name above the plot, and a dashed line at the end of its month."""
+    """Return the cutoff's label above the plot, and a dashed line at the end of that month."""
     first, last = window
     shown = min(max(cutoff, first - 1), last) if cutoff else first - 1
     text = f"cutoff {cutoff}" if cutoff else "no cutoff known"
@@ -126,7 +115,7 @@ def _cutoff_marks(cutoff: Month | None, window: tuple[Month, Month], x: alt.X) -
 
 
 def _middle(month: Month) -> dt.date:
-    """Where a month's point is drawn; far from its ends, so that no time zone moves its label."""
+    """Return the day of a month's point: mid-month, so that no time zone changes its label."""
     return month.first_day.replace(day=15)
 
 
@@ -135,7 +124,7 @@ def _date(day: dt.date) -> alt.DateTime:
 
 
 def _ticks(first: Month, last: Month) -> list[Month]:
-    """The months to label: four at most, at even steps of the calendar."""
+    """Return at most four months to label, at equal distances."""
     num_months = last.months_since(first) + 1
     steps = itertools.chain((1, 2, 3, 6), itertools.count(12, 12))
     step = next(step for step in steps if num_months <= 4 * step)
@@ -143,8 +132,98 @@ def _ticks(first: Month, last: Month) -> list[Month]:
 
 
 def _domain(values: list[float]) -> list[float]:
-    """The range of the bits-per-byte axis, not below 0."""
+    """Return the range of the bits-per-byte axis; its lower end is at least 0."""
     low, high = min(values), max(values)
     span = max(1.15 * (high - low), 0.2 * high) or 1.0
     bottom = max(0.0, (low + high - span) / 2)
     return [bottom, bottom + span]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A model's accuracy on the questions opened in one quarter."""
+
+    day: dt.date  # first day of the quarter
+    accuracy: float  # share of right answers
+    low: float  # lower end of the 95 % interval (Wilson's)
+    high: float
+    expected: float  # share of right answers of a random guess
+
+
+def forecast_chart(
+    points: Sequence[Point], window: tuple[dt.date, dt.date], known_until: dt.date | None
+) -> str:
+    """Draw accuracy with its interval, and the accuracy of a guess as a dashed line.
+
+    ``points`` has at least one point and is sorted. ``window`` is the first and the last day of
+    the axis, the same for all charts of a page. ``known_until`` is the model's cutoff or release
+    date, drawn as a dashed line; points after it are hollow.
+    """
+    first, last = window
+    domain = [_date(first), _date(last + dt.timedelta(days=92))]
+    x = alt.X(
+        "day:T", title=None, scale=alt.Scale(domain=domain),
+        axis=alt.Axis(format="%Y", tickCount=6, grid=False),
+    )  # fmt: skip
+    base = alt.Chart(_quarters_frame(points, known_until)).encode(x=x)
+    layers = [
+        base.mark_rule(strokeWidth=1, opacity=0.45).encode(
+            y=alt.Y("low:Q", title="share right"),
+            y2="high:Q",
+            color=alt.Color("stroke:N", scale=None),
+        ),
+        base.mark_line(strokeDash=[3, 3], strokeWidth=1, color=UNKNOWN).encode(y="expected:Q"),
+        base.mark_point(size=26, strokeWidth=1.4, opacity=1).encode(
+            y=_share("accuracy"), fill=_FILL, stroke=_STROKE
+        ),
+    ]
+    if known_until and first <= known_until <= last:
+        rule = alt.Chart(pl.DataFrame({"day": [known_until]})).encode(x=x)
+        layers.append(rule.mark_rule(strokeDash=[4, 3], color=INK))
+    return _draw(layers, width=260, height=120)
+
+
+def _share(name: str) -> alt.Y:
+    axis = alt.Axis(tickCount=4, format=".0%", minExtent=34)
+    return alt.Y(f"{name}:Q", title="share right", scale=alt.Scale(domain=[0, 1]), axis=axis)
+
+
+def _quarters_frame(points: Sequence[Point], known_until: dt.date | None) -> pl.DataFrame:
+    rows = []
+    for point in points:
+        is_after = known_until is not None and point.day > known_until
+        middle = point.day + dt.timedelta(days=45)
+        colours = _point_colours(is_after, known_until is not None)
+        rows.append((middle, point.accuracy, point.low, point.high, point.expected, *colours))
+    names = ["day", "accuracy", "low", "high", "expected", "fill", "stroke"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+@dataclass(frozen=True)
+class Level:
+    """A model's accuracies at one level: means over the level's puzzles."""
+
+    level: int  # 1 to 5
+    id_accuracy: float  # share of right answers in distribution
+    ood_accuracy: float  # share of right answers out of distribution
+
+
+def valley_chart(levels: Sequence[Level], critical: int | None) -> str:
+    """Draw both accuracies, shade the gap between them, and mark the critical level.
+
+    ``levels`` has at least one level; missing levels are allowed.
+    """
+    rows = [(each.level, each.id_accuracy, each.ood_accuracy) for each in levels]
+    frame = pl.DataFrame(rows, schema=["level", "known", "new"], orient="row")
+    axis = alt.Axis(values=[1, 2, 3, 4, 5], format="d", grid=False)
+    x = alt.X("level:Q", title="level", scale=alt.Scale(domain=[0.8, 5.2]), axis=axis)
+    base = alt.Chart(frame).encode(x=x)
+    layers = [base.mark_area(opacity=0.12, color=INK).encode(y=_share("known"), y2="new:Q")]
+    for name, color, fill in (("known", BEFORE, BEFORE), ("new", AFTER, "white")):
+        curve = base.encode(y=_share(name))
+        layers.append(curve.mark_line(color=color, strokeWidth=1.4))
+        layers.append(curve.mark_point(color=color, fill=fill, size=28, opacity=1))
+    if critical is not None:
+        rule = alt.Chart(pl.DataFrame({"level": [critical]})).encode(x=x)
+        layers.append(rule.mark_rule(strokeDash=[4, 3], color=INK))
+    return _draw(layers, width=240, height=130)

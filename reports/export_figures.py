@@ -1,4 +1,4 @@
-"""Every figure as a tidy file: one view, one file, and a manifest that says what is in it."""
+"""Export of figures: one file per view, and a manifest that describes the files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import pyarrow as pa
 
 from core.errors import WarehouseError
 from core.settings import Settings
-from core.storage import sha256_of_file
-from reports.export_folder import exporting, write_manifest
-from reports.result_files import csv_parts, write_parquet
-from warehouse.query import local_snapshot, opened, read_rows
-from warehouse.schema import ViewDescription, describe_view, is_macro, list_views
+from core.storage.store import sha256_of_file
+from reports.export_files import csv_parts, exporting, write_manifest, write_parquet
+from warehouse.database.schema import ViewDescription, describe_view, is_macro, list_views
+from warehouse.read.query import local_snapshot, opened, read_rows
 
 _KIND = "figures"
 _README = """# Figures of tidemark
@@ -35,19 +34,16 @@ _OF_FORMAT = {
 
 
 def export_figures(settings: Settings, format: str, output: Path) -> int:
-    """Write every view that is for analysts to a file, and return how many there are.
+    """Write every view for analysts to a file, and return the number of files.
 
-    The same snapshot gives the same files: rows are in order, and summed by one thread.
+    The same snapshot gives identical files: rows are sorted, and one thread computes all sums.
 
-    Args:
-        settings: say where the snapshot is.
-        format: csv or parquet.
-        output: folder to make; an earlier export there is replaced.
+    The format is csv or parquet. An earlier export in the folder is replaced.
 
     Raises:
-        UsageError: nothing is published, or ``output`` is something else.
-        WarehouseError: the snapshot is of another version.
-        StorageError: the disk refuses; what was there before still is.
+        UsageError: there is no snapshot, or ``output`` is not an export.
+        WarehouseError: the snapshot has another schema version.
+        StorageError: writing failed; the earlier export is kept.
     """
     views = exported_views()
     with (
@@ -59,7 +55,9 @@ def export_figures(settings: Settings, format: str, output: Path) -> int:
             _export(connection, name, description, folder / f"{name}.{format}")
             for name, description in views.items()
         ]
-        (folder / "README.md").write_text(_readme(described, format), encoding="utf-8")
+        rows = [f"| `{v['file']}` | {v['num_rows']} | {v['description']} |" for v in described]
+        readme = _README.format(format=_OF_FORMAT[format], rows="\n".join(rows))
+        (folder / "README.md").write_text(readme, encoding="utf-8")
         facts = {
             "tidemark": version("tidemark"),
             "duckdb": duckdb.__version__,
@@ -71,7 +69,7 @@ def export_figures(settings: Settings, format: str, output: Path) -> int:
 
 
 def exported_views() -> dict[str, ViewDescription]:
-    """Return the views for analysts, by name; macros need a date and are none."""
+    """Return the views for analysts, by name; leave out table macros, which need an argument."""
     described = {name: describe_view(f) for name, f in list_views().items() if not is_macro(f)}
     return {name: view for name, view in sorted(described.items()) if not view.is_internal}
 
@@ -79,7 +77,7 @@ def exported_views() -> dict[str, ViewDescription]:
 def _export(
     connection: duckdb.DuckDBPyConnection, name: str, description: ViewDescription, path: Path
 ) -> dict[str, Any]:
-    """Write one view; return what the manifest says of it."""
+    """Write one view to a file; return the view's manifest entry."""
     try:
         view = connection.table(name)
     except duckdb.Error as error:
@@ -96,26 +94,24 @@ def _export(
             file.writelines(csv_parts(reader.schema, counter))
     else:
         write_parquet(reader.schema, counter, path)
+    facts = description.columns
+    described = [
+        {"name": column, "type": types[column], "unit": facts[column].get("unit")}
+        | {"description": facts[column]["description"]}
+        for column in names
+    ]
     return {
         "name": name,
         "file": path.name,
         "description": description.description,
         "grain": list(description.grain),
         "num_rows": counter.num_rows,
-        "columns": [
-            {
-                "name": column,
-                "type": types[column],
-                "unit": description.columns[column].get("unit"),
-                "description": description.columns[column]["description"],
-            }
-            for column in names
-        ],
+        "columns": described,
     }
 
 
 class _Counter:
-    """Passes batches on and counts their rows."""
+    """An iterator over batches that counts their rows."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -132,8 +128,3 @@ def _of_another_version(view: str) -> WarehouseError:
         f"the published snapshot has not the view {view} that this tidemark knows; publish it "
         "again: run `tidemark score` or `tidemark land`"
     )
-
-
-def _readme(views: list[dict[str, Any]], format: str) -> str:
-    rows = [f"| `{v['file']}` | {v['num_rows']} | {v['description']} |" for v in views]
-    return _README.format(format=_OF_FORMAT[format], rows="\n".join(rows))

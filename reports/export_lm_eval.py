@@ -1,8 +1,8 @@
-"""A sealed month as a task of lm-evaluation-harness, which gives what protocol ``lm-eval`` gives.
+"""Export of a sealed month as a task of lm-evaluation-harness.
 
-The folder holds the task (YAML), its documents (JSON lines, with their licences), and the function
-by which the harness reads them: its own reader of JSON takes texts that look like dates for dates,
-and wants the absolute path of a folder that may be moved.
+The task computes the figures of protocol ``lm-eval``. The folder holds the task (YAML), its
+documents (JSON lines, with licences), and a Python function that reads the documents. The harness'
+JSON reader is unsuitable: it parses texts that look like dates, and requires an absolute path.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
-from core.corpus import Partition, Seal, list_sealed, read_documents, read_seal
+from core.corpus.partition import Partition, Seal, list_sealed, read_documents, read_seal
 from core.errors import UsageError
 from core.month import Month
 from core.settings import Settings
-from core.storage import Store
-from reports.export_folder import exporting, write_manifest
+from core.storage.store import Store
+from reports.export_files import exporting, write_manifest
 
 _KIND = "lm-eval"
 _COLUMNS = ["document_id", "title", "url", "licence", "attribution", "text"]
-# `text` alone is a column's name to the harness. As a template, {{text}}, it would evaluate a text
-# that looks like a list of Python's.
+# doc_to_target must be the column name `text`. As the template {{text}}, the harness would evaluate
+# a text that looks like a Python list.
 _TASK = """\
 task: {name}
 custom_dataset: !function documents.load
@@ -81,7 +81,7 @@ to yourself.
 
 @dataclass(frozen=True)
 class LmEvalTask:
-    """What was exported; ``num_restricted`` documents may not be passed on."""
+    """An exported task; the licences of ``num_restricted`` documents forbid redistribution."""
 
     name: str
     folder: Path
@@ -92,21 +92,16 @@ class LmEvalTask:
 def export_lm_eval(
     settings: Settings, source: str, month: Month | None, output: Path | None = None
 ) -> LmEvalTask:
-    """Write a sealed partition as a task.
+    """Write a sealed partition as a task; month None selects the undated partition.
 
-    Args:
-        settings: say where the data root is.
-        source: of the partition.
-        month: of the partition; None is the undated one.
-        output: folder to make, tidemark-lm-eval/<task> by default; an earlier export is replaced.
+    The default folder is tidemark-lm-eval/<task>. An earlier export there is replaced.
 
     Raises:
-        UsageError: nothing is sealed there, or images or recordings are, or ``output`` is
-            something else.
-        StorageError: a part is damaged, or the disk refuses.
+        UsageError: the partition has no seal, or holds images or recordings; ``output`` is not an
+            export.
+        StorageError: a part is damaged, or writing failed.
     """
-    store = Store(settings.home)
-    partition = Partition(source, month)
+    store, partition = Store(settings.home), Partition(source, month)
     seal = _sealed_text(store, partition, settings.corpus_as_of)
     name = task_name(partition)
     folder = Path("tidemark-lm-eval") / name if output is None else output
@@ -139,9 +134,9 @@ def _facts(task: LmEvalTask, seal: Seal, licences: Counter[str]) -> dict[str, ob
 
 
 def task_name(partition: Partition) -> str:
-    """Name the task in letters that are safe in file names, YAML and the harness' patterns.
+    """Return the task's name, with characters safe in file names, YAML and glob patterns.
 
-    A source whose name has others gets a few digits of its hash, so that no two share a task.
+    If a source's name has other characters, a few digits of its hash make the task's name unique.
     """
     safe = re.sub(r"[^a-z0-9_]+", "_", partition.source.lower())[:60]
     if safe != partition.source:
@@ -151,7 +146,7 @@ def task_name(partition: Partition) -> str:
 
 
 def is_restricted(licence: str) -> bool:
-    """Whether a licence is not known to let others pass the text on, as arXiv's own does not."""
+    """Return True unless the licence permits redistribution; arXiv's licence does not."""
     return licence.startswith("LicenseRef-") or "nonexclusive-distrib" in licence
 
 
@@ -168,14 +163,13 @@ def _sealed_text(store: Store, partition: Partition, as_of: dt.datetime | None) 
 
 
 def _write_documents(store: Store, seal: Seal, file: IO[str]) -> Counter[str]:
-    """Write a line a document, in their sealed order; return how many have which licence."""
+    """Write one line per document, in sealed order; return the number of documents by licence."""
     licences: Counter[str] = Counter()
     for batch in read_documents(store, seal, _COLUMNS):
         for row in batch.to_pylist():
             licences[row["licence"]] += 1
-            # ASCII: some readers of lines break them at U+2028, too.
             ordered = {column: row[column] for column in _COLUMNS}
-            file.write(json.dumps(ordered, ensure_ascii=True) + "\n")
+            file.write(json.dumps(ordered) + "\n")  # ASCII: some readers break lines at U+2028
     return licences
 
 
@@ -191,5 +185,5 @@ def _readme(task: LmEvalTask, licences: Counter[str]) -> str:
 
 
 def _in_a_cell(text: str) -> str:
-    """A name from outside, as text that ends neither its cell nor its line."""
+    """Escape an untrusted name for a cell of a Markdown table."""
     return json.dumps(text)[1:-1].replace("|", "\\|").replace("<", "&lt;")

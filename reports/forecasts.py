@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from core.errors import UsageError
 from core.settings import Settings
-from core.storage import Store
-from reports.forecast_chart import Point, forecast_chart
-from reports.template import render_template
-from warehouse.query import query
+from reports.charts import Point, forecast_chart
+from reports.page import AnswersPage, interval, p_value
+from warehouse.read.query import query
 
-PAGE = "report/forecasts.html"
-
-# A quarter of questions to a point: months have too few.
+# One point per quarter: a month has too few questions.
 _POINTS = """
-    select model, source, protocol, period_of(month, 3) as quarter,
-        cast(sum(num_questions) as bigint) as num_questions,
-        cast(sum(num_correct) as bigint) as num_correct,
+    select model, source, protocol, period_of(month, 3) as day,
+        sum(num_correct) / sum(num_questions) as accuracy,
+        wilson_low(sum(num_correct), sum(num_questions)) as low,
+        wilson_high(sum(num_correct), sum(num_questions)) as high,
         sum(num_questions * expected_accuracy) / sum(num_questions) as expected
     from forecast_accuracy_monthly
-    group by all
+    group by model, source, protocol, day
     order by all
 """
 _ROWS = """
@@ -45,76 +41,32 @@ _ROWS = """
 """
 
 
-@dataclass(frozen=True)
-class Row:
-    """One model on one source under one protocol, written out; empty where nothing is known."""
-
-    model: str
-    num_questions: str
-    num_unparsed: str
-    accuracy: str
-    guess: str
-    num_test: str
-    test_accuracy: str
-    test_interval: str
-    test_guess: str
-    brier: str
-    crowd: str
-    tbi: str
-    paper_class: str
-    tested_class: str
-    chart: Markup
-
-
-def write_forecasts(settings: Settings) -> str:
-    """Write the page and return its address.
-
-    Raises:
-        UsageError: nothing is published, or no answers to questions are.
-    """
-    page = render_forecasts(settings)
-    store = Store(settings.home)
-    store.write_bytes(PAGE, page.encode())
-    return store.url(PAGE)
-
-
-def render_forecasts(settings: Settings) -> str:
-    """Return the page as HTML; names from outside are escaped.
-
-    Raises:
-        UsageError: nothing is published, or no answers to questions are.
-    """
-    rows = query(settings, _ROWS).to_pylist()
-    if not rows:
-        raise UsageError(
-            "no answers to forecasting questions are published; have models answer with `tidemark "
-            "forecast answer`, or land answers with `tidemark land-answers`"
-        )
+def _fields(settings: Settings, rows: list[dict[str, Any]]) -> dict[str, object]:
     points: dict[tuple[str, str, str], list[Point]] = {}
-    for row in query(settings, _POINTS).to_pylist():
-        point = Point(row["quarter"], row["num_correct"], row["num_questions"], row["expected"])
-        points.setdefault((row["model"], row["source"], row["protocol"]), []).append(point)
-    window = _window([point.day for own in points.values() for point in own])
-    sections: dict[tuple[str, str], list[Row]] = {}
+    for point in query(settings, _POINTS).to_pylist():
+        key = (point.pop("model"), point.pop("source"), point.pop("protocol"))
+        points.setdefault(key, []).append(Point(**point))
+    days = [point.day for series in points.values() for point in series]
+    window = min(days), max(days)
+    sections: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
         key = (row["model"], row["source"], row["protocol"])
         sections.setdefault(key[1:], []).append(_row(row, points[key], window))
-    return render_template("forecasts.html.j2", sections=sections)
+    return {"sections": sections}
 
 
-def _window(days: list[dt.date]) -> tuple[dt.date, dt.date]:
-    return min(days), max(days)
-
-
-def _row(row: dict[str, Any], points: list[Point], window: tuple[dt.date, dt.date]) -> Row:
+def _row(
+    row: dict[str, Any], points: list[Point], window: tuple[dt.date, dt.date]
+) -> dict[str, str]:
+    """Return a table row: one model, source and protocol. Unknown values are empty texts."""
     known_until = row["cutoff"] or row["released"]
-    # Drawn without any text from outside; all else on the page is escaped.
+    # The chart contains no untrusted text; everything else on the page is escaped.
     chart = Markup(forecast_chart(points, window, known_until))  # noqa: S704
     crowd = ""
     if row["num_crowd"]:
-        own, others = row["model_brier_score_there"], row["crowd_brier_score"]
-        crowd = f"{others:.3f} (model there {own:.3f}, {row['num_crowd']:,} questions)"
-    return Row(
+        model, others = row["model_brier_score_there"], row["crowd_brier_score"]
+        crowd = f"{others:.3f} (model there {model:.3f}, {row['num_crowd']:,} questions)"
+    return dict(
         model=row["model"],
         num_questions=f"{row['num_questions']:,}",
         num_unparsed=f"{row['num_unparsed']:,}" if row["num_unparsed"] else "",
@@ -122,7 +74,7 @@ def _row(row: dict[str, Any], points: list[Point], window: tuple[dt.date, dt.dat
         guess=_percent(row["expected_accuracy"]),
         num_test=f"{row['num_test_questions']:,}",
         test_accuracy=_percent(row["test_accuracy"]),
-        test_interval=_interval(row["test_accuracy_low"], row["test_accuracy_high"], 100, ".1f"),
+        test_interval=interval(row["test_accuracy_low"], row["test_accuracy_high"], ".1f", 100),
         test_guess=_percent(row["expected_test_accuracy"]),
         brier=_brier(row),
         crowd=crowd,
@@ -137,17 +89,11 @@ def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
 
-def _interval(low: float | None, high: float | None, factor: float, form: str) -> str:
-    if low is None or high is None:
-        return ""
-    return f"{factor * low:{form}} to {factor * high:{form}}"
-
-
 def _with_interval(row: dict[str, Any], name: str, form: str) -> str:
     if row[name] is None:
         return ""
-    interval = _interval(row[f"{name}_low"], row[f"{name}_high"], 1, form)
-    return f"{row[name]:{form}}" + (f" ({interval})" if interval else "")
+    ends = interval(row[f"{name}_low"], row[f"{name}_high"], form)
+    return f"{row[name]:{form}}" + (f" ({ends})" if ends else "")
 
 
 def _brier(row: dict[str, Any]) -> str:
@@ -156,8 +102,16 @@ def _brier(row: dict[str, Any]) -> str:
     return _with_interval(row, "brier_score", ".3f")
 
 
-def _tested(verdict: str | None, p_value: float | None) -> str:
-    if verdict is None or p_value is None:
-        return ""
-    shown = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
-    return f"{verdict} ({shown})"
+def _tested(verdict: str | None, adjusted: float | None) -> str:
+    return "" if verdict is None or adjusted is None else f"{verdict} ({p_value(adjusted)})"
+
+
+PAGE = AnswersPage(
+    "report/forecasts.html",
+    "forecasts.html.j2",
+    _ROWS,
+    "no answers to forecasting questions are published; have models answer with `tidemark "
+    "forecast answer`, or land answers with `tidemark land-answers`",
+    _fields,
+)
+write_forecasts = PAGE.write

@@ -1,7 +1,6 @@
-"""Metrics for Prometheus, derived from the data root's files and the published snapshot.
+"""Metrics for Prometheus, computed from the data root's files and the published snapshot.
 
-What is there is listed; a file is read once, and again only when it has changed. So a scrape costs
-a few listings, however much there is.
+A scrape lists the files and reads only new and changed files. So it usually costs a few listings.
 """
 
 from __future__ import annotations
@@ -20,44 +19,38 @@ from typing import Any
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from core.corpus import MANIFEST, Partition, partition_of
+from core.corpus.partition import MANIFEST, Partition, partition_of
 from core.errors import TidemarkError
 from core.settings import Settings
-from core.stamps import Stamp
-from core.storage import Store, name_of_part
-from warehouse.publish import SNAPSHOT
-from warehouse.query import query
+from core.storage.store import Stamp, Store, name_of_part
+from warehouse.database.schema import SNAPSHOT, find_schema
+from warehouse.database.statements import explain_database_errors
+from warehouse.read.query import connect_to_read, local_snapshot
 
 _log = logging.getLogger(__name__)
 
-CACHE_S = 60.0  # scrapes within this time get the same figures
-_READS_AT_ONCE = 16  # those from an object store mostly wait
-_LANDED = "select model, count(*) as num_cells from landed_cells group by model"
+CACHE_S = 60.0  # lifetime of collected figures
+_READS_AT_ONCE = 16  # threads; reads from an object store mostly wait
 _Values = Mapping[tuple[str, ...], float]
 
 
 class DataRoot(Collector):
-    """A collector of ``prometheus_client``; several threads may use it.
-
-    Args:
-        settings: say where the data root is.
-        cache_s: how old figures may be, in seconds.
-    """
+    """A thread-safe collector for ``prometheus_client``."""
 
     def __init__(self, settings: Settings, cache_s: float = CACHE_S) -> None:
         self._settings, self._cache_s = settings, cache_s
         self._store = Store(settings.home)
-        self._known: dict[str, tuple[Stamp, Any]] = {}  # what was read of a path
+        self._known: dict[str, tuple[Stamp, Any]] = {}  # content by path
         self._lock = threading.Lock()
         self._figures: list[Metric] = []
         self._good_until = 0.0
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: registering a collector is not to read the data root."""
+        """Return nothing, so that registering does not read the data root."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Return the figures; where the data root cannot be read, ``tidemark_up`` alone, as 0."""
+        """Return the metrics; if the data root cannot be read, return only ``tidemark_up`` as 0."""
         with self._lock:
             if time.monotonic() >= self._good_until:
                 self._figures = list(self._collect())
@@ -74,7 +67,7 @@ class DataRoot(Collector):
         yield from figures
 
     def _corpus(self) -> Iterator[Metric]:
-        listed = self._store.list_stamped(f"corpus/source=*/**/{MANIFEST}")  # one walk, not three
+        listed = self._store.list_stamped(f"corpus/source=*/**/{MANIFEST}")  # one walk for all
         held = [path for path in listed if path.endswith(f"/held/{MANIFEST}")]
         newest: dict[Partition, str] = {}
         for path in sorted(listed.keys() - set(held), key=_version_of):
@@ -110,8 +103,15 @@ class DataRoot(Collector):
         yield _gauge("snapshot_timestamp_seconds", "When the snapshot was published.", times)
 
     def _landed(self) -> _Values:
-        rows = query(self._settings, _LANDED).to_pylist()
-        return {(row["model"],): row["num_cells"] for row in rows}
+        """Return the number of landed cells by model; accept snapshots of former versions."""
+        with (
+            local_snapshot(self._settings) as path,
+            explain_database_errors(f"read {path}"),
+            connect_to_read(path) as connection,
+        ):
+            cells = connection.table(f"{find_schema(connection, 'landed_cells')}.landed_cells")
+            rows = cells.aggregate("model, count(*)").fetchall()
+        return {(model,): number for model, number in rows}
 
     def _runs(self) -> Iterator[Metric]:
         requests = self._read(self._store.list_stamped("runs/*/request.json"), self._json)
@@ -122,7 +122,9 @@ class DataRoot(Collector):
             result = results.get(path.replace("/request.json", "/result.json"))
             states[_state_of(result),] += 1
             if result is not None:
-                newest = max(newest, (str(request.get("started_at")), _num_holes(result)))
+                holes = result.get("holes")
+                num_holes = len(holes) if isinstance(holes, list) else 0
+                newest = max(newest, (str(request.get("started_at")), num_holes))
         what = "Runs; running ones have not ended, which may be because they were killed."
         yield _gauge("runs", what, states, "state")
         what = "What the newest run that has ended could not do."
@@ -132,7 +134,7 @@ class DataRoot(Collector):
         return "partial" if self._json(path).get("status") == "partial" else "complete"
 
     def _json(self, path: str) -> dict[str, Any]:
-        """Return an object; what is damaged is for `tidemark check`, and is taken for empty."""
+        """Return a JSON object; a damaged file counts as empty (`tidemark check` reports it)."""
         try:
             facts = json.loads(self._store.read_bytes(path))
         except ValueError:
@@ -140,7 +142,7 @@ class DataRoot(Collector):
         return facts if isinstance(facts, dict) else {}
 
     def _read(self, stamps: Mapping[str, Stamp], read: Callable[[str], Any]) -> dict[str, Any]:
-        """Return what files say, by path; what is as it was is not read again."""
+        """Return the contents of files by path; read changed files only."""
         known = {path: self._known.get(path, (None, None)) for path in stamps}
         changed = [path for path, stamp in stamps.items() if known[path][0] != stamp]
         with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
@@ -157,8 +159,7 @@ def _gauge(name: str, what: str, values: Mapping[Any, float], *labels: str) -> M
 
 
 def _version_of(path: str) -> int:
-    folder = path.split("/")[-2]
-    version = re.fullmatch(r"version=(\d+)", folder)
+    version = re.search(r"/version=(\d+)/[^/]*$", path)
     return int(version[1]) if version else 1
 
 
@@ -166,8 +167,3 @@ def _state_of(result: Mapping[str, Any] | None) -> str:
     if result is None:
         return "running"
     return "partial" if result.get("holes") else "complete"
-
-
-def _num_holes(result: Mapping[str, Any]) -> int:
-    holes = result.get("holes")
-    return len(holes) if isinstance(holes, list) else 0

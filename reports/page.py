@@ -1,20 +1,80 @@
-"""The report: one self-contained HTML page, made from the published snapshot."""
+"""Self-contained HTML pages, rendered from the published snapshot, among them the report."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import jinja2
 import polars as pl
 from markupsafe import Markup
 
 from core.errors import UsageError
 from core.month import Month
 from core.settings import Settings
-from core.storage import Store
+from core.storage.store import Store
 from reports import charts
 from reports.summary import GapRow, by_model, gap_rows
-from reports.template import render_template
-from warehouse.query import query
+from warehouse.read.query import query
+
+
+def render_template(name: str, **fields: object) -> str:
+    """Render a template of this folder as HTML; a missing field raises an error."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("reports", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template(name).render(**fields)
+
+
+def write_page(settings: Settings, path: str, html: str) -> str:
+    """Write a page under the data root and return its URL or path."""
+    store = Store(settings.home)
+    store.write_bytes(path, html.encode())
+    return store.url(path)
+
+
+@dataclass(frozen=True)
+class AnswersPage:
+    """A page of models' answers; ``fields`` computes the template's values from query rows."""
+
+    path: str  # under the data root
+    template: str
+    sql: str
+    missing: str  # message if there are no rows, with the command to run
+    fields: Callable[[Settings, list[dict[str, Any]]], dict[str, object]]
+
+    def render(self, settings: Settings) -> str:
+        """Return the page as HTML; untrusted names are escaped.
+
+        Raises:
+            UsageError: there is no snapshot, or the snapshot has no answers.
+        """
+        rows = query(settings, self.sql).to_pylist()
+        if not rows:
+            raise UsageError(self.missing)
+        return render_template(self.template, **self.fields(settings, rows))
+
+    def write(self, settings: Settings) -> str:
+        """Write the page under the data root and return its URL or path; raises as ``render``."""
+        return write_page(settings, self.path, self.render(settings))
+
+
+def interval(low: float | None, high: float | None, form: str, factor: float = 1) -> str:
+    """Return an interval in a number format, or an empty text if an end is missing."""
+    if low is None or high is None:
+        return ""
+    return f"{factor * low:{form}} to {factor * high:{form}}"
+
+
+def p_value(value: float) -> str:
+    """Return a p-value as text with three decimals."""
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
 
 PAGE = "report/index.html"
 
@@ -28,28 +88,21 @@ class Panel:
 
 
 def write_report(settings: Settings) -> str:
-    """Write the page and return its address.
-
-    Raises:
-        UsageError: nothing is published, or nothing with months under the setting's protocol.
-    """
-    page = render(settings, settings.protocol)
-    store = Store(settings.home)
-    store.write_bytes(PAGE, page.encode())
-    return store.url(PAGE)
+    """Write the report for the configured protocol and return its URL or path; as ``render``."""
+    return write_page(settings, PAGE, render(settings, settings.protocol))
 
 
 def render(settings: Settings, protocol: str) -> str:
-    """Return the page as HTML; names from outside are escaped.
+    """Return the report as HTML; untrusted names are escaped.
 
     Raises:
-        UsageError: nothing is published, or nothing with months under this protocol.
+        UsageError: there is no snapshot, or it has no months under this protocol.
     """
     monthly = _monthly(settings, protocol)
     gaps = by_model(gap_rows(settings, protocol))
     months = [Month.of(day) for day in monthly["month"].unique()]
     window = min(months), max(months)
-    # What the most widely scored model has read: all models score the same documents.
+    # Counts come from the model with the most cells: all models score the same documents.
     num_documents, num_bytes, num_unmeasured = (
         monthly.group_by("model")
         .agg(pl.sum("num_documents", "num_bytes", "num_unmeasured"))
@@ -85,7 +138,7 @@ def _monthly(settings: Settings, protocol: str) -> pl.DataFrame:
 def _sections(
     monthly: pl.DataFrame, gaps: list[list[GapRow]], window: tuple[Month, Month]
 ) -> dict[str, list[Panel]]:
-    """The charts by source, models in the order of the table."""
+    """Return the charts by source; models have the table's order."""
     sections: dict[str, list[Panel]] = {}
     figures: dict[tuple[str, str], dict[Month, float]] = {}
     for source, model, month, bits in monthly.select(
@@ -99,7 +152,7 @@ def _sections(
             if (source, overall.model) in figures:
                 cutoff = Month(overall.split) if overall.provenance and overall.split else None
                 svg = charts.monthly_chart(figures[source, overall.model], window, cutoff)
-                # Drawn without any text from outside; all else on the page is escaped.
+                # The chart contains no untrusted text; everything else on the page is escaped.
                 panel = Panel(overall.model, Markup(svg))  # noqa: S704
                 sections.setdefault(source, []).append(panel)
     return sections

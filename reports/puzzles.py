@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from core.errors import UsageError
 from core.settings import Settings
-from core.storage import Store
-from reports.template import render_template
-from reports.valley_chart import Level, valley_chart
-from warehouse.query import query
+from reports.charts import Level, valley_chart
+from reports.page import AnswersPage, interval, p_value
+from warehouse.read.query import query
 
-PAGE = "report/puzzles.html"
-
-# What the page shows: the strict rules, against data out of distribution of the paper's range.
+# The page shows judgements by the strict rules, for split ``ood``.
 _SCORES = """
     select s.*, v.gap as level_gap, c.critical_level, c.status, c.probability, c.joint_p_value,
         m.parameters, p.paper_score, p.paper_critical_level
@@ -52,59 +47,26 @@ _PUBLISHED = """
 """
 
 
-@dataclass(frozen=True)
-class Model:
-    """One model under one protocol, written out; empty where nothing is known."""
-
-    name: str
-    figures: tuple[str, ...]  # a cell of the table each
-    probes: tuple[str, ...]
-    chart: Markup
-
-
-def write_puzzles(settings: Settings) -> str:
-    """Write the page and return its address.
-
-    Raises:
-        UsageError: nothing is published, or no answers to puzzles are.
-    """
-    page = render_puzzles(settings)
-    store = Store(settings.home)
-    store.write_bytes(PAGE, page.encode())
-    return store.url(PAGE)
-
-
-def render_puzzles(settings: Settings) -> str:
-    """Return the page as HTML; names from outside are escaped.
-
-    Raises:
-        UsageError: nothing is published, or no answers to puzzles are.
-    """
-    rows = query(settings, _SCORES).to_pylist()
-    if not rows:
-        raise UsageError(
-            "no answers to puzzles are published; have models solve some with `tidemark scylla run`"
-        )
+def _fields(settings: Settings, rows: list[dict[str, Any]]) -> dict[str, object]:
     probes = query(settings, _PROBES).to_pylist()
     by_model: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         by_model.setdefault((row["protocol"], row["model"]), []).append(row)
-    sections: dict[str, list[Model]] = {}
-    for (protocol, name), own in by_model.items():
-        of_model = [p for p in probes if (p["protocol"], p["model"]) == (protocol, name)]
-        sections.setdefault(protocol, []).append(_model(name, own, of_model))
+    sections: dict[str, list[dict[str, object]]] = {}
+    for (protocol, name), of_levels in by_model.items():
+        of_probes = [p for p in probes if (p["protocol"], p["model"]) == (protocol, name)]
+        sections.setdefault(protocol, []).append(_model(name, of_levels, of_probes))
     published = [
-        (
-            row["published_model"],
-            list(map(_score, row["scores"])),
-            row["critical_level"],
-        )
+        (row["published_model"], list(map(_score, row["scores"])), row["critical_level"])
         for row in query(settings, _PUBLISHED).to_pylist()
     ]
-    return render_template("puzzles.html.j2", sections=sections, published=published)
+    return {"sections": sections, "published": published}
 
 
-def _model(name: str, rows: Sequence[dict[str, Any]], probes: Sequence[dict[str, Any]]) -> Model:
+def _model(
+    name: str, rows: Sequence[dict[str, Any]], probes: Sequence[dict[str, Any]]
+) -> dict[str, object]:
+    """Return one model's table row, probes and chart under one protocol."""
     levels = [row for row in rows if row["level"] is not None]
     (overall,) = (row for row in rows if row["level"] is None)
     asked = [
@@ -113,15 +75,15 @@ def _model(name: str, rows: Sequence[dict[str, Any]], probes: Sequence[dict[str,
         if row["score"] is not None
     ]
     critical = overall["critical_level"]
-    # Drawn without any text from outside; all else on the page is escaped.
+    # The chart contains no untrusted text; everything else on the page is escaped.
     chart = Markup(valley_chart(asked, critical)) if asked else Markup()  # noqa: S704
-    return Model(
+    return dict(
         name=name,
         figures=(
             _size(overall["parameters"]),
             *(_score(row["score"]) for row in levels),
             _score(overall["score"]),
-            _interval(overall["score_low"], overall["score_high"]),
+            interval(overall["score_low"], overall["score_high"], "+.3f"),
             str(critical or overall["status"]),
             _certainty(overall),
             str(levels[0]["paper_critical_level"] or ""),
@@ -145,16 +107,12 @@ def _score(value: float | None) -> str:
     return "" if value is None else f"{value:+.3f}"
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{low:+.3f} to {high:+.3f}"
-
-
 def _certainty(row: dict[str, Any]) -> str:
-    """How sure the level is; empty where there is none."""
+    """Return the certainty of the critical level, or an empty text."""
     if row["critical_level"] is None:
         return ""
-    p_value = row["joint_p_value"]
-    tested = "" if p_value is None else ", p < 0.001" if p_value < 0.001 else f", p = {p_value:.3f}"
+    joint = row["joint_p_value"]
+    tested = "" if joint is None else f", {p_value(joint)}"
     return f"{100 * row['probability']:.0f} %{tested}"
 
 
@@ -171,3 +129,13 @@ def _probe(row: dict[str, Any]) -> str:
     if row["status"] != "crosses":
         return f"{title}: {row['status'].replace('_', ' ')}"
     return f"{title}: like level {row['level_equivalent']:.1f}"
+
+
+PAGE = AnswersPage(
+    "report/puzzles.html",
+    "puzzles.html.j2",
+    _SCORES,
+    "no answers to puzzles are published; have models solve some with `tidemark scylla run`",
+    _fields,
+)
+write_puzzles = PAGE.write

@@ -1,107 +1,105 @@
-"""The report server: the page, what lies beside it, and the published snapshot; nothing is written.
+"""The report server: read-only pages and the published snapshot (RFC 9110: ranges, ETags).
 
-Every answer is of one file that is opened once: a publication in the middle of a download changes
-the name's file, never the one that is being sent. On an object store, whose files cannot be held
-open, the download breaks off then; who resumes it gets the new one from its start (``If-Range``).
+Each response opens one file once. A publication during a download replaces the name, not the open
+file. An object store cannot keep a replaced file open: the download then fails. A resumed download
+starts again with the new file (``If-Range``).
 """
 
 from __future__ import annotations
 
+import email.utils
+import hashlib
 import logging
+import mimetypes
+import os
 import re
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import IO
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from core.errors import StorageError
 from core.settings import Settings
-from core.storage import Store
-from reports.downloads import Download
+from core.storage.store import Store
 from reports.page import PAGE
-from warehouse.publish import SNAPSHOT
+from warehouse.database.schema import SNAPSHOT
 
 _FOLDER = PAGE.rpartition("/")[0]
-# Neither hidden files (a page that is being written), nor empty parts, nor what climbs.
+# Reject hidden files (such as a partly written page), empty path segments and "..".
 _PATH = re.compile(r"[\w@+=-][\w.@+= -]*(?:/[\w@+=-][\w.@+= -]*)*", re.ASCII)
 _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _LOG = logging.getLogger(__name__)
-# What the page needs and no more: it has neither scripts nor anything from elsewhere.
+# The strictest policy for the page, which has no scripts and no external resources.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cache-Control": "no-cache",  # may be kept, if it is asked for again with its ETag
+    "Cache-Control": "no-cache",  # a cache must revalidate with the ETag
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
 
 
 def run_server(settings: Settings, host: str, port: int) -> None:
-    """Serve the data root's report until the process is told to end.
-
-    Raises:
-        SystemExit: the port cannot be had.
-    """
+    """Serve the data root's report until the process is stopped; exit if the port is in use."""
     uvicorn.run(
         report_server(Store(settings.home)),
         host=host,
         port=port,
         log_level="warning",
         server_header=False,
-        # A proxy's word on who asks is not needed: nothing depends on it.
+        # The server does not use the client's address.
         proxy_headers=False,
         timeout_graceful_shutdown=5,
     )
 
 
-def report_server(store: Store) -> _WithHeaders:
-    """Make the application that serves a data root's report."""
+def report_server(store: Store) -> ASGIApp:
+    """Return the ASGI application that serves a data root's report."""
     files = _Files(store)
-    return _WithHeaders(
-        Starlette(
-            routes=[
-                Route("/live", _live),
-                Route("/health", files.health),
-                Route(f"/{SNAPSHOT}", files.snapshot),
-                Route("/{path:path}", files.report),
-            ]
-        )
-    )
+    routes = [
+        Route("/live", _live),
+        Route("/health", files.health),
+        Route(f"/{SNAPSHOT}", files.snapshot),
+        Route("/{path:path}", files.report),
+    ]
+    return _with_headers(Starlette(routes=routes))
 
 
-class _WithHeaders:
-    """Adds what every answer carries, errors included."""
+def _with_headers(app: ASGIApp) -> ASGIApp:
+    """Add HEADERS to every response, errors included."""
+    added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
-    def __init__(self, app: Starlette) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                added = [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        await app(scope, receive, send_with_headers)
+
+    return wrapped
 
 
 async def _live(request: Request) -> Response:
-    """Say that the process answers, whether there is a report or not yet."""
+    """Respond 200 while the process is alive, with or without a report."""
     return PlainTextResponse("alive\n")
 
 
 class _Files:
-    """Answers with files of one data root."""
+    """Handlers that respond with files of one data root."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def health(self, request: Request) -> Response:
-        """Answer 200 if the page can be opened, 503 if it cannot, or is not there yet."""
+        """Respond 200 if the page can be opened, else 503."""
         try:
             (await run_in_threadpool(self._open, PAGE)).file.close()
         except StorageError as error:
@@ -110,25 +108,121 @@ class _Files:
         return PlainTextResponse("ok\n")
 
     async def snapshot(self, request: Request) -> Response:
-        """Answer with the published snapshot."""
-        return await self._answer(request, SNAPSHOT)
+        """Respond with the published snapshot."""
+        return await self._respond(request, SNAPSHOT)
 
     async def report(self, request: Request) -> Response:
-        """Answer with the page, or with a file beside it."""
+        """Respond with the report, or with another file of the report's folder."""
         path = request.path_params["path"] or "index.html"
         if not _PATH.fullmatch(path):
             return PlainTextResponse("not found\n", 404)
-        return await self._answer(request, f"{_FOLDER}/{path}")
+        return await self._respond(request, f"{_FOLDER}/{path}")
 
-    async def _answer(self, request: Request, path: str) -> Response:
+    async def _respond(self, request: Request, path: str) -> Response:
         try:
             download = await run_in_threadpool(self._open, path)
         except StorageError as error:
             if isinstance(error.__cause__, _ABSENT):
                 return PlainTextResponse("not found\n", 404)
-            _LOG.error("%s", error)  # it names the data root, which is not everybody's business
+            _LOG.error("%s", error)  # not in the response: the error names the data root
             return PlainTextResponse("cannot be read now\n", 503)
-        return download.answer(request)
+        return download.respond(request)
 
     def _open(self, path: str) -> Download:
         return Download.of(self._store.open(path), path)
+
+
+_RANGE = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))", re.ASCII)
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class Download:
+    """An open file and its version."""
+
+    file: IO[bytes]  # seekable; its content stays the same after a publication
+    name: str  # for its media type
+    size: int  # bytes
+    etag: str  # a strong entity tag, in quotes
+    modified: str  # Last-Modified as an HTTP date; empty if unknown
+
+    @classmethod
+    def of(cls, file: IO[bytes], name: str) -> Download:
+        """Return the size and version of an open file, local or of fsspec."""
+        try:
+            found = os.fstat(file.fileno())
+        except OSError:  # in an object store: reads return the opened version or fail
+            details: Mapping[str, object] = file.details  # type: ignore[attr-defined]
+            file.cache.blocksize = _BLOCK  # type: ignore[attr-defined] # default: 50 MiB
+            size, version = int(str(details["size"])), details.get("ETag") or dict(details)
+            modified = ""
+        else:
+            size = found.st_size
+            version = (found.st_dev, found.st_ino, found.st_mtime_ns, size)
+            modified = email.utils.formatdate(found.st_mtime, usegmt=True)
+        etag = '"' + hashlib.sha256(str(version).encode()).hexdigest()[:32] + '"'
+        return cls(file, name, size, etag, modified)
+
+    def respond(self, request: Request) -> Response:
+        """Return the response to a GET or HEAD; the response closes the file at its end."""
+        headers = {"ETag": self.etag, "Accept-Ranges": "bytes"}
+        if self.modified:
+            headers["Last-Modified"] = self.modified
+        if _matches(request.headers.get("if-none-match", ""), self.etag):
+            return self._without_body(304, headers)
+        status, start, end = 200, 0, self.size
+        asked = self._range(request)
+        if asked is not None:
+            status, (start, end) = 206, asked
+            headers["Content-Range"] = f"bytes {start}-{end - 1}/{self.size}"
+            if start >= end:
+                headers["Content-Range"] = f"bytes */{self.size}"
+                return self._without_body(416, headers)
+        headers["Content-Length"] = str(end - start)
+        kind = mimetypes.guess_type(self.name)[0] or "application/octet-stream"
+        if request.method == "HEAD":
+            return self._without_body(status, headers, kind)
+        response = _Sending(self._blocks(start, end), status, headers, kind)
+        response.file = self.file
+        return response
+
+    def _without_body(
+        self, status: int, headers: dict[str, str], kind: str | None = None
+    ) -> Response:
+        self.file.close()
+        return Response(None, status, headers, kind)
+
+    def _range(self, request: Request) -> tuple[int, int] | None:
+        """Return the requested half-open byte range; None for the whole file or several ranges."""
+        asked = _RANGE.fullmatch(request.headers.get("range", ""))
+        # If-Range does not match: send the whole file, because the client has another version.
+        is_other = request.headers.get("if-range", self.etag) != self.etag
+        if asked is None or is_other or request.method != "GET":
+            return None
+        first, last, suffix = asked.groups()
+        if suffix is not None:
+            return max(0, self.size - int(suffix)), self.size
+        return int(first), min(int(last) + 1 if last else self.size, self.size)
+
+    async def _blocks(self, start: int, end: int) -> AsyncIterator[bytes]:
+        await run_in_threadpool(self.file.seek, start)
+        while start < end:
+            block = await run_in_threadpool(self.file.read, min(_BLOCK, end - start))
+            if not block:
+                raise OSError(f"{self.name} ends {end - start} bytes early")
+            start += len(block)
+            yield block
+
+
+def _matches(tags: str, etag: str) -> bool:
+    return etag in {tag.strip().removeprefix("W/") for tag in tags.split(",")} or tags == "*"
+
+
+class _Sending(StreamingResponse):
+    """A response that streams a file's blocks and closes the file at the end or on disconnect."""
+
+    file: IO[bytes]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.file:
+            await super().__call__(scope, receive, send)

@@ -1,4 +1,4 @@
-"""The short table of a run, for the terminal and the page: before and after the cutoff."""
+"""The summary table of a run: figures before and after the cutoff."""
 
 from __future__ import annotations
 
@@ -10,63 +10,52 @@ from typing import Any
 
 from core.month import Month
 from core.settings import Settings
-from warehouse.query import query
+from warehouse.read.query import query
 
 _Row = Mapping[str, Any]
 
-# estimated_cutoff needs three months on either side of a jump.
+# View estimated_cutoff needs three months on each side of a jump.
 _MIN_MONTHS = 6
 
 
 @dataclass(frozen=True)
 class GapRow:
-    """One line of the table: figures as text, None where there is none.
-
-    Attributes:
-        model: its name.
-        source: None on the line that is the mean over the model's sources.
-        before: bits per byte of the months up to the split, as all figures here.
-        after: of the months after it.
-        gap: after - before.
-        interval: the gap's 95 % interval.
-        tbi: slope in bits per byte per year.
-        estimated_cutoff: with its 95 % interval where that is wider than the month; "none" where
-            the curve has no jump; None where that cannot be told. On lines over all sources.
-        split: the last month that counts as before. On lines over all sources.
-        provenance: of the cutoff that the split is: stated, inferred or planted; None where no
-            cutoff is known and the line is split where another model's is.
-    """
+    """One row of the table; figures are in bits per byte, as text. None: there is no figure."""
 
     model: str
-    source: str | None
-    before: str | None
+    source: str | None  # None for the mean over the model's sources
+    before: str | None  # mean of the months up to the split
     after: str | None
-    gap: str | None
-    interval: str | None
-    tbi: str | None
+    gap: str | None  # after - before
+    interval: str | None  # 95 % interval of the gap
+    tbi: str | None  # slope in bits per byte per year
+    # Only on rows over all sources: the month, with its 95 % interval if wider than one month;
+    # "none" if the curve has no jump; None if undecided.
     estimated_cutoff: str | None
-    split: str | None
+    split: str | None  # last month that counts as before; only on rows over all sources
+    # Provenance of the model's cutoff: stated, inferred or planted. None if the cutoff is unknown
+    # and the split is another model's.
     provenance: str | None
 
 
 def is_control(model: str) -> bool:
-    """Whether a model is a compressor, which has no cutoff and cannot be stale."""
+    """Return True if a model is a compressor, which has no cutoff."""
     return model.startswith("control:")
 
 
 def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
-    """Return the table's lines for one protocol: each model's together, controls last.
+    """Return the table's rows for one protocol, grouped by model, controls last.
 
-    A model with a cutoff has a line over all sources and one for each. A model without has a line
-    over all sources at the earliest and one at the latest of the others' splits, to be held against
-    theirs; or a single line without a gap where there is no split.
+    A model with a cutoff has one row over all sources and one row per source. A model without a
+    cutoff has two rows over all sources: at the earliest and at the latest split of other models.
+    If no model has a split, there is one row without a gap.
     """
     by_source: dict[str, list[_Row]] = {}
     for row in _rows(settings, "from train_test_gap where protocol = ? order by source", protocol):
         by_source.setdefault(row["model"], []).append(row)
-    own = _rows(settings, "from train_test_gap_overall where protocol = ?", protocol)
-    splits = {row["split_date"] for row in own}
-    overall: dict[str, list[_Row]] = {row["model"]: [row] for row in own}
+    with_cutoff = _rows(settings, "from train_test_gap_overall where protocol = ?", protocol)
+    splits = {row["split_date"] for row in with_cutoff}
+    overall: dict[str, list[_Row]] = {row["model"]: [row] for row in with_cutoff}
     for split in sorted({min(splits), max(splits)}) if splits else ():
         sql = "from train_test_gap_overall_at(?) where protocol = ?"
         for row in _rows(settings, sql, split, protocol):
@@ -84,7 +73,7 @@ def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
 
 
 def by_model(rows: list[GapRow]) -> list[list[GapRow]]:
-    """Return the lines in groups of one model each, in their order."""
+    """Group the rows by model; keep their order."""
     return [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.model)]
 
 
@@ -93,26 +82,26 @@ def _rows(settings: Settings, sql: str, *parameters: object) -> list[_Row]:
 
 
 def _rank(model: str, with_cutoff: Mapping[str, object]) -> tuple[bool, bool, str, str]:
-    """Models with a cutoff first, controls last, then by name."""
+    """Return the sort key: models with a cutoff first, controls last, then by name."""
     return is_control(model), model not in with_cutoff, model.casefold(), model
 
 
 def _tbi(settings: Settings, protocol: str) -> dict[tuple[str, str | None], float | None]:
-    """TBI a year by model and source; source None is the mean over sources."""
+    """Return TBI (bits per byte per year) by model and source; None is the mean over sources."""
     rows = _rows(settings, "from tbi_likelihood where protocol = ?", protocol)
     rows += _rows(settings, "from tbi_likelihood_overall where protocol = ?", protocol)
     return {(row["model"], row.get("source")): row["tbi_per_year"] for row in rows}
 
 
 def _one_sided(sources: list[_Row]) -> _Row:
-    """The line over all sources of a model none of whose sources has months on both sides."""
+    """Return the overall row of a model, none of whose sources has months on both sides."""
     if not sources:
         return {}
     return {name: sources[0][name] for name in ("split_date", "split_basis")}
 
 
 def _estimate(facts: _Row) -> str | None:
-    # A control's curve less itself is flat by construction.
+    # A control's difference from itself is always 0.
     if facts["num_months"] < _MIN_MONTHS or facts["control"] == facts["model"]:
         return None
     if facts["estimated_cutoff"] is None:
@@ -148,7 +137,7 @@ def _row(
 def _figure(value: float | None, signed: bool = False) -> str | None:
     if value is None:
         return None
-    rounded = round(value, 3) + 0.0  # + 0.0: no "-0.000"
+    rounded = round(value, 3) + 0.0  # + 0.0 avoids "-0.000"
     return f"{rounded:+.3f}" if signed else f"{rounded:.3f}"
 
 

@@ -1,11 +1,11 @@
 """Scylla: generated puzzles that tell generalisation from memorisation (Qi et al. 2024).
 
-A model writes inputs of a puzzle itself: these it knows, they are *in distribution* (ID). Others of
-the same shape are made of numbers that it never wrote (OOD). What it solves less often among the
-latter, it has learnt by heart. See docs/scylla.md and arXiv 2410.01769.
+Inputs of a puzzle that the model itself wrote are *in distribution* (ID). Inputs of the same shape
+with numbers that the model never wrote are *out of distribution* (OOD). A lower share of right
+answers to OOD inputs shows memorisation. See docs/scylla.md and arXiv 2410.01769.
 
-Rules of this room:
-- a puzzle is one module of ``puzzles/`` that has ``PUZZLE``; the folder is the registry;
-- all that is random comes from ``seeds.py``: the same for any number of workers;
-- what a model wrote is judged by a verifier, never compared with one stored answer.
+Rules of this package:
+- each puzzle is a module of ``puzzles/`` that defines ``PUZZLE``; the folder is the registry;
+- random numbers come from ``generator_of``, so they do not depend on the number of workers;
+- a verifier judges answers; no answer is compared with a single stored answer.
 """

@@ -1,11 +1,11 @@
-"""What models wrote, kept line by line, so that a run that was killed asks for nothing twice.
+"""A journal of generations, so that a restarted run repeats no request.
 
-One file a cell, one line of JSON a generation, only ever appended to; a line is on the disk before
-``keep`` returns. Each has a checksum. A last line without an end is what a kill leaves of one that
-was never said to be kept: it is cut off, and the log says so. Any other damage is an error.
+Each cell has one append-only file. Each line is a JSON object with one generation and a checksum.
+``keep`` writes a line durably before it returns. A partial last line comes from a killed process;
+it is cut off and logged. Any other damage raises an error.
 
-A journal is open in one process at a time: it holds a lock file (``filelock``) while it is, which
-the operating system lets go of when the process ends, however it does. Threads may share one.
+Only one process may open a journal. It holds a lock file (``filelock``), which the operating system
+releases when the process ends. Threads may share a journal.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import logging
 import os
 import threading
 import zlib
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from filelock import FileLock, Timeout
 
 from core.errors import StorageError
-from core.storage import explain_disk_errors
+from core.storage.store import explain_disk_errors
 
 _log = logging.getLogger(__name__)
 
-_LOCK_WAIT_S = 10.0  # as long as a process may take to end
+_LOCK_WAIT_S = 10.0  # time for a former process to end
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A generation.
+    """A generation in the journal.
 
     Attributes:
-        key: of ``entry_key``.
-        text: what was written.
-        finish: how it ended; errors are not kept.
-        num_tokens: written; None where nobody says.
+        key: result of ``entry_key``.
+        text: generated text.
+        finish: reason for the end of the text; errors are not kept.
+        num_tokens: number of generated tokens; None if unknown.
     """
 
     key: str
@@ -49,22 +49,18 @@ class Kept:
 
 
 def entry_key(model: str, revision: str, generation_id: str, prompt: str, seed: int) -> str:
-    """Return the hash of all that decides what a model writes."""
+    """Return the hash of all inputs of a generation."""
     asked = json.dumps([model, revision, generation_id, prompt, seed])
     return hashlib.sha256(asked.encode()).hexdigest()
 
 
 class Journal:
-    """The generations of one cell; open it with ``with``.
-
-    Args:
-        path: of the file, on a local disk; it need not be there, nor its folder.
-    """
+    """The generations of one cell; use it in a ``with`` statement."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path  # on a local disk; a missing file and folder are created
         self._lock = FileLock(f"{path}.lock")
-        self._turn = threading.Lock()
+        self._writing = threading.Lock()
         self._kept: dict[str, Kept] = {}
         self._file = -1
 
@@ -72,9 +68,10 @@ class Journal:
         """Lock the file and read it.
 
         Raises:
-            StorageError: another process has it open; a line is damaged; it cannot be read.
+            StorageError: another process holds the lock; a line is damaged; the file is unreadable.
         """
-        with explain_disk_errors(str(self.path)):
+        with ExitStack() as at_failure, explain_disk_errors(str(self.path)):
+            at_failure.callback(self._close)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 self._lock.acquire(timeout=_LOCK_WAIT_S)
@@ -83,43 +80,36 @@ class Journal:
                     f"{self.path} is open in another process, which asks the same; wait until it "
                     "ends, then run the same command again"
                 ) from error
-        try:
-            with explain_disk_errors(str(self.path)):
-                self._open()
-        except BaseException:
-            self._close()
-            raise
+            self._open()
+            at_failure.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def find(self, key: str) -> Kept | None:
-        """Return what was kept of a request, or None where it is to be asked."""
+        """Return the generation with a key of ``entry_key``, or None."""
         return self._kept.get(key)
 
     def keep(self, generation: Kept) -> None:
-        """Write a generation down, durably; an error is left out, so that it is asked again.
+        """Append a generation durably; skip an error, so that the request is repeated later.
 
-        What is there already stays as it is.
+        A generation whose key exists is not written again.
 
         Raises:
-            DiskFull: no space; nothing half-written stays behind.
-            StorageError: it cannot be written.
+            DiskFull: no space; no partial line stays.
+            StorageError: writing failed.
         """
-        with self._turn:
+        with self._writing:
             if generation.finish == "error" or generation.key in self._kept:
                 return
             with explain_disk_errors(str(self.path)):
-                self._append(_line_of(generation))
+                document = asdict(generation)
+                line = json.dumps({**document, "crc32": _checksum(document)})
+                self._append(line.encode() + b"\n")
             self._kept[generation.key] = generation
 
     def _open(self) -> None:
@@ -173,11 +163,6 @@ class Journal:
             os.close(self._file)
         self._file, self._kept = -1, {}
         self._lock.release()
-
-
-def _line_of(generation: Kept) -> bytes:
-    document = asdict(generation)
-    return json.dumps({**document, "crc32": _checksum(document)}).encode() + b"\n"
 
 
 def _checksum(document: dict[str, object]) -> int:

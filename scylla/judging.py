@@ -1,14 +1,26 @@
-"""What becomes of an answer: correct, wrong, unparsed, truncated, or an error."""
+"""Judgement of answers: correct, wrong, unparsed, truncated, or an error.
+
+The paper's rules (Qi et al. 2024) are also applied, for comparable figures. They are lenient: they
+read "1,234" as 1, "-5" as 5, and 7.9 as 7. If a text states no answer, they take its last number.
+If a puzzle has several right answers, they accept only the stored one.
+
+The paper's rules search for lower-case phrases in a fixed order. If a number follows "answer is"
+anywhere, they ignore "answer:". A number is digits with an optional fraction, without a sign. A
+list is JSON in square brackets. Line breaks are removed first.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from core.puzzles import Status
-from scylla.paper_rules import paper_accepts, paper_answer
-from scylla.parse_answer import parse_answer
-from scylla.puzzle import Answer, Instance, Puzzle
+from core.cells.puzzles import Status
+from scylla.list_puzzle import SumPuzzle
+from scylla.parsing import parse_answer
+from scylla.puzzle import Answer, AnswerShape, Instance, Puzzle
 
 Finish = Literal["stop", "length", "error"]
 PaperStatus = Literal["correct", "wrong", "unparsed", "error"]
@@ -16,13 +28,10 @@ PaperStatus = Literal["correct", "wrong", "unparsed", "error"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """What was made of a text.
+    """The judgement of a text, by the strict, the lenient and the paper's rules.
 
     Attributes:
-        answer: read by the strict rules; None: there is none.
-        status: by the strict rules.
-        lenient_status: by the lenient ones.
-        paper_status: by the paper's own.
+        answer: answer by the strict rules, or None.
     """
 
     answer: Answer | None
@@ -32,22 +41,16 @@ class Judgement:
 
 
 def judge(puzzle: Puzzle, instance: Instance, text: str, finish: Finish) -> Judgement:
-    """Judge what a model wrote.
+    """Judge the text of a model.
 
-    Of a text that was cut (``length``) no last number counts, and no answer that the cut may have
-    gone through: it is truncated. The paper's rules know of no cut.
-
-    Args:
-        puzzle: whose verifier decides.
-        instance: what was asked.
-        text: what was written; empty for an error.
-        finish: how the text ended.
+    If the token limit cut the text (``length``), a number at its end does not count. Without
+    another answer, the status is "truncated". The paper's rules ignore the cut.
     """
     if finish == "error":
         return Judgement(None, "error", "error", "error")
     is_cut = finish == "length"
     answer = parse_answer(text, puzzle.answer_shape, strict=True)
-    # A digit more would be another answer, so there may have been one more.
+    # If one more digit would change the answer, the cut may have removed digits.
     if is_cut and parse_answer(text + "5", puzzle.answer_shape, strict=True) != answer:
         answer = None
     lenient = answer if is_cut else parse_answer(text, puzzle.answer_shape, strict=False)
@@ -70,3 +73,57 @@ def _paper_status(puzzle: Puzzle, instance: Instance, answer: Answer | None) -> 
     if answer is None:
         return "unparsed"
     return "correct" if paper_accepts(puzzle, instance, answer) else "wrong"
+
+
+_NUMBER_PHRASES = ("answer is", "answer:", "answer is:", "answer to the task is")
+_LIST_PHRASES = (*_NUMBER_PHRASES, "numbers are", "numbers are:", "numbers:")
+_NUMBER = r"([0-9]++\.?[0-9]*+)"
+_LIST = r"(\[[^\]]*+\])"
+
+
+def paper_answer(text: str, shape: AnswerShape) -> Answer | None:
+    """Return the answer by the paper's rules, or None."""
+    text = text.replace("\r", "").replace("\n", "")
+    if shape == "number":
+        return next(
+            (_truncated([number]) for number in _found(text, _NUMBER_PHRASES, _NUMBER)), None
+        )
+    text = text[: text.rfind("]") + 1]  # so that each bracket is closed and scanned once
+    lists = map(_read_list, _found(text, _LIST_PHRASES, _LIST))
+    return next((numbers for numbers in lists if numbers is not None), None)
+
+
+def _found(text: str, phrases: Sequence[str], pattern: str) -> Iterator[str]:
+    """Yield the last match after each phrase, then the last match anywhere."""
+    for start in (*(re.escape(phrase) + r"\s*+" for phrase in phrases), ""):
+        if found := re.findall(start + pattern, text):
+            yield found[-1]
+
+
+def paper_accepts(puzzle: Puzzle, instance: Instance, answer: Answer) -> bool:
+    """Return True if an answer equals the stored one.
+
+    Sum puzzles accept any order of the numbers; a tour may have either direction.
+    """
+    stored = puzzle.solve(instance)
+    if puzzle.input_shape == "matrix":
+        return answer in (stored, stored[::-1])
+    if isinstance(puzzle, SumPuzzle):
+        return sorted(answer) == sorted(stored)
+    return answer == stored
+
+
+def _read_list(text: str) -> Answer | None:
+    try:
+        values: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return _truncated([str(value) for value in values])
+
+
+def _truncated(values: list[str]) -> Answer | None:
+    """Return the numbers without fractions; None if a text is not a number or too long."""
+    try:
+        return tuple(int(value) if value.isdecimal() else int(float(value)) for value in values)
+    except (ValueError, OverflowError):
+        return None

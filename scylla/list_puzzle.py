@@ -1,36 +1,39 @@
-"""What puzzles about a list, or a pair of lists, have in common."""
+"""Base classes of puzzles about lists, and of puzzles that ask for numbers with a given sum.
+
+The three kinds of sum are: exactly k, inside a range, a multiple of ten. A subclass adds its
+statement, and the count of numbers to choose. Equal numbers at two places are two choices.
+"""
 
 from __future__ import annotations
 
+import itertools
+import operator
 import random
+from abc import abstractmethod
+from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from scylla.input_text import malformed, parse_lists, render_lists
-from scylla.puzzle import Instance, Puzzle, Rows
-from scylla.substitution import Substitution, substitute
+import numpy as np
+
+from core.errors import MalformedInput
+from scylla.puzzle import Answer, Instance, Puzzle, Rows
+from scylla.sampling import Substitution, substitute, substitute_by_residue
+from scylla.texts import malformed, parse_lists, render_lists
 
 
 class ListPuzzle(Puzzle):
-    """A puzzle about one list or two.
+    """A puzzle about one or two lists."""
 
-    Attributes:
-        parameter_names: as they stand in statement and input text.
-    """
-
-    parameter_names: ClassVar[tuple[str, ...]] = ()
+    parameter_names: ClassVar[tuple[str, ...]] = ()  # names in the statement and the input text
 
     def render(self, instance: Instance) -> str:
-        """Return the lists and parameters, each after its name; one list alone has none."""
+        """Return lists and parameters as text, each after its name; a single list has no name."""
         parameters = tuple((number,) for number in instance.parameters)
         return render_lists(self._input_names, instance.rows + parameters)
 
     def parse(self, text: str) -> Instance:
-        """Return the input of a text that ``render`` gave.
-
-        Raises:
-            MalformedInput: names or numbers are not where they were expected.
-        """
+        """Return the input from a text of ``render``."""
         lists = parse_lists(self._input_names, text)
         num_rows = len(lists) - len(self.parameter_names)
         rows, parameters = lists[:num_rows], lists[num_rows:]
@@ -40,11 +43,11 @@ class ListPuzzle(Puzzle):
         return Instance(rows, tuple(number for (number,) in parameters))
 
     def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
-        """Replace a number anywhere."""
+        """Replace one number at a random place."""
         return replace_anywhere(rows, elements, rng)
 
     def transfer(self, rows: Rows, universe: Sequence[int], rng: random.Random) -> Rows | None:
-        """Give equal numbers equal substitutes, and different ones different ones."""
+        """Replace equal numbers by equal numbers, and different numbers by different ones."""
         values = sorted({number for row in rows for number in row})
         images = self.substitute(values, universe, rng)
         if images is None:
@@ -54,7 +57,7 @@ class ListPuzzle(Puzzle):
     def substitute(
         self, values: Sequence[int], universe: Sequence[int], rng: random.Random
     ) -> Substitution | None:
-        """Return a substitute for each value; None where the universe has too few numbers."""
+        """Return a substitute for each value; None if the universe has too few numbers."""
         return substitute(values, universe, rng)
 
     @property
@@ -65,16 +68,170 @@ class ListPuzzle(Puzzle):
 
 
 def replace_anywhere(rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
-    """Return rows with one number, at any place, replaced by any of the elements."""
-    place = rng.randrange(sum(map(len, rows)))
-    row = 0
-    while place >= len(rows[row]):
-        place -= len(rows[row])
-        row += 1
+    """Return rows with the number at a random place replaced by a random element."""
+    places = [(row, place) for row, numbers in enumerate(rows) for place in range(len(numbers))]
+    row, place = rng.choice(places)
     return replace(rows, row, place, rng.choice(elements))
 
 
 def replace(rows: Rows, row: int, place: int, number: int) -> Rows:
-    """Return rows with another number at one place."""
+    """Return rows with the number at one place replaced."""
     changed = rows[row][:place] + (number,) + rows[row][place + 1 :]
     return rows[:row] + (changed,) + rows[row + 1 :]
+
+
+# The last sentence of the statements of sum puzzles, and their answer rule.
+ONCE = (
+    " Use each place of the list at most once: a number may be chosen only as often as it occurs "
+    "in the list."
+)
+ANY_ORDER = (
+    "Write the answer as a list of {}, in square brackets, separated by commas, in any order."
+)
+_TEN = 10
+_CANDIDATES = 10  # a repair takes the best of so many numbers
+
+
+class SumPuzzle(ListPuzzle):
+    """A puzzle that asks for numbers of a list with a given sum."""
+
+    # A longer list has too many sums of four numbers to count.
+    max_length = 64
+    sizes: ClassVar[range]  # allowed counts of chosen numbers
+
+    @abstractmethod
+    def is_wanted(self, total: int, parameters: tuple[int, ...]) -> bool:
+        """Return True if a sum solves the puzzle."""
+
+    def solve(self, instance: Instance) -> Answer:
+        """Try all choices: O(N^s) for up to s of N numbers, O(2^N) for any number of them."""
+        for size in self.sizes:
+            for chosen in itertools.combinations(instance.rows[0], size):
+                if self.is_wanted(sum(chosen), instance.parameters):
+                    return chosen
+        raise MalformedInput(
+            f"{self.title}: {self.render(instance)!r} has no answer; pose it with numbers that have"
+        )
+
+    def accepts(self, instance: Instance, answer: Answer) -> bool:
+        """Return True if the answer's numbers are in the list and their sum is right."""
+        return (
+            len(answer) in self.sizes
+            and Counter(answer) <= Counter(instance.rows[0])
+            and self.is_wanted(sum(answer), instance.parameters)
+        )
+
+
+class ExactSum(SumPuzzle):
+    """A sum puzzle for sum k; exactly one choice has the sum."""
+
+    parameter_names = ("k",)
+
+    def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
+        """Draw k from the sums with exactly one choice of places in the list."""
+        if not self.fits(rows):
+            return None
+        sums = self.unique_sums(rows[0])
+        return Instance(rows, (rng.choice(sums),)) if sums else None
+
+    def unique_sums(self, numbers: Sequence[int]) -> list[int]:
+        """Return the allowed values of k in ascending order."""
+        counts = count_sums(numbers, self.sizes)
+        return [total for total, count in counts.items() if count == 1]
+
+    def is_wanted(self, total: int, parameters: tuple[int, ...]) -> bool:
+        """Return True if the sum is k."""
+        return parameters == (total,)
+
+
+class SumInRange(SumPuzzle):
+    """A sum puzzle for a sum between a and b, which are the nearest other sums."""
+
+    parameter_names = ("a", "b")
+    is_unique: ClassVar[bool] = True  # False: several choices may have the sum between a and b
+
+    def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
+        """Draw a sum, except the least and the greatest; a and b are its neighbours."""
+        if not self.fits(rows):
+            return None
+        counts = count_sums(rows[0], self.sizes)
+        sums = list(counts)
+        inner = range(1, len(sums) - 1)
+        places = [place for place in inner if counts[sums[place]] == 1 or not self.is_unique]
+        if not places:
+            return None
+        place = rng.choice(places)
+        return Instance(rows, (sums[place - 1], sums[place + 1]))
+
+    def is_wanted(self, total: int, parameters: tuple[int, ...]) -> bool:
+        """Return True if the sum is strictly between a and b."""
+        low, high = parameters
+        return low < total < high
+
+
+class SumMultipleTen(SumPuzzle):
+    """A sum puzzle for a multiple of ten; exactly one choice has such a sum."""
+
+    def is_valid(self, rows: Rows) -> bool:
+        """Return True if exactly one choice has a sum that ten divides."""
+        counts = count_remainders(rows[0], self.sizes[-1], divisor=_TEN)
+        return sum(counts[size][0] for size in self.sizes) == 1
+
+    def is_wanted(self, total: int, parameters: tuple[int, ...]) -> bool:
+        """Return True if ten divides the sum."""
+        return total % _TEN == 0
+
+    def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
+        """Replace a number by the best of some candidates; few long lists are valid."""
+        (numbers,) = rows
+        place = rng.randrange(len(numbers))
+        counts = count_remainders(
+            numbers[:place] + numbers[place + 1 :], self.sizes[-1], divisor=_TEN
+        )
+
+        def distance(number: int) -> int:
+            num_with = sum(counts[size - 1][-number % _TEN] for size in self.sizes)
+            return abs(num_with + sum(counts[size][0] for size in self.sizes) - 1)
+
+        tried = [rng.choice(elements) for _ in range(_CANDIDATES)]
+        return replace(rows, 0, place, min(tried, key=distance))
+
+    def substitute(
+        self, values: Sequence[int], universe: Sequence[int], rng: random.Random
+    ) -> Substitution | None:
+        """Keep the last digit of each number, so that ten divides the same choices' sums."""
+        return substitute_by_residue(values, universe, _TEN, rng)
+
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def count_sums(numbers: Sequence[int], sizes: range) -> dict[int, int]:
+    """Return the number of choices of ``sizes`` numbers by sum, sums in ascending order.
+
+    Memory holds all sums: half a million for 4 of 64 numbers, 2^16 for subsets of 16.
+    """
+    # Python integers if a sum may exceed 64 bits.
+    kind: type = np.int64 if sum(numbers) < 2**63 else object
+    sums_of_size: list[Array] = [np.zeros(1, dtype=kind)]
+    sums_of_size += [np.zeros(0, dtype=kind) for _ in range(sizes[-1])]
+    for number in numbers:
+        for size in range(sizes[-1], 0, -1):
+            bigger = sums_of_size[size - 1] + number
+            sums_of_size[size] = np.concatenate([sums_of_size[size], bigger])
+    chosen = np.concatenate([sums_of_size[size] for size in sizes])
+    sums, counts = np.unique(chosen, return_counts=True)
+    return dict(zip(sums.tolist(), counts.tolist(), strict=True))
+
+
+def count_remainders(numbers: Sequence[int], most: int, divisor: int) -> list[list[int]]:
+    """Return the number of choices by size (up to ``most``) and by remainder of the sum."""
+    counts = [[0] * divisor for _ in range(most + 1)]
+    counts[0][0] = 1
+    for number in numbers:
+        shift = number % divisor
+        for size in range(most, 0, -1):
+            smaller = counts[size - 1]
+            shifted = smaller[-shift:] + smaller[:-shift] if shift else smaller
+            counts[size] = list(map(operator.add, counts[size], shifted))
+    return counts

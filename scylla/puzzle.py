@@ -1,12 +1,19 @@
-"""What a puzzle is: how its inputs are made, shown and solved, and which answers are right."""
+"""The contract of a puzzle, and the registry: the modules in the folders of ``puzzles/``."""
 
 from __future__ import annotations
 
+import functools
+import importlib
+import pkgutil
 import random
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+import scylla.puzzles
+from core.errors import UnknownName
 
 Rows = tuple[tuple[int, ...], ...]
 Answer = tuple[int, ...]
@@ -19,9 +26,8 @@ class Instance:
     """A puzzle's input.
 
     Attributes:
-        rows: of non-negative integers: one of a list, two of a pair of lists, n of an n by n
-            matrix.
-        parameters: what is asked of them: a rank, a sum, the two ends of a range; else none.
+        rows: non-negative integers: one row for a list, two for a pair, n for an n by n matrix.
+        parameters: parameters of the question: a rank, a sum, or both ends of a range.
     """
 
     rows: Rows
@@ -29,32 +35,20 @@ class Instance:
 
 
 class Puzzle(ABC):
-    """One of the twenty; a subclass has no state.
+    """A puzzle; a subclass has no state."""
 
-    Attributes:
-        title: for people, and in the prompt for inputs: ``Two Sum``.
-        statement: what is asked, in a sentence or two, for both prompts.
-        answer_rule: how the answer is to be written, and of how many numbers it is.
-        level: 1 to 5, of an anchor, by the time that a known algorithm takes: O(N), between O(N)
-            and O(N^2), … O(N^4), O(2^N). None: a probe, whose algorithms span several levels.
-        complexity: of the algorithm, such as ``O(N^2)``; of a probe the span, ``O(N) to O(2^N)``.
-        input_shape: a list of numbers, two lists, or a square matrix.
-        answer_shape: a number, or a list in brackets.
-        min_length: least numbers in a list (each of two), or rows of a matrix.
-        max_length: most; None: any number.
-        universe: what numbers out of distribution are taken from.
-    """
-
-    title: ClassVar[str]
-    statement: ClassVar[str]
-    answer_rule: ClassVar[str]
+    title: ClassVar[str]  # shown to users and in the prompt for inputs: ``Two Sum``
+    statement: ClassVar[str]  # the task in one or two sentences, for both prompts
+    answer_rule: ClassVar[str]  # format of the answer, and its count of numbers
+    # Level 1 to 5 of an anchor, by the time of a known algorithm: O(N), between O(N) and O(N^2),
+    # … O(N^4), O(2^N). None for a probe, whose algorithms span several levels.
     level: ClassVar[int | None]
-    complexity: ClassVar[str]
+    complexity: ClassVar[str]  # such as ``O(N^2)``; for a probe ``O(N) to O(2^N)``
     input_shape: ClassVar[InputShape] = "list"
     answer_shape: ClassVar[AnswerShape] = "list"
-    min_length: ClassVar[int] = 2
-    max_length: ClassVar[int | None] = None
-    universe: ClassVar[range] = range(1000, 10_000)
+    min_length: ClassVar[int] = 2  # of each list, or rows of a matrix
+    max_length: ClassVar[int | None] = None  # None: any number
+    universe: ClassVar[range] = range(1000, 10_000)  # numbers of split ``ood``
 
     @property
     def name(self) -> str:
@@ -62,17 +56,16 @@ class Puzzle(ABC):
         return type(self).__module__.rpartition(".")[2]
 
     def fits(self, rows: Rows) -> bool:
-        """Whether rows have lengths and shape of this puzzle, and no number is negative.
+        """Return True if rows have this puzzle's lengths and shape, and no negative number.
 
-        What does not fit, no repair can mend: it keeps lengths and shape.
+        ``repair`` never changes lengths or shape.
         """
+        lengths = set(map(len, rows))
         if self.input_shape == "matrix":
-            lengths = {len(rows), *map(len, rows)}
-            is_shape = len(lengths) == 1
+            is_shape = lengths == {len(rows)}
         else:
-            lengths = set(map(len, rows))
             is_shape = len(rows) == (1 if self.input_shape == "list" else 2)
-        most = max(lengths, default=0) if self.max_length is None else self.max_length
+        most = self.max_length or max(lengths, default=0)
         return (
             is_shape
             and all(self.min_length <= length <= most for length in lengths)
@@ -85,49 +78,67 @@ class Puzzle(ABC):
 
     @abstractmethod
     def parse(self, text: str) -> Instance:
-        """Return the input of a text that ``render`` gave.
+        """Return the input from a text of ``render``; raise MalformedInput for other texts."""
 
-        Raises:
-            MalformedInput: the text is no such input.
-        """
+    def is_valid(self, rows: Rows) -> bool:
+        """Return True if fitting rows meet the condition ``Validity`` of the module's docstring."""
+        return True
 
-    @abstractmethod
     def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
-        """Draw the parameters; None where these rows make no puzzle.
+        """Return the rows as an input, with randomly drawn parameters if the puzzle has any.
 
-        Post-conditions are the puzzle's own (``Validity`` of its docstring): a unique mode, a sum
-        that one pair alone has. None, too, where lengths or shape are not those of the puzzle.
+        Return None if the rows do not fit or are not valid.
         """
+        return Instance(rows) if self.fits(rows) and self.is_valid(rows) else None
 
     @abstractmethod
     def solve(self, instance: Instance) -> Answer:
-        """Return one right answer; the docstring says in which time."""
+        """Return one right answer; an override's docstring states the running time."""
 
-    @abstractmethod
     def accepts(self, instance: Instance, answer: Answer) -> bool:
-        """Whether an answer is right; every right one is accepted, whichever ``solve`` gives."""
+        """Return True if an answer is right; override it if several answers can be right."""
+        return answer == self.solve(instance)
 
     @abstractmethod
     def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
-        """Change rows towards a puzzle, in one random step, with numbers from ``elements`` alone.
+        """Change fitting rows by one random step towards validity; keep lengths and shape.
 
-        No number is added or left out: length and shape stay.
-
-        Args:
-            rows: that fit, and that ``pose`` refuses.
-            elements: what the model wrote, each as often as it did, sorted; one at least.
-            rng: of this example.
+        ``elements`` are the replacement numbers: the sorted multiset of all numbers that the model
+        wrote, at least one.
         """
 
     @abstractmethod
     def transfer(self, rows: Rows, universe: Sequence[int], rng: random.Random) -> Rows | None:
-        """Return rows of the same shape, made of numbers of ``universe`` alone.
+        """Return rows of the same shape with numbers of ``universe`` only.
 
-        What is alike stays alike: equal numbers become equal ones, and whatever else the puzzle
-        needs of its inputs (residues, runs) is kept. None where the universe has too few numbers.
-
-        Args:
-            rows: in distribution, which ``pose`` accepts.
-            universe: different numbers to choose from, sorted.
-            rng: of this item.
+        Equal numbers stay equal. Properties that the puzzle needs (residues, runs) are kept.
+        ``rows`` are in distribution, and ``pose`` accepts them. The universe is sorted, without
+        duplicates. Return None if the universe has too few numbers.
         """
+
+
+def list_puzzles() -> tuple[str, ...]:
+    """Return the names of all puzzles, sorted."""
+    return tuple(sorted(find_modules()))
+
+
+@functools.cache
+def find_modules() -> dict[str, str]:
+    """Return the module of each puzzle by the puzzle's name."""
+    found = pkgutil.walk_packages(scylla.puzzles.__path__, "scylla.puzzles.")
+    return {module.name.rpartition(".")[2]: module.name for module in found if not module.ispkg}
+
+
+@functools.cache
+def count_anchors() -> tuple[int, ...]:
+    """Return the number of anchors at each level, 1 to 5."""
+    found = Counter(load_puzzle(name).level for name in list_puzzles())
+    return tuple(found[level] for level in range(1, 6))
+
+
+def load_puzzle(name: str) -> Puzzle:
+    """Return a puzzle by name; raise UnknownName with the nearest name."""
+    if name not in list_puzzles():
+        raise UnknownName("puzzle", name, list(list_puzzles()))
+    puzzle: Puzzle = importlib.import_module(find_modules()[name]).PUZZLE
+    return puzzle

@@ -1,32 +1,34 @@
-"""From what a model wrote to the items that it is asked: in distribution, and out of it.
+"""Sampling of items in distribution (ID) and out of distribution (OOD) from a model's texts.
 
-An item in distribution (ID) is an example that the model wrote. The item out of it (OOD) of the
-same number is the same example with other numbers: of the same length, equal where it was equal,
-and none of them a number that the model ever wrote. The latter are taken from the puzzle's universe
-(split ``ood``) or from the smallest numbers there are (``ood_near``), so that a difference can be
-told from one of mere magnitude.
+An ID item is an example that the model wrote. The OOD item with the same index is the same example
+with other numbers: equal length, and equal numbers at the same places. No number of an OOD item
+occurs in the model's texts. The numbers of split ``ood`` come from the puzzle's universe. Split
+``ood_near`` has the smallest unused numbers, which shows the effect of magnitude.
 
-All that is drawn depends on model, puzzle, split, item and seed alone (``seeds.py``), and on what
-was written, in whatever order it came.
+Draws depend only on model, puzzle, split, item, seed and the texts, not on the texts' order. Each
+puzzle, split and item has its own generator, seeded with a hash.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
+import random
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from core.cells.puzzles import CellStatus, Split
 from core.errors import MalformedInput
-from core.puzzles import CellStatus, Split
-from scylla.examples import Written
 from scylla.puzzle import Instance, Puzzle, Rows
-from scylla.seeds import generator_of
+from scylla.texts import Written
 
-# More examples than are asked, as the paper has it: there they are shown, here they step in for
-# those that no numbers out of distribution can stand for. 264 where 256 are asked.
+# The paper samples 264 examples for 256 questions and shows the other 8 in prompts. Here they
+# replace examples without an OOD counterpart.
 SPARE_EXAMPLES = 8
-_ENOUGH = 4  # times what is needed: more examples are not looked at, some take milliseconds
+_ENOUGH = 4  # read at most this multiple of the needed examples; some take milliseconds
 _REPAIRS = 50
 _TRIES = 50
 
@@ -35,61 +37,41 @@ Method = Literal["unique", "frequency"]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How items are chosen.
+    """The parameters of sampling without replacement."""
 
-    Attributes:
-        num_items: in each split.
-        method: ``unique``: all different examples are equally likely; ``frequency``: by how often
-            the model wrote them. None is taken twice.
-        seed: decides all that is drawn.
-    """
-
-    num_items: int = 256
+    num_items: int = 256  # in each split
+    # Weights of distinct examples: equal ("unique"), or the model's counts ("frequency").
     method: Method = "unique"
     seed: int = 0
 
     @property
     def min_examples(self) -> int:
-        """How many different examples there must be."""
+        """The minimum number of distinct examples."""
         return self.num_items + SPARE_EXAMPLES
-
-    @property
-    def max_examples(self) -> int:
-        """After how many no more are looked for."""
-        return _ENOUGH * self.min_examples
 
 
 @dataclass(frozen=True)
 class PuzzleData:
-    """The items of one model and puzzle.
+    """The items of one model and puzzle."""
 
-    Attributes:
-        items: of each split; empty where the model wrote too few examples. There is no
-            ``ood_near`` where the numbers that it takes are too few for the puzzle.
-        num_id_elements: numbers that the model wrote.
-        num_distinct_elements: of these.
-        num_id_examples: different inputs that make the puzzle, repaired ones included; at most
-            ``Sampling.max_examples``, 1,056 where 256 are asked.
-        num_repaired: of these.
-        reason: why there are no items.
-    """
-
+    # Items by split; empty if the model wrote too few examples. Split ``ood_near`` is missing if
+    # it has too few numbers for the puzzle.
     items: Mapping[Split, tuple[Instance, ...]]
-    num_id_elements: int
-    num_distinct_elements: int
-    num_id_examples: int
-    num_repaired: int
-    reason: str | None = None
+    num_id_elements: int  # numbers that the model wrote
+    num_distinct_elements: int  # distinct numbers among them
+    num_id_examples: int  # distinct inputs, including repaired ones; at most 1,056
+    num_repaired: int  # repaired inputs among them
+    reason: str | None = None  # reason if there are no items
 
     @property
     def status(self) -> CellStatus:
-        """As the record of a cell says it."""
+        """The status in the cell's record."""
         return "complete" if self.reason is None else "insufficient_id_data"
 
 
 @dataclass(frozen=True)
 class _Target:
-    """A split out of distribution, and the numbers that its items are made of."""
+    """An OOD split, and the numbers to use in its items."""
 
     split: Split
     universe: Sequence[int]
@@ -97,10 +79,10 @@ class _Target:
 
 
 def sample_items(model: str, puzzle: Puzzle, written: Written, sampling: Sampling) -> PuzzleData:
-    """Return the items that a model is asked.
+    """Return the items of all splits for a model and a puzzle.
 
     Raises:
-        MalformedInput: the puzzle's ``transfer`` breaks its promise, which is a fault of ours.
+        MalformedInput: the puzzle's ``transfer`` violates its contract (a bug).
     """
     seeds = (sampling.seed, model, puzzle.name)
     found = _instances(seeds, puzzle, written, sampling)
@@ -122,27 +104,27 @@ def sample_items(model: str, puzzle: Puzzle, written: Written, sampling: Samplin
 def _instances(
     seeds: tuple[str | int, ...], puzzle: Puzzle, written: Written, sampling: Sampling
 ) -> list[Instance]:
-    """Return different inputs of the puzzle in the order in which they are drawn, if not all."""
+    """Return distinct inputs of the puzzle in drawing order; stop when there are enough."""
     elements = sorted(written.elements.elements())
-    # Lengths and shape are never mended.
+    # Repair never changes lengths or shape.
     counts = {rows: count for rows, count in sorted(written.examples.items()) if puzzle.fits(rows)}
     found: dict[Rows, Instance] = {}
     for rows in _drawn(seeds, counts, sampling.method):
         instance = _posed(seeds, puzzle, rows, elements)
         if instance is not None:
             found.setdefault(instance.rows, instance)
-        if len(found) == sampling.max_examples:
+        if len(found) == _ENOUGH * sampling.min_examples:
             break
     return list(found.values())
 
 
 def _drawn(seeds: tuple[str | int, ...], counts: Mapping[Rows, int], method: Method) -> list[Rows]:
-    """Return all examples in the order in which they are drawn, without replacement."""
+    """Return all examples in random order: drawn without replacement."""
     rng = generator_of(*seeds, "id")
     examples = list(counts)
     if method == "unique":
         return rng.sample(examples, len(examples))
-    # Efraimidis and Spirakis 2006: the largest u ** (1 / weight) are a weighted sample.
+    # Efraimidis and Spirakis 2006: sorting by u ** (1 / weight) gives a weighted sample.
     keys = {rows: rng.random() ** (1 / count) for rows, count in counts.items()}
     return sorted(examples, key=lambda rows: -keys[rows])
 
@@ -150,7 +132,7 @@ def _drawn(seeds: tuple[str | int, ...], counts: Mapping[Rows, int], method: Met
 def _posed(
     seeds: tuple[str | int, ...], puzzle: Puzzle, rows: Rows, elements: Sequence[int]
 ) -> Instance | None:
-    """Return the puzzle that an example makes, if need be after some steps of repair."""
+    """Return the puzzle's input for an example, after some repair steps if needed."""
     rng = generator_of(*seeds, "example", str(rows))
     instance = puzzle.pose(rows, rng)
     for _ in range(_REPAIRS):
@@ -168,9 +150,9 @@ def _items(
     written: Written,
     sampling: Sampling,
 ) -> Mapping[Split, tuple[Instance, ...]]:
-    """Return the items of all splits, or of those that can be made; of none where ``ood`` cannot.
+    """Return the items of all possible splits; return no items if split ``ood`` is impossible.
 
-    An example that has no counterpart gives way to the next one, so that all splits keep pairs.
+    An example without an OOD counterpart is skipped, so that all splits have paired items.
     """
     known = written.known
     far = [number for number in puzzle.universe if number not in known]
@@ -197,8 +179,8 @@ def _items(
 
 
 def _smallest_others(puzzle: Puzzle, written: Written) -> list[int]:
-    """Return as many numbers as the model wrote different ones: the smallest that it did not."""
-    start = 1 if puzzle.input_shape == "matrix" else 0  # no distance is 0
+    """Return the smallest numbers not in the texts; as many as distinct numbers in the texts."""
+    start = 1 if puzzle.input_shape == "matrix" else 0  # distances are never 0
     known = written.known
     others = (number for number in itertools.count(start) if number not in known)
     return list(itertools.islice(others, len(written.elements)))
@@ -207,7 +189,7 @@ def _smallest_others(puzzle: Puzzle, written: Written) -> list[int]:
 def _counterpart(
     place: tuple[str | int, ...], puzzle: Puzzle, instance: Instance, target: _Target
 ) -> Instance | None:
-    """Return an item of the same shape made of other numbers, unlike all before; None: no such."""
+    """Return a new item of the same shape with other numbers, or None if there is none."""
     for attempt in range(_TRIES):
         rng = generator_of(*place, target.split, attempt)
         rows = puzzle.transfer(instance.rows, target.universe, rng)
@@ -222,7 +204,7 @@ def _counterpart(
 def _require_apart(
     puzzle: Puzzle, chosen: Sequence[Instance], targets: Sequence[_Target], written: Written
 ) -> None:
-    """Check what makes splits comparable: other numbers, the same lengths, no item twice."""
+    """Check that splits are comparable: disjoint numbers, equal lengths, distinct items."""
     for target in targets:
         for instance, item in zip(chosen, target.items, strict=True):
             lengths = [list(map(len, each.rows)) for each in (instance, item)]
@@ -237,8 +219,117 @@ def _require_apart(
 
 
 def _numbers(puzzle: Puzzle, instance: Instance) -> Iterator[int]:
-    """Yield the numbers of an input; of a matrix not the zeros that each diagonal has."""
+    """Yield the numbers of an input; skip the zeros on a matrix's diagonal."""
     for place, row in enumerate(instance.rows):
         for column, number in enumerate(row):
             if puzzle.input_shape != "matrix" or column != place:
                 yield number
+
+
+def seed_of(*parts: str | int) -> int:
+    """Return a 64-bit hash of the parts, such as a model, a puzzle and an index."""
+    text = json.dumps(parts, ensure_ascii=True)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def generator_of(*parts: str | int) -> random.Random:
+    """Return a random generator seeded with the parts."""
+    return random.Random(seed_of(*parts))  # noqa: S311 - not for security
+
+
+_GUESSES = 20  # random tries to place one run, before all places are tried
+_PLACEMENTS = 50  # tries to place all runs, before ``substitute_by_run`` returns None
+
+Substitution = dict[int, int]
+
+
+def substitute(
+    values: Sequence[int], universe: Sequence[int], rng: random.Random
+) -> Substitution | None:
+    """Map each value to its own number of the universe; None if there are too few numbers."""
+    if len(universe) < len(values):
+        return None
+    return dict(zip(values, rng.sample(universe, len(values)), strict=True))
+
+
+def substitute_by_residue(
+    values: Sequence[int], universe: Sequence[int], modulus: int, rng: random.Random
+) -> Substitution | None:
+    """Map values as ``substitute`` does; keep each value's remainder."""
+    choices: list[list[int]] = [[] for _ in range(modulus)]
+    for number in universe:
+        choices[number % modulus].append(number)
+    images: Substitution = {}
+    for residue in sorted({value % modulus for value in values}):
+        alike = [value for value in values if value % modulus == residue]
+        chosen = substitute(alike, choices[residue], rng)
+        if chosen is None:
+            return None
+        images |= chosen
+    return images
+
+
+def substitute_by_run(
+    values: Sequence[int], universe: Sequence[int], rng: random.Random
+) -> Substitution | None:
+    """Map values as ``substitute`` does; keep each run v, v+1, … a separate run."""
+    runs = _runs_of(values)
+    for _ in range(_PLACEMENTS):
+        starts = _place([len(run) for run in runs], universe, rng)
+        if starts is not None:
+            return {
+                value: start + step
+                for run, start in zip(runs, starts, strict=True)
+                for step, value in enumerate(run)
+            }
+    return None
+
+
+def _runs_of(values: Sequence[int]) -> list[list[int]]:
+    """Split numbers into runs, the longest first, because long runs are hard to place."""
+    runs: list[list[int]] = []
+    for value in sorted(set(values)):
+        if runs and runs[-1][-1] == value - 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return sorted(runs, key=len, reverse=True)
+
+
+def _place(lengths: Sequence[int], universe: Sequence[int], rng: random.Random) -> list[int] | None:
+    """Return start numbers of runs that do not touch; None if a run does not fit."""
+    taken: set[int] = set()  # numbers in runs and next to runs
+    starts = []
+    for length in lengths:
+        start = _find_room(length, universe, taken, rng)
+        if start is None:
+            return None
+        starts.append(start)
+        taken.update(range(start - 1, start + length + 1))
+    return starts
+
+
+def _find_room(
+    length: int, universe: Sequence[int], taken: set[int], rng: random.Random
+) -> int | None:
+    """Draw the start of a free run of the universe; None if there is no free run."""
+
+    def is_room(index: int) -> bool:
+        start = universe[index]
+        return universe[index + length - 1] == start + length - 1 and taken.isdisjoint(
+            range(start, start + length)
+        )
+
+    indices = range(len(universe) - length + 1)
+    for _ in range(_GUESSES if indices else 0):
+        index = rng.choice(indices)
+        if is_room(index):
+            return universe[index]
+    rooms = [index for index in indices if is_room(index)]
+    return universe[rng.choice(rooms)] if rooms else None
+
+
+def contains(ordered: Sequence[int], number: int) -> bool:
+    """Return True if a sorted sequence contains a number (binary search)."""
+    index = bisect_left(ordered, number)
+    return index < len(ordered) and ordered[index] == number

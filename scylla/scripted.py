@@ -1,8 +1,8 @@
-"""Scripted models: controls whose share of right answers is planted, puzzle by puzzle.
+"""Scripted models: controls with a known share of right answers to each puzzle.
 
-They write inputs of the numbers 0 to 99, and solve of each puzzle exactly the share that their
-script says, in distribution and out of it. So scores, gaps and critical complexities are known
-beforehand: what comes out of all stages must be these, to the last item.
+They write inputs with the numbers 0 to 99. They solve exactly the share of items in the script, in
+distribution and out of distribution. So scores, gaps and critical complexities are known exactly
+in advance.
 """
 
 from __future__ import annotations
@@ -14,34 +14,26 @@ import random
 from dataclasses import dataclass
 
 from core.errors import UnknownName
-from scylla.prompts import read_question
-from scylla.puzzle import Answer, Instance, Puzzle, Rows
-from scylla.registry import load_puzzle
-from scylla.seeds import generator_of
+from scylla.puzzle import Answer, Instance, Puzzle, Rows, load_puzzle
+from scylla.sampling import generator_of
+from scylla.texts import read_question
 
 PREFIX = "scripted:"
 _LARGEST = 99
-_EXAMPLES = 8  # in a text
+_EXAMPLES = 8  # per text
 _LENGTHS = (4, 5, 6, 6, 6, 7, 7, 8, 9, 10)
 _CITIES = (4, 5, 5, 6)
-_PROBE_SHARES = (1.0, 0.5)  # of probes, whose level nobody plants
+_PROBE_SHARES = (1.0, 0.5)  # shares for probes, which have no level
 
 
 @dataclass(frozen=True)
 class Script:
-    """What is planted.
-
-    Attributes:
-        id_shares: share of the items in distribution that is solved, of levels 1 to 5.
-        ood_shares: likewise, out of distribution.
-        parameters: weights that it is said to have, for views that go by size.
-        refuses: it answers no question at all.
-    """
+    """The shares of items to solve, by level 1 to 5, in and out of distribution."""
 
     id_shares: tuple[float, ...] = (1.0,) * 5
     ood_shares: tuple[float, ...] = (1.0,) * 5
-    parameters: int | None = None
-    refuses: bool = False
+    parameters: int | None = None  # for views that group models by size
+    refuses: bool = False  # True: the model answers no question
 
 
 SCRIPTS = {
@@ -60,18 +52,9 @@ def list_scripted() -> list[str]:
 
 
 class ScriptedModel:
-    """One of them; nothing is remembered from item to item.
+    """A scripted model, such as ``scripted:valley``.
 
-    Args:
-        name: such as ``scripted:valley``.
-        num_items: asked of each split, of which it solves its share.
-
-    Attributes:
-        script: what is planted.
-        revision: digest of it.
-
-    Raises:
-        UnknownName: there is none of that name.
+    It solves a share of the ``num_items`` of each split. ``revision`` is a digest of the script.
     """
 
     def __init__(self, name: str, num_items: int) -> None:
@@ -84,42 +67,34 @@ class ScriptedModel:
         self.revision = hashlib.sha256(definition.encode()).hexdigest()[:12]
 
     def write_inputs(self, puzzle: Puzzle, seed: int) -> str:
-        """Write inputs of a puzzle, as a language model might."""
+        """Write inputs of a puzzle in the form of a language model's text."""
         rng = generator_of(self.name, puzzle.name, seed)
         examples = [_example(puzzle, rng) for _ in range(_EXAMPLES)]
         lines = [json.dumps(rows[0] if puzzle.input_shape == "list" else rows) for rows in examples]
         return "Here are some test inputs:\n" + "\n".join(lines) + "\n"
 
     def answer(self, prompt: str, item: int) -> str:
-        """Answer a question, as the only thing told is which item of its split it is.
-
-        Raises:
-            MalformedInput: this is no question.
-        """
+        """Answer a question; ``item`` is the item's index in its split."""
         if self.script.refuses:
             return "I would rather not do this."
         name, instance = read_question(prompt)
         puzzle = load_puzzle(name)
-        is_known = max(max(row) for row in instance.rows) <= _LARGEST
-        share = self._share(puzzle.level, is_known)
+        is_known = max(map(max, instance.rows)) <= _LARGEST
+        share = _PROBE_SHARES[0 if is_known else 1]
+        if puzzle.level is not None:
+            shares = self.script.id_shares if is_known else self.script.ood_shares
+            share = shares[puzzle.level - 1]
         is_right = item < round(share * self._num_items)
         answer = puzzle.solve(instance) if is_right else wrong_answer(puzzle, instance)
         numbers = ", ".join(map(str, answer))
         shown = numbers if puzzle.answer_shape == "number" else f"[{numbers}]"
         return f"I look at the numbers one after the other.\nThe answer is {shown}.\n"
 
-    def _share(self, level: int | None, is_known: bool) -> float:
-        if level is None:
-            return _PROBE_SHARES[0 if is_known else 1]
-        return (self.script.id_shares if is_known else self.script.ood_shares)[level - 1]
-
 
 def wrong_answer(puzzle: Puzzle, instance: Instance) -> Answer:
     """Return an answer of the right shape that the verifier rejects."""
-    right = puzzle.solve(instance)
-    candidates = (
-        right[:-1] + (right[-1] + number,) if right else (number,) for number in range(1, 1000)
-    )
+    right = puzzle.solve(instance) or (0,)
+    candidates = (right[:-1] + (right[-1] + number,) for number in range(1, 1000))
     return next(answer for answer in candidates if not puzzle.accepts(instance, answer))
 
 

@@ -1,8 +1,8 @@
-"""A small web on loopback that speaks each source's own protocol.
+"""A small web on loopback that implements each source's own protocol.
 
-Its sites (``sites/<site>.py``) are fed by one deterministic ``World`` in which new names appear
-every month, so that a model trained up to a month cannot know the names of the next. It stands in
-for the real web in tests, in the demo and in benchmarks; crawlers are pointed at it through the
-``sites`` setting and know nothing of it. Rules of this room: it imports core only, and a site never
-imports another site.
+One deterministic ``World`` provides the content of all sites (``sites/<site>.py``). New names
+appear every month: a model trained up to a month cannot know the names of the next. The simulator
+replaces the real web in tests, in the demo and in benchmarks. The ``sites`` setting points crawlers
+to it; crawlers contain no code for it. Rules of this package: it imports core only, and a site
+never imports another site.
 """

@@ -1,56 +1,89 @@
-"""The faults that every simulated site can have, whatever it serves."""
+"""Faults that every simulated site can have."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import struct
+import threading
+import time
 import zlib
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
+
+@dataclass
+class Traffic:
+    """The requests of one site. ``arrivals`` omits POST, by which git continues a transfer."""
+
+    arrivals: list[float] = field(default_factory=list)  # from ``time.monotonic()``
+    most_at_once: int = 0  # maximum number of concurrent requests
+    num_refused: int = 0  # requests above the rate limit, answered 429
+    _open: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def smallest_gap_s(self) -> float:
+        """The minimum time between successive arrivals; infinite for fewer than two."""
+        return min((late - early for early, late in pairwise(self.arrivals)), default=math.inf)
+
+    def arrive(self, is_continuation: bool) -> float:
+        """Count a starting request; return the seconds since the previous one."""
+        now = time.monotonic()
+        with self._lock:
+            self._open += 1
+            self.most_at_once = max(self.most_at_once, self._open)
+            if is_continuation:
+                return math.inf
+            gap_s = now - self.arrivals[-1] if self.arrivals else math.inf
+            self.arrivals.append(now)
+            return gap_s
+
+    def leave(self) -> None:
+        """Count a finished request."""
+        with self._lock:
+            self._open -= 1
+
+    def refuse(self) -> None:
+        """Count a request above the rate limit."""
+        with self._lock:
+            self.num_refused += 1
+
+    def clear(self) -> None:
+        """Reset the counts; requests in progress continue."""
+        with self._lock:
+            self.arrivals.clear()
+            self.most_at_once = self.num_refused = 0
+
+
 FaultKind = Literal[
-    "status", "truncate", "disconnect", "drip", "redirect_loop", "redirect_off_host", "empty",
-    "gzip_bomb", "wrong_charset", "stall",
-]  # fmt: skip
+    "status",  # replace the response by ``status`` and ``body``; 200 gives an undetected error
+    "truncate",  # end the body before its Content-Length
+    "disconnect",  # close the connection without a response
+    "drip",  # send the true response, a byte every DRIP_PAUSE_S seconds
+    "redirect_loop",  # redirect to the same URL
+    "redirect_off_host",  # redirect to OFF_HOST
+    "empty",  # send the true response without its body
+    "gzip_bomb",  # send BOMB_BYTES zero bytes, compressed
+    "wrong_charset",  # send the true body under a wrong Content-Type
+    "stall",  # wait until the fault leaves ``Web.faults``, or STALL_S seconds
+]
 
 
 @dataclass
 class Fault:
-    """A fault that the next ``times`` matching requests meet.
-
-    Attributes:
-        kind: what goes wrong:
-
-            - status: ``status`` and ``body`` in place of the answer; status 200 makes an error
-              that only its body tells, or a page that is valid and empty;
-            - truncate: the body ends before its Content-Length;
-            - disconnect: the connection is closed without an answer;
-            - drip: the true answer, a byte every DRIP_PAUSE_S seconds;
-            - redirect_loop: a redirect to the same address;
-            - redirect_off_host: a redirect to OFF_HOST;
-            - empty: the true answer without its body;
-            - gzip_bomb: BOMB_BYTES of nothing, packed;
-            - wrong_charset: the true body under a Content-Type that lies;
-            - stall: the true answer, but not before the fault is taken off ``Web.faults``, or
-              STALL_S seconds have passed.
-        key: any of the site's.
-        pattern: regular expression on path and query; ``^/robots.txt`` breaks that too.
-        times: how often; then the site is well again.
-        status: for ``status``.
-        headers: added to the answer (Retry-After), or in place of its own (Location).
-        body: for ``status``.
-        retry_date_s: adds a Retry-After that is a date, so many seconds after the answer.
-    """
+    """A fault that applies to the next ``times`` matching requests."""
 
     kind: FaultKind
-    key: str
-    pattern: str = ""
-    times: int = 1
-    status: int = 503
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b"simulated fault"
-    retry_date_s: float | None = None
+    key: str  # any key of the site
+    pattern: str = ""  # regular expression on path and query; ``^/robots.txt`` matches too
+    times: int = 1  # number of faulty responses
+    status: int = 503  # for ``status``
+    headers: dict[str, str] = field(default_factory=dict)  # added, or replaced
+    body: bytes = b"simulated fault"  # for ``status``
+    retry_date_s: float | None = None  # adds a Retry-After date, this many seconds later
 
 
 def _status(status: int, body: bytes = b"simulated fault", **headers: str) -> Fault:
@@ -58,7 +91,7 @@ def _status(status: int, body: bytes = b"simulated fault", **headers: str) -> Fa
     return Fault("status", "", status=status, body=body, headers=named)
 
 
-# What may go wrong with any site, by name; ``knob`` makes one of these a fault of a site.
+# Faults by name; ``knob`` applies one of them to a site.
 KNOBS: dict[str, Fault] = {
     "429 with Retry-After in seconds": _status(429, Retry_After="1"),
     "429 with Retry-After as a date": Fault("status", "", status=429, retry_date_s=0.5),
@@ -82,14 +115,7 @@ KNOBS: dict[str, Fault] = {
 
 
 def knob(name: str, key: str, pattern: str = "", times: int = 1) -> Fault:
-    """Return the fault of that name for a site.
-
-    Args:
-        name: one of KNOBS.
-        key: any of the site's.
-        pattern: regular expression on path and query.
-        times: how often.
-    """
+    """Return the fault of that name in KNOBS, for a site."""
     fault = KNOBS[name]
     headers = dict(fault.headers)
     return dataclasses.replace(fault, key=key, pattern=pattern, times=times, headers=headers)
@@ -100,7 +126,7 @@ def pack_zeros(size: int) -> bytes:
     """Return a gzip stream that unpacks to ``size`` zero bytes, a multiple of a MiB."""
     block = bytes(2**20)
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    # After a full flush the packer starts afresh: one packed block stands for all.
+    # A full flush resets the compressor, so one compressed block can be repeated.
     packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
     checksum = 0
     for _ in range(size // len(block)):

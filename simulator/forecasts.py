@@ -1,9 +1,10 @@
-"""Forecasting questions on what happens in the world, and how they came out.
+"""Forecasting questions on events of the world, with their answers.
 
-Every month the same mix: of NUM_QUESTIONS that are resolved in it, every third has three to five
-options, and the others are yes or no; VOID of them are never answered; OLD were opened years before
-they were resolved, the others within two months of it. The first is resolved in the month's first
-second, the last in its last. Besides, some are opened in the world's last month and still open.
+Every month has the same mix: NUM_QUESTIONS resolved questions. Every third has three to five
+options; the others are yes/no. Questions numbered VOID are never answered. Those numbered OLD were
+opened years before their resolution, the others within two months of it. The first is resolved in
+the month's first second, the last in its last. NUM_OPEN more are opened in the world's last month
+and stay open.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from core.month import Month
 from simulator.world import TOPICS, World
 
-NUM_QUESTIONS = 12  # resolved in a month, void ones included
+NUM_QUESTIONS = 12  # resolved per month, void ones included
 NUM_OPEN = 2  # in the world's last month
 VOID = frozenset({3, 8})  # by number within the month
 OLD = frozenset({4, 7})
@@ -33,48 +34,30 @@ _TAGS = {
 
 @dataclass(frozen=True)
 class SimulatedQuestion:
-    """A question, and its answer where it has one.
+    """A question, and its answer if it has one."""
 
-    Attributes:
-        id: a number, unique in the world; the same on every site.
-        background: what a forecaster should know; several paragraphs, plain text.
-        criteria: when it resolves to what.
-        options: ``YES_NO``, or three to five that exclude each other.
-        answer_index: which came true; None of a void or an open one.
-        opened: when forecasts began; whole seconds in UTC, as all moments here.
-        closed: when they ended (or are to end); not after ``resolved``.
-        resolved: when the site set the answer, or declared it void; None of an open one.
-        tags: as sites write them.
-        crowd: the last forecast before ``closed``, one probability an option, of sum 1.
-        is_void: cancelled, annulled, or answered by a share.
-    """
-
-    id: str
+    id: str  # a number, unique in the world; the same on every site
     title: str
-    background: str
-    criteria: str
-    options: tuple[str, ...]
-    answer_index: int | None
-    opened: dt.datetime
-    closed: dt.datetime
+    background: str  # background information: several paragraphs, plain text
+    criteria: str  # conditions of each answer
+    options: tuple[str, ...]  # ``YES_NO``, or three to five exclusive options
+    answer_index: int | None  # index of the true option; None if void or open
+    opened: dt.datetime  # start of forecasting; whole seconds in UTC, as all times here
+    closed: dt.datetime  # end of forecasting, also if planned; not after ``resolved``
+    # Time at which the site set the answer or declared the question void; None if open.
     resolved: dt.datetime | None
-    tags: tuple[str, ...]
-    crowd: tuple[float, ...]
-    is_void: bool
+    tags: tuple[str, ...]  # in the spelling of the sites
+    crowd: tuple[float, ...]  # last forecast before ``closed``, by option; sum 1
+    is_void: bool  # cancelled, annulled, or answered by a share
 
     @property
     def is_binary(self) -> bool:
-        """Whether it is answered by yes or no."""
+        """True for a yes/no question."""
         return self.options == YES_NO
 
 
 def questions(world: World, site: str) -> list[SimulatedQuestion]:
-    """Return all questions of a site, by when they were opened.
-
-    Args:
-        world: whose months they are resolved in; some were opened before its first.
-        site: sites ask other questions.
-    """
+    """Return all questions of a site, by opening."""
     found = [
         _question(world, site, month, number)
         for month in world.months
@@ -86,15 +69,15 @@ def questions(world: World, site: str) -> list[SimulatedQuestion]:
 def _question(world: World, site: str, month: Month, number: int) -> SimulatedQuestion:
     rng = world.generator("question", site, month, number)
     names = world.names(month)
-    who, where, rival, *others = rng.sample(names, len(names))
+    who, where, other, *others = rng.sample(names, len(names))
     story = world.story(month, f"{site}/questions", number)
     is_open = number >= NUM_QUESTIONS
     opened, closed, resolved = _dates(rng, month, number)
     options: tuple[str, ...] = YES_NO
     title = f"Will {who} be chosen in {where} before {closed:%d %B %Y}?"
     if number % 3 == 2:
-        options = (who, rival, *others[: rng.randint(1, 3)])
-        title = f"Who will be chosen in {where} before {closed:%d %B %Y}: {who} or {rival}?"
+        options = (who, other, *others[: rng.randint(1, 3)])
+        title = f"Who will be chosen in {where} before {closed:%d %B %Y}: {who} or {other}?"
     is_void = number in VOID
     answer = rng.randrange(len(options))
     return SimulatedQuestion(
@@ -116,7 +99,6 @@ def _question(world: World, site: str, month: Month, number: int) -> SimulatedQu
 def _dates(
     rng: random.Random, month: Month, number: int
 ) -> tuple[dt.datetime, dt.datetime, dt.datetime]:
-    """Return when a question opens, closes and is resolved."""
     if number >= NUM_QUESTIONS:
         opened = month.start + (number - NUM_QUESTIONS + 1) * 3 * _DAY
         return opened, opened + 500 * _DAY, opened + 501 * _DAY
@@ -131,7 +113,7 @@ def _dates(
 
 
 def _crowd(rng: random.Random, num_options: int, answer: int) -> tuple[float, ...]:
-    """Return whole percents that add up to one, the right answer a little ahead."""
+    """Return whole percents as fractions of sum 1; the right option is a little ahead."""
     weights = [
         rng.random() + 0.1 + (0.6 if index == answer else 0.0) for index in range(num_options)
     ]

@@ -1,40 +1,33 @@
-"""MediaWiki's action API, as far as the crawlers ask it; the wikis among the sites share it.
+"""MediaWiki's action API as the crawlers use it; shared by the simulated wikis.
 
-Protocol: https://www.mediawiki.org/wiki/API:Query, ``formatversion=2``. Answers are cut after a few
-rows, so that every list needs its ``continue``; errors come with status 200.
+Protocol: https://www.mediawiki.org/wiki/API:Query, ``formatversion=2``. Responses hold few rows, so
+that every list needs its ``continue``; errors have status 200.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from core.month import Month
-from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.server import Request, Response, WorldSite, as_json, as_utc, take_quirk
 from simulator.wiki import Page, Revision, Wiki
-from simulator.wiki_html import show
 
-MAX_ROWS = 20  # of a list in one answer; the real API gives 500
-MAX_TEXTS = 8  # of revisions with text in one answer; the real API cuts at 8 MB
-MAX_VALUES = 50  # ids or titles in one request, as the real API
+MAX_ROWS = 20  # list rows per response; the real API returns 500
+MAX_TEXTS = 8  # revisions with text per response; the real API stops at 8 MB
+MAX_VALUES = 50  # ids or titles per request, as in the real API
 
 Json = dict[str, Any]
 T = TypeVar("T")
 
 
-class WikiSite:
-    """A site that is a wiki: its API, and pages to look at. Sites are made from it.
+class WikiSite(WorldSite):
+    """Base class of wiki sites: their API, and pages for people."""
 
-    Attributes:
-        keys: of the ``sites`` setting.
-        robots: as Wikimedia's in spirit: the scripts are closed to crawlers of pages. Programs
-            that use the API follow the API's own rules instead.
-    """
-
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()  # of the ``sites`` setting
+    # Like Wikimedia's: scripts are disallowed to page crawlers. API clients follow the API's rules.
     robots: str | None = (
         "User-agent: *\n"
         "Allow: /w/api.php?action=mobileview&\nAllow: /w/load.php?\nAllow: /api/rest_v1/?doc\n"
@@ -42,22 +35,22 @@ class WikiSite:
     )
 
     def __init__(self, wiki: Wiki) -> None:
-        self.quirks: dict[QuirkName, int] = {}
+        super().__init__(wiki.world)
         self._wiki = wiki
 
     def respond(self, request: Request) -> Response:
-        """Answer ``/w/api.php`` and pages; a user agent is required, as by Wikimedia."""
+        """Answer ``/w/api.php``; a user agent is required, as by Wikimedia."""
         if not request.headers.get("user-agent"):
             return Response(403, body=b"Please set a user-agent")
         if request.path != "/w/api.php":
-            return show(self._wiki, request)
+            return Response(404)
         args = {name: values[-1] for name, values in request.query.items()}
-        if int(args.get("maxlag", "99")) < 0:  # documented way to see what a lagging wiki answers
+        if int(args.get("maxlag", "99")) < 0:  # documented test of a lagging wiki
             return lagging(0.5)
         if take_quirk(self, "error_as_200"):
             return lagging(6.2, retry_after_s=1)
         try:
-            return _json(_Query(self, self._wiki, args).answer())
+            return as_json(_Query(self, self._wiki, args).answer())
         except _ApiError as error:
             return _error(error.code, str(error))
         except ValueError as error:
@@ -65,7 +58,7 @@ class WikiSite:
 
 
 def lagging(lag_s: float, retry_after_s: int = 5) -> Response:
-    """Return what a wiki answers whose database is behind by more than ``maxlag`` seconds."""
+    """Return the response of a wiki whose database lags by more than ``maxlag`` seconds."""
     text = f"Waiting for a database server: {lag_s} seconds lagged."
     return _error("maxlag", text, {"Retry-After": str(retry_after_s)}, {"lag": lag_s})
 
@@ -77,8 +70,6 @@ class _ApiError(Exception):
 
 
 class _Query:
-    """One ``action=query`` request."""
-
     def __init__(self, site: WikiSite, wiki: Wiki, args: dict[str, str]) -> None:
         self.site, self.wiki, self.args = site, wiki, args
 
@@ -126,7 +117,7 @@ class _Query:
         return MAX_ROWS if text == "max" else min(int(text), MAX_ROWS)
 
     def _log_events(self) -> Json:
-        """``list=logevents``, oldest first; both ends of the window belong to it."""
+        """``list=logevents``, oldest first; the window includes both ends."""
         if self.args.get("leaction") != "create/create" or self.args.get("ledir") != "newer":
             raise _ApiError("badvalue", "the simulated log lists creations only, oldest first")
         world = self.wiki.world
@@ -142,7 +133,7 @@ class _Query:
         return _paged("logevents", rows, "lecontinue", more)
 
     def _all_revisions(self) -> Json:
-        """``list=allrevisions``, oldest first, neighbours of one page together."""
+        """``list=allrevisions``, oldest first; edits of one page are adjacent."""
         if self.args.get("arvnamespace") != "0" or self.args.get("arvdir") != "newer":
             raise _ApiError("badvalue", "the simulated list has articles only, oldest first")
         world = self.wiki.world
@@ -161,7 +152,7 @@ class _Query:
         edits, more = self._page_of(edits, lambda edit: _revision_key(edit[0]), "arv")
         groups: list[Json] = []
         for revision, page in edits:
-            if page.namespace:  # taken out after the cut, as on wikis that spare their database
+            if page.namespace:  # after limiting the rows, to save database load
                 continue
             if not groups or groups[-1]["pageid"] != page.page_id:
                 groups.append({**_page_row(page), "revisions": []})
@@ -170,7 +161,7 @@ class _Query:
         return _paged("allrevisions", groups, "arvcontinue", more)
 
     def _category_members(self) -> Json:
-        """``list=categorymembers`` by sort key, which is the title here."""
+        """``list=categorymembers`` by sort key, here the title."""
         title = self.args.get("cmtitle", "")
         if not title.startswith(("Category:", "Kategorie:")):
             raise _ApiError("invalidcategory", "The category name you entered is not valid.")
@@ -185,13 +176,12 @@ class _Query:
     def _page_of(
         self, rows: list[T], key: Callable[[T], str], prefix: str
     ) -> tuple[list[T], str | None]:
-        """Return the rows of one answer of a list, and where the next one begins."""
         begin, limit = self.args.get(f"{prefix}continue"), self._limit(f"{prefix}limit")
         if rows and begin is None and take_quirk(self.site, "empty_page"):
             return [], key(rows[0])
         shown, more = _cut(rows, key, begin, limit)
         if more and len(shown) > 1 and take_quirk(self.site, "moving_items"):
-            more = key(shown[-1])  # something was put in before it, so it comes again
+            more = key(shown[-1])  # simulates an insertion before it, so it is repeated
         return shown, more
 
     def _titles(self) -> Json:
@@ -212,7 +202,6 @@ class _Query:
         return {"batchcomplete": True, "query": {key: rows for key, rows in query.items() if rows}}
 
     def _pages_by_id(self) -> Json:
-        """Pages with their properties and latest revision, or the history of one page."""
         ids = [int(value) for value in self._values("pageids")]
         is_listing = any(f"rv{name}" in self.args for name in ("limit", "start", "end", "dir"))
         if not is_listing:
@@ -294,7 +283,7 @@ class _Query:
         if "flags" in fields:
             row["minor"] = revision.is_minor
         if "timestamp" in fields:
-            row["timestamp"] = _stamp(revision.timestamp)
+            row["timestamp"] = as_utc(revision.timestamp)
         if "content" in fields:
             slot: Json = {"contentmodel": "wikitext", "contentformat": "text/x-wiki"}
             hidden = {"texthidden": True}
@@ -304,12 +293,12 @@ class _Query:
 
 
 def _log_row(page: Page) -> Json:
-    timestamp = _stamp(page.revisions[0].timestamp)
+    timestamp = as_utc(page.revisions[0].timestamp)
     row: Json = {"logid": page.page_id + 7, "type": "create", "action": "create"}
     row.update(timestamp=timestamp, params={}, ns=0)
     if page.oddity == "concealed":
         return {**row, "actionhidden": True, "suppressed": True}
-    # ``pageid`` is the page that has the title now; ``logpage`` the one that was created.
+    # ``pageid``: the page that has the title now; ``logpage``: the page that was created.
     is_gone = page.oddity in ("deleted", "moved")
     row.update(title=page.title.removeprefix("Draft:"), pageid=0 if is_gone else page.page_id)
     row.update(logpage=page.page_id, revid=page.revisions[0].revision_id)
@@ -336,7 +325,6 @@ def _revision_key(revision: Revision) -> str:
 def _cut(
     rows: list[T], key: Callable[[T], str], begin: str | None, limit: int
 ) -> tuple[list[T], str | None]:
-    """Return one answer's rows, and the key of the next row after them."""
     if begin is not None:
         keys = [key(row) for row in rows]
         if begin not in keys:
@@ -346,7 +334,6 @@ def _cut(
 
 
 def _without(value: Any, names: set[str]) -> Any:
-    """Return an answer without some fields, wherever they are."""
     if isinstance(value, dict):
         return {key: _without(each, names) for key, each in value.items() if key not in names}
     return [_without(each, names) for each in value] if isinstance(value, list) else value
@@ -359,17 +346,8 @@ def _paged(name: str, rows: list[Json], parameter: str, more: str | None) -> Jso
     return {"continue": {parameter: more, "continue": "||"}, **answer}
 
 
-def _stamp(moment: dt.datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _json(answer: Json, headers: dict[str, str] | None = None) -> Response:
-    content_type = {"Content-Type": "application/json; charset=utf-8"}
-    return Response(200, {**content_type, **(headers or {})}, json.dumps(answer).encode())
-
-
 def _error(
     code: str, text: str, headers: dict[str, str] | None = None, data: Json | None = None
 ) -> Response:
     error = {"code": code, "text": text, **({"data": data} if data else {})}
-    return _json({"errors": [error], "docref": "See /w/api.php"}, headers)
+    return as_json({"errors": [error], "docref": "See /w/api.php"}, headers=headers)

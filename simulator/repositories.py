@@ -1,10 +1,10 @@
-"""The repositories that the simulated GitHub shows by its API and pages: new and trending ones.
+"""The repositories of the simulated GitHub API and pages: new and trending ones.
 
-Every month has new repositories, each with six modules of the month, in history as well: what was
-there at the month's end, and what was made of it ten days later (all of it rewritten). Four of a
-month are of no use: one is empty, one was deleted since, one was under GPL at the month's end, and
-one was filled with a history that is older than itself. Trending repositories are the same in all
-months; each month their README tells of that month.
+Each new repository has six modules with names of its month. Its history has their state at the
+month's end, and a complete rewrite ten days later. A crawler drops four repositories of each month:
+one is empty, one is now deleted, one was under GPL at the month's end, and one has only older
+commits. Trending repositories are the same in all months; each month their README describes that
+month.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ be used to endorse or promote products derived from this software.
     "GPL-3.0-only": "GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n",
     "Apache-2.0": "Apache License\nVersion 2.0, January 2004\n",
 }
-MODULES = 6  # of a new repository
+MODULES = 6  # per new repository
 ODDITIES = ("empty", "gone", "relicensed", "imported")
 TRENDING = 6
 _FREE = ("MIT", "BSD-2-Clause", "BSD-3-Clause")
@@ -66,7 +66,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit with all files that are there after it."""
+    """A commit with all files after it."""
 
     committed_at: dt.datetime
     files: Files
@@ -82,12 +82,12 @@ class Commit:
         return _sha(b"commit", f"{self.tree} {self.committed_at}".encode())
 
     def entries(self) -> list[Entry]:
-        """Return the rows of the whole tree, folders included, by path."""
+        """Return the rows of the whole tree, including folders, by path."""
         folders: dict[str, list[str]] = {}
         rows = []
         for path, (mode, data) in sorted(self.files.items()):
             kind = "commit" if mode == _SUBMODULE else "blob"
-            rows.append(Entry(path, mode, kind, blob_sha(data), len(data)))
+            rows.append(Entry(path, mode, kind, _sha(b"blob", data), len(data)))
             parts = path.split("/")[:-1]
             for depth in range(1, len(parts) + 1):
                 folders.setdefault("/".join(parts[:depth]), []).append(rows[-1].sha)
@@ -99,33 +99,22 @@ class Commit:
 
 @dataclass
 class Repository:
-    """A repository as it is today.
-
-    Attributes:
-        name: ``owner/repository``.
-        licence: the SPDX id that GitHub shows today.
-        history: makes its commits, oldest first; they are made when they are asked for.
-    """
+    """A repository in its current state."""
 
     id: int
-    name: str
+    name: str  # ``owner/repository``
     created_at: dt.datetime
-    licence: str
+    licence: str  # current SPDX id on GitHub
     description: str = ""
     language: str = "Python"
     stars: int = 0
     is_gone: bool = False
-    history: Callable[[], list[Commit]] = list
+    history: Callable[[], list[Commit]] = list  # creates its commits on demand
 
     @functools.cached_property
     def commits(self) -> list[Commit]:
         """All commits, newest first."""
         return sorted(self.history(), key=lambda commit: commit.committed_at, reverse=True)
-
-
-def blob_sha(data: bytes) -> str:
-    """Return git's id of contents."""
-    return _sha(b"blob", data)
 
 
 def _sha(kind: bytes, data: bytes) -> str:
@@ -134,7 +123,7 @@ def _sha(kind: bytes, data: bytes) -> str:
 
 
 def new_repositories(world: World, month: Month) -> list[Repository]:
-    """Return the repositories that were created in a month of the world, by time."""
+    """Return the repositories created in a month of the world, by time."""
     count = max(2, world.stories_per_month // MODULES) + len(ODDITIES)
     return [_new_repository(world, month, number, count) for number in range(count)]
 
@@ -145,7 +134,7 @@ def _new_repository(world: World, month: Month, number: int, count: int) -> Repo
     is_odd = number >= count - len(ODDITIES)
     oddity = ODDITIES[number - count + len(ODDITIES)] if is_odd else ""
     step = (month.end - month.start - _SECOND) / (count - len(ODDITIES) - 1)
-    # The first in the month's first second, the last in its last; oddities in its middle.
+    # First and last repository: in the month's first and last second; oddities in its middle.
     offset = 14 * _DAY if is_odd else number * step
     created_at = (month.start + offset).replace(microsecond=0)
     licence = _FREE[number % len(_FREE)]
@@ -178,7 +167,7 @@ def _history(
 
 
 def module_texts(world: World, month: Month, number: int) -> dict[str, str]:
-    """Return the modules that a month's repository of that number had at the month's end."""
+    """Return the modules of a month's repository ``number`` as of the month's end."""
     numbers = range(MODULES * number, MODULES * number + MODULES)
     return {f"src/tools/part_{n}.py": world.module(month, "github_new", n) for n in numbers}
 
@@ -206,7 +195,7 @@ def _new_files(world: World, month: Month, number: int, licence: str) -> Files:
 
 
 def trending_repositories(world: World) -> list[Repository]:
-    """Return what is trending, the first first, whatever the month."""
+    """Return the trending repositories in order; the same for every month."""
     names = [name.lower() for name in world.names(world.first)]
     licences = ("MIT", "BSD-3-Clause", "Apache-2.0", "BSD-2-Clause", "MIT", "MIT")
     return [
@@ -224,7 +213,7 @@ def trending_repositories(world: World) -> list[Repository]:
 
 
 def _trending_history(world: World, number: int, licence: str) -> list[Commit]:
-    """Number 3 has no README, number 4 one in reStructuredText and no work in every other month."""
+    """Number 3 has no README; number 4 a .rst one, and no commits in every other month."""
     files: Files = {"LICENSE": ("100644", LICENCES[licence].encode())}
     commits = [Commit(world.first.start - 100 * _DAY, files)]
     for index, month in enumerate(world.months):
@@ -255,7 +244,7 @@ def readme(world: World, month: Month, number: int) -> str:
 
 
 def tarball(repository: Repository, commit: Commit) -> bytes:
-    """Return what codeload gives: git archive's tar in a folder of its own, gzip."""
+    """Return codeload's archive: ``git archive`` tar with a top folder, gzip-compressed."""
     buffer = io.BytesIO()
     top = f"{repository.name.replace('/', '-')}-{commit.sha[:7]}"
     with tarfile.open(fileobj=buffer, mode="w", pax_headers={"comment": commit.sha}) as archive:
@@ -275,7 +264,7 @@ HOSTILE = ("parent", "absolute", "links", "many", "bomb", "cut")
 
 
 def hostile_tarball(kind: str) -> bytes:
-    """Return an archive that means harm, one of HOSTILE."""
+    """Return a malicious archive of a kind in HOSTILE."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for info, size in _hostile_members(kind):

@@ -6,13 +6,14 @@ import contextlib
 import datetime as dt
 import email.utils
 import importlib
+import json
 import math
 import pkgutil
 import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,97 +21,111 @@ from typing import Any, ClassVar, Literal, Protocol, cast
 from urllib.parse import parse_qs, urlsplit
 
 import simulator.sites
-from simulator.faults import Fault, FaultKind, pack_zeros
-from simulator.traffic import Traffic
+from simulator.faults import Fault, FaultKind, Traffic, pack_zeros
 from simulator.world import World
 
 __all__ = [
-    "Fault", "FaultKind", "QuirkName", "Request", "Response", "Site", "Web", "running", "serve",
-    "serve_sites", "take_quirk",
+    "Fault", "FaultKind", "QuirkName", "Request", "Response", "Site", "Web", "WorldSite",
+    "as_html", "as_json", "running", "serve", "serve_sites", "take_quirk", "as_utc",
 ]  # fmt: skip
 
 DRIP_PAUSE_S = 0.2  # between two bytes
 STALL_S = 60.0
-OFF_HOST = "http://169.254.169.254/latest"  # where clouds keep their machines' secrets
-BOMB_BYTES = 2**28  # unpacked; a few hundred kB on the wire
+OFF_HOST = "http://169.254.169.254/latest"  # clouds' metadata service, with credentials
+BOMB_BYTES = 2**28  # uncompressed; a few hundred kB compressed
 
 
 @dataclass(frozen=True)
 class Request:
-    """An HTTP request as a site sees it.
+    """An HTTP request as a site receives it."""
 
-    Attributes:
-        method: GET, HEAD or POST; the server leaves the body out of the answer to HEAD.
-        path: as sent, percent-encoded.
-        query: decoded; keeps repeated keys.
-        headers: lower-case names.
-        body: without its transfer coding; a Content-Encoding is left to the site.
-        raw_query: as sent.
-    """
-
-    method: str
-    path: str
-    query: dict[str, list[str]]
-    headers: dict[str, str]
-    body: bytes
-    raw_query: str = ""
+    method: str  # GET, HEAD or POST; the server removes the body for HEAD
+    path: str  # as sent, percent-encoded
+    query: dict[str, list[str]]  # decoded; keeps repeated keys
+    headers: dict[str, str]  # lower-case names
+    body: bytes  # without transfer coding; the site handles Content-Encoding
+    raw_query: str = ""  # as sent
 
     def arg(self, name: str, default: str = "") -> str:
-        """The last value of a query parameter."""
+        """Return the last value of a query parameter."""
         return self.query.get(name, [default])[-1]
 
 
 @dataclass(frozen=True)
 class Response:
-    """An HTTP response.
-
-    Content-Length is added, except to a body that is chunked already (``Transfer-Encoding``).
-    """
+    """An HTTP response; Content-Length is added, unless the body is already chunked."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
 
 
+def as_json(
+    answer: object, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return a JSON response."""
+    content_type = {"Content-Type": "application/json; charset=utf-8"}
+    return Response(status, {**content_type, **(headers or {})}, json.dumps(answer).encode())
+
+
+def as_html(body: str, status: int = 200) -> Response:
+    """Return an HTML page."""
+    whole = f"<!DOCTYPE html><html><body>{body}</body></html>"
+    return Response(status, {"Content-Type": "text/html; charset=utf-8"}, whole.encode())
+
+
+def as_utc(moment: dt.datetime) -> str:
+    """Format an instant in UTC as most APIs do."""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
 QuirkName = Literal[
-    "error_as_200", "empty_page", "moving_items", "extra_fields", "missing_fields",
-    "hostile_archive",
-]  # fmt: skip
+    "error_as_200",  # an API error under status 200
+    "empty_page",  # a valid, but empty page of a list before the last page
+    "moving_items",  # an item is on two successive pages of a list
+    "extra_fields",  # undocumented fields are added
+    "missing_fields",  # optional fields are left out
+    "hostile_archive",  # paths outside the archive, links, too many members
+]
 
 
 class Site(Protocol):
-    """What a module of ``sites/`` has: a class ``Site``, made with the world.
+    """The contract of a module of ``sites/``: a class ``Site``, or a tuple ``SITE_KINDS``.
 
-    A site that holds something (a folder, a process) has a method ``close`` too; one that counts
-    its visitors over time, a method ``new_day`` with which it begins anew. Three attributes may be
-    left out: ``start``, the path of the page that a person begins with (``/``),
-    ``min_interval_s``, the distance between two requests that the true site asks for (0), and
-    ``token``, which it wants to see.
-
-    Attributes:
-        keys: the keys of the ``sites`` setting that this site answers for.
-        robots: the text of /robots.txt, or None for a 404.
-        quirks: what the site does in its own protocol, and how many answers more (those of them
-            that the site has; it counts them down):
-
-            - error_as_200: an error of its API under status 200;
-            - empty_page: a page of a list that is valid, and empty, where items follow;
-            - moving_items: an item is on a page of the list and on the next one;
-            - extra_fields: fields that nobody documented;
-            - missing_fields: optional fields are left out;
-            - hostile_archive: names that lead out of the archive, links, too many members.
+    The constructor receives the world. Optional methods: ``close`` for a site that holds a folder
+    or process; ``new_day``, which resets request counts. Optional attribute: ``token``, the
+    credential that the site accepts.
     """
 
-    keys: tuple[str, ...]
-    robots: str | None
-    quirks: dict[QuirkName, int]
+    keys: tuple[str, ...]  # of the ``sites`` setting
+    robots: str | None  # text of /robots.txt; None for a 404
+    quirks: dict[QuirkName, int]  # remaining responses with a protocol-specific fault
 
     def respond(self, request: Request) -> Response:
-        """Answer a request; /robots.txt is answered by the server."""
+        """Answer a request; the server answers /robots.txt."""
+
+
+class WorldSite(Site):
+    """Base class of a site with a world; without robots.txt by default."""
+
+    robots: str | None = None
+
+    def __init__(self, world: World) -> None:
+        self.quirks = {}
+        self.world = world
+        self._num_moved = 0
+
+    def count_moved(self, is_first: bool) -> int:
+        """Return the number of items added to a list since the request for its first page."""
+        if is_first:
+            self._num_moved = 0
+        elif take_quirk(self, "moving_items"):
+            self._num_moved += 1
+        return self._num_moved
 
 
 def take_quirk(site: Site, name: QuirkName) -> bool:
-    """Use up one turn of a site's quirk, and return whether it had one left."""
+    """Use up one response of a site's quirk; return True if one was left."""
     if (left := site.quirks.get(name, 0)) <= 0:
         return False
     site.quirks[name] = left - 1
@@ -119,28 +134,18 @@ def take_quirk(site: Site, name: QuirkName) -> bool:
 
 @dataclass
 class Web:
-    """The running simulator.
+    """The running simulator."""
 
-    Attributes:
-        urls: base URL by site key, ready for the ``sites`` setting.
-        faults: append to it to break a site.
-        requests: (first key of the site, method, path with query) of every request so far.
-        sites: by any of their keys.
-        traffic: what each site counts of its requests, by any of its keys.
-        limits: seconds between two requests, by any key: a site answers 429 to a request that comes
-            sooner. Empty, as tests do not wait.
-    """
-
-    urls: dict[str, str] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
-    requests: list[tuple[str, str, str]] = field(default_factory=list)
-    sites: dict[str, Site] = field(default_factory=dict)
-    traffic: dict[str, Traffic] = field(default_factory=dict)
-    limits: dict[str, float] = field(default_factory=dict)
+    urls: dict[str, str] = field(default_factory=dict)  # base URL by site key
+    faults: list[Fault] = field(default_factory=list)  # append a fault to activate it
+    requests: list[tuple[str, str, str]] = field(default_factory=list)  # site, method, target
+    sites: dict[str, Site] = field(default_factory=dict)  # by any of their keys
+    traffic: dict[str, Traffic] = field(default_factory=dict)  # by any of the site's keys
+    limits: dict[str, float] = field(default_factory=dict)  # minimum seconds between requests
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_fault(self, keys: tuple[str, ...], target: str) -> Fault | None:
-        """Use up one turn of the first fault that matches."""
+        """Use up one response of the first fault that matches."""
         with self._lock:
             for fault in self.faults:
                 if fault.times > 0 and fault.key in keys and re.search(fault.pattern, target):
@@ -148,35 +153,27 @@ class Web:
                     return fault
         return None
 
-    def add(self, site: Site, url: str, traffic: Traffic) -> None:
-        """Note a site that is running."""
-        self.urls.update(dict.fromkeys(site.keys, url))
-        self.sites.update(dict.fromkeys(site.keys, site))
-        self.traffic.update(dict.fromkeys(site.keys, traffic))
-
     def new_day(self) -> None:
-        """Let sites that count their visitors over time begin anew."""
-        for site in {id(site): site for site in self.sites.values()}.values():
-            if begin := getattr(site, "new_day", None):
-                begin()
-
-    def limit_of(self, keys: tuple[str, ...]) -> float:
-        """Return the seconds that a site wants between two requests; 0 where it does not mind."""
-        return max((self.limits.get(key, 0.0) for key in keys), default=0.0)
+        """Reset the request counts of all sites."""
+        for site in self.sites.values():
+            getattr(site, "new_day", lambda: None)()
 
 
 @contextmanager
 def serve(world: World, host: str = "127.0.0.1") -> Iterator[Web]:
-    """Run all sites of ``simulator/sites``, each on a port of its own, until the block ends."""
+    """Run all sites of ``simulator/sites``, each on its own port, until the block ends."""
     names = (module.name for module in pkgutil.iter_modules(simulator.sites.__path__))
     modules = (importlib.import_module(f"simulator.sites.{name}") for name in names)
-    with serve_sites((module.Site(world) for module in modules), host) as web:
+    kinds = (
+        kind for module in modules for kind in getattr(module, "SITE_KINDS", None) or [module.Site]
+    )
+    with serve_sites((kind(world) for kind in kinds), host) as web:
         yield web
 
 
 @contextmanager
 def serve_sites(sites: Iterable[Site], host: str = "127.0.0.1") -> Iterator[Web]:
-    """Run the given sites, each on a port of its own, until the block ends; then close them."""
+    """Run the given sites, each on its own port, until the block ends; then close them."""
     web = Web()
     with contextlib.ExitStack() as stack:
         for site in sites:
@@ -188,14 +185,7 @@ def serve_sites(sites: Iterable[Site], host: str = "127.0.0.1") -> Iterator[Web]
 
 @contextmanager
 def running(site: Site, web: Web, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """Run one site more until the block ends; port 0 is any that is free.
-
-    Yields:
-        Its base URL.
-
-    Raises:
-        OSError: the port is taken.
-    """
+    """Run one more site until the block ends, and yield its base URL; port 0 is any free port."""
     traffic = Traffic()
     names = {"site": site, "web": web, "traffic": traffic}
     handler = cast(type[_Handler], type("_Handler", (_Handler,), names))
@@ -203,7 +193,9 @@ def running(site: Site, web: Web, host: str = "127.0.0.1", port: int = 0) -> Ite
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         url = f"http://{host}:{server.server_port}"
-        web.add(site, url, traffic)
+        web.urls |= dict.fromkeys(site.keys, url)
+        web.sites |= dict.fromkeys(site.keys, site)
+        web.traffic |= dict.fromkeys(site.keys, traffic)
         try:
             yield url
         finally:
@@ -215,16 +207,16 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report a site's own errors; a client that hangs up is none."""
+        """Report a site's own errors, but no client disconnects."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers the requests of one connection; ``site`` and the like are bound by ``running``."""
+    """Answers the requests of one connection; ``running`` sets ``site`` and other attributes."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # headers and body leave at once, so an answer takes no 40 ms
+    disable_nagle_algorithm = True  # send headers and body at once: saves 40 ms per response
     site: ClassVar[Site]
     web: ClassVar[Web]
     traffic: ClassVar[Traffic]
@@ -240,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Stay silent; ``Web.requests`` is the log."""
+        """Log nothing; ``Web.requests`` is the log."""
 
     def _answer(self) -> None:
         self.web.requests.append((self.site.keys[0], self.command, self.path))
@@ -252,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._leave()
 
     def _leave(self) -> None:
-        """The client may send its next request as soon as it has the last byte of an answer."""
+        """Count the request as finished: clients may send the next one after the last byte."""
         if self._is_open:
             self._is_open = False
             self.traffic.leave()
@@ -261,10 +253,10 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             request = self._read_request()
         except ValueError as error:
-            self.close_connection = True  # where the next request begins is not known
+            self.close_connection = True  # the start of the next request is unknown
             self._send(Response(400, body=str(error).encode()))
             return
-        limit_s = self.web.limit_of(self.site.keys)
+        limit_s = max(self.web.limits.get(key, 0.0) for key in self.site.keys)
         fault = self.web.take_fault(self.site.keys, self.path)
         if gap_s < limit_s:
             self.traffic.refuse()
@@ -272,7 +264,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault is None:
             self._send(self._respond(request))
         else:
-            _FAULTS[fault.kind](self, fault, request)
+            spoil: Callable[[Fault, Request], None] = getattr(self, f"_{fault.kind}")
+            spoil(fault, request)
 
     def _read_request(self) -> Request:
         parts = urlsplit(self.path)
@@ -291,7 +284,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     def _read_chunks(self) -> Iterator[bytes]:
-        """Yield the chunks of a body of unknown length (RFC 9112, 7.1); git sends such."""
+        """Yield the chunks of a body of unknown length (RFC 9112, 7.1), as sent by git."""
         while size := int(self.rfile.readline().split(b";")[0], 16):
             yield self.rfile.read(size)
             self.rfile.readline()
@@ -324,29 +317,32 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(piece)
                 time.sleep(pause_s)
         except ConnectionError:
-            self.close_connection = True  # the client gave up, as a drip wants it to
+            self.close_connection = True  # the client disconnected, as expected for a drip
 
     def _status(self, fault: Fault, request: Request) -> None:
         headers = dict(fault.headers)
-        if fault.retry_date_s is not None:  # in whole seconds, so rounded up
+        if fault.retry_date_s is not None:  # in whole seconds, rounded up
             again_at = math.ceil(time.time() + fault.retry_date_s)
             moment = dt.datetime.fromtimestamp(again_at, dt.UTC)
             headers["Retry-After"] = email.utils.format_datetime(moment, usegmt=True)
         self._send(Response(fault.status, headers, fault.body))
 
     def _truncate(self, fault: Fault, request: Request) -> None:
-        whole = self._respond(request)
-        headers = {**whole.headers, "Content-Length": str(len(whole.body) + 100), **fault.headers}
         self.close_connection = True
-        self._send(Response(whole.status, headers, whole.body))
+        whole = self._respond(request)
+        self._send_changed(whole, fault, {"Content-Length": str(len(whole.body) + 100)})
+
+    def _send_changed(
+        self, whole: Response, fault: Fault, headers: dict[str, str], pause_s: float = 0.0
+    ) -> None:
+        headers = {**whole.headers, **headers, **fault.headers}
+        self._send(Response(whole.status, headers, whole.body), pause_s)
 
     def _disconnect(self, fault: Fault, request: Request) -> None:
         self.close_connection = True
 
     def _drip(self, fault: Fault, request: Request) -> None:
-        whole = self._respond(request)
-        headers = {**whole.headers, **fault.headers}
-        self._send(Response(whole.status, headers, whole.body), DRIP_PAUSE_S)
+        self._send_changed(self._respond(request), fault, {}, DRIP_PAUSE_S)
 
     def _redirect_loop(self, fault: Fault, request: Request) -> None:
         self._send(Response(302, {"Location": self.path, **fault.headers}))
@@ -356,33 +352,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _empty(self, fault: Fault, request: Request) -> None:
         whole = self._respond(request)
-        self._send(Response(whole.status, {**whole.headers, **fault.headers}))
+        self._send_changed(Response(whole.status, whole.headers), fault, {})
 
     def _gzip_bomb(self, fault: Fault, request: Request) -> None:
         headers = {"Content-Encoding": "gzip", **fault.headers}
         self._send(Response(200, headers, pack_zeros(BOMB_BYTES)))
 
     def _wrong_charset(self, fault: Fault, request: Request) -> None:
-        whole = self._respond(request)
-        headers = {**whole.headers, "Content-Type": "text/html; charset=utf-16", **fault.headers}
-        self._send(Response(whole.status, headers, whole.body))
+        lie = {"Content-Type": "text/html; charset=utf-16"}
+        self._send_changed(self._respond(request), fault, lie)
 
     def _stall(self, fault: Fault, request: Request) -> None:
         until = time.monotonic() + STALL_S
         while any(fault is each for each in self.web.faults) and time.monotonic() < until:
             time.sleep(0.01)
         self._send(self._respond(request))
-
-
-_FAULTS: dict[FaultKind, Callable[[_Handler, Fault, Request], None]] = {
-    "status": _Handler._status,
-    "truncate": _Handler._truncate,
-    "disconnect": _Handler._disconnect,
-    "drip": _Handler._drip,
-    "redirect_loop": _Handler._redirect_loop,
-    "redirect_off_host": _Handler._redirect_off_host,
-    "empty": _Handler._empty,
-    "gzip_bomb": _Handler._gzip_bomb,
-    "wrong_charset": _Handler._wrong_charset,
-    "stall": _Handler._stall,
-}

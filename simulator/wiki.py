@@ -1,24 +1,108 @@
-"""The pages of the simulated wiki, with their histories, made from the world.
+"""The pages of the simulated wiki, with their histories, generated from the world.
 
 New pages (``wikipedia_new``): the world's stories, each with a stub, a full revision and, for every
-second page, a revision of a later month. Beside them, every month, the pages in ODDITIES.
-
-Monitored pages (``wikipedia_monitored``): TITLES, in both languages; a few are reached through a
-redirect alone. Each has a lead that never changes and a section about the month's story. Everything
-but the title follows from the page id, so that the wiki gives the same answers after a restart.
+second page, a revision of a later month. Every month also has the pages in ODDITIES.
+Monitored pages (``wikipedia_monitored``): TITLES, in both languages; a few titles are redirects.
+Each has a lead that never changes and a section about the month's story. Everything but the title
+depends on the page id alone, so that responses are the same after a restart.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import re
 from dataclasses import dataclass, replace
 
 from core.month import Month
-from simulator.wiki_articles import ARTICLES, MONITORED
 from simulator.world import Story, World
 
-# The well-known subjects that this wiki has a page of: English title, and the German one.
+# By language: heading of an article's last section, blocks before the text, blocks after it.
+_ARTICLES = {
+    "en": (
+        "Aftermath",
+        (
+            "{{Short description|Recent event}}\n{{Infobox event\n| name = TITLE",
+            "| map = {{Location map|World|label={{nowrap|Here}}}}\n}}",
+            "[[File:View.jpg|thumb|upright=1.2|A view, seen from the [[tower]].]]",
+        ),
+        (
+            '{| class="wikitable"\n! Year !! Count\n|-\n| 1 || 2\n|}',
+            "== See also ==\n* [[List of events]]\n\n=== Elsewhere ===\n* [[Other lists]]",
+            "==References==\n{{Reflist}}\n<references />",
+            "== External links ==\n* [https://example.org/ Official site]\n{{Navbox events}}",
+            "[[Category:TOPIC]]\n[[Category:Events]]",
+        ),
+    ),
+    "de": (
+        "Nachwirkung",
+        (
+            "{{Infobox Ereignis\n| Name = TITLE\n}}",
+            "[[Datei:Ansicht.jpg|mini|hochkant=1.2|Eine Ansicht, vom [[Turm]] aus.]]",
+        ),
+        (
+            '{| class="wikitable"\n! Jahr !! Zahl\n|-\n| 1 || 2\n|}',
+            "== Siehe auch ==\n* [[Liste von Ereignissen]]",
+            "== Literatur ==\n* Ein Buch. ISBN 3-00-000000-0.",
+            "== Weblinks ==\n* [https://example.org/ Offizielle Seite]",
+            "== Einzelnachweise ==\n<references />\n{{Navigationsleiste Ereignisse}}",
+            "[[Kategorie:Ereignis]]",
+        ),
+    ),
+}
+# A monitored page: a constant lead, then the month's section.
+_MONITORED = {
+    "en": """{{Infobox subject}}
+The subject of this article has been '''documented''' for long.
+
+== Developments ==
+TEXT
+
+== Notes ==
+{{Notelist}}
+
+== Further reading ==
+* ''A book''
+
+[[Category:TOPIC]]""",
+    "de": """{{Infobox Thema}}
+Das Thema dieses Artikels ist seit langem '''dokumentiert'''.
+
+== Entwicklungen ==
+TEXT
+
+== Literatur ==
+* ''Ein Buch''
+
+== Einzelnachweise ==
+<references />
+
+[[Kategorie:Thema]]""",
+}
+
+
+def article(story: Story, world: World, paragraphs: tuple[str, ...] = ()) -> str:
+    """Return a story as wikitext; the last of three or more paragraphs has a heading."""
+    heading, before, after = _ARTICLES[world.language]
+    blocks = [_marked_up(text, story, world) for text in paragraphs or story.paragraphs]
+    if len(blocks) > 2:
+        blocks[-1] = f"== {heading} ==\n{blocks[-1]}"
+    whole = "\n\n".join([*before, *blocks, *after])
+    return whole.replace("TITLE", story.title).replace("TOPIC", story.topic.capitalize())
+
+
+def _marked_up(paragraph: str, story: Story, world: World) -> str:
+    """Add markup that is invisible in the text: links, emphasis, comments and footnotes."""
+    names = [name for name in world.names(story.month) if re.search(rf"\b{name}\b", paragraph)]
+    first, second, third, *_ = [*names, "-", "-", "-"]
+    paragraph = re.sub(rf"\b{first}\b", f"'''[[{first}]]'''", paragraph, count=1)
+    paragraph = re.sub(rf"\b{second}\b", f"[[{second} (name)|{second}]]", paragraph, count=1)
+    paragraph = re.sub(rf"\b{third}\b", f"<i>{third}</i><!-- check -->", paragraph, count=1)
+    note = '.<ref name="a">{{cite web |url=https://example.org/a |title=A [[note]]}}</ref> '
+    return paragraph.replace(". ", note, 1) + '<ref name="a" />'
+
+
+# Well-known subjects with a page in this wiki: English title, German title.
 TITLES = {
     "Argentina": "Argentinien",
     "Australia": "Australien",
@@ -49,7 +133,7 @@ _DAY = dt.timedelta(days=1)
 
 @dataclass(frozen=True)
 class Revision:
-    """One version of a page; ``wikitext`` is None where it was suppressed."""
+    """One version of a page; ``wikitext`` is None if suppressed."""
 
     revision_id: int
     timestamp: dt.datetime
@@ -59,38 +143,29 @@ class Revision:
 
 @dataclass(frozen=True)
 class Page:
-    """A page with its history, oldest revision first.
-
-    Attributes:
-        oddity: one of ODDITIES, or empty for an ordinary article.
-    """
+    """A page with its history, oldest revision first."""
 
     page_id: int
     title: str
     revisions: tuple[Revision, ...]
-    oddity: str = ""
+    oddity: str = ""  # one of ODDITIES; empty for an ordinary article
 
     @property
     def namespace(self) -> int:
-        """118 is the namespace Draft."""
+        """The page's namespace; 118 is Draft."""
         return 118 if self.oddity == "moved" else 0
 
 
 class Wiki:
-    """All pages of the wiki, made from the world when asked for.
+    """All pages of the wiki in its language, generated from the world on demand."""
 
-    Args:
-        world: tells its stories in the wiki's language.
-        language: en or de.
-    """
-
-    def __init__(self, world: World, language: str = "en") -> None:
-        self.world, self.language = world, language
-        self._titles: dict[int, str] = {}  # of monitored pages asked for so far
-        self._made: dict[int, Page] = {}  # making a page takes longer than answering for it
+    def __init__(self, world: World) -> None:
+        self.world, self.language = world, world.language
+        self._titles: dict[int, str] = {}  # of monitored pages requested so far
+        self._made: dict[int, Page] = {}  # cache: generating a page is slow
 
     def page(self, page_id: int) -> Page | None:
-        """Return a page, whether or not it was deleted since; None where there never was one."""
+        """Return a page, even if deleted since; None if it never existed."""
         if page_id < 1:
             return None
         if page_id < FIRST_NEW_PAGE:
@@ -101,7 +176,7 @@ class Wiki:
         return self._created(month, number) if month <= self.world.last and number < total else None
 
     def page_of_revision(self, revision_id: int) -> Page | None:
-        """Return the page that a revision is or would be of."""
+        """Return the page that a revision id belongs to, even if the revision does not exist."""
         return self.page(revision_id // _REVISIONS_A_PAGE)
 
     def pages_created(self, month: Month) -> list[Page]:
@@ -112,7 +187,7 @@ class Wiki:
         return [self._created(month, number) for number in range(total)]
 
     def find(self, title: str) -> tuple[Page | None, str]:
-        """Return the page of a title, and the title it has (another where the first redirects)."""
+        """Return the page of a title, and its own title (different if the title is a redirect)."""
         base = title.removesuffix(" (topic)")
         if base not in self._subjects():
             return None, title
@@ -132,7 +207,7 @@ class Wiki:
 
     def pages_edited(self, month: Month) -> list[Page]:
         """Return all pages that may have been edited in a month."""
-        months = [month - number for number in range(4)]  # the last edit is two months later
+        months = [month - number for number in range(4)]  # last edit: two months after creation
         return [*self.subjects(), *(page for each in months for page in self.pages_created(each))]
 
     def find_created(self, title: str) -> Page | None:
@@ -141,16 +216,13 @@ class Wiki:
         return next((page for page in pages if page.title == title), None)
 
     def members(self, category: str) -> list[Page]:
-        """Return the pages of a category; this wiki keeps none."""
+        """Return the pages of a category; always empty here."""
         return []
 
     def title_in(self, language: str, title: str) -> str | None:
-        """Return what a monitored page is called in another language."""
+        """Return the title of a monitored page in another language."""
         base = title.removesuffix(" (topic)")
         return TITLES.get(base) if (self.language, language) == ("en", "de") else None
-
-    def _article(self, story: Story, paragraphs: tuple[str, ...] = ()) -> str:
-        return ARTICLES[self.language](story, self.world, paragraphs)
 
     def _created(self, month: Month, number: int) -> Page:
         page_id = FIRST_NEW_PAGE + month.months_since(self.world.first) * _PAGES_A_MONTH + number
@@ -168,15 +240,15 @@ class Wiki:
         oddity = oddity if number >= self.world.stories_per_month else ""
         texts: list[tuple[dt.datetime, str | None]]
         if oddity:
-            texts = [(created, _odd_text(oddity, story, self._article(story)))]
+            texts = [(created, _odd_text(oddity, story, article(story, self.world)))]
         else:
             texts = [
-                (created, self._article(story, story.paragraphs[:1])),
-                (min(created + _DAY, month.end - _SECOND), self._article(story)),
+                (created, article(story, self.world, story.paragraphs[:1])),
+                (min(created + _DAY, month.end - _SECOND), article(story, self.world)),
             ]
         if number % 2 == 0 and not oddity:
             later = self.world.story(month + 2, "wikipedia_new", number)
-            texts.append((later.month.start + number * _DAY / 2, self._article(later)))
+            texts.append((later.month.start + number * _DAY / 2, article(later, self.world)))
         title = f"Draft:{story.title}" if oddity == "moved" else story.title
         page = Page(page_id, title, _revisions(page_id, texts), oddity)
         self._made[page_id] = page
@@ -193,16 +265,16 @@ class Wiki:
         return replace(self._made[page_id], title=title)
 
     def _month_of(self, page_id: int, month: Month) -> list[Revision]:
-        """The edits of a month: the first in its first second, the last gives all of its story."""
+        """Return a month's edits: the first in its first second, the last with its whole story."""
         index = month.months_since(self.world.first) + 1
         if page_id % 5 == 1 and index % 6 == 5:
             return []
         story = self.world.story(month, "wikipedia_monitored", page_id)
         last = month.end - _SECOND if page_id % 3 == 0 else month.end - (1 + page_id % 9) * _DAY
-        tell = MONITORED[self.language]
-        texts = [(last, tell(story, story.paragraphs))]
+        frame = _MONITORED[self.language].replace("TOPIC", story.topic.capitalize())
+        texts = [(last, frame.replace("TEXT", "\n\n".join(story.paragraphs)))]
         if page_id % 2:
-            texts.insert(0, (month.start, tell(story, story.paragraphs[:1])))
+            texts.insert(0, (month.start, frame.replace("TEXT", story.paragraphs[0])))
         first = page_id * _REVISIONS_A_PAGE + index * 2
         return [
             Revision(first + number, timestamp, text, is_minor=number < len(texts) - 1)

@@ -1,6 +1,6 @@
 """The pages of the simulated Wikinews: the world's stories, each on a day of its month.
 
-Beside them, every month, the pages in ODDITIES: what is in a day's category and no news article.
+Every month also has the pages in ODDITIES: non-articles in a day's category.
 """
 
 from __future__ import annotations
@@ -16,16 +16,12 @@ ODDITIES = ("redirect", "unpublished", "late", "suppressed", "disambiguation")
 _PAGES_A_MONTH = 1_000
 _SECOND = dt.timedelta(seconds=1)
 _DAY = dt.timedelta(days=1)
-_SOURCES = "\n".join(
-    [
-        "== Sources ==",
-        "*{{source|url=https://example.org/a",
-        "|title=A report",
-        "|author=The desk",
-        "|pub=Example",
-        "|date=January 1, 2020}}",
-    ]
-)
+_SOURCES = """== Sources ==
+*{{source|url=https://example.org/a
+|title=A report
+|author=The desk
+|pub=Example
+|date=January 1, 2020}}"""
 
 
 class NewsWiki(Wiki):
@@ -36,7 +32,7 @@ class NewsWiki(Wiki):
         self._total = world.stories_per_month + len(ODDITIES)
 
     def page(self, page_id: int) -> Page | None:
-        """Return an article; None where there never was one."""
+        """Return an article; None if it never existed."""
         offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
         month = self.world.first + offset if page_id >= FIRST_NEW_PAGE else None
         if month is None or month > self.world.last or number >= self._total:
@@ -54,7 +50,7 @@ class NewsWiki(Wiki):
         return self.find_created(title), title
 
     def subjects(self) -> list[Page]:
-        """Wikinews follows no subject."""
+        """Return no pages: Wikinews has no monitored pages."""
         return []
 
     def members(self, category: str) -> list[Page]:
@@ -67,7 +63,7 @@ class NewsWiki(Wiki):
         return [page for page in pages if self._day(page.page_id) == day]
 
     def _day(self, page_id: int) -> dt.datetime:
-        """Story 0 is of a month's first day, story 1 of its last."""
+        """Return the day: the month's first for story 0, its last for story 1."""
         offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
         month = self.world.first + offset
         days = (month.end - month.start).days
@@ -95,7 +91,7 @@ class NewsWiki(Wiki):
             texts[1] = (month.end, whole)
         elif oddity == "suppressed":
             texts = [(day, None)]
-        elif number % 2 == 0:  # the archive is tidied up in a later month
+        elif number % 2 == 0:  # an archive edit in a later month
             texts.append((month.end + number * _DAY, f"{{{{archived}}}}\nLater.\n{whole}"))
         revisions = tuple(
             Revision(page_id * 10_000 + place, timestamp, text)
@@ -122,7 +118,7 @@ def news_article(story: Story, world: World, day: dt.datetime) -> str:
 
 
 def _linked(paragraph: str, story: Story, world: World) -> str:
-    """Link names to Wikipedia, as Wikinews does: by a template that shows its last argument."""
+    """Link names to Wikipedia, as Wikinews does: by a template that displays its last argument."""
     names = [name for name in world.names(story.month) if re.search(rf"\b{name}\b", paragraph)]
     first, second, *_ = [*names, "-", "-"]
     paragraph = re.sub(rf"\b{first}\b", f"{{{{w|{first}}}}}", paragraph, count=1)

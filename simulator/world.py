@@ -1,9 +1,9 @@
-"""A deterministic world that the simulated sites report on.
+"""A deterministic world: the content of all simulated sites.
 
-Every month brings its own names (people, places, products) that were never seen before and are
-hardly mentioned afterwards. All else is stationary: the same topics in the same proportions, the
-same sentence patterns, the same distribution of lengths and of letters. So the text of one month is
-as hard to predict as that of any other, except for a model that has read it.
+Every month has its own names (people, places, products), which are new and rarely used in later
+months. All other properties are constant: the proportions of topics, the sentence patterns, and the
+distributions of lengths and letters. So the text of each month is equally hard to predict, except
+for a model trained on it.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from __future__ import annotations
 import hashlib
 import random
 from dataclasses import dataclass
+from typing import Literal
 
 from core.month import Month, month_range
 
 TOPICS = ("science", "sport", "politics", "culture", "nature", "business")
 NAMES_PER_MONTH = 12
 
-# By length, so that the n-th name of every month has the same number of letters.
-_ONSETS = (
-    list("bcdfghjklmnprstvwz"),
-    ["br", "ch", "dr", "gr", "kl", "pr", "qu", "sh", "st", "tr"],
-)
+# Fixed lengths, so that the n-th name of every month has the same number of letters.
+_ONSETS = (list("bcdfghjklmnprstvwz"), ["br", "ch", "dr", "gr", "kl", "pr", "qu", "sh", "st", "tr"])
 _VOWELS = (list("aeiou"), ["ai", "ea", "ie", "oa", "ou"])
 _CODAS = ([""], list("lmnrstx"))
 _SYLLABLES = 3
@@ -33,6 +31,14 @@ _OPENINGS = {
     "culture": "{a} opened an exhibition in {b} that was designed by {c}.",
     "nature": "A survey near {b} found more birds than before, wrote {a} and {c}.",
     "business": "{a} bought the workshop of {c} in {b} for an undisclosed sum.",
+}
+_GERMAN_OPENINGS = {
+    "science": "{a} berichtete über eine neue Messung in {b}, und das Team von {c} bestätigte sie.",
+    "sport": "{a} gewann das Endspiel in {b} nach einem langen Spiel gegen {c}.",
+    "politics": "Die Versammlung von {b} wählte {a} zum Vorsitz, mit {c} als Stellvertretung.",
+    "culture": "{a} eröffnete in {b} eine Ausstellung, die von {c} gestaltet wurde.",
+    "nature": "Eine Zählung bei {b} ergab mehr Vögel als früher, schrieben {a} und {c}.",
+    "business": "{a} kaufte die Werkstatt von {c} in {b} für eine nicht genannte Summe.",
 }
 _MIDDLES = (
     "Observers in {b} said that {a} had prepared for this since the spring.",
@@ -48,41 +54,56 @@ _MIDDLES = (
     "Nothing like this had happened in {b} for a long time, said {c}.",
     "The plan that {a} made with {c} was published in full.",
 )
+_GERMAN_MIDDLES = (
+    "Beobachter in {b} sagten, dass {a} sich seit dem Frühjahr darauf vorbereitet habe.",
+    "Nach den Worten von {c} hatte niemand die Entscheidung von {a} erwartet.",
+    "Der Rat von {b} dankte {a} in einer kurzen Erklärung.",
+    "In einem Gespräch sagte {a}, das meiste Verdienst gebühre {c}.",
+    "Ein zweiter Bericht aus {b} nannte {c} als wichtigsten Grund.",
+    "Manche bezweifelten die Darstellung von {c}, aber {a} antwortete ihnen nicht.",
+    "Die Straße nach {b} war wegen der Menge um {a} zwei Tage lang gesperrt.",
+    "Später in dieser Woche traf {a} noch einmal {c}, diesmal unter vier Augen.",
+    "Das Archiv von {b} bewahrt die Briefe auf, die {a} an {c} schrieb.",
+    "Von weit her kamen Gäste nach {b}, und {a} begrüßte sie persönlich.",
+    "So etwas war in {b} lange nicht geschehen, sagte {c}.",
+    "Der Plan, den {a} mit {c} gefasst hatte, wurde im Wortlaut veröffentlicht.",
+)
+_SENTENCES = {"en": (_OPENINGS, _MIDDLES), "de": (_GERMAN_OPENINGS, _GERMAN_MIDDLES)}
 _CODE_VERBS = ("load", "merge", "count", "check", "index", "store", "filter", "render")
 
 
 @dataclass(frozen=True)
 class Story:
-    """Something that happened: the raw material of an article, a paper or a repository's file.
+    """An event: the raw material of an article, a paper or a repository's file."""
 
-    Attributes:
-        key: unique in the world, such as ``2023-04/wikipedia/0007``.
-        month: when.
-        topic: one of TOPICS.
-        title: contains a name of the month.
-        paragraphs: plain sentences, no markup; (num_paragraphs,).
-    """
-
-    key: str
-    month: Month
-    topic: str
-    title: str
-    paragraphs: tuple[str, ...]
+    key: str  # unique in the world, such as ``2023-04/wikipedia/0007``
+    month: Month  # month of the event
+    topic: str  # one of TOPICS
+    title: str  # contains a name of the month
+    paragraphs: tuple[str, ...]  # plain sentences, no markup; (num_paragraphs,)
 
 
 class World:
     """The source of all simulated text; a pure function of seed and month.
 
-    Args:
-        seed: worlds of different seeds share the sentence patterns, not the names.
-        first: first month in which something happens.
-        last: last month (included).
-        stories_per_month: how many articles, papers or files each site publishes a month.
+    Worlds of different seeds share the sentence patterns, not the names. Sites in another language
+    report on the same world.
     """
 
-    def __init__(self, seed: int, first: Month, last: Month, stories_per_month: int = 24) -> None:
+    def __init__(
+        self,
+        seed: int,
+        first: Month,
+        last: Month,  # included
+        stories_per_month: int = 24,  # per site: articles, papers or files
+        language: Literal["en", "de"] = "en",
+    ) -> None:
         self.seed, self.first, self.last = seed, first, last
-        self.stories_per_month = stories_per_month
+        self.stories_per_month, self.language = stories_per_month, language
+
+    def in_german(self) -> World:
+        """Return the same world in German; names, topics and lengths stay the same."""
+        return World(self.seed, self.first, self.last, self.stories_per_month, "de")
 
     @property
     def months(self) -> list[Month]:
@@ -100,18 +121,16 @@ class World:
         return [_name(rng, number) for number in range(NAMES_PER_MONTH)]
 
     def stories(self, month: Month, site: str) -> list[Story]:
-        """Return what a site publishes in a month: the same mix of topics and lengths each month.
+        """Return a site's stories of a month; empty outside the world's months.
 
-        Args:
-            month: any; empty outside the world's months.
-            site: sites report on the same names, but on other events.
+        Each month has the same mix of topics and lengths. Sites share names, but not events.
         """
         if not self.first <= month <= self.last:
             return []
         return [self.story(month, site, number) for number in range(self.stories_per_month)]
 
     def story(self, month: Month, site: str, number: int) -> Story:
-        """Return one story; topic and length depend on ``number`` alone (see the module's text)."""
+        """Return one story; topic and length depend on ``number`` alone."""
         rng = self.generator("story", month, site, number)
         topic = TOPICS[number % len(TOPICS)]
         names = self.names(month)
@@ -125,9 +144,10 @@ class World:
     def _sentences(
         self, rng: random.Random, topic: str, names: list[str], is_first: bool
     ) -> list[str]:
-        patterns = rng.sample(_MIDDLES, 5)
+        openings, middles = _SENTENCES[self.language]
+        patterns = rng.sample(middles, 5)
         if is_first:
-            patterns[0] = _OPENINGS[topic]
+            patterns[0] = openings[topic]
         filled = []
         for pattern in patterns:
             a, b, c = rng.sample(names, 3)

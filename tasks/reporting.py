@@ -1,4 +1,4 @@
-"""The task that writes the report."""
+"""Tasks that write the pages of the report."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from core.settings import Settings
 from reports.forecasts import write_forecasts as write_forecasts_page
 from reports.page import write_report as write_page
 from reports.puzzles import write_puzzles as write_puzzles_page
-from tasks import assets
-from tasks.artifacts import show_report
-from tasks.observe import observe
-from tasks.tracing import span
+from tasks.prefect import events
+from tasks.prefect.artifacts import show_report
+from tasks.prefect.observe import observe
+from tasks.prefect.tracing import span
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def write_report(settings: Settings) -> str:
-    """Write the report page from the published snapshot; returns its address."""
+    """Write the report page from the published snapshot; return its address."""
     observe()
     with span("page"):
         address = write_page(settings)
-    assets.reported(address)
+    events.reported(address)
     show_report(address, settings)
     return address
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def write_forecasts(settings: Settings) -> str:
-    """Write the page of forecasts from the published snapshot; returns its address."""
+    """Write the page of forecasts from the published snapshot; return its address."""
     observe()
     with span("forecasts"):
         return write_forecasts_page(settings)
@@ -36,7 +36,7 @@ def write_forecasts(settings: Settings) -> str:
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def write_puzzles(settings: Settings) -> str:
-    """Write the page of puzzles from the published snapshot; returns its address."""
+    """Write the page of puzzles from the published snapshot; return its address."""
     observe()
     with span("puzzles"):
         return write_puzzles_page(settings)

@@ -1,11 +1,10 @@
-"""What all tests share: no traffic beyond loopback, no settings from outside."""
-
-from __future__ import annotations
+"""Rules for all tests: no traffic beyond loopback, no settings from the environment."""
 
 import ipaddress
 import os
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,22 +12,20 @@ from typing import Any
 
 import hypothesis
 import pytest
-from prefect.events.worker import EventsWorker
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from core.settings import Settings
-from core.storage import Store
+from core.storage.store import Store
 from simulator.server import Web, serve_sites
 from simulator.sites.hub import Site
-
-from .databases import made_once
-from .servers import PrefectServer
+from tests.databases import made_once
+from tests.servers import PrefectServer
+from tests.tiers import marks_of
 
 # Before torch is imported: tests run side by side on two cores, and spinning threads starve both.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # noqa: TID251
 
-# How long an example takes depends on what else the machine does.
-hypothesis.settings.register_profile("tidemark", deadline=None)
+# An example's time depends on the machine's load, and a test must not depend on chance.
+hypothesis.settings.register_profile("tidemark", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("tidemark")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -37,9 +34,20 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--live", action="store_true", help="run tests that reach real sites")
     parser.addoption("--gpu", action="store_true", help="run tests that need a CUDA device")
+    parser.addoption(
+        "--fast-limit",
+        type=float,
+        metavar="S",
+        help="fail a test that needs more than S seconds of processor time",
+    )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function):
+            for mark in sorted(marks_of(item)):
+                item.add_marker(mark)
     for mark in ("live", "gpu"):
         if not config.getoption(f"--{mark}"):
             skip = pytest.mark.skip(reason=f"needs --{mark}")
@@ -48,9 +56,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     item.add_marker(skip)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Fail a `make test-fast` test above its processor time; without fixtures and children."""
+    limit_s = item.config.getoption("--fast-limit")
+    began_s = time.process_time()
+    yield
+    used_s = time.process_time() - began_s
+    if limit_s and used_s > limit_s:
+        pytest.fail(f"{used_s:.1f} s of processor time: make it cheaper, or mark it `long`")
+
+
 @pytest.fixture(autouse=True)
 def only_loopback(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every connection beyond this machine fail, and say which test tried it."""
+    """Make every connection beyond this machine fail, and name the test that tried it."""
     if "live" in request.keywords:
         return
     connect = socket.socket.connect
@@ -80,7 +99,7 @@ def one_fresh_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings whose data root is this test's own folder, and whose crawlers do not wait."""
+    """Settings with the test's own folder as data root, and crawlers without pauses."""
     return Settings(home=str(tmp_path / "home"), request_interval_s=0, device="cpu")
 
 
@@ -91,26 +110,22 @@ def store(settings: Settings) -> Store:
 
 @dataclass(frozen=True)
 class Hub:
-    """A simulated hub, without models yet, and an empty cache."""
-
     site: Site
     web: Web
     cache: Path
 
     @property
     def sites(self) -> dict[str, str]:
-        """For the setting of that name."""
         return {"hub": self.web.urls["hub"]}
 
     @property
     def paths(self) -> list[str]:
-        """What was asked for so far, without the questions about files (HEAD)."""
+        """Return the paths of requests so far, without HEAD requests about files."""
         return [path for _, method, path in self.web.requests if method == "GET"]
 
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A hub on loopback, a cache of this test's own, and no token."""
     cache = tmp_path / "hub-cache"
     cache.mkdir()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
@@ -124,7 +139,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 @pytest.fixture(scope="session")
 def shared() -> Iterator[Path]:
-    """The project's shared data, where this checkout has it beside it."""
+    """Return the project's shared data if the checkout has it beside it."""
     if not SHARED.exists():
         pytest.skip(f"no shared data at {SHARED}")
     yield SHARED
@@ -132,7 +147,7 @@ def shared() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def prefect_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a Prefect server's fresh database is kept, for all processes of this test run."""
+    """The folder of a fresh database for Prefect servers, shared by all processes of the run."""
     base = tmp_path_factory.getbasetemp()
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prefect"  # noqa: TID251
 
@@ -141,18 +156,19 @@ def prefect_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prefect_background(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
-    """A server for all tests of this process that only need flows to run somewhere."""
     with running(tmp_path_factory.mktemp("background"), prefect_template) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def prefect_api(prefect_background: PrefectServer) -> Iterator[None]:
-    """Where flows run, as by hand: Prefect has a server, and tidemark is told of none.
+    """Run flows as by hand: Prefect has a server, and tidemark is told of none.
 
-    Not Prefect's own test harness: it migrates a database each time, and at its end may wait for
-    minutes for events to a server of other tests that is gone.
+    Prefect's test harness migrates a database each time, and may wait minutes for a server gone.
     """
+    # Prefect is imported where it is used: it takes seconds, and most tests run without it.
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
     with temporary_settings({PREFECT_API_URL: prefect_background.url}):
         yield
 
@@ -161,18 +177,18 @@ def prefect_api(prefect_background: PrefectServer) -> Iterator[None]:
 def prefect_server(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
-    """A real server, for the tests of one module."""
     with running(tmp_path_factory.mktemp("server"), prefect_template) as server:
         yield server
 
 
 @contextmanager
 def running(folder: Path, template: Path, database: str = "") -> Iterator[PrefectServer]:
-    """Run a Prefect server on SQLite, or on the database of an address."""
+    from prefect.events.worker import EventsWorker
+
     settings = {"PREFECT_API_DATABASE_CONNECTION_URL": database} if database else {}
     server = PrefectServer(folder, template, **settings)
     server.start()
     yield server
-    # What this process still has for it would keep the next server's events waiting.
+    # Unsent events for this server would delay those for the next one.
     EventsWorker.drain_all(timeout=60, at_exit=False)
     server.stop()

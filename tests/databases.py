@@ -1,7 +1,5 @@
 """One fresh database for all tests of a process: making a database's objects takes seconds."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,17 +9,17 @@ import duckdb
 import pytest
 
 from core.settings import Settings
-from warehouse import forget, writer
+from warehouse.database import writer
+from warehouse.takedown import documents as forget
 
 ROOM_BYTES = 100 * 2**20
 
 
 @contextmanager
 def made_once(template: Path) -> Iterator[None]:
-    """Begin every new database of this process with a copy of the first, which is ``template``.
+    """Begin every new database of this process with a copy of the first, ``template``.
 
-    Whether the copy has all objects is looked up as in any database that is there. Where there is
-    little room, on the small disks of tests, databases are made as ever: they fail as they do.
+    The writer checks a copy as any database. On small disks no copy is used: it fails as for users.
     """
     really = writer.connect_file
 

@@ -1,10 +1,4 @@
-"""A process that has imported what a job needs, and forks for each: jobs start at once.
-
-For tests that kill: of a process that starts anew each time, seconds are imports, which no kill
-can harm.
-"""
-
-from __future__ import annotations
+"""Commands in forks of one process with all imports done, so that tests can kill them fast."""
 
 import contextlib
 import json
@@ -18,6 +12,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def run_process(*command: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, and keep what it writes; options are those of ``subprocess``."""
+    options = {"check": False, **options}
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
 
 
 class Forks:
@@ -39,7 +39,6 @@ class Forks:
         return int(self._says.readline())
 
     def run(self, job: object, kill_after: float | None = None) -> int:
-        """Do a job, and kill it after so many seconds; return the exit code."""
         child = self.start(job)
         if kill_after is not None:
             time.sleep(kill_after)
@@ -50,19 +49,9 @@ class Forks:
 
 @contextlib.contextmanager
 def forking(
-    script: str,
-    environment: Mapping[str, str],
-    cwd: Path = ROOT,
-    arguments: Sequence[str] = (),
+    script: str, environment: Mapping[str, str], cwd: Path = ROOT, arguments: Sequence[str] = ()
 ) -> Iterator[Forks]:
-    """Run a script that ends in ``serve``, in a process of its own.
-
-    Args:
-        script: Python.
-        environment: all of it but PYTHONPATH.
-        cwd: where its jobs run.
-        arguments: of the script.
-    """
+    """Run a Python script that ends in ``serve`` in its own process; ``cwd`` is where jobs run."""
     with subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
         env={**environment, "PYTHONPATH": str(ROOT)},
@@ -77,7 +66,7 @@ def forking(
 
 
 def serve(work: Callable[[Any], None]) -> None:
-    """Do a job for each line of input in a fork; an error is told on standard error."""
+    """Do a job for each line of input in a fork; print errors on standard error."""
     print("warm", flush=True)  # noqa: T201
     for line in sys.stdin:
         child = os.fork()
@@ -89,7 +78,6 @@ def serve(work: Callable[[Any], None]) -> None:
 
 
 def _be(work: Callable[[Any], None], job: Any) -> None:
-    """Never returns."""
     os.dup2(2, 1)  # what the job prints is none of the answers
     code = 1
     try:

@@ -1,6 +1,4 @@
-"""A tiny language model, trained in seconds to write lists of numbers: whatever it is asked."""
-
-from __future__ import annotations
+"""A tiny language model, trained in seconds to write lists of numbers for any prompt."""
 
 import random
 from pathlib import Path
@@ -18,10 +16,7 @@ _IDS = {word: number for number, word in enumerate(_WORDS)}
 
 
 def train_list_writer(folder: Path, steps: int = 120) -> Path:
-    """Train the model, write it and its tokenizer, and return the folder.
-
-    It knows numbers below 100, brackets and commas; all else is one unknown word.
-    """
+    """Train and write the model: numbers below 100, brackets, commas, one unknown word."""
     tokenizer = Tokenizer(WordLevel(_IDS, unk_token="<unk>"))
     words = pre_tokenizers.Split(Regex(r"\d+|[\[\],]|[^\s\d\[\],]+"), "removed", invert=True)
     tokenizer.pre_tokenizer = words
@@ -56,7 +51,6 @@ def train_list_writer(folder: Path, steps: int = 120) -> Path:
 
 
 def _text(rng: random.Random) -> list[int]:
-    """Some words of a prompt, then lists to the end."""
     ids = [_IDS["<unk>"]] * rng.randint(10, _WINDOW // 2)
     while len(ids) < _WINDOW:
         numbers = [rng.randrange(_NUMBERS) for _ in range(rng.randint(4, 9))]

@@ -1,6 +1,4 @@
-"""An S3-protocol server as a process of its own, and a proxy before it that makes it fail."""
-
-from __future__ import annotations
+"""A process with an S3-protocol server, and a proxy in front that injects failures."""
 
 import contextlib
 import http.client
@@ -14,7 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
-from .servers import free_port
+from tests.servers import free_port
 
 KEYS = {"AWS_ACCESS_KEY_ID": "tidemark-test", "AWS_SECRET_ACCESS_KEY": "s3cret-of-the-test"}
 _START_S = 120
@@ -22,7 +20,6 @@ _START_S = 120
 
 @contextlib.contextmanager
 def object_store() -> Iterator[int]:
-    """Run moto's server; yield its port."""
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -42,8 +39,6 @@ def object_store() -> Iterator[int]:
 
 @dataclass
 class Request:
-    """A request as the proxy saw it."""
-
     method: str
     path: str
     headers: dict[str, str]
@@ -56,12 +51,7 @@ Fault = Callable[[Request, "_Handler"], bool]
 
 @dataclass
 class Proxy:
-    """Passes requests on, and writes them down.
-
-    Attributes:
-        fault: called with each request and its handler; True: it has answered, in its own way.
-        seen: the requests so far.
-    """
+    """Passes on and records requests; ``fault`` gets each one and returns True if it responded."""
 
     port: int
     behind: int
@@ -73,7 +63,6 @@ class Proxy:
         return f"http://127.0.0.1:{self.port}"
 
     def counted(self) -> dict[str, int]:
-        """How often each method was asked for."""
         counts: dict[str, int] = {}
         for request in self.seen:
             counts[request.method] = counts.get(request.method, 0) + 1
@@ -107,7 +96,6 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def forward(self, request: Request) -> tuple[int, list[tuple[str, str]], bytes]:
-        """Ask the server behind."""
         connection = http.client.HTTPConnection("127.0.0.1", self.proxy.behind, timeout=60)
         names = {"transfer-encoding", "content-length"}
         headers = {k: v for k, v in request.headers.items() if k.lower() not in names}
@@ -117,13 +105,9 @@ class _Handler(BaseHTTPRequestHandler):
         return answer.status, answer.getheaders(), answer.read()
 
     def answer(
-        self,
-        status: int,
-        headers: list[tuple[str, str]],
-        body: bytes,
-        cut_to: int | None = None,
+        self, status: int, headers: list[tuple[str, str]], body: bytes, cut_to: int | None = None
     ) -> None:
-        """Answer; ``cut_to``: send so many bytes of the body, and close."""
+        """Send the response; with ``cut_to``, close after so many bytes of the body."""
         self.send_response_only(status)
         for name, value in headers:
             if name.lower() not in {"transfer-encoding", "connection", "content-length"}:
@@ -137,12 +121,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.reset()
 
     def refuse(self, status: int, code: str) -> None:
-        """Answer with an error as S3 has them."""
         body = f"<Error><Code>{code}</Code><Message>as the test wants</Message></Error>".encode()
         self.answer(status, [("Content-Type", "application/xml")], body)
 
     def reset(self) -> None:
-        """Break the connection off."""
         self.wfile.flush()
         self.close_connection = True
         with contextlib.suppress(OSError):
@@ -154,7 +136,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def proxy(behind: int) -> Iterator[Proxy]:
-    """Run a proxy on loopback before the server at a port."""
     methods = {f"do_{name}": _Handler.serve for name in ("GET", "PUT", "POST", "HEAD", "DELETE")}
     handler = type("Handler", (_Handler,), methods)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -1,6 +1,4 @@
-"""A real Prefect server, and workers, as processes on loopback that tests may kill."""
-
-from __future__ import annotations
+"""A real Prefect server, workers and PostgreSQL on loopback, which tests may kill."""
 
 import contextlib
 import os
@@ -34,11 +32,8 @@ def free_port() -> int:
 class PrefectServer:
     """A server that can be killed and started again; its database outlives it.
 
-    Args:
-        folder: of its own: database, logs, PREFECT_HOME of everything that talks to it.
-        template: a folder that all tests share, for a database that is migrated already.
-        settings: further ``PREFECT_…`` variables; with a database of its own in
-            ``PREFECT_API_DATABASE_CONNECTION_URL`` the template is not used.
+    ``folder``: database, logs and PREFECT_HOME. ``template``: shared, with a migrated database;
+    unused if ``settings`` set another one in ``PREFECT_API_DATABASE_CONNECTION_URL``.
     """
 
     def __init__(self, folder: Path, template: Path, **settings: str) -> None:
@@ -51,7 +46,7 @@ class PrefectServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What processes need that are to talk to the server, and nothing of this shell's."""
+        """Return the variables for the server's clients, without those of this shell."""
         return {
             "PATH": f"{PREFECT.parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.folder),
@@ -68,13 +63,11 @@ class PrefectServer:
 
     @property
     def pid(self) -> int:
-        """Of the process, which runs."""
         if self._process is None:
             raise RuntimeError("the server does not run")
         return self._process.pid
 
     def start(self) -> None:
-        """Start, or start again, and wait until it answers."""
         (self.folder / "prefect").mkdir(parents=True, exist_ok=True)
         if "PREFECT_API_DATABASE_CONNECTION_URL" in self._settings:
             self._run()
@@ -91,15 +84,7 @@ class PrefectServer:
         self._run()
 
     def _run(self) -> None:
-        with (self.folder / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [PREFECT, "server", "start", "--no-ui"],
-                env=self.environment,
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self._process = self._prefect("server.log", "server", "start", "--no-ui")
         deadline = time.monotonic() + START_S
         while True:
             with contextlib.suppress(requests.RequestException):
@@ -111,10 +96,19 @@ class PrefectServer:
                 raise RuntimeError(f"the Prefect server does not start:\n{log_text[-3000:]}")
             time.sleep(0.2)
 
+    def _prefect(
+        self, log_name: str, *arguments: str, **environment: str
+    ) -> subprocess.Popen[bytes]:
+        with (self.folder / log_name).open("ab") as log:
+            return subprocess.Popen(
+                [PREFECT, *arguments], env={**self.environment, **environment}, cwd=ROOT,
+                stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
     def ask(
         self, method: str, path: str, body: object = None, auth: tuple[str, str] | None = None
     ) -> Any:
-        """Ask its API and return what it says; a locked database is waited for, as clients do."""
+        """Call the API and return its response; retry while the database is locked."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             answer = requests.request(
@@ -127,7 +121,7 @@ class PrefectServer:
         return answer.json() if answer.content else None
 
     def stop(self, with_signal: int = signal.SIGTERM) -> None:
-        """End it; SIGKILL ends it as a power cut does."""
+        """End the server; SIGKILL ends it as a power cut does."""
         if self._process is not None:
             end_group(self._process, with_signal)
         self._process = None
@@ -136,17 +130,9 @@ class PrefectServer:
     def worker(
         self, pool: str, *options: str, **environment: str
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """Run a worker of a pool until the block ends; it and what it started are killed then."""
-        command = [str(PREFECT), "worker", "start", "--pool", pool, *options]
-        with (self.folder / f"worker-{pool}-{time.monotonic_ns()}.log").open("ab") as log:
-            process = subprocess.Popen(
-                command,
-                env={**self.environment, **environment},
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        """Run a worker of a pool until the block ends; then kill it and its children."""
+        log = f"worker-{pool}-{time.monotonic_ns()}.log"
+        process = self._prefect(log, "worker", "start", "--pool", pool, *options, **environment)
         try:
             yield process
         finally:
@@ -160,12 +146,7 @@ class PrefectServer:
 
 
 class PostgreSQL:
-    """A PostgreSQL server of our own on loopback, which can be killed and started again.
-
-    Args:
-        folder: of its own, within folders that every user may enter.
-        port: to listen at.
-    """
+    """A PostgreSQL server on loopback, killable; every user may enter the parents of ``folder``."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self._folder, self._port = folder, port
@@ -182,16 +163,14 @@ class PostgreSQL:
 
     @property
     def url(self) -> str:
-        """For Prefect."""
         return f"postgresql+asyncpg://tidemark@127.0.0.1:{self._port}/postgres"
 
     def start(self) -> None:
-        """Start it, after a kill with what its log has."""
+        """Start the server; after a kill it recovers from its log."""
         options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
         self._run("pg_ctl", "-w", "-l", f"{self._folder}/log", "-o", options, "start")
 
     def kill(self) -> None:
-        """End all its processes at once, as a crash does."""
         self._run("pg_ctl", "-w", "-m", "immediate", "stop")
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -202,7 +181,7 @@ class PostgreSQL:
 
 
 def end_group(process: subprocess.Popen[bytes], with_signal: int) -> None:
-    """Signal a process and everything that it started, and wait for it."""
+    """Signal a process and all its children, and wait for their end."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, with_signal)
     try:

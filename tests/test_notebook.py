@@ -1,7 +1,3 @@
-"""The example notebook runs, cell after cell, on a published snapshot."""
-
-from __future__ import annotations
-
 import ast
 import json
 import math
@@ -10,14 +6,11 @@ from typing import Any
 
 import altair as alt
 import polars as pl
-import pyarrow as pa
 import pytest
 
 from core.month import Month, month_range
-from core.schemas import LOSSES
 from core.settings import Settings
-from warehouse.land import open_warehouse
-from warehouse.publish import publish
+from tests.losses import loss_row, publish_rows
 
 NOTEBOOK = Path(__file__).resolve().parents[1] / "docs" / "notebooks" / "analysis.ipynb"
 CELLS = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
@@ -29,28 +22,19 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A snapshot where the notebook expects the demo's: 1 bit a byte until May, 2 from June on."""
     settings = Settings(home=str(tmp_path / "tidemark-demo"))
     rows = [
-        {
-            "model": "reference-2023-05",
-            "revision": "r1",
-            "source": "news",
-            "month": month.first_day,
-            "document_id": f"{month} {number}",
-            "chunk_index": 0,
-            "protocol": "default",
-            "nll_nats": math.log(2) * 100 * (1 if month <= Month("2023-05") else 2),
-            "num_tokens": 50,
-            "num_chars": 100,
-            "num_bytes": 100,
-        }
+        loss_row(
+            "reference-2023-05",
+            "news",
+            month.first_day,
+            f"{month} {number}",
+            nll_nats=math.log(2) * 20 * (1 if month <= Month("2023-05") else 2),
+        )  # fmt: skip
         for month in month_range(Month("2023-01"), Month("2023-10"))
         for number in range(3)
     ]
     model = {"name": "reference-2023-05", "kind": "reference", "cutoff": Month("2023-05"),
              "cutoff_provenance": "planted", "cutoff_precision": "month"}  # fmt: skip
-    with open_warehouse(settings) as warehouse:
-        warehouse.land_losses(pa.Table.from_pylist(rows, schema=LOSSES), "figures")
-        warehouse.upsert_models([model])
-    publish(settings)
+    publish_rows(settings, rows, model)
     monkeypatch.chdir(tmp_path)
 
 
@@ -69,7 +53,6 @@ def test_the_notebook_runs(demo: None) -> None:
 
 
 def run_cell(code: str, names: dict[str, Any]) -> Any:
-    """Run a cell and return the value of its last line, as Jupyter shows it."""
     tree = ast.parse(code)
     last = tree.body[-1]
     if not isinstance(last, ast.Expr):

@@ -1,6 +1,5 @@
-"""Hygiene: what a whole month of a source tells of its documents, after each was cleaned by itself.
+"""Hygiene: checks of cleaned documents that need a whole month of a source.
 
-``pipeline`` puts the stages together; every other module is one of them. All of them stream, and
-what they keep in memory is bounded: about 1 kB a document, whatever its length. Nothing depends
-on the order in which documents come, on the process or on the platform.
+``pipeline`` runs the stages; every other module is one stage. All stages stream, in about 1 kB of
+memory a document of any length. Results do not depend on document order, process or platform.
 """

@@ -1,9 +1,9 @@
-"""Lines that a source repeats over and over: notices, appeals, navigation.
+"""Lines that a source repeats: notices, appeals, navigation.
 
-A line of prose of at least 20 characters that stands in more than 30 % of a month's distinct texts,
-and in at least 5 of them, is boilerplate. Which lines are counted at all is found in a sample of
-1,024 texts, chosen by the hash of the text, so that neither memory nor the order of documents
-matters: a line of 30 % of the texts is in less than 20 % of such a sample once in 10^12 months.
+A line of prose of at least 20 characters is boilerplate above a share of 30 % of a month's distinct
+texts. At least 5 texts must have it. Candidate lines come from a sample of 1,024 texts, chosen by
+the hash of the text. So memory is bounded, and the order of documents has no effect. Once in 10^12
+months, a line of 30 % of the texts is in less than 20 % of the sample.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ MAX_SHARE = 0.3
 MIN_TEXTS = 5
 _CANDIDATE_SHARE = 0.2
 _SAMPLE_TEXTS = 1024
-_SAMPLE_LINES = 4096  # of each text of the sample: 32 kB
-_LISTED = 100  # lines in the manifest
+_SAMPLE_LINES = 4096  # lines of each sampled text: 32 kB
+_LISTED = 100  # lines listed in the manifest
 _LISTED_CHARS = 200
 
 
 class LineSample:
-    """The lines of 1,024 texts: those with the least hashes, so of each repeated text once."""
+    """The lines of the 1,024 texts with the least hashes; a repeated text counts once."""
 
     def __init__(self) -> None:
-        self._keys = array("Q")  # of all texts
+        self._keys = array("Q")  # hashes of all texts
         self._heap: list[int] = []  # negated keys of the sample
         self._lines: dict[int, Hashes] = {}
 
     def add(self, text: str) -> None:
-        """Look at one text."""
+        """Put a text into the sample if its hash is among the least."""
         key = _hash(text)
         self._keys.append(key)
         if key in self._lines or (len(self._heap) == _SAMPLE_TEXTS and key > -self._heap[0]):
@@ -47,7 +47,7 @@ class LineSample:
             del self._lines[-heapq.heappop(self._heap)]
 
     def count_candidates(self) -> LineCounts | None:
-        """Return a count of the lines that may be boilerplate; None where there are none."""
+        """Return a counter of candidate lines; None if there are no candidates."""
         if not self._lines:
             return None
         lines, counts = np.unique(np.concatenate(list(self._lines.values())), return_counts=True)
@@ -58,12 +58,7 @@ class LineSample:
 
 
 class LineCounts:
-    """Counts lines over all texts of the month, each distinct text once.
-
-    Args:
-        text_keys: of all texts in their order.
-        candidates: keys of the lines to count.
-    """
+    """Counts lines over all texts of the month, each distinct text once."""
 
     def __init__(self, text_keys: array[int], candidates: frozenset[int]) -> None:
         _, firsts = np.unique(np.array(text_keys, dtype=np.uint64), return_index=True)
@@ -75,7 +70,7 @@ class LineCounts:
         self._row = 0
 
     def add(self, text: str) -> None:
-        """Count one text; they come in the same order as to the sample."""
+        """Count the lines of a text; texts must come in the order of the sample's."""
         self._row += 1
         if not self._is_first[self._row - 1]:
             return
@@ -99,11 +94,7 @@ class LineCounts:
 
 
 class Boilerplate:
-    """The lines of a month that are taken out of its texts.
-
-    Args:
-        lines: text and number of texts, by key.
-    """
+    """The lines removed from a month's texts; ``lines`` has text and number of texts by key."""
 
     def __init__(self, lines: dict[int, tuple[str, int]]) -> None:
         self._lines = lines
@@ -112,20 +103,20 @@ class Boilerplate:
         return bool(self._lines)
 
     def cut(self, text: str) -> str:
-        """Return a text without those lines; one that has none is returned as it is."""
+        """Return a text without boilerplate; a text without such lines is returned unchanged."""
         lines = text.split("\n")
         kept = [line for line in lines if _line_key(line) not in self._lines]
         return text if len(kept) == len(lines) else "\n".join(kept).strip()
 
     def as_manifest(self) -> dict[str, object]:
-        """Return how many lines there are, and the most frequent of them with their counts."""
+        """Return the number of lines, and the most frequent lines with their counts."""
         ranked = sorted(self._lines.values(), key=lambda each: (-each[1], each[0]))[:_LISTED]
         listed = [{"line": line, "texts": count} for line, count in ranked]
         return {"lines": len(self._lines), "most_frequent": listed}
 
 
 def _line_keys(text: str) -> set[int]:
-    """The keys of a text's lines, the first 4,096 of them."""
+    """Return the keys of a text's first 4,096 lines."""
     keys: set[int] = set()
     for line in text.split("\n"):
         if key := _line_key(line):
@@ -136,7 +127,7 @@ def _line_keys(text: str) -> set[int]:
 
 
 def _line_key(line: str) -> int:
-    """Identify a line; 0 for one that is too short to be boilerplate."""
+    """Return the key of a line; 0 for a line below the minimum length."""
     line = line.strip()
     return (_hash(line) or 1) if len(line) >= MIN_LINE_CHARS else 0
 

@@ -1,30 +1,116 @@
-"""What is remembered of each text of a month: some 350 bytes, never the text itself."""
+"""The documents of a month: spooled to a file, with 350 bytes of each in memory."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import secrets
+import shutil
 from array import array
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from filelock import FileLock, Timeout
 
+from core.errors import StorageError
+from core.schemas.tables import DOCUMENTS
+from core.storage.store import explain_disk_errors
 from crawlers.contract import DropReason
 from crawlers.hygiene.signatures import NUM_PERMUTATIONS, SIGNATURE_BYTES, Rows, Signatures, sign
 from crawlers.hygiene.tokens import Hashes
+
+_BATCH_ROWS = 256
+_BATCH_CHARS = 4 * 2**20
+_DERIVED = {"document_id", "source", "month", "num_chars", "num_bytes", "sha256_text"}
+_SCHEMA = pa.schema(
+    [field.with_nullable(True) for field in DOCUMENTS if field.name not in _DERIVED]
+)
+
+Row = dict[str, Any]
+
+
+class Spool:
+    """Rows written once and read several times, in order; a context manager.
+
+    Its folder is deleted at the end of the block. After a killed process, the next spool in the
+    same scratch folder deletes the remains. A lock protects spools in use.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self._parent = scratch / "hygiene"
+        self.folder = self._parent / secrets.token_hex(8)
+        self._path = str(self.folder / "rows.arrow")
+        self._lock = FileLock(self.folder.with_suffix(".lock"))
+        self._batch: list[Row] = []
+        self._num_chars = 0
+
+    def __enter__(self) -> Self:
+        with explain_disk_errors(str(self.folder)):
+            self._parent.mkdir(parents=True, exist_ok=True)
+            self._delete_stale()
+            self._lock.acquire()
+            self.folder.mkdir()
+            options = pa.ipc.IpcWriteOptions(compression="zstd")
+            self._writer = pa.ipc.new_stream(self._path, _SCHEMA, options=options)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(pa.ArrowException, OSError):  # a full disk is reported elsewhere
+            self._writer.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        Path(self._lock.lock_file).unlink(missing_ok=True)
+        self._lock.release()
+
+    def add(self, row: Row) -> None:
+        """Write a row: columns of DOCUMENTS by name, without computed columns."""
+        self._batch.append(row)
+        self._num_chars += len(row["text"])
+        if len(self._batch) >= _BATCH_ROWS or self._num_chars >= _BATCH_CHARS:
+            self._flush()
+
+    def end(self) -> None:
+        """Write the buffered rows; the rows can be read from now on."""
+        self._flush()
+        with explain_disk_errors(self._path):
+            self._writer.close()
+
+    def _flush(self) -> None:
+        with explain_disk_errors(self._path):
+            self._writer.write_batch(pa.RecordBatch.from_pylist(self._batch, schema=_SCHEMA))
+        self._batch, self._num_chars = [], 0
+
+    def batches(self) -> Iterator[list[Row]]:
+        """Yield the rows again, in batches; raise StorageError if the file is damaged."""
+        try:
+            with pa.OSFile(self._path) as file, pa.ipc.open_stream(file) as stream:
+                for batch in stream:
+                    yield batch.to_pylist()
+        except (pa.ArrowException, OSError) as error:
+            raise StorageError(f"{self._path} cannot be read ({error}); crawl again") from error
+
+    def _delete_stale(self) -> None:
+        """Delete the spools of ended processes."""
+        for path in self._parent.glob("*.lock"):
+            with contextlib.suppress(Timeout), FileLock(path, timeout=0):
+                shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+                path.unlink(missing_ok=True)
+
 
 Digests = npt.NDArray[np.void]
 DIGEST_BYTES = 32
 
 
 class MonthTexts:
-    """The texts of a month by row: the number of the document in the order in which it came."""
+    """The texts of a month by row: the position of the document in the crawl."""
 
     def __init__(self) -> None:
         self.native_ids: list[str] = []
         self.drops: dict[int, tuple[DropReason, str]] = {}
-        self._language_scores = array("f")
+        self.language_scores = array("f")  # probability of each language; NaN if unknown
         self.redactions: dict[int, dict[str, int]] = {}
         self._document_ids = bytearray()
         self._digests = bytearray()
@@ -36,8 +122,8 @@ class MonthTexts:
         return len(self.native_ids)
 
     def add(self, row: dict[str, Any], document_id: str, digest: bytes) -> int:
-        """Remember a document of the spool, and return its row."""
-        self._language_scores.append(math.nan)
+        """Store the data of a spooled document, and return its row."""
+        self.language_scores.append(math.nan)
         self.native_ids.append(row["native_id"])
         self._document_ids += bytes.fromhex(document_id)
         self._digests += digest
@@ -45,26 +131,13 @@ class MonthTexts:
         return len(self.native_ids) - 1
 
     def sign(self, gram_sets: Sequence[Hashes]) -> None:
-        """Sign the texts that came since the last call; an empty set of n-grams has no signature.
-
-        Args:
-            gram_sets: 5-grams of each.
-        """
+        """Sign the new texts by their 5-grams; an empty set has no signature."""
         none = np.zeros(1, dtype=np.uint64)
         self._signatures += sign([grams if len(grams) else none for grams in gram_sets]).tobytes()
         self._is_signed += bytes(len(grams) > 0 for grams in gram_sets)
 
-    def set_language_score(self, row: int, score: float) -> None:
-        """Remember how probable the document's language is."""
-        self._language_scores[row] = score
-
-    def language_score(self, row: int) -> float | None:
-        """How probable the document's language is; None where that was not asked."""
-        score = self._language_scores[row]
-        return None if math.isnan(score) else score
-
     def document_id(self, row: int) -> str:
-        """The document's id, as the corpus has it."""
+        """Return the document's id in the corpus."""
         return self._document_ids[16 * row : 16 * row + 16].hex()
 
     @property
@@ -74,15 +147,12 @@ class MonthTexts:
 
     @property
     def signatures(self) -> Signatures:
-        """(num_texts, 128)."""
+        """Signatures of all texts; (num_texts, 128)."""
         flat = np.frombuffer(self._signatures, dtype="<u2")
         return flat.reshape(len(self._signatures) // SIGNATURE_BYTES, NUM_PERMUTATIONS)
 
     def kept(self) -> Rows:
-        """Rows that are not dropped, earliest first; of one instant, by native id.
-
-        That order, unlike the one in which they came, is the same in every crawl.
-        """
+        """Rows of the kept texts by instant, then native id: the same order in every crawl."""
         is_kept = np.ones(len(self), dtype=bool)
         is_kept[list(self.drops)] = False
         rows = np.flatnonzero(is_kept).tolist()
@@ -90,5 +160,5 @@ class MonthTexts:
         return np.array(rows, dtype=np.int64)
 
     def is_signed(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Whether there is a signature of each row's text."""
+        """Return True for each row whose text has a signature."""
         return np.frombuffer(self._is_signed, dtype=np.bool_)[rows]

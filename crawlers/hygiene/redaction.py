@@ -1,8 +1,8 @@
-"""Personal and secret data, replaced by placeholders such as ``[EMAIL]``.
+"""Personal and secret data, replaced by placeholders such as ``[EMAIL]``; off by default.
 
-Off unless asked for: redacted texts are other texts, and their bits per byte are not comparable
-with those of the originals. What looks alike is left: version and section numbers, dates, ISBNs,
-decimal numbers, slices and scopes of programs. All patterns are bounded, so the time is linear.
+Bits per byte of redacted texts are not comparable with those of the originals. Similar strings
+stay: version and section numbers, dates, ISBNs, decimal numbers, slices and scopes of programs. All
+patterns are bounded, so the time is linear.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-# Longer domains than these end in other names in code (``query@key.transpose``).
+# A longer list would match names in code (``query@key.transpose``).
 _TOP_DOMAINS = (
     "com|org|net|edu|gov|mil|int|info|biz|name|dev|app|pro|online|site|tech|xyz|cloud|email|live"
     "|news|blog|shop|store|world|agency|company|group|academy|science|university|example|test"
@@ -24,7 +24,7 @@ _EMAIL = re.compile(
     r"(?![\w(\[-]|\.\w)",
     re.IGNORECASE,
 )
-_RETINA = re.compile(r"@\dx\.", re.IGNORECASE)  # image@2x.jp is a file's name
+_RETINA = re.compile(r"@\dx\.", re.IGNORECASE)  # image@2x.jp is a file name
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = re.compile(rf"(?<![\w.])(?<![A-Za-z]/)(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-]|\.\d)")
@@ -33,7 +33,7 @@ _VERSION = re.compile(
     r"\s{0,3}\Z",
     re.IGNORECASE,
 )
-_BEFORE = 20  # characters that may say that a number is a version
+_BEFORE = 20  # characters before a number that may mark it as a version
 _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])", re.IGNORECASE)
 _MIN_IPV6_GROUPS = 3  # ``[1::2]`` is a slice
 
@@ -65,14 +65,14 @@ _KNOWN_SECRET = re.compile(
 _NAMED_SECRET = re.compile(
     r"((?:api[_-]?key|access[_-]?key|secret[_-]?key|secret|token|passw(?:or)?d|auth)"
     r"[\"']?\s{0,3}(?:=|:|=>)\s{0,3}[\"']?)([A-Za-z0-9+/_=-]{16,256})"
-    r"(?![A-Za-z0-9+/_=(-])",  # with a bracket behind it, it is a function's name
+    r"(?![A-Za-z0-9+/_=(-])",  # a bracket follows the name of a function
     re.IGNORECASE,
 )
-_MIN_ENTROPY = 3.5  # bits a character, of a named secret; English words have 3 and less
+_MIN_ENTROPY = 3.5  # bits a character, of a named secret; English words have at most 3
 
 
 def redact(text: str) -> tuple[str, dict[str, int]]:
-    """Return a text with placeholders, and how many of each kind were put in."""
+    """Return a text with placeholders, and the number of placeholders of each kind."""
     counts: Counter[str] = Counter()
     text = _redact_key_blocks(text, counts)
     for pattern, replace in _STEPS:
@@ -107,7 +107,7 @@ def _named_secret(match: re.Match[str], counts: Counter[str]) -> str:
 
 
 def _entropy(value: str) -> float:
-    """Bits a character, by the frequencies of the characters."""
+    """Return the bits a character, by the frequencies of the characters."""
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
 
@@ -118,7 +118,7 @@ def _email(match: re.Match[str], counts: Counter[str]) -> str:
 
 def _ipv4(match: re.Match[str], counts: Counter[str]) -> str:
     before = match.string[max(match.start() - _BEFORE, 0) : match.start()]
-    # Four single digits number a version or a section.
+    # Four single digits are a version or a section number.
     if all(len(part) == 1 for part in match[0].split(".")) or _VERSION.search(before):
         return match[0]
     return _placeholder("ipv4", counts)

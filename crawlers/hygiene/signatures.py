@@ -1,9 +1,9 @@
-"""MinHash: 128 numbers a text, whose agreement estimates how much two texts share.
+"""MinHash: 128 numbers a text; the share of equal numbers estimates the similarity.
 
-The numbers are R-MinHash's of rensa (version 2 of the algorithm, seed 1), 16 bits of each: a chance
+The numbers are R-MinHash's of rensa (version 2 of the algorithm, seed 1), 16 bits of each. A chance
 agreement once in 65,536 is far below the estimate's own error, 0.035 at a similarity of 0.8.
-Candidates are pairs that agree in all five numbers of one of 25 bands: of texts with a
-similarity of 0.8 all but 5 in 100,000 pairs are candidates.
+Candidates are pairs that agree in all five numbers of one of 25 bands. At a similarity of 0.8, all
+but 5 in 100,000 pairs are candidates.
 """
 
 from __future__ import annotations
@@ -26,19 +26,15 @@ NUM_BANDS = 25
 Signatures = npt.NDArray[np.uint16]
 Rows = npt.NDArray[np.int64]
 
-_ROWS = 5  # numbers a band
+_ROWS = 5  # numbers of a band
 _SEED = 1
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
-_PAIRS = 2**15  # verified at a time
-_MAX_IN_BAND = 16  # candidates that one text gets from one band: boilerplate must not cost squares
+_PAIRS = 2**15  # pairs verified at a time
+_MAX_IN_BAND = 16  # candidates of a text in one band; bounds the time for boilerplate
 
 
 def sign(gram_sets: Sequence[Hashes]) -> Signatures:
-    """Return the signature of each set of n-gram hashes; (num_sets, 128).
-
-    Args:
-        gram_sets: repeats and order do not matter; none may be empty.
-    """
+    """Return the signature of each set of n-gram hashes, none empty; (num_sets, 128)."""
     offsets = np.zeros(len(gram_sets) + 1, dtype=np.uint64)
     np.cumsum([len(grams) for grams in gram_sets], out=offsets[1:])
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(
@@ -55,7 +51,7 @@ def similarity(left: Signatures, right: Signatures) -> npt.NDArray[np.float32]:
 
 
 def band_keys(signatures: Signatures, band: int) -> Hashes:
-    """Return a key of each text that similar texts share in at least one band; (num_texts,)."""
+    """Return a key of each text; similar texts share keys in some bands; (num_texts,)."""
     keys = np.zeros(len(signatures), dtype=np.uint64)
     for column in range(band * _ROWS, (band + 1) * _ROWS):
         keys = (keys ^ signatures[:, column]) * _PRIME
@@ -64,10 +60,10 @@ def band_keys(signatures: Signatures, band: int) -> Hashes:
 
 
 def clusters(signatures: Signatures) -> Rows:
-    """Return for each row the first row of its cluster: all that similar pairs connect.
+    """Return for each row the first row of its cluster: all rows linked by similar pairs.
 
-    Within a band, a text is compared with the 16 before it that have its key; similar texts meet
-    in eight bands and more, so that what one band's crowd hides another one shows.
+    Within a band, a text is compared with at most 16 earlier texts of its key. Similar texts share
+    eight bands and more, so another band finds a pair that one band misses.
     """
     links = _Links(len(signatures))
     for band in range(NUM_BANDS):
@@ -104,7 +100,7 @@ class _Links:
         self._parents[high] = low
 
     def roots(self) -> Rows:
-        """The lowest row that each row is connected with."""
+        """Return the lowest connected row of each row."""
         while not np.array_equal(parents := self._parents[self._parents], self._parents):
             self._parents = parents
         return self._parents.copy()
@@ -113,7 +109,7 @@ class _Links:
 def _verified(
     left: Signatures, right: Signatures, left_rows: Rows, right_rows: Rows
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield the candidate pairs whose estimated similarity is high enough, and the estimate."""
+    """Yield the candidate pairs of sufficient estimated similarity, and the estimate."""
     for begin in range(0, len(left_rows), _PAIRS):
         rows = left_rows[begin : begin + _PAIRS], right_rows[begin : begin + _PAIRS]
         estimates = similarity(left[rows[0]], right[rows[1]])
@@ -134,10 +130,10 @@ class Index:
             self._keys.append(keys[order])
 
     def similar_to(self, others: Signatures) -> Iterator[tuple[int, int, float]]:
-        """Yield each pair found similar: row among others, row in the index, similarity.
+        """Yield each similar pair: row among others, row in the index, similarity.
 
-        A text that shares one band's key with more than 16 of the index is compared with 16 of
-        them there; it has 24 more bands to meet the rest.
+        Per band, a text is compared with at most 16 indexed texts; the other 24 bands find the
+        rest.
         """
         pairs = [self._candidates(others, band) for band in range(NUM_BANDS)]
         packed = np.unique(np.concatenate(pairs))
@@ -145,7 +141,7 @@ class Index:
         yield from _verified(others, self._signatures, theirs, ours)
 
     def _candidates(self, others: Signatures, band: int) -> Rows:
-        """Pairs that share the key of a band, each packed into one number."""
+        """Return the pairs that share the key of a band, each packed into one number."""
         keys = band_keys(others, band)
         first = np.searchsorted(self._keys[band], keys, "left")
         num = np.minimum(np.searchsorted(self._keys[band], keys, "right") - first, _MAX_IN_BAND)

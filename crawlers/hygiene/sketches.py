@@ -1,8 +1,8 @@
-"""What later months need of a sealed one: signatures, digests and sampled n-grams, not its texts.
+"""The sketch of a sealed month for later ones: signatures, digests, sampled n-grams, no texts.
 
-A sketch lies beside the partition as ``sketch.parquet``, some 400 bytes a document and 0.15 bytes
-a byte of text. One that is missing, damaged, of other content or of another version of the
-algorithm is made anew from the texts.
+A sketch lies beside the partition as ``sketch.parquet``: some 400 bytes a document and 0.15 bytes a
+byte of text. It is rebuilt from the texts if it is missing, damaged, or of another content or
+algorithm version.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.corpus import Seal, read_documents
+from core.corpus.partition import Seal, read_documents
 from core.errors import StorageError
 from core.month import Month
-from core.storage import Store
+from core.storage.store import Store
 from crawlers.hygiene.month_texts import DIGEST_BYTES, Digests, MonthTexts
-from crawlers.hygiene.seen import FIRST_BOUND, SEEN_GRAM, GramSample, sampled
 from crawlers.hygiene.signatures import (
     ALGORITHM,
     NUM_PERMUTATIONS,
@@ -32,7 +32,88 @@ from crawlers.hygiene.signatures import (
     Signatures,
     sign,
 )
-from crawlers.hygiene.tokens import Hashes, ngrams, tokens_of
+from crawlers.hygiene.tokens import Hashes, distinct, ngrams, tokens_of
+
+SEEN_GRAM = 13  # words; tokens in code
+SEEN_BEFORE = 0.5  # least share that flags a document
+MIN_SAMPLED = 8  # least number of n-grams that flags a document
+FLAG = "seen_before"
+FIRST_BOUND = 2**64 // 8
+_GATHERED = 1024  # documents
+MAX_GRAMS = 4_000_000  # in the sample of a month: 32 MB
+
+
+class GramSample:
+    """The sampled n-grams of a month's documents."""
+
+    def __init__(self, max_grams: int = MAX_GRAMS) -> None:
+        self.bound = FIRST_BOUND
+        self._max_grams = max_grams
+        self._rows = [np.empty(0, np.int32)]
+        self._grams = [np.empty(0, np.uint64)]
+        self._new: list[tuple[int, Hashes]] = []
+        self._size = 0
+
+    def add(self, row: int, grams: Hashes) -> None:
+        """Sample a document's n-grams; halve the month's sample if it is above MAX_GRAMS."""
+        sample = sampled(grams, self.bound)
+        self._new.append((row, sample))
+        self._size += len(sample)
+        if len(self._new) == _GATHERED:
+            self._gather()
+        while self._size > self._max_grams:
+            self.bound //= 2
+            rows, values = self.all()
+            is_kept = values < np.uint64(self.bound)
+            self._rows, self._grams = [rows[is_kept]], [values[is_kept]]
+            self._size = len(self._grams[0])
+
+    def all(self) -> tuple[npt.NDArray[np.int32], Hashes]:
+        """Return row and hash of each sampled n-gram; ordered by row, then by hash."""
+        self._gather()
+        self._rows, self._grams = [np.concatenate(self._rows)], [np.concatenate(self._grams)]
+        return self._rows[0], self._grams[0]
+
+    def _gather(self) -> None:
+        """Join the samples of many documents into one array: small arrays need much memory."""
+        if self._new:
+            rows, samples = zip(*self._new, strict=True)
+            self._rows.append(np.repeat(np.array(rows, np.int32), [*map(len, samples)]))
+            self._grams.append(np.concatenate(samples))
+            self._new = []
+
+
+def sampled(grams: Hashes, bound: int) -> Hashes:
+    """Return the distinct n-grams below a bound, sorted."""
+    return distinct(grams[grams < np.uint64(bound)])
+
+
+class SeenShares:
+    """The sampled n-grams of a month's documents that other months share."""
+
+    def __init__(self, sample: GramSample) -> None:
+        self._rows, grams = sample.all()
+        self._known, self._places = np.unique(grams, return_inverse=True)
+        self._is_seen = np.zeros(len(self._known), dtype=bool)
+        self._bound = sample.bound
+
+    def meet(self, grams: Hashes, bound: int) -> None:
+        """Mark the n-grams that a part of another month shares."""
+        self._bound = min(self._bound, bound)
+        if len(self._known):
+            grams = np.sort(grams)  # sorted look-ups are faster
+            places = np.minimum(np.searchsorted(self._known, grams), len(self._known) - 1)
+            self._is_seen[places[self._known[places] == grams]] = True
+
+    def shares(self, num_rows: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+        """Return each row's share of seen n-grams (NaN if none), and their number; (num_rows,)."""
+        in_sample = (self._known < np.uint64(self._bound))[self._places]
+        rows = self._rows[in_sample]
+        totals = np.bincount(rows, minlength=num_rows)
+        seen = np.bincount(rows[self._is_seen[self._places][in_sample]], minlength=num_rows)
+        with np.errstate(invalid="ignore"):
+            return (seen / totals).astype(np.float32), totals
+
 
 SKETCH_FILE = "sketch.parquet"
 _BATCH_ROWS = 8192
@@ -42,48 +123,30 @@ _SCHEMA = pa.schema(
         ("document_id", pa.string()),
         ("native_id", pa.string()),
         ("sha256_text", pa.binary(DIGEST_BYTES)),
-        ("signature", pa.binary(SIGNATURE_BYTES)),  # NULL of a text without tokens
+        ("signature", pa.binary(SIGNATURE_BYTES)),  # NULL for a text without tokens
         ("grams", pa.list_(pa.uint64())),
     ]
 )
 
 
 class SketchBatch(NamedTuple):
-    """Some documents of a sealed month.
-
-    Attributes:
-        month: which.
-        document_ids: in the order of the other fields.
-        native_ids: likewise.
-        digests: SHA-256 of the texts; (num_documents,) of 32 bytes.
-        signed: which of the documents have a signature; (num_signed,).
-        signatures: of those; (num_signed, 128).
-        grams: sampled 13-grams of all documents; (num_grams,).
-        bound: below which they were sampled.
-    """
+    """Documents of a sealed month."""
 
     month: Month
-    document_ids: list[str]
-    native_ids: list[str]
-    digests: Digests
-    signed: Rows
-    signatures: Signatures
-    grams: Hashes
-    bound: int
+    document_ids: list[str]  # in the order of the other fields
+    native_ids: list[str]  # in the order of the other fields
+    digests: Digests  # SHA-256 of the texts; (num_documents,) of 32 bytes
+    signed: Rows  # rows of the documents with a signature; (num_signed,)
+    signatures: Signatures  # of the signed documents; (num_signed, 128)
+    grams: Hashes  # sampled 13-grams of all documents; (num_grams,)
+    bound: int  # upper bound of the sampled hashes
 
 
 def read_sketch(store: Store, seal: Seal, scratch: Path) -> Iterator[SketchBatch]:
-    """Stream the sketch of a sealed month; make it, and leave it beside the partition, if need be.
+    """Stream the sketch of a sealed month; build and store a missing sketch.
 
-    A batch may come twice, where a sketch turns out to be damaged half-way.
-
-    Args:
-        store: the data root.
-        seal: of a partition of texts that has a month.
-        scratch: a folder for a temporary file.
-
-    Raises:
-        StorageError: the partition itself is damaged.
+    After damage in the middle of a sketch, batches may come twice. Raise StorageError if the
+    partition itself is damaged.
     """
     path = f"{seal.folder}/{SKETCH_FILE}"
     try:
@@ -95,7 +158,7 @@ def read_sketch(store: Store, seal: Seal, scratch: Path) -> Iterator[SketchBatch
         fresh.unlink()
         try:
             yield from _read(store, path, seal)
-        except ValueError as error:  # made of what the parts hold, which is not what is sealed
+        except ValueError as error:  # built from parts that differ from the seal
             raise StorageError(
                 f"{seal.partition}: its texts are not those that {seal.folder}/manifest.json tells "
                 f"of ({seal.num_documents} documents); bring its files back from a backup, or "
@@ -104,14 +167,7 @@ def read_sketch(store: Store, seal: Seal, scratch: Path) -> Iterator[SketchBatch
 
 
 def write_sketch(path: Path, tables: Iterable[pa.Table], digest: str, bound: int) -> None:
-    """Write a sketch to a local file.
-
-    Args:
-        path: the file.
-        tables: its rows, a batch each.
-        digest: of the partition that it is of.
-        bound: below which its n-grams were sampled.
-    """
+    """Write a sketch to a file; ``digest``: of the partition; ``bound``: of sampled hashes."""
     about = json.dumps({"algorithm": ALGORITHM, "digest": digest, "bound": str(bound)})
     schema = _SCHEMA.with_metadata({_META: about.encode()})
     with pq.ParquetWriter(
@@ -122,14 +178,7 @@ def write_sketch(path: Path, tables: Iterable[pa.Table], digest: str, bound: int
 
 
 def sketch_of(texts: MonthTexts, rows: Rows, sample: GramSample, path: Path) -> None:
-    """Write the sketch of a month that is about to be sealed.
-
-    Args:
-        texts: of the month.
-        rows: those that are kept, in the order in which they are sealed.
-        sample: of the month.
-        path: the file.
-    """
+    """Write the sketch of a month before its seal; ``rows``: the kept rows, in sealed order."""
     digest = hashlib.sha256()
     for row in rows.tolist():
         digest.update(f"{texts.document_id(row)} {texts.digests[row].tobytes().hex()}\n".encode())
@@ -188,7 +237,7 @@ def _table(
 
 def _read(store: Store, path: str, seal: Seal) -> Iterator[SketchBatch]:
     month = seal.partition.month
-    assert month is not None  # noqa: S101 - the caller leaves undated partitions out
+    assert month is not None  # noqa: S101 - callers skip undated partitions
     with store.open(path) as file:
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
         about = json.loads((parquet.schema_arrow.metadata or {})[_META])

@@ -1,8 +1,8 @@
-"""Tokens of a text as 64-bit hashes, and the n-grams that they make.
+"""Tokens of a text as 64-bit hashes, and their n-grams.
 
-Letters of any script make words; scripts that write no spaces (Chinese, Thai, …) give a token a
-character. Code keeps its case, and each sign in it is a token of its own. The tables are our own
-rather than Unicode's of the running Python, so that the hashes are the same everywhere.
+A run of letters of any script is a word. In scripts without spaces (Chinese, Thai, …), each
+character is a token. Code keeps its case, and each sign in code is a token. Fixed tables replace
+the Unicode data of Python, so that hashes are the same everywhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BASE = np.uint64(0x9E3779B97F4A7C15 | 1)
 _ROLL = np.uint64(0xD6E8FEB86659FD93)
 _CODEC = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
 
-# Beyond ASCII all is letters, but for these ranges of code points (ends included).
+# Ranges of code points, ends included; all others beyond ASCII are letters.
 _SIGNS = (
     (0xA1, 0xA9), (0xAB, 0xB4), (0xB6, 0xB9), (0xBB, 0xBF), (0xD7, 0xD7), (0xF7, 0xF7),
     (0x2B9, 0x2FF), (0x37E, 0x37E), (0x387, 0x387), (0x55A, 0x55F), (0x589, 0x58A),
@@ -46,25 +46,17 @@ _UNSPACED = ((0xE00, 0xEFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3041, 0x30FA
 
 
 class Tokens(NamedTuple):
-    """A text's tokens, and what its characters are.
+    """A text's tokens, and counts of its characters."""
 
-    Attributes:
-        hashes: one a token, in order; (num_tokens,).
-        num_letters: characters that are letters, or marks on them.
-        num_visible: characters other than white space.
-    """
-
-    hashes: Hashes
-    num_letters: int
-    num_visible: int
+    hashes: Hashes  # one a token, in order; (num_tokens,)
+    num_letters: int  # letters and their combining marks
+    num_visible: int  # characters other than white space
 
 
 def tokens_of(text: str, is_code: bool) -> Tokens:
-    """Hash the tokens of a text; time and memory are linear in its length.
+    """Hash the tokens of an NFC text; time and memory are linear in its length.
 
-    Args:
-        text: normalised (NFC).
-        is_code: keep case, and take each sign as a token; else signs only part words.
+    Code keeps its case, and each sign in it is a token. In prose, signs only separate words.
     """
     table = _kinds(is_code)
     hashes: list[Hashes] = []
@@ -82,7 +74,7 @@ def tokens_of(text: str, is_code: bool) -> Tokens:
 def ngrams(hashes: Hashes, n: int) -> Hashes:
     """Return the hash of every n tokens in a row, repeats included; (num_tokens - n + 1,).
 
-    A text of fewer tokens, but at least one, is one n-gram.
+    A text of 1 to n - 1 tokens is one n-gram.
     """
     num = max(len(hashes) - n + 1, min(len(hashes), 1))
     grams = np.zeros(num, dtype=np.uint64)
@@ -101,7 +93,7 @@ def distinct(hashes: Hashes) -> Hashes:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Cut a long text at spaces, so that no token is parted; where there is none, anywhere."""
+    """Cut a long text at spaces, so that tokens stay whole; anywhere if it has no space."""
     begin = 0
     while begin < len(text):
         end = begin + _BLOCK
@@ -135,7 +127,7 @@ def _mixed(values: Hashes) -> Hashes:
 
 @functools.cache
 def _powers() -> tuple[Hashes, Hashes]:
-    """Powers of the base and of its inverse, modulo 2^64."""
+    """Return powers of the base and of its inverse, modulo 2^64."""
     inverse = np.uint64(pow(int(_BASE), -1, 2**64))
     both = []
     for factor in (_BASE, inverse):
@@ -147,7 +139,7 @@ def _powers() -> tuple[Hashes, Hashes]:
 
 @functools.cache
 def _kinds(is_code: bool) -> _Bytes:
-    """Kind of every code point; (0x110000,)."""
+    """Return the kind of every code point; (0x110000,)."""
     table = np.full(0x110000, _LETTER, dtype=np.uint8)
     for point in range(0x80):
         char = chr(point)

@@ -1,27 +1,28 @@
-"""What a crawler of forecasting questions is, and where these crawlers are."""
+"""The contract of a crawler of forecasting questions; helpers for lists and fields."""
 
 from __future__ import annotations
 
 import datetime as dt
 import importlib
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, Protocol, cast, get_args
 
 import crawlers.questions
-from core.errors import UnknownName
+from core.corpus.questions import CrowdForecast, Question
+from core.errors import AccessRefused, ItemUnavailable, SourceChanged, UnknownName
 from core.month import Month
-from core.questions import Question
-from crawlers.contract import CrawlContext, Drop, Failure, Repeat, SourceInfo
+from crawlers.contract import CrawlContext, Drop, Failure, Repeat, SourceInfo, list_modules
+from crawlers.web.fetcher import Fetched, Fetcher
 
-# Why something of a list belongs to none of the months asked for.
+# Reasons to pass over a list entry that belongs to none of the requested months.
 PassReason = Literal[
     "open",  # not resolved yet
     "other_month",
-    "not_a_choice",  # a number, a date, a poll: it has no options
-    "no_date",  # resolved, but nobody knows when
+    "not_a_choice",  # a number, a date, a poll: has no options
+    "no_date",  # resolved, date unknown
 ]
 PASS_REASONS: tuple[str, ...] = get_args(PassReason)
 
@@ -30,80 +31,152 @@ Found = Question | Drop | Failure | Repeat
 
 @dataclass(frozen=True)
 class QuestionSourceInfo(SourceInfo):
-    """What a source of questions is.
+    """A source of questions."""
 
-    Attributes:
-        needs_token: nothing is asked of the site without one (``TIDEMARK_TOKENS__<NAME>``).
-        token_from: where a user gets one; for the message.
-        in_browser: its pages are filled in by scripts, and read in a browser.
-    """
-
-    needs_token: bool = False
-    token_from: str = ""
-    in_browser: bool = False
+    needs_token: bool = False  # requires ``TIDEMARK_TOKENS__<NAME>``
+    token_from: str = ""  # how users get a token; for the message
+    in_browser: bool = False  # scripts fill in its pages, so a browser reads them
 
 
 @dataclass(frozen=True)
 class QuestionContext(CrawlContext):
-    """What a crawler of questions is given.
+    """The input of a crawler of questions."""
 
-    Attributes:
-        passed_over: the crawler counts here what it meets and does not yield, by PassReason.
-    """
-
-    passed_over: Counter[PassReason] = field(default_factory=Counter)
+    passed_over: Counter[PassReason] = field(default_factory=Counter)  # skipped entries, by reason
 
 
 class QuestionCrawler(Protocol):
-    """The public face of a module that crawls questions."""
+    """The public interface of a module that crawls questions."""
 
     INFO: QuestionSourceInfo
 
     def fetch_questions(
         self, months: Sequence[Month], context: QuestionContext
     ) -> Iterator[tuple[Month, Found]]:
-        """Walk over the site's list once, and yield what was resolved in one of the months.
+        """Read the site's list once, and yield the questions resolved in one of the months.
 
-        A question belongs to the month in which the site set its answer, or declared it void. What
-        cannot be had or kept is yielded with the month that it would have belonged to.
-
-        Args:
-            months: at least one; all are over. No answer from the cache is believed that is older
-                than the end of the last (``know_all_from``).
-            context: with the fetcher, and the counts of what is not yielded.
+        A question belongs to the month in which the site set its answer or declared it void. Drops
+        and failures are yielded with the month that they would belong to. All months are over.
+        Cached responses from before the last month's end are not used (``know_all_from``).
 
         Raises:
-            SourceUnavailable: the site fails in a way that may pass. What came before is kept, and
-                the months are partial.
-            SourceChanged: the site answers with something the parser does not know.
+            SourceUnavailable: a temporary failure. Earlier items are kept; the months are partial.
+            SourceChanged: the parser does not know the form of a response.
+            AccessRefused: robots.txt, or the site, forbids the list.
+            TokenRefused: the site does not accept the credential.
         """
 
 
 def know_all_from(months: Sequence[Month]) -> dt.datetime:
-    """Return since when a list of a site can be complete: for ``Fetcher.get(not_before=…)``.
+    """Return the earliest time of a complete list: for ``Fetcher.get(not_before=…)``.
 
-    The addresses of such lists do not name a month, so the cache may hold them from before its end.
+    URLs of such lists contain no month, so the cache may hold responses from before its end.
     """
     return max(months).end
 
 
 def list_question_sources() -> list[str]:
-    """Return the names of all sources of questions: the modules of this package with ``INFO``."""
-    files = [path for folder in crawlers.questions.__path__ for path in Path(folder).glob("*.py")]
-    return sorted(path.stem for path in files if _declares_source(path))
-
-
-def _declares_source(path: Path) -> bool:
-    """Look into the file rather than import it: listing must stay cheap."""
-    return "\nINFO = QuestionSourceInfo(" in path.read_text(encoding="utf-8")
+    """Return the names of all question sources: the modules of this package with ``INFO``."""
+    return list_modules(crawlers.questions, QuestionSourceInfo)
 
 
 def load_question_crawler(source: str) -> QuestionCrawler:
-    """Import the crawler of a source of questions.
-
-    Raises:
-        UnknownName: there is none of that name.
-    """
+    """Import the crawler of a source of questions; raise UnknownName if there is no such source."""
     if source not in (known := list_question_sources()):
         raise UnknownName("source of questions", source, known)
     return cast(QuestionCrawler, importlib.import_module(f"crawlers.questions.{source}"))
+
+
+def month_of(
+    resolved_at: dt.datetime | None, months: Sequence[Month], context: QuestionContext
+) -> Month | None:
+    """Return the requested month that contains an instant; if None, count the reason."""
+    if resolved_at is None:
+        context.passed_over["no_date"] += 1
+        return None
+    if (month := Month.of(resolved_at)) not in months:
+        context.passed_over["other_month"] += 1
+        return None
+    return month
+
+
+YES_NO = ("Yes", "No")
+
+
+def forecasts(
+    options: Sequence[str], shares: Sequence[float], at: dt.datetime | None
+) -> tuple[CrowdForecast, ...]:
+    """Return the crowd's forecast of each option."""
+    pairs = zip(options, shares, strict=True)
+    return tuple(CrowdForecast(option, each, at) for option, each in pairs)
+
+
+def text(value: object) -> str | None:
+    """Return a text that is not blank; None for any other value."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def texts(values: object) -> tuple[str, ...]:
+    """Return the texts of a list; () for any other value."""
+    found = map(text, values) if isinstance(values, list) else ()
+    return tuple(each for each in found if each)
+
+
+def number(value: object) -> float | None:
+    """Return a finite number, also from a string; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def instant_of_ms(value: object) -> dt.datetime | None:
+    """Convert milliseconds since 1970 to an instant in UTC; None for any other value."""
+    found = None if isinstance(value, str) else number(value)
+    return None if found is None else instant_of_s(found / 1000)
+
+
+def instant_of_s(value: object) -> dt.datetime | None:
+    """Convert seconds since 1970 to an instant in UTC; None for any other value."""
+    found = None if isinstance(value, str) else number(value)
+    try:
+        return dt.datetime.fromtimestamp(found, dt.UTC) if found and found > 0 else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A site's list of questions, a page at a time."""
+
+    fetcher: Fetcher
+    key: str  # site key
+    not_before: dt.datetime  # older cached pages are not used (``know_all_from``)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # for example a token
+
+    def page(
+        self, path: str, params: Mapping[str, str | int], is_busy: Callable[[Fetched], bool]
+    ) -> Fetched:
+        """Fetch a page; retry a response 200 if ``is_busy`` returns True for it.
+
+        Raises:
+            AccessRefused: robots.txt, or the site, forbids the list.
+            SourceChanged: there is no such list.
+            ItemFailed: a temporary failure.
+        """
+        try:
+            return self.fetcher.get(
+                self.key,
+                path,
+                params,
+                headers=self.headers,
+                is_busy=is_busy,
+                not_before=self.not_before,
+            )
+        except ItemUnavailable as error:
+            if error.reason in {"robots", "http_403", "permission"}:
+                raise AccessRefused(f"the list of questions is closed to us: {error}") from error
+            raise SourceChanged(f"the list of questions cannot be had: {error}") from error

@@ -1,20 +1,19 @@
-"""Crawling questions: one walk over a site's list, sealed by the month of resolution."""
+"""Crawl questions: read a site's list once, clean the questions, seal them by month."""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 
+from core.corpus.permissions import Permission, require_permission
+from core.corpus.questions import Question, QuestionSeal, read_question_seal, seal_questions
 from core.errors import EmptyPartition, SourceError, SourceUnavailable, TokenRefused, UsageError
 from core.month import Month, require_complete
-from core.permissions import Permission, require_permission
-from core.questions import Question, QuestionSeal, read_question_seal, seal_questions
 from core.settings import Settings
-from core.storage import Store, path_part
+from core.storage.store import Store, path_part
 from crawlers import manifest
-from crawlers.contract import Repeat
-from crawlers.http import Fetcher
-from crawlers.pacing import Turnstile
+from crawlers.contract import Drop, DropReason, Repeat
 from crawlers.questions.contract import (
     Found,
     QuestionContext,
@@ -22,7 +21,57 @@ from crawlers.questions.contract import (
     QuestionSourceInfo,
     load_question_crawler,
 )
-from crawlers.questions.tidying import tidy
+from crawlers.text.cleaning import clean, normalise
+from crawlers.web.pacing import Turnstile
+
+MAX_OPTIONS = 200
+MAX_TITLE_CHARS = 2_000  # limit of options, too
+MAX_TEXT_CHARS = 100_000  # limit of background and criteria
+
+
+def tidy(question: Question) -> Question | Drop:
+    """Return a question with clean texts, or the drop of an unusable one."""
+    tidied = dataclasses.replace(
+        question,
+        url=normalise(question.url) if question.url else None,
+        title=one_line(question.title),
+        background=_text(question.background),
+        resolution_criteria=_text(question.resolution_criteria),
+        options=tuple(map(one_line, question.options)),
+        tags=tuple(tag for tag in map(one_line, question.tags) if tag),
+        crowd_forecast=tuple(
+            dataclasses.replace(forecast, option=one_line(forecast.option))
+            for forecast in question.crowd_forecast
+        ),
+    )
+    if refusal := _refuse(tidied):
+        return Drop(question.question_id, *refusal)
+    return tidied
+
+
+def one_line(text: str) -> str:
+    """Clean a title or an option: remove markup and line breaks."""
+    return " ".join(clean(text).split())
+
+
+def _text(text: str | None) -> str | None:
+    return (clean(normalise(text)) or None) if text else None
+
+
+def _refuse(question: Question) -> tuple[DropReason, str] | None:
+    options, texts = question.options, (question.background, question.resolution_criteria)
+    if not question.title or not all(options):
+        return "empty", "the title or an option is empty"
+    if not 2 <= len(options) <= MAX_OPTIONS or len(set(options)) < len(options):
+        return "unknown_format", f"{len(options)} options; expected 2 to {MAX_OPTIONS}, all unlike"
+    if max(map(len, (question.title, *options))) > MAX_TITLE_CHARS:
+        return "too_long", f"title or option of more than {MAX_TITLE_CHARS} characters"
+    if max(len(text or "") for text in texts) > MAX_TEXT_CHARS:
+        return "too_long", f"a text of more than {MAX_TEXT_CHARS} characters"
+    if question.resolved_at is not None and question.opened_at > question.resolved_at:
+        return "parse_error", f"opened {question.opened_at}, after it was resolved"
+    return None
+
 
 _log = logging.getLogger(__name__)
 
@@ -33,56 +82,36 @@ def crawl_questions(
     store: Store,
     settings: Settings,
     *,
-    replace: bool = False,
-    turnstile: Turnstile | None = None,
+    replace: bool = False,  # request everything again; seal different questions as a new version
+    turnstile: Turnstile | None = None,  # shares rate limits of hosts with other machines
 ) -> list[QuestionSeal]:
-    """Crawl and seal what a site resolved in some months, in one walk over its list.
+    """Crawl and seal the questions that a site resolved in some months, reading its list once.
 
-    Months that are sealed and complete are left as they are; where all are, nothing is asked. If
-    the site gives out, what came is sealed as partial months, which the next crawl completes; a
-    month of which nothing came is not sealed. A walk that was stopped has sealed nothing, and the
-    next one goes on from the raw cache.
-
-    Args:
-        source: name of a crawler of questions.
-        months: of resolution; all over.
-        store: the data root.
-        settings: base URLs, tokens, pace, cache folder.
-        replace: ask for everything anew, and seal what differs in place of what is there.
-        turnstile: to share the pace of hosts with other machines.
-
-    Returns:
-        The seals of the months, in order: also those from before, without those that got none.
+    Sealed, complete months are left unchanged. If the site fails, its questions so far are sealed
+    as partial months, which the next crawl completes. A month without any questions is not sealed.
+    An interrupted crawl has sealed nothing; the next one continues from the raw cache. Return the
+    seals of the months, in order, including earlier seals.
 
     Raises:
         FutureMonth: a month is not over.
         UnknownName: there is no such source.
-        UsageError: the source does not have a month, or none was given.
-        TokenRefused: the source needs a token, and settings have none; nothing was asked.
-        AccessRefused: it needs a permission, and none is in force; nothing was asked.
-        EmptyPartition: the walk brought nothing at all; nothing is sealed.
+        UsageError: the source does not have a month, or no month was given.
+        TokenRefused: the source needs a token that the settings lack; nothing was requested.
+        AccessRefused: it needs a permission, and none is in force; nothing was requested.
+        EmptyPartition: no items were found; nothing is sealed.
         SourceError: the site failed or has changed; nothing is sealed.
     """
     crawler, asked = load_question_crawler(source), sorted(set(months))
+    info = crawler.INFO
     formers = {month: read_question_seal(store, source, month) for month in asked}
     wanted = [month for month, seal in formers.items() if replace or not _is_whole(seal)]
-    _require_months(crawler.INFO, asked, wanted)
+    _require_months(info, asked, wanted)
     if not wanted:
         return [seal for seal in formers.values() if seal]
-    info = crawler.INFO
-    # First of all: nobody is to get an account for what may not be crawled.
+    # Check the permission first: nobody should register for a forbidden source.
     permission = require_permission(store, source, info.permission)
     require_token(info, settings)
-    fetcher = Fetcher(
-        settings,
-        info.sites,
-        info.request_interval_s,
-        info.redirect_hosts,
-        robots_exempt_paths=info.robots_exempt_paths,
-        revalidates=replace,
-        shares_pace=info.shares_pace,
-        turnstile=turnstile,
-    )
+    fetcher = info.open_fetcher(settings, replace=replace, turnstile=turnstile)
     walk = _Walk(crawler, wanted, QuestionContext(settings, fetcher), permission)
     try:
         walk.run()
@@ -111,11 +140,7 @@ def _require_months(
 
 
 def require_token(info: QuestionSourceInfo, settings: Settings) -> None:
-    """Refuse a source that needs a token and has none, before anything is asked.
-
-    Raises:
-        TokenRefused: there is none in the settings.
-    """
+    """Raise TokenRefused if the source needs a token that the settings lack."""
     if info.needs_token and info.name not in settings.tokens:
         raise TokenRefused(
             f"{info.title} gives nothing without a token, so nothing was asked; get one "
@@ -124,7 +149,7 @@ def require_token(info: QuestionSourceInfo, settings: Settings) -> None:
 
 
 class _Walk:
-    """One walk: what it found by month, and what it says of itself."""
+    """One reading of a site's list: items by month, and the manifest's facts."""
 
     def __init__(
         self,
@@ -143,17 +168,16 @@ class _Walk:
         self._describe: dict[str, object] = {}
 
     def run(self) -> None:
-        """Walk; a site that gives out ends the walk, but loses nothing.
+        """Read the list; if the site fails, stop and keep earlier items.
 
-        Raises:
-            EmptyPartition, SourceError: as ``crawl_questions``.
+        Raise EmptyPartition or SourceError as ``crawl_questions`` does.
         """
         started_at, fetcher = manifest.now(), self._context.fetcher
         try:
             for month, found in self._crawler.fetch_questions(list(self.ledgers), self._context):
                 self._note(month, found)
         except SourceError as error:
-            # What a site said in error under status 200 must not be read again by the next run.
+            # An error under status 200 must not stay in the cache for the next run.
             fetcher.forget(last_only=True)
             if not isinstance(error, SourceUnavailable) or not any(self.questions.values()):
                 raise
@@ -179,7 +203,7 @@ class _Walk:
     def _note(self, month: Month, found: Found) -> None:
         ledger = self.ledgers[month]
         key = found.question_id if isinstance(found, Question) else found.native_id
-        if isinstance(found, Repeat):  # may come before the item itself
+        if isinstance(found, Repeat):  # may precede the item itself
             ledger.pass_over(found)
             return
         if key in self._seen:
@@ -214,14 +238,14 @@ def _seal(
     found = [seal for seal in seals.values() if seal]
     if not found:
         counts = "; ".join(f"{month}: {led.counts()}" for month, led in walk.ledgers.items())
-        raise SourceUnavailable(f"{walk.source}: no question could be had ({counts})")
+        raise SourceUnavailable(f"{walk.source}: no question was found ({counts})")
     return found
 
 
 def _reason_to_keep(
     former: QuestionSeal | None, describe: Mapping[str, object], replace: bool
 ) -> str | None:
-    """Say why a month is not sealed with what came; None where it is."""
+    """Return why a month keeps its former seal; None if it is sealed again."""
     is_partial, kept = describe["status"] == "partial", int(str(describe["kept"]))
     if former is None:
         return "nothing of it came, so it is not sealed" if is_partial and not kept else None

@@ -1,27 +1,33 @@
-"""Importing questions that others have published: a user's files, sealed by month of resolution."""
+"""Import published questions from a user's files, sealed by month of resolution."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.errors import EmptyPartition, MalformedInput, PartitionSealed, UsageError
-from core.month import Month
-from core.questions import (
+from core.corpus.questions import (
     Question,
     QuestionSeal,
     read_question_seal,
     read_questions,
     seal_questions,
 )
-from core.storage import Store
+from core.errors import EmptyPartition, MalformedInput, PartitionSealed, UsageError
+from core.month import Month
+from core.storage.store import Store
 from crawlers import manifest
 from crawlers.contract import Drop
 from crawlers.questions.contract import list_question_sources
-from crawlers.questions.forecastbench import is_forecastbench, read_forecastbench
-from crawlers.questions.freshbench import is_freshbench, read_freshbench
-from crawlers.questions.published import File, Published, read_files
-from crawlers.questions.tidying import tidy
+from crawlers.questions.crawl import tidy
+from crawlers.questions.published import (
+    File,
+    Published,
+    is_forecastbench,
+    is_freshbench,
+    read_files,
+    read_forecastbench,
+    read_freshbench,
+)
 
 
 def import_questions(
@@ -29,23 +35,16 @@ def import_questions(
 ) -> list[QuestionSeal]:
     """Seal the questions of published files, each in the month of its resolution.
 
-    The formats are told by what the files hold: FreshBench's ``gjo.json`` (``freshbench.py``), or
-    ForecastBench's question sets with their resolution sets (``forecastbench.py``). Nothing is
-    written unless all of them are well-formed. What is not resolved, or in a month that is not
-    over, is left for another import.
-
-    Args:
-        path: a file, or a folder with all that belong together: months are imported whole.
-        source: the name of the source; of no crawler.
-        store: the data root.
-        replace: seal anew where other questions are sealed.
-
-    Returns:
-        The seals, by month; the old ones where the same questions are sealed already.
+    The contents decide the format: FreshBench's ``gjo.json``, or ForecastBench's question sets with
+    their resolution sets (``published.py``). Nothing is written unless all files are well-formed.
+    Questions that are unresolved, or of a month that is not over, are skipped. ``path`` is a file,
+    or a folder with all related files: months are imported completely. ``replace`` seals a new
+    version if different questions are sealed. If the same questions are sealed already, the old
+    seal is returned.
 
     Raises:
         UsageError: there is no such file, or the name is empty or a crawler's.
-        MalformedInput: a file is not of a known format; names file, entry and what was expected.
+        MalformedInput: the format is unknown; names file, entry and expected form.
         EmptyPartition: no question is resolved; nothing is sealed.
         PartitionSealed: other questions are sealed in a month, and ``replace`` is not set.
     """
@@ -102,12 +101,12 @@ def _read(path: Path, files: Sequence[File], source: str) -> Published:
 
 
 def _by_month(published: Published) -> dict[Month, list[Question]]:
-    """Return the questions that can be asked, by the month of their resolution."""
     months: dict[Month, list[Question]] = {}
     for question in published.questions.values():
         tidied = tidy(question)
         if isinstance(tidied, Drop) or tidied.resolved_at is None:
-            published.others.append(tidied if isinstance(tidied, Drop) else _undated(tidied))
+            undated = Drop(question.question_id, "no_date", "no date of resolution")
+            published.others.append(tidied if isinstance(tidied, Drop) else undated)
         elif (month := Month.of(tidied.resolved_at)) > Month.last_complete():
             published.passed_over["month_not_over"] += 1
         else:
@@ -116,10 +115,6 @@ def _by_month(published: Published) -> dict[Month, list[Question]]:
         month: sorted(found, key=lambda question: question.question_id)
         for month, found in months.items()
     }
-
-
-def _undated(question: Question) -> Drop:
-    return Drop(question.question_id, "no_date", "no date of resolution")
 
 
 def _reasons(published: Published) -> dict[str, int]:
@@ -132,7 +127,7 @@ def _reasons(published: Published) -> dict[str, int]:
 def _is_sealed(
     store: Store, source: str, month: Month, questions: Sequence[Question]
 ) -> bool | None:
-    """Whether these very questions are sealed; None where none are."""
+    """Return True if these same questions are sealed, False if others; None if none are."""
     seal = read_question_seal(store, source, month)
     return None if seal is None else read_questions(store, seal) == list(questions)
 

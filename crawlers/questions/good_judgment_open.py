@@ -1,12 +1,12 @@
 """Good Judgment Open: questions of tournaments, answered by their organisers.
 
-Off by default: there is no API, and the list of what is resolved is for who is logged in, so it is
-read by permission only, in a browser (``TIDEMARK_TOKENS__GOOD_JUDGMENT_OPEN=USER:PASSWORD``). The
-pages of questions are open, and read without one. Neither has a date of resolution: the month is
-that in which the question closed, which of one that is decided early is the day of the decision
-(as FreshBench has it). Voided questions are kept as void. The final crowd forecast is kept apart.
-The list does not say when a question closed, so that a walk reads every page; those that had their
-answer are taken from the cache. No licence is stated: for local use.
+Off by default: there is no API, and the list of resolved questions needs a login. So a browser
+reads it, with permission only (``TIDEMARK_TOKENS__GOOD_JUDGMENT_OPEN=USER:PASSWORD``). Pages of
+questions are public and read without a login. Neither states a date of resolution: the month is
+that in which the question closed. A question decided early closes on that day (as in FreshBench).
+Voided questions are kept as void. The final crowd forecast is stored separately. The list has no
+closing dates, so a crawl reads every page; pages with an answer come from the cache. No licence is
+stated: for local use.
 """
 
 from __future__ import annotations
@@ -20,19 +20,14 @@ from urllib.parse import urljoin, urlsplit
 from lxml import etree, html
 from pydantic import SecretStr
 
+from core.corpus.questions import CrowdForecast, Question
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, TokenRefused
 from core.month import Month
-from core.questions import CrowdForecast, Question
-from crawlers.browser import Browser, Limits
-from crawlers.browser_session import LogIn, Session
+from crawlers.browser.fetching import Browser, Limits
+from crawlers.browser.session import LogIn, Session
 from crawlers.contract import Drop, Failure, Repeat, missing_item
-from crawlers.http import Fetched
-from crawlers.questions.contract import (
-    Found,
-    QuestionContext,
-    QuestionSourceInfo,
-    know_all_from,
-)
+from crawlers.questions.contract import Found, QuestionContext, QuestionSourceInfo, know_all_from
+from crawlers.web.fetcher import Fetched, read_time
 
 SITE = "good_judgment_open"
 INFO = QuestionSourceInfo(
@@ -45,7 +40,7 @@ INFO = QuestionSourceInfo(
     request_interval_s=2.0,
     first_month=Month("2015-09"),
     needs_token=True,
-    token_from="by registering there, as USER:PASSWORD",  # noqa: S106 - none is in it
+    token_from="by registering there, as USER:PASSWORD",  # noqa: S106 - an instruction, not a password
     permission=(
         "it offers no API, and its list of resolved questions is for members who are logged in; "
         "ask Good Judgment (https://www.gjopen.com/contact) whether you may read it by a program"
@@ -65,19 +60,13 @@ _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s*%")
 def fetch_questions(
     months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield the months' questions, in the order of the site's list.
-
-    Raises:
-        ItemFailed: a page of the list cannot be had now.
-        TokenRefused: the site does not accept the user name and password.
-        SourceChanged: the list is not as it was.
-    """
+    """Yield the months' questions, in the order of the site's list."""
     seen: set[str] = set()
     month_of: dict[str, Month] = {}
     for path in _list_paths(months, context):
         match = _QUESTION.fullmatch(path)
         if match is None:
-            context.passed_over["not_a_choice"] += 1  # a link to somewhere else
+            context.passed_over["not_a_choice"] += 1  # a link to another kind of page
             continue
         name = match[1]
         if name in seen:
@@ -91,7 +80,6 @@ def fetch_questions(
 
 
 def _list_paths(months: Sequence[Month], context: QuestionContext) -> Iterator[str]:
-    """Yield the paths that the list leads to, page by page."""
     base = context.fetcher.base_url(SITE)
     since = know_all_from(months)
     with Browser(context.settings, context.fetcher, LIMITS) as browser:
@@ -121,7 +109,7 @@ def _log_in_of(context: QuestionContext, base: str) -> LogIn:
         user=user,
         password=SecretStr(password),
         user_field="#user_email",
-        password_field="#user_password",  # noqa: S106 - where it goes
+        password_field="#user_password",  # noqa: S106 - a CSS selector
         submit="#new_user [type=submit]",
         done="a[href='/users/sign_out']",
         refused=".alert-danger",
@@ -131,15 +119,14 @@ def _log_in_of(context: QuestionContext, base: str) -> LogIn:
 def _fetch(
     name: str, path: str, months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield a question with its month, if it is one of those asked for."""
     try:
         fetched = context.fetcher.get(SITE, path)
         page = _Page(name, fetched)
-        if not page.is_final:  # the cache may have it from before it was
+        if not page.is_final:  # may be cached from before its answer
             fetched = context.fetcher.get(SITE, path, not_before=know_all_from(months))
             page = _Page(name, fetched)
     except (ItemUnavailable, ItemFailed) as error:
-        # Of which month it is nobody knows, so all of them may lack it.
+        # Its month is unknown, so each month may lack it.
         for month in months:
             found = missing_item(f"{name} ({month})" if len(months) > 1 else name, error)
             if isinstance(found, Failure) or month == max(months):
@@ -156,8 +143,6 @@ def _fetch(
 
 
 class _Page:
-    """A question's page."""
-
     def __init__(self, name: str, fetched: Fetched) -> None:
         self._name, self._url = name, fetched.url
         self._tree = _parse(fetched)
@@ -171,13 +156,13 @@ class _Page:
         ]
         self._shares = [_share(row.xpath("td[3]")[0]) for row in rows]
         self._boxes = self._tree.xpath("//div[contains(concat(' ', @class, ' '), ' smb ')]")
-        # Of the header: a description may speak of what happens if the question is voided.
+        # Search the header only: a description may mention voiding.
         notes = self._tree.xpath("//div[contains(concat(' ', @class, ' '), ' alert ')]")
         self._is_void = not self._right and any(_VOID.search(_text(note)) for note in notes)
 
     @property
     def is_final(self) -> bool:
-        """Whether it has its answer, or never will."""
+        """True if the question is answered or void."""
         return bool(self._right) or self._is_void
 
     def question(self, closed_at: dt.datetime) -> Question | Drop:
@@ -211,26 +196,20 @@ class _Page:
         )
 
     def _instant(self, heading: str) -> dt.datetime | None:
-        """Return what follows a heading: the attribute, as the text is in words and local time."""
+        """Return the attribute time after a heading; the text has words and local time."""
         found = self._tree.xpath(
             "//span[contains(@class, 'info-heading')][normalize-space(translate(., ':', ' '))=$h]"
             "/following::span[@data-localizable-timestamp][1]/@data-localizable-timestamp",
             h=heading,
         )
-        try:
-            moment = dt.datetime.fromisoformat(found[0])
-        except (IndexError, ValueError):
-            return None
-        return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        return read_time(found[0], dt.UTC) if found else None
 
     def _tags(self) -> tuple[str, ...]:
-        """Return the tags, and the challenges that the question is of."""
         boxes = [box for box in self._boxes if _heading(box) in {"Tags", "Challenges"}]
         boxes.sort(key=lambda box: _heading(box) != "Tags")
         return tuple(dict.fromkeys(_text(link) for box in boxes for link in box.xpath(".//a")))
 
     def _description(self) -> str | None:
-        """Return the whole description, with its paragraphs."""
         boxes = [box for box in self._boxes if not _heading(box)]
         texts = [_paragraphs(box) for box in boxes]
         return "\n\n".join(filter(None, texts)) or None

@@ -1,13 +1,13 @@
 """Manifold: questions that users make and answer with play money.
 
-The month is that in which its author set the answer (``resolutionTime``). The list of all markets
-(https://docs.manifold.markets/api) is newest first, 1,000 a page, and a question may have been open
-for years, so a walk reads it to its oldest. Texts and the answers to choose from are in a record of
-each market. Kept are yes/no and choose-one markets on which at least MIN_BETTORS bet, neither
-personal nor about Manifold itself. Cancelled ones, and those resolved to a share (MKT), are void.
-Texts can be edited at any time: what Manifold itself appends later (``Update 2025-03-01 (PST)``) is
-cut off, other edits cannot be told. No licence is stated; "feel free to use the API for any
-purpose" (2026): texts are their authors', for local use.
+The month is that in which the author set the answer (``resolutionTime``). The list of all markets
+(https://docs.manifold.markets/api) is newest first, 1,000 per page. A question may have been open
+for years, so a crawl reads the whole list. Texts and options are in the record of each market. Kept
+are yes/no and choose-one markets with at least MIN_BETTORS bettors, neither personal nor about
+Manifold itself. Markets cancelled or resolved to a share (MKT) are void. Texts can be edited at any
+time. Updates that Manifold appends (``Update 2025-03-01 (PST)``) are cut off; other edits are not
+detectable. No licence is stated; "feel free to use the API for any purpose" (2026). Authors hold
+the rights to texts: for local use.
 """
 
 from __future__ import annotations
@@ -17,20 +17,25 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from core.corpus.questions import CrowdForecast, Question
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged
 from core.month import Month
-from core.questions import CrowdForecast, Question
-from crawlers.contract import Drop, Failure, Repeat, missing_item
-from crawlers.http import Fetched, Fetcher
-from crawlers.json_answers import decode
+from crawlers.contract import Drop, Failure, missing_item
 from crawlers.questions.contract import (
+    YES_NO,
     Found,
+    Listing,
     QuestionContext,
     QuestionSourceInfo,
+    forecasts,
+    instant_of_ms,
     know_all_from,
+    month_of,
+    number,
+    text,
+    texts,
 )
-from crawlers.questions.fields import YES_NO, instant_of_ms, number, text, texts
-from crawlers.questions.listing import Listing
+from crawlers.web.fetcher import Fetched, Fetcher, decode
 
 SITE = "manifold"
 INFO = QuestionSourceInfo(
@@ -40,16 +45,15 @@ INFO = QuestionSourceInfo(
     language="en",
     category="forecasting",
     sites={SITE: "https://api.manifold.markets"},
-    # 500 requests a minute are allowed to an address.
-    request_interval_s=0.5,
+    request_interval_s=0.5,  # 500 requests a minute are allowed per IP address
     first_month=Month("2021-12"),
 )
-PAGE_SIZE = 1_000  # the most that it gives
+PAGE_SIZE = 1_000  # maximum of the API
 MIN_BETTORS = 10
-# An answer that is added to a running market tells what happened meanwhile.
+# An answer added later to a running market reveals events since its start.
 MAX_ANSWER_AGE = dt.timedelta(days=1)
-# Personal or meta: topics by the beginnings of their slugs, titles in the first person, and titles
-# about Manifold, its money, or the question itself.
+# Personal or meta questions: topic slugs by prefix, titles in the first person, and titles about
+# Manifold, its money, or the question itself.
 _PRIVATE_TOPICS = (
     "manifold", "mana-", "meta-market", "nonpredictive", "personal", "self-resolving",
     "selfresolving", "unranked", "whalebait",
@@ -68,34 +72,20 @@ Row = dict[str, Any]
 def fetch_questions(
     months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield the months' markets, the last created first.
-
-    Raises:
-        ItemFailed: a page of the list cannot be had now.
-        SourceChanged: the list is not as documented.
-        AccessRefused: robots.txt, or the site, forbids it.
-    """
+    """Yield the months' markets, the last created first."""
     listing = Listing(context.fetcher, SITE, know_all_from(months))
-    seen: set[str] = set()
     for row in _list_markets(listing):
         resolved_at = instant_of_ms(row.get("resolutionTime"))
         if not row.get("isResolved"):
             context.passed_over["open"] += 1
         elif row.get("outcomeType") not in {"BINARY", "MULTIPLE_CHOICE"}:
             context.passed_over["not_a_choice"] += 1
-        elif resolved_at is None:
-            context.passed_over["no_date"] += 1
-        elif (month := Month.of(resolved_at)) not in months:
-            context.passed_over["other_month"] += 1
-        elif row["id"] in seen:
-            yield month, Repeat(row["id"], "on two pages of the list")
-        else:
-            seen.add(row["id"])
+        elif (month := month_of(resolved_at, months, context)) and resolved_at:
             yield month, _read(row, resolved_at, context.fetcher)
 
 
 def _list_markets(listing: Listing) -> Iterator[Row]:
-    """Yield all markets; a page that is empty before the oldest market is not believed."""
+    """Yield all markets; retry a page that is empty before the oldest market."""
     oldest = _page({"limit": 1, "order": "asc"}, listing)[0]["id"]
     params: dict[str, str | int] = {"limit": PAGE_SIZE}
     passed: set[str] = set()
@@ -122,13 +112,13 @@ def _page(params: dict[str, str | int], listing: Listing) -> list[Row]:
 
 
 def _is_busy(answer: Fetched) -> bool:
-    """Whether it is no page of the list, or an empty one: there are always older markets."""
+    """Return True if a page is no list, or empty: there are always older markets."""
     rows = decode(answer)
     return not isinstance(rows, list) or not rows
 
 
 def _read(row: Row, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
-    """Return the question of a market of the list; its record is asked for where it may be kept."""
+    """Return the question of a listed market; request its record only if it may be kept."""
     name, title = row["id"], text(row.get("question"))
     bettors = number(row.get("uniqueBettorCount"))
     if title is None:
@@ -149,7 +139,6 @@ def _read(row: Row, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
 
 
 def _fetch_record(name: str, resolved_at: dt.datetime, fetcher: Fetcher) -> Row | Drop | Failure:
-    """Return a market's own record, from after it was resolved."""
     try:
         path = f"/v0/market/{name}"
         answer = fetcher.get(SITE, path, is_busy=_is_no_record, not_before=resolved_at)
@@ -198,7 +187,6 @@ Choices = tuple[tuple[str, ...], int | None, list[float | None]]
 
 
 def _binary(market: Row) -> Choices:
-    """Return the options, which came true, and what each was given."""
     answer = {"YES": 0, "NO": 1}.get(str(market.get("resolution")))
     yes = number(market.get("probability"))
     return YES_NO, answer, [yes, None if yes is None else 1 - yes]
@@ -225,16 +213,15 @@ def _choices(market: Row, opened_at: dt.datetime) -> Choices | Drop:
 def _crowd(
     market: Row, options: tuple[str, ...], probabilities: list[float | None]
 ) -> tuple[CrowdForecast, ...]:
-    """Return the last price; one of 0 or 1 is set when a market is resolved, and is none."""
+    """Return the last prices; 0 and 1 are set at resolution and are no forecast."""
     known = [each for each in probabilities if each is not None and 0 < each < 1]
     bet_at, closed_at = (instant_of_ms(market.get(k)) for k in ("lastBetTime", "closeTime"))
     if len(known) < len(options) or (bet_at and closed_at and bet_at > closed_at):
         return ()
-    pairs = zip(options, known, strict=True)
-    return tuple(CrowdForecast(option, each, bet_at) for option, each in pairs)
+    return forecasts(options, known, bet_at)
 
 
 def _without_updates(description: str | None) -> str | None:
-    """Cut off what was appended after the question was opened; it may give the answer away."""
+    """Cut off updates appended after the opening, which may reveal the answer."""
     update = _APPENDED.search(description or "")
     return description[: update.start()] if description and update else description

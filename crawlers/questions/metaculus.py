@@ -1,15 +1,14 @@
 """Metaculus: questions of a community of forecasters.
 
-The month is that in which the answer was set on the site (``resolution_set_time``); when it became
-known (``actual_resolve_time``) may be long before. The API (https://www.metaculus.com/api/) gives
-nothing without a token, and 1,000 answers an hour with one; it is offered to programs, whatever
-robots.txt tells crawlers of pages. Posts are read by when they were published, so that one that is
-resolved while a walk goes on moves others to later pages, never to earlier ones. Kept are yes/no
-questions and those with a list of options, also each of a group; a group's post stays open until
-all of it is resolved, so the posts of open groups are read, too. Annulled and ambiguous ones are
-void. The community's forecast is kept where the API gives it, if it is from before closing and
-before the answer. Terms: no redistribution without permission (api-requests@metaculus.com); for
-local use.
+The month is that in which the answer was set on the site (``resolution_set_time``). The answer may
+have been known long before (``actual_resolve_time``). The API (https://www.metaculus.com/api/)
+requires a token and allows 1,000 responses an hour. It is offered to programs, independent of the
+rules of robots.txt for page crawlers. Posts are sorted by publication. So a post resolved during a
+crawl moves others to later pages, never to earlier ones. Kept are questions with yes/no or listed
+options, also those in groups. A group's post stays open until all its questions are resolved, so
+open groups are read, too. Annulled and ambiguous questions are void. The community's forecast is
+kept if the API returns one from before closing and before the answer. Terms: no redistribution
+without permission (api-requests@metaculus.com); for local use.
 """
 
 from __future__ import annotations
@@ -19,20 +18,25 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from core.corpus.questions import CrowdForecast, Question
 from core.errors import SourceChanged, TokenRefused
 from core.month import Month
-from core.questions import CrowdForecast, Question
-from crawlers.contract import Drop, Repeat
-from crawlers.http import Fetched, Fetcher
-from crawlers.json_answers import decode, read_time
+from crawlers.contract import Drop
 from crawlers.questions.contract import (
+    YES_NO,
     Found,
+    Listing,
     QuestionContext,
     QuestionSourceInfo,
+    forecasts,
+    instant_of_s,
     know_all_from,
+    month_of,
+    number,
+    text,
+    texts,
 )
-from crawlers.questions.fields import YES_NO, instant_of_s, number, text, texts
-from crawlers.questions.listing import Listing
+from crawlers.web.fetcher import Fetched, Fetcher, decode, read_time
 
 SITE = "metaculus"
 PATH = "/api/posts/"
@@ -43,20 +47,16 @@ INFO = QuestionSourceInfo(
     language="en",
     category="forecasting",
     sites={SITE: "https://www.metaculus.com"},
-    # 1,000 requests an hour are allowed.
-    request_interval_s=3.6,
+    request_interval_s=3.6,  # 1,000 requests an hour are allowed
     robots_exempt_paths=(PATH,),
     first_month=Month("2015-12"),
     needs_token=True,
     token_from="in the settings of an account at https://www.metaculus.com",  # noqa: S106
 )
-PAGE_SIZE = 100  # the most that it gives
+PAGE_SIZE = 100  # maximum of the API
 _GROUPS = "group_of_questions"
-# (statuses, types) of the two lists: what is resolved, and groups that are so in part.
-_LISTS = (
-    (("resolved",), ("binary", "multiple_choice", _GROUPS)),
-    (("open", "closed"), (_GROUPS,)),
-)
+# (statuses, types) of the two lists: resolved posts, and partly resolved groups.
+_LISTS = ((("resolved",), ("binary", "multiple_choice", _GROUPS)), (("open", "closed"), (_GROUPS,)))
 _VOID = {"annulled", "ambiguous"}
 
 Row = dict[str, Any]
@@ -65,33 +65,17 @@ Row = dict[str, Any]
 def fetch_questions(
     months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield the months' questions, the first published first; those of open groups at the end.
-
-    Raises:
-        ItemFailed: a page of the list cannot be had now.
-        SourceChanged: the list is not as documented.
-        AccessRefused: the token is not accepted.
-    """
+    """Yield the months' questions, the first published first; those of open groups at the end."""
     headers = _headers(context.fetcher)
     listing = Listing(context.fetcher, SITE, know_all_from(months), headers)
-    seen: set[int] = set()
     for post in _list_posts(listing):
         for row in _questions_of(post):
-            set_at = _set_at(row)
-            name: int = row["id"]
             if row.get("type") not in {"binary", "multiple_choice"}:
                 context.passed_over["not_a_choice"] += 1
             elif text(row.get("resolution")) is None:
                 context.passed_over["open"] += 1
-            elif set_at is None:
-                context.passed_over["no_date"] += 1
-            elif (month := Month.of(set_at)) not in months:
-                context.passed_over["other_month"] += 1
-            elif name in seen:
-                yield month, Repeat(str(name), "on two pages of the list")
-            else:
-                seen.add(name)
-                yield month, _read(str(name), row, post)
+            elif month := month_of(_set_at(row), months, context):
+                yield month, _read(str(row["id"]), row, post)
 
 
 def _headers(fetcher: Fetcher) -> dict[str, str]:
@@ -122,14 +106,14 @@ def _list_posts(listing: Listing) -> Iterator[Row]:
 
 
 def _is_busy(answer: Fetched) -> bool:
-    """Whether it is no page of the list, or an empty one: the last page has posts, too."""
+    """Return True if a page is no list, or empty: the last page has posts, too."""
     page = decode(answer)
     results = page.get("results") if isinstance(page, dict) else None
     return not isinstance(results, list) or not results or "next" not in page
 
 
 def _questions_of(post: Row) -> list[Row]:
-    """Return the question of a post, or those of its group; of any other post none."""
+    """Return the question of a post, or those of its group; [] for any other post."""
     group = _object(post.get(_GROUPS))
     rows = group.get("questions") if group else [post.get("question")]
     found = map(_object, rows if isinstance(rows, list) else [])
@@ -153,7 +137,7 @@ def _read(name: str, row: Row, post: Row) -> Question | Drop:
     if resolution not in (*names, *_VOID):
         return Drop(name, "parse_error", f"resolved as {resolution!r:.80}, which is no option")
     answer = names.index(resolution) if resolution in names else None
-    texts_from = _object(post.get(_GROUPS)) or row  # a group's questions share theirs
+    texts_from = _object(post.get(_GROUPS)) or row  # questions of a group share its texts
     return Question(
         question_id=name,
         source=SITE,
@@ -175,7 +159,7 @@ def _read(name: str, row: Row, post: Row) -> Question | Drop:
 
 
 def _title(row: Row, post: Row) -> str | None:
-    """Return a title that says it all: a question of a group may be called ``2027`` alone."""
+    """Return a complete title: a question of a group may be titled ``2027`` only."""
     own, whole, label = (
         text(each) for each in (row.get("title"), post.get("title"), row.get("label"))
     )
@@ -190,7 +174,6 @@ def _criteria(row: Row) -> str | None:
 
 
 def _tags(post: Row) -> tuple[str, ...]:
-    """Return the names of the post's categories, then those of its tags."""
     projects = _object(post.get("projects"))
     kinds = [projects.get(kind) for kind in ("category", "tag")]
     named = [each for kind in kinds if isinstance(kind, list) for each in kind]
@@ -215,5 +198,4 @@ def _crowd(row: Row, options: tuple[str, ...]) -> tuple[CrowdForecast, ...]:
     known = [each for each in values if each is not None and 0 <= each <= 1]
     if is_late or len(known) != len(options):
         return ()
-    pairs = zip(options, known, strict=True)
-    return tuple(CrowdForecast(option, each, given_at) for option, each in pairs)
+    return forecasts(options, known, given_at)

@@ -1,13 +1,12 @@
 """Polymarket: questions on which people bet money (read only, no account).
 
 The month is that in which a market was settled: the later of ``closedTime`` and ``umaEndDate``, the
-end of the oracle's vote. The list (https://docs.polymarket.com, ``/markets/keyset``; the former one
-refuses to go far) is asked for by closing, latest first, so that a walk can end some weeks before
-the earliest month. ``outcomes`` and ``outcomePrices`` are JSON inside of strings; a settled market
-has prices of 1 and 0, any other of a settled market (50/50) is void, and a vote that goes on is not
-an answer yet. Markets of less than MIN_VOLUME_USD are left out: most of what is listed is opened by
-programs on the next minutes of a price, and hardly anybody bets on it. The list has no price from
-before the end, so no crowd's forecast is kept. No licence is stated: for local use.
+end of the oracle's vote. The list (https://docs.polymarket.com, ``/markets/keyset``; the former
+endpoint ends early) is sorted by closing, latest first. So a crawl can stop some weeks before the
+earliest month. ``outcomes`` and ``outcomePrices`` are JSON inside strings. A settled market has
+prices of 1 and 0; with other prices (50/50) it is void. A running vote is no answer. Markets below
+MIN_VOLUME_USD are left out: most are opened by programs on the next minutes of a price. The list
+has no price from before the end, so no crowd forecast is kept. No licence is stated: for local use.
 """
 
 from __future__ import annotations
@@ -18,20 +17,22 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from core.corpus.questions import Question
 from core.errors import SourceChanged
 from core.month import Month
-from core.questions import Question
-from crawlers.contract import Drop, Repeat
-from crawlers.http import Fetched
-from crawlers.json_answers import decode, read_time
+from crawlers.contract import Drop
 from crawlers.questions.contract import (
     Found,
+    Listing,
     QuestionContext,
     QuestionSourceInfo,
     know_all_from,
+    month_of,
+    number,
+    text,
+    texts,
 )
-from crawlers.questions.fields import number, text, texts
-from crawlers.questions.listing import Listing
+from crawlers.web.fetcher import Fetched, decode, read_time
 
 SITE = "polymarket"
 INFO = QuestionSourceInfo(
@@ -41,14 +42,13 @@ INFO = QuestionSourceInfo(
     language="en",
     category="forecasting",
     sites={SITE: "https://gamma-api.polymarket.com"},
-    # 300 requests in ten seconds are allowed to an address.
-    request_interval_s=0.5,
+    request_interval_s=0.5,  # 300 requests in ten seconds are allowed per IP address
     first_month=Month("2020-10"),
 )
 PAGE_SIZE = 100
 MIN_VOLUME_USD = 1_000
-UNORDERED = dt.timedelta(days=1)  # by so much the list may be out of order
-# How long the oracle's vote may go on after a market closed; most end within a week.
+UNORDERED = dt.timedelta(days=1)  # maximum deviation of the list from its order
+# Maximum time of the oracle's vote after a market closed; most end within a week.
 LONGEST_VOTE = dt.timedelta(days=30)
 _ID = re.compile(r"[\w-]{1,100}", re.ASCII)
 
@@ -58,27 +58,13 @@ Row = dict[str, Any]
 def fetch_questions(
     months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield the months' markets, the last closed first.
-
-    Raises:
-        ItemFailed: a page of the list cannot be had now.
-        SourceChanged: the list is not as documented, or not in the order asked for.
-        AccessRefused: robots.txt, or the site, forbids it.
-    """
+    """Yield the months' markets, the last closed first."""
     listing = Listing(context.fetcher, SITE, know_all_from(months))
-    seen: set[str] = set()
     for row in _list_markets(listing, min(months).start - LONGEST_VOTE):
         settled_at = _settled_at(row)
         if _is_undecided(row):
             context.passed_over["open"] += 1
-        elif settled_at is None:
-            context.passed_over["no_date"] += 1
-        elif (month := Month.of(settled_at)) not in months:
-            context.passed_over["other_month"] += 1
-        elif row["id"] in seen:
-            yield month, Repeat(row["id"], "on two pages of the list")
-        else:
-            seen.add(row["id"])
+        elif (month := month_of(settled_at, months, context)) and settled_at:
             yield month, _read(row, settled_at)
 
 
@@ -110,7 +96,7 @@ def _list_markets(listing: Listing, until: dt.datetime) -> Iterator[Row]:
 
 
 def _is_busy(answer: Fetched) -> bool:
-    """Whether it is no page of the list, or an empty one: the last page has markets, too."""
+    """Return True if a page is no list, or empty: the last page has markets, too."""
     page = decode(answer)
     markets = page.get("markets") if isinstance(page, dict) else None
     return not isinstance(markets, list) or not markets
@@ -126,7 +112,7 @@ def _settled_at(row: Row) -> dt.datetime | None:
 
 
 def _is_undecided(row: Row) -> bool:
-    """Whether the oracle's vote goes on; old markets, and those of other oracles, say nothing."""
+    """Return True if the oracle's vote continues. Old markets and other oracles set no status."""
     return not row.get("closed") or row.get("umaResolutionStatus") not in {"resolved", "", None}
 
 
@@ -164,7 +150,6 @@ def _read(row: Row, settled_at: dt.datetime) -> Question | Drop:
 
 
 def _inner_list(value: object) -> list[str]:
-    """Return the texts of a list inside of a string: outcomes, or prices."""
     try:
         found = json.loads(value) if isinstance(value, str) else None
     except (ValueError, RecursionError):
@@ -175,7 +160,7 @@ def _inner_list(value: object) -> list[str]:
 
 
 def _tags(row: Row) -> tuple[str, ...]:
-    """Return the labels of its tags; before there were any, markets had a category."""
+    """Return the labels of its tags; older markets have a category instead."""
     tags = row.get("tags")
     known = [tag for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
     labels = texts([*(tag.get("label") for tag in known), row.get("category")])

@@ -1,21 +1,44 @@
-"""What the readers of published files of questions share: entries of JSON, read with suspicion."""
+"""Questions that others have published, in the formats of ForecastBench and FreshBench.
+
+ForecastBench: a question set (``2024-12-08-llm.json``) has ``forecast_due_date`` and ``questions``.
+A resolution set (``2024-12-08_resolution_set.json``) has ``resolutions``, by ``id`` and ``source``.
+Kept are yes/no questions of markets about the whole outcome (``resolution_dates`` is "N/A"). The
+market's value when the set was frozen is the crowd's forecast. Questions on data sets (``dataset``)
+or on two events (``combination``), and those without a resolution (``open``), are passed over. A
+market in several sets counts once, with its latest value from before closing. The date of
+resolution is a day, stored as its first instant. An outcome between 0 and 1 is void.
+FreshBench (``gjo.json``, paper 001, questions of Good Judgment Open): an entry has ``Question``,
+``Started_time`` and ``Closed_time`` ("Feb 09, 2024 06:00PM UTC", in later versions the day alone),
+``Description``, ``Tags_list`` and ``Possible_Answers_dict``: for each option ``Correct?`` and
+``Final Crowd Forecast`` ("86%"). The file is one JSON list, or one object per line. It has no date
+of resolution, so the day of closing replaces it. It has no ids: title, opening and options form
+one, and a repeated entry counts once. An entry without a right answer, or with several, is void; so
+are entries that contradict each other.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
+import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterator
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from core.corpus.questions import CrowdForecast, Question
 from core.errors import MalformedInput, UsageError
-from core.questions import Question
 from crawlers.contract import Drop, Repeat
-from crawlers.user_files import regular_files, require_unicode
+from crawlers.imports.text_files import regular_files, require_unicode
+from crawlers.questions.contract import YES_NO, forecasts, number
+from crawlers.web.fetcher import read_time
 
-MAX_FILE_BYTES = 256 * 2**20  # the largest that is published has 20 MB
-MAX_ENTRIES = 1_000_000  # of a file
+MAX_FILE_BYTES = 256 * 2**20  # the largest published file has 20 MB
+MAX_ENTRIES = 1_000_000  # per file
 SUFFIXES = (".json", ".jsonl")
 
 Entry = dict[str, Any]
@@ -23,42 +46,31 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True)
 class File:
-    """A file's JSON: one value, or the values of its lines.
+    """A file's JSON: one value, or the values of its lines."""
 
-    Attributes:
-        path: as given, for messages.
-        value: what it holds; a list where it has lines.
-    """
-
-    path: Path
-    value: Any
+    path: Path  # as given, for messages
+    value: Any  # JSON value; a list for a file of lines
 
     def where(self, number: int) -> str:
-        """Return what to call an entry, counted from 1."""
+        """Return the label of an entry for messages, counted from 1."""
         return f"{self.path}: entry {number}"
 
 
 @dataclass
 class Published:
-    """What files hold.
+    """The contents of files."""
 
-    Attributes:
-        questions: resolved or void, by id.
-        others: what is not kept.
-        passed_over: how many entries are of another kind, by kind.
-    """
-
-    questions: dict[str, Question] = field(default_factory=dict)
-    others: list[Drop | Repeat] = field(default_factory=list)
-    passed_over: Counter[str] = field(default_factory=Counter)
+    questions: dict[str, Question] = field(default_factory=dict)  # resolved or void, by id
+    others: list[Drop | Repeat] = field(default_factory=list)  # entries not kept
+    passed_over: Counter[str] = field(default_factory=Counter)  # entries of another kind
 
 
 def read_files(path: Path) -> Iterator[File]:
-    """Read a file, or the JSON files of a folder and those below it, by path.
+    """Read a file, or all JSON files in and below a folder, by path.
 
     Raises:
         UsageError: there is no such file, or the folder has none that ends in SUFFIXES.
-        MalformedInput: one is too large, not UTF-8, or no JSON; names the line where it has lines.
+        MalformedInput: a file is too large, not UTF-8, or not JSON; names the line if known.
     """
     if not path.exists():
         raise UsageError(f"there is no {path}")
@@ -99,27 +111,19 @@ def _line(where: str, line: str) -> Any:
 
 
 def entries(value: object, where: str) -> list[Entry]:
-    """Return a list of objects.
-
-    Raises:
-        MalformedInput: it is something else, or too long; names the entry.
-    """
+    """Return a list of objects; raise MalformedInput, with the entry, for any other value."""
     if not isinstance(value, list):
         raise MalformedInput(f"{where}: expected a list of entries, got {value!r:.80}")
     if len(value) > MAX_ENTRIES:
         raise MalformedInput(f"{where}: {len(value):,} entries; at most {MAX_ENTRIES:,} are read")
-    for number, entry in enumerate(value, 1):
+    for place, entry in enumerate(value, 1):
         if not isinstance(entry, dict):
-            raise MalformedInput(f"{where}: entry {number} is {entry!r:.80}; expected an object")
+            raise MalformedInput(f"{where}: entry {place} is {entry!r:.80}; expected an object")
     return value
 
 
 def required(entry: Entry, key: str, where: str) -> str:
-    """Return a text that must be there.
-
-    Raises:
-        MalformedInput: it is not; names the entry and the key.
-    """
+    """Return a required text; raise MalformedInput, with entry and key, if it is missing."""
     found = entry.get(key)
     if not isinstance(found, str) or not found.strip():
         raise MalformedInput(f"{where}: {key!r} is {found!r:.80}; expected a text")
@@ -127,12 +131,236 @@ def required(entry: Entry, key: str, where: str) -> str:
 
 
 def optional(entry: Entry, key: str, where: str) -> str | None:
-    """Return a text that may be missing, ``null``, empty or ``N/A``.
-
-    Raises:
-        MalformedInput: it is something else; names the entry and the key.
-    """
+    """Return a text; None if missing, null, empty or ``N/A``; raise MalformedInput otherwise."""
     found = entry.get(key)
     if found in (None, "", "N/A"):
         return None
     return required(entry, key, where)
+
+
+FORECASTBENCH_LICENCE = "CC-BY-SA-4.0"
+
+Key = tuple[str, str]  # source and id
+
+
+def is_forecastbench(file: File) -> bool:
+    """Return True if a file is a question set or a resolution set."""
+    value = file.value
+    return isinstance(value, dict) and ("questions" in value or "resolutions" in value)
+
+
+def read_forecastbench(files: Sequence[File], source: str, into: Published) -> None:
+    """Add the questions of some sets, resolved by the resolution sets among them.
+
+    Raise MalformedInput, with file, entry and expected form, if a set is malformed.
+    """
+    resolutions = _resolutions([file for file in files if "resolutions" in file.value])
+    sets = [file for file in files if "questions" in file.value]
+    if not sets or not resolutions:
+        lack = "resolution set (2024-12-08_resolution_set.json)"
+        raise MalformedInput(
+            f"{files[0].path}: there is no {lack if sets else 'question set'} with it; expected "
+            "both: give the folder that holds them"
+        )
+    for file in sorted(sets, key=_due):
+        for place, entry in enumerate(entries(file.value["questions"], str(file.path)), 1):
+            _add(entry, resolutions, source, file.where(place), into)
+
+
+def _due(file: File) -> str:
+    return required(file.value, "forecast_due_date", str(file.path))
+
+
+def _resolutions(files: Sequence[File]) -> dict[Key, list[tuple[dt.datetime, float]]]:
+    found: dict[Key, list[tuple[dt.datetime, float]]] = defaultdict(list)
+    for file in files:
+        for place, entry in enumerate(entries(file.value["resolutions"], str(file.path)), 1):
+            where = file.where(place)
+            if not isinstance(entry.get("id"), str):
+                continue  # a question on two events
+            if not isinstance(entry.get("resolved"), bool):
+                raise MalformedInput(
+                    f"{where}: 'resolved' is {entry.get('resolved')!r:.80}; expected true or false"
+                )
+            if entry["resolved"]:
+                outcome = number(entry.get("resolved_to"))
+                resolved_at = _day(entry, "resolution_date", where)
+                found[_key(entry, where)].append(
+                    (resolved_at, math.nan if outcome is None else outcome)
+                )
+    return {key: sorted(each) for key, each in found.items()}
+
+
+def _key(entry: Entry, where: str) -> Key:
+    return required(entry, "source", where), required(entry, "id", where)
+
+
+def _day(entry: Entry, key: str, where: str) -> dt.datetime:
+    found = read_time(required(entry, key, where), dt.UTC)
+    if found is None:
+        raise MalformedInput(f"{where}: {key!r} is {entry[key]!r:.80}; expected such as 2024-12-08")
+    return found
+
+
+def _optional_day(entry: Entry, key: str, where: str) -> dt.datetime | None:
+    return None if optional(entry, key, where) is None else _day(entry, key, where)
+
+
+def _add(
+    entry: Entry,
+    resolutions: dict[Key, list[tuple[dt.datetime, float]]],
+    source: str,
+    where: str,
+    into: Published,
+) -> None:
+    if not isinstance(entry.get("id"), str) or entry.get("combination_of", "N/A") != "N/A":
+        into.passed_over["combination"] += 1
+        return
+    if entry.get("resolution_dates", "N/A") != "N/A":
+        into.passed_over["dataset"] += 1
+        return
+    if not (outcomes := resolutions.get(_key(entry, where))):
+        into.passed_over["open"] += 1
+        return
+    found = _forecastbench_question(entry, outcomes, source, where)
+    if isinstance(found, Drop):
+        into.others.append(found)
+        return
+    if found.question_id in into.questions:  # sets are in the order of their dates
+        into.others.append(Repeat(found.question_id, f"{where} replaces a former set's"))
+    into.questions[found.question_id] = found
+
+
+def _forecastbench_question(
+    entry: Entry, outcomes: list[tuple[dt.datetime, float]], source: str, where: str
+) -> Question | Drop:
+    market, name = _key(entry, where)
+    resolved_at, outcome = outcomes[0]
+    opened_at = _optional_day(entry, "market_info_open_datetime", where)
+    if opened_at is None:
+        return Drop(f"{market}/{name}", "no_date", f"{where}: no market_info_open_datetime")
+    is_clear = outcome in (0.0, 1.0) and all(each == outcome for _, each in outcomes)
+    return Question(
+        question_id=f"{market}/{name}",
+        source=source,
+        url=optional(entry, "url", where),
+        title=required(entry, "question", where),
+        background=optional(entry, "background", where),
+        resolution_criteria=optional(entry, "market_info_resolution_criteria", where),
+        options=YES_NO,
+        answer_index=int(outcome == 0.0) if is_clear else None,
+        opened_at=opened_at,
+        closed_at=_optional_day(entry, "market_info_close_datetime", where),
+        resolved_at=max(resolved_at, opened_at),
+        status="resolved" if is_clear else "void",
+        tags=(market,),
+        crowd_forecast=_value_when_frozen(entry, resolved_at, where),
+        licence=FORECASTBENCH_LICENCE,
+    )
+
+
+def _value_when_frozen(
+    entry: Entry, resolved_at: dt.datetime, where: str
+) -> tuple[CrowdForecast, ...]:
+    value = number(entry.get("freeze_datetime_value"))
+    at = _optional_day(entry, "freeze_datetime", where)
+    if value is None or not 0 <= value <= 1 or at is None or at >= resolved_at:
+        return ()
+    return forecasts(YES_NO, (value, 1 - value), at)
+
+
+FRESHBENCH_LICENCE = "LicenseRef-unknown"
+_FORMATS = ("%b %d, %Y %I:%M%p UTC", "%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ")
+_PERCENT = re.compile(r"\s*<?\s*(\d{1,3}(?:\.\d+)?)\s*%\s*")
+
+
+def is_freshbench(file: File) -> bool:
+    """Return True if a file is FreshBench's, by its first entry."""
+    value = file.value[:1] if isinstance(file.value, list) else [file.value]
+    return any(isinstance(each, dict) and "Possible_Answers_dict" in each for each in value)
+
+
+def read_freshbench(file: File, source: str, into: Published) -> None:
+    """Add a file's questions; raise MalformedInput, with file, entry and expected form."""
+    value = file.value if isinstance(file.value, list) else [file.value]
+    for place, entry in enumerate(entries(value, str(file.path)), 1):
+        question = _freshbench_question(entry, source, file.where(place))
+        former = into.questions.setdefault(question.question_id, question)
+        if former is question:
+            continue
+        into.others.append(Repeat(question.question_id, f"{file.where(place)} is there before"))
+        if former.answer_index != question.answer_index:
+            void = dataclasses.replace(former, answer_index=None, status="void")
+            into.questions[question.question_id] = void
+
+
+def _freshbench_question(entry: Entry, source: str, where: str) -> Question:
+    title = required(entry, "Question", where)
+    opened_at, closed_at = (_instant(entry, key, where) for key in ("Started_time", "Closed_time"))
+    answers = _answers(entry, where)
+    options = tuple(answers)
+    right = [place for place, found in enumerate(answers.values()) if found["Correct?"]]
+    key = "\n".join((title, opened_at.isoformat(), *options))
+    return Question(
+        question_id=hashlib.sha256(key.encode()).hexdigest()[:16],
+        source=source,
+        title=title,
+        background=optional(entry, "Description", where),
+        options=options,
+        answer_index=right[0] if len(right) == 1 else None,
+        opened_at=opened_at,
+        closed_at=closed_at,
+        resolved_at=closed_at,
+        status="resolved" if len(right) == 1 else "void",
+        tags=_tags(entry, where),
+        crowd_forecast=_crowd_percents(answers, closed_at),
+        licence=FRESHBENCH_LICENCE,
+    )
+
+
+def _instant(entry: Entry, key: str, where: str) -> dt.datetime:
+    written = required(entry, key, where).strip()
+    for form in _FORMATS:
+        try:
+            return dt.datetime.strptime(written, form).replace(tzinfo=dt.UTC)
+        except ValueError:
+            continue
+    raise MalformedInput(
+        f"{where}: {key!r} is {written!r:.80}; expected 'Feb 09, 2024 06:00PM UTC' or '2024-02-09'"
+    )
+
+
+def _answers(entry: Entry, where: str) -> dict[str, dict[str, Any]]:
+    found = entry.get("Possible_Answers_dict")
+    if not isinstance(found, dict):
+        raise MalformedInput(
+            f"{where}: 'Possible_Answers_dict' is {found!r:.80}; expected an object by option"
+        )
+    for option, told in found.items():
+        require_unicode(option, f"{where}: an option")
+        if not isinstance(told, dict) or not isinstance(told.get("Correct?"), bool):
+            raise MalformedInput(
+                f"{where}: the option {option!r:.80} has {told!r:.80}; expected 'Correct?' with "
+                "true or false"
+            )
+    return found
+
+
+def _tags(entry: Entry, where: str) -> tuple[str, ...]:
+    tags = entry.get("Tags_list") or []
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise MalformedInput(f"{where}: 'Tags_list' is {tags!r:.80}; expected a list of texts")
+    return tuple(require_unicode(tag, f"{where}: a tag") for tag in tags)
+
+
+def _crowd_percents(
+    answers: Mapping[str, Entry], closed_at: dt.datetime
+) -> tuple[CrowdForecast, ...]:
+    """Return the crowd's last forecast if all options have one (in whole percents)."""
+    found = []
+    for option, told in answers.items():
+        match = _PERCENT.fullmatch(str(told.get("Final Crowd Forecast")))
+        if match is None or float(match[1]) > 100:
+            return ()
+        found.append(CrowdForecast(option, float(match[1]) / 100, closed_at))
+    return tuple(found)

@@ -1,6 +1,5 @@
-"""The twenty puzzles, one a file: ``PUZZLE`` of each is found by the file's name.
+"""The twenty puzzles: each file defines ``PUZZLE``, and the file's name is the puzzle's name.
 
-One more is one more file; most begin with a class of ``scylla/list_puzzle.py`` or
-``scylla/sum_puzzle.py``. Its right answers by brute force, for the tests, stand in
-``tests/scylla/brute_force.py``.
+To add a puzzle, add a file; most puzzles subclass a class of ``scylla/list_puzzle.py``. Also add
+its brute-force solution, which tests use, to ``tests/scylla/brute_force.py``.
 """

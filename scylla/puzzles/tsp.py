@@ -1,23 +1,27 @@
 """Find the shortest tour through all cities.
 
-Validity: 4 to 10 cities; distances are the same in both directions, 0 from a city to itself and
-nowhere else; one tour alone is shortest, which is two as it may be walked in either direction.
+Validity: 4 to 10 cities; a symmetric matrix of distances, 0 exactly on the diagonal; exactly one
+shortest tour, where both directions count as one tour.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from scylla.input_text import parse_matrix, render_matrix
+import numpy as np
+
 from scylla.puzzle import Answer, Instance, Puzzle, Rows
-from scylla.substitution import substitute
-from scylla.tours import find_shortest_tours, length_of
+from scylla.sampling import substitute
+from scylla.texts import parse_matrix, render_matrix
 
 
 class Tsp(Puzzle):
-    """The travelling salesperson's tour, from city 0; by Held and Karp."""
+    """The travelling salesperson problem, solved with Held and Karp's algorithm."""
 
     title = "Traveling Salesman Problem"
     statement = (
@@ -38,39 +42,34 @@ class Tsp(Puzzle):
     universe = range(100, 1000)
 
     def render(self, instance: Instance) -> str:
-        """Return the number of cities and the matrix."""
+        """Return the number of cities and the matrix as text."""
         return render_matrix(instance.rows)
 
     def parse(self, text: str) -> Instance:
-        """Return the input of a text that ``render`` gave.
-
-        Raises:
-            MalformedInput: the text is no square matrix of the size that it names.
-        """
+        """Return the input from a text of ``render``."""
         return Instance(parse_matrix(text))
 
-    def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
-        """Nothing is drawn."""
-        if not self.fits(rows) or not _is_distances(rows):
-            return None
-        return Instance(rows) if find_shortest_tours(rows).count <= 2 else None
+    def is_valid(self, rows: Rows) -> bool:
+        """Return True if exactly one tour is shortest, with both directions counted as one."""
+        return _is_distances(rows) and find_shortest_tours(rows).count <= 2
 
     def solve(self, instance: Instance) -> Answer:
-        """Extend the shortest paths through ever larger sets of cities, O(2^N N^2)."""
+        """Extend shortest paths to larger and larger sets of cities, O(2^N N^2)."""
         return find_shortest_tours(instance.rows).tour
 
     def accepts(self, instance: Instance, answer: Answer) -> bool:
-        """Whether it is a tour from city 0, in either direction, and none is shorter."""
+        """Return True if the answer is a shortest tour from city 0, in either direction."""
         rows = instance.rows
         return (
             len(answer) == len(rows) + 1
             and answer[0] == answer[-1] == 0
             and sorted(answer[1:]) == list(range(len(rows)))
-            and length_of(answer, rows) == find_shortest_tours(rows).length
+            and sum(rows[city][following] for city, following in itertools.pairwise(answer))
+            == find_shortest_tours(rows).length
         )
 
     def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
-        """Make the matrix one of distances; if it is one, draw some distance again."""
+        """Make the matrix symmetric with zero diagonal; if it is already, redraw one distance."""
         lengths = [number for number in elements if number > 0]
         if not lengths:
             return rows
@@ -85,7 +84,7 @@ class Tsp(Puzzle):
         return tuple(map(tuple, mended))
 
     def transfer(self, rows: Rows, universe: Sequence[int], rng: random.Random) -> Rows | None:
-        """Give equal distances equal substitutes, none of them 0, and leave the diagonal."""
+        """Replace equal distances by equal nonzero numbers; keep the diagonal."""
         values = sorted({number for row in rows for number in row} - {0})
         images = substitute(values, [number for number in universe if number > 0], rng)
         if images is None:
@@ -95,11 +94,74 @@ class Tsp(Puzzle):
 
 
 def _is_distances(rows: Rows) -> bool:
-    """Whether a square matrix is symmetric, and 0 on its diagonal and nowhere else."""
+    """Return True if a square matrix is symmetric, and 0 exactly on its diagonal."""
     size = range(len(rows))
     return all(
         rows[i][j] == rows[j][i] and (rows[i][j] == 0) == (i == j) for i in size for j in size
     )
+
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class ShortestTours:
+    """The shortest tours from city 0 back to city 0."""
+
+    length: int  # length of each shortest tour
+    count: int  # number of shortest tours; both directions of a tour count
+    tour: Answer  # one shortest tour; begins and ends with 0
+
+
+@functools.lru_cache(maxsize=4096)
+def find_shortest_tours(rows: Rows) -> ShortestTours:
+    """Return the shortest tours through n >= 3 cities, in O(2^n n^2) time and O(2^n n) memory."""
+    num_others = len(rows) - 1
+    # A length greater than any path's. Python integers if it may exceed 64 bits.
+    endless = len(rows) * max(map(max, rows)) + 1
+    kind: type = np.int64 if 2 * endless < 2**63 else object
+    distances: Array = np.array(rows, dtype=kind)
+    between, home = distances[1:, 1:], distances[1:, 0]
+    # Shortest paths from city 0 through a set of cities: row = set (bit mask), column = last city.
+    lengths: Array = np.full((1 << num_others, num_others), endless, dtype=kind)
+    counts: Array = np.zeros((1 << num_others, num_others), dtype=np.int64)
+    for city in range(num_others):
+        lengths[1 << city, city] = distances[0, city + 1]
+        counts[1 << city, city] = 1
+    for city, before, after in _steps(num_others):
+        extended = lengths[before] + between[:, city]
+        least = extended.min(axis=1)
+        lengths[after, city] = least
+        counts[after, city] = (counts[before] * (extended == least[:, None])).sum(axis=1)
+    closed = lengths[-1] + home
+    length = int(closed.min())
+    count = int(counts[-1][closed == length].sum())
+    return ShortestTours(length, count, _walk_back(lengths, between, closed))
+
+
+def _walk_back(lengths: Array, between: Array, closed: Array) -> Answer:
+    """Return the tour that ends with the city of the least ``closed`` length."""
+    cities = (1 << len(closed)) - 1
+    city = int(closed.argmin())
+    tour = [0, city + 1]
+    while cities != 1 << city:
+        cities ^= 1 << city
+        city = int((lengths[cities] + between[:, city]).argmin())
+        tour.append(city + 1)
+    return (*tour, 0)
+
+
+@functools.lru_cache(maxsize=16)
+def _steps(num_others: int) -> list[tuple[int, Array, Array]]:
+    """Return cities, each with the sets (bit masks) without and with the city, small sets first."""
+    masks = np.arange(1 << num_others)
+    sizes = np.array([mask.bit_count() for mask in range(1 << num_others)])
+    steps = []
+    for size in range(1, num_others):
+        for city in range(num_others):
+            before = masks[(sizes == size) & (masks >> city & 1 == 0)]
+            steps.append((city, before, before | 1 << city))
+    return steps
 
 
 PUZZLE = Tsp()

@@ -1,1 +1,1 @@
-"""The simulated sites, one a file; each has a class ``Site`` (see ``simulator/server.py``)."""
+"""The simulated sites, one per file; each has a class ``Site`` (see ``simulator/server.py``)."""

@@ -1,8 +1,8 @@
-"""A small arXiv: query API (Atom), OAI-PMH (arXivRaw), source packages and abstract pages.
+"""A small arXiv: query API (Atom), OAI-PMH (arXivRaw), and source packages.
 
-Each month has one paper a story, the first in its first second and the last in its last, and three
-papers more: one that is a PDF only, one that was withdrawn, and one of another category. Some have
-a second version, whose text must not be taken for the first one's.
+Each month has one paper per story, the first in its first second and the last in its last. Three
+more papers: one available as PDF only, one withdrawn, and one of another category. Some have a
+second version, whose text differs from the first one's.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import textwrap
 from dataclasses import dataclass, replace
 
 from core.month import Month
-from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.server import Request, Response, WorldSite, as_html, take_quirk
 from simulator.world import Story, World
 
-LONE_FILE_NUMBER = 3  # the paper that is one gzipped file, as numbered within its month
+LONE_FILE_NUMBER = 3  # number within the month of the paper with a single gzipped file
 MAX_RESULTS = 2_000
 OAI_PAGE_SIZE = 20
 AUTHORS = ("Ada Example", "Boris Sample", "Chen Muster", "Dora Ejemplo")
@@ -37,7 +37,6 @@ _LICENCES = (
 _ATOM = "application/atom+xml; charset=utf-8"
 _WINDOW = re.compile(r"submittedDate:\[(\d{12}) TO (\d{12})\]")
 _SOURCE_PATH = re.compile(r"/(src|e-print)/(\d{4}\.\d{5})(?:v(\d+))?")
-_PAGE_PATH = re.compile(r"/abs/(\d{4}\.\d{5})(?:v\d+)?")
 _PHYSICS = {"astro-ph", "cond-mat", "hep-th", "physics", "quant-ph"}
 
 
@@ -59,7 +58,7 @@ class Paper:
 
     @property
     def versions(self) -> tuple[dt.datetime, ...]:
-        """When each version was submitted."""
+        """The submission times of the versions."""
         revised = self.published + dt.timedelta(days=40)
         return (self.published, revised) if self.number % 5 == 4 else (self.published,)
 
@@ -69,38 +68,30 @@ class Paper:
         return (self.versions[-1] + dt.timedelta(days=1)).date()
 
 
-class Site:
+class Site(WorldSite):
     """See ``simulator.server.Site``."""
 
     keys: tuple[str, ...] = ("arxiv", "arxiv_oai")
     robots: str | None = "User-agent: *\nDisallow: /user\nDisallow: /search\n"
-    min_interval_s = 3.0  # over all of arXiv's hosts: https://info.arxiv.org/help/api/tou.html
 
     def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
-        self._num_new: dict[str, int] = {}  # papers that came in since a query's first page
-        self._world = world
+        super().__init__(world)
+        self._num_new: dict[str, int] = {}  # papers added since a query's first page
 
     def respond(self, request: Request) -> Response:
-        """Answer /api/query, /oai, /src and /e-print, and the pages for people."""
+        """Answer /api/query, /oai, /src and /e-print."""
         if request.path == "/api/query":
             return Response(200, {"Content-Type": _ATOM}, self._query(request).encode())
         if request.path == "/oai":
             return Response(200, {"Content-Type": "text/xml"}, self._oai(request).encode())
         if match := _SOURCE_PATH.fullmatch(request.path):
             return self._source(match[1], match[2], match[3])
-        if request.path == "/":
-            papers = self.papers.values()
-            links = (f'<li><a href="/abs/{p.id}">{html.escape(p.story.title)}</a>' for p in papers)
-            return _page(f"<h1>arXiv</h1><ul>{''.join(links)}</ul>")
-        if (match := _PAGE_PATH.fullmatch(request.path)) and match[1] in self.papers:
-            return _page(_abstract(self.papers[match[1]]))
-        return _page("Not found", 404)
+        return as_html("Not found", 404)
 
     @functools.cached_property
     def papers(self) -> dict[str, Paper]:
         """All papers by id, oldest first."""
-        listed = [paper for month in self._world.months for paper in _papers(self._world, month)]
+        listed = [paper for month in self.world.months for paper in _papers(self.world, month)]
         return {paper.id: paper for paper in sorted(listed, key=lambda p: (p.published, p.id))}
 
     def _query(self, request: Request) -> str:
@@ -118,8 +109,6 @@ class Site:
             if window[1] <= f"{paper.published:%Y%m%d%H%M}" <= window[2]
             and categories.intersection(paper.categories)
         ]
-        if request.arg("sortOrder") != "ascending":
-            found.reverse()
         if take_quirk(self, "error_as_200"):
             return _error_feed("The service is temporarily unavailable")
         first = int(start)
@@ -128,7 +117,7 @@ class Site:
         if first == 0:
             self._num_new[query] = 0
         elif take_quirk(self, "moving_items"):
-            self._num_new[query] += 1  # a paper came in before all others, and moved them on
+            self._num_new[query] += 1  # simulates a new first paper, which moves all others
         first -= self._num_new.get(query, 0)
         page = found[max(first, 0) : first + int(size)]
         total = len(found) + self._num_new.get(query, 0)
@@ -137,26 +126,18 @@ class Site:
         return _feed(query, total, int(start), int(size), entries)
 
     def _oai(self, request: Request) -> str:
-        verb = request.arg("verb")
-        if verb == "GetRecord":
+        if request.arg("verb") == "GetRecord":
             paper = self.papers.get(request.arg("identifier").removeprefix("oai:arXiv.org:"))
-            if request.arg("metadataPrefix") != "arXivRaw":
-                return _oai_page('<error code="cannotDisseminateFormat"/>')
             if paper is None:
                 return _oai_page('<error code="idDoesNotExist">no such record</error>')
             return _oai_page(f"<GetRecord>{_record(paper)}</GetRecord>")
-        if verb == "ListRecords":
-            return self._list_records(request)
-        return _oai_page('<error code="badVerb">Illegal OAI verb</error>')
+        return self._list_records(request)
 
     def _list_records(self, request: Request) -> str:
         token = request.arg("resumptionToken")
         given = token.split("|") if token else [request.arg(n) for n in ("from", "until", "set")]
-        if not token:
-            given.append("0")
-        if len(given) != 4 or not given[3].isdecimal():
-            return _oai_page('<error code="badResumptionToken"/>')
-        first, last, wanted, offset = given[0], given[1], given[2], int(given[3])
+        first, last, wanted = given[:3]
+        offset = int(given[3]) if token else 0
         found = [
             paper
             for paper in self.papers.values()
@@ -165,18 +146,17 @@ class Site:
         if not found:
             return _oai_page('<error code="noRecordsMatch"/>')
         page = found[offset : offset + OAI_PAGE_SIZE]
-        rest = "|".join([*given[:3], str(offset + OAI_PAGE_SIZE)])
-        if offset + OAI_PAGE_SIZE >= len(found):
-            rest = ""
+        following = offset + OAI_PAGE_SIZE
+        rest = "|".join([*given[:3], str(following)]) if following < len(found) else ""
         records = "".join(map(_record, page)) + f"<resumptionToken>{rest}</resumptionToken>"
         return _oai_page(f"<ListRecords>{records}</ListRecords>")
 
     def _source(self, kind: str, paper_id: str, version: str | None) -> Response:
-        """A package: always a tar under /src, the one file as it is under /e-print."""
+        """Return a package: always a tar under /src, a single file unchanged under /e-print."""
         paper = self.papers.get(paper_id)
         number = int(version or 0) or (len(paper.versions) if paper else 0)
         if paper is None or paper.kind == "withdrawn" or number > len(paper.versions):
-            return _page("No source", 404)
+            return as_html("No source", 404)
         if paper.kind == "pdf":
             return Response(200, {"Content-Type": "application/pdf"}, b"%PDF-1.5\n%%EOF\n")
         files = _latex_files(paper, is_revised=number > 1)
@@ -192,7 +172,6 @@ class Site:
 
 
 def _papers(world: World, month: Month) -> list[Paper]:
-    """The month's papers: one a story, then a PDF, a withdrawn one and one of another category."""
     count = len(world.stories(month, "arxiv"))
     step = (month.end - month.start) // (count + 3)
     papers = []
@@ -207,7 +186,7 @@ def _papers(world: World, month: Month) -> list[Paper]:
             categories=_categories(number, is_other=number == count + 2),
         )
         if number == count - 1:
-            # What is submitted in the last second is announced, and numbered, in the next month.
+            # A paper submitted in the last second is announced, and numbered, in the next month.
             last_second = month.end - dt.timedelta(seconds=1)
             paper = replace(paper, id=f"{month.end:%y%m}.09000", published=last_second)
         papers.append(paper)
@@ -218,9 +197,6 @@ def _categories(number: int, is_other: bool) -> tuple[str, ...]:
     if is_other:
         return ("stat.ML",)
     return ("cs.CL", "cs.AI") if number % 3 else ("cs.LG", "cs.CL")
-
-
-# --- metadata -----------------------------------------------------------------------------------
 
 
 def _feed(query: str, total: int, start: int, size: int, entries: str) -> str:
@@ -237,7 +213,6 @@ def _feed(query: str, total: int, start: int, size: int, entries: str) -> str:
 
 
 def _error_feed(message: str) -> str:
-    """How the API reports an error: a feed whose only entry is titled Error."""
     entry = (
         "<entry><id>https://arxiv.org/api/errors#simulated</id><title>Error</title>"
         f"<summary>{html.escape(message)}</summary><updated>2024-01-01T00:00:00Z</updated>"
@@ -248,7 +223,7 @@ def _error_feed(message: str) -> str:
 
 def _entry(paper: Paper, is_bare: bool = False, is_odd: bool = False) -> str:
     address = f"http://arxiv.org/abs/{paper.id}v{len(paper.versions)}"
-    if is_bare:  # of what may be missing, all is
+    if is_bare:  # leave out all optional fields
         title = f"<title>{html.escape(paper.story.title)}</title>"
         date = f"<published>{paper.published:%Y-%m-%dT%H:%M:%SZ}</published>"
         return f"<entry><id>{address}</id>{title}{date}</entry>"
@@ -303,19 +278,6 @@ def _record(paper: Paper) -> str:
     )
 
 
-def _abstract(paper: Paper) -> str:
-    title, text = html.escape(paper.story.title), html.escape(paper.story.paragraphs[0][:200])
-    source = f'<a href="/src/{paper.id}v1">TeX source</a>'
-    return f'<a href="/">arXiv</a><h1>{title}</h1><p>{paper.published:%c}<p>{text}<p>{source}'
-
-
-def _page(body: str, status: int = 200) -> Response:
-    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
-    return Response(status, {"Content-Type": "text/html; charset=utf-8"}, page.encode())
-
-
-# --- sources ------------------------------------------------------------------------------------
-
 _MAIN = r"""\documentclass[11pt]{article}
 \usepackage[utf8]{inputenc}
 % \input{never} is in a comment
@@ -349,7 +311,7 @@ _APPENDIX = "\\section{More}\nWhat stands here is not the paper's prose.\n"
 
 
 def _latex_files(paper: Paper, is_revised: bool) -> dict[str, bytes]:
-    """A source package by path; its text is the story's paragraphs, in order."""
+    """Return a source package by path; its text is the story's paragraphs, in order."""
     first, *others = (_markup(text) for text in paper.story.paragraphs)
     if is_revised:
         first = f"This version was revised. {first}"
@@ -373,7 +335,7 @@ def _escape(text: str) -> str:
 
 
 def _markup(paragraph: str) -> str:
-    """A paragraph as people type it: short lines, a citation, a comment."""
+    """Return a paragraph in the style of authors: short lines, a citation, a comment."""
     lines = textwrap.wrap(_escape(paragraph), 76, break_on_hyphens=False)
     lines.insert(1, "% a remark of the authors, 50% true")
     return "\n".join(lines).replace(". ", "~\\citep[see][p.~3]{one,two}. ", 1) + "\n"

@@ -1,20 +1,21 @@
-"""github.com: real repositories, served over smart HTTP by ``git http-backend``, and pages.
+"""github.com: real repositories, served over smart HTTP by ``git http-backend``.
 
-A repository is made at the first request for it, commit for commit the same each time. Names that
-are not in ``REPOSITORIES`` get what GitHub gives git for them: 401. What the repositories hold is
-the world's invention; their names and licences are not those of the real projects' files.
-
-Every month of the world, each repository
-- adds files: at the month's first second, in its middle, by a merge on the 20th of a branch that
-  was committed in the month before, and in its last second;
-- rewrites a file of the month before (counts as new), edits one a little and renames one (neither
-  counts), and adds vendored, minified and generated files, a link and a submodule (none counts).
+The first request for a repository creates it, with the same commits each time. Names that are not
+in ``REPOSITORIES`` get 401, as from GitHub. The contents are generated from the world; file names
+and licences differ from the real projects'. Every month of the world, each repository:
+- adds files: in the month's first second, in its middle and in its last second;
+- merges, on the 20th, a branch that was committed in the previous month;
+- rewrites a file of the previous month (counts as new), edits one a little and renames one (neither
+  counts);
+- adds vendored, minified and generated files, a link and a submodule (none counts).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import html
+import re
 import shutil
 import subprocess
 import tempfile
@@ -23,21 +24,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.month import Month
-from simulator.github_pages import Pages
-from simulator.repositories import LICENCES
-from simulator.server import QuirkName, Request, Response
+from simulator.repositories import LICENCES, Repository, trending_repositories
+from simulator.server import Request, Response, WorldSite
 from simulator.world import World
 
-REPOSITORIES = {  # name -> licence; each gives the same number of files
+REPOSITORIES = {  # name -> licence; each has the same number of files
     "pallets/flask": "BSD-3-Clause",
     "psf/black": "MIT",
     "pytest-dev/pytest": "MIT",
     "scrapy/scrapy": "BSD-2-Clause",
-    "tox-dev/tox": "GPL-3.0-only",  # to be refused
+    "tox-dev/tox": "GPL-3.0-only",  # a licence that crawlers drop
 }
 YOUNG = "psf/black"  # has no commit before the world's first month
 _NUM_GIVING = sum(not licence.startswith("GPL") for licence in REPOSITORIES.values())
-# Of the true one, what concerns repositories and lists (seen in stored copies, 2026-11).
+# Rules of the real file on repositories and lists (seen in stored copies, 2026-11).
 ROBOTS = """# If you would like to crawl GitHub contact us via https://support.github.com
 # We also provide an extensive API: https://docs.github.com
 User-agent: *
@@ -55,26 +55,26 @@ Disallow: */zipball/
 Disallow: /*since=*
 Disallow: /*until=*
 """
+_PERIODS = {"daily": "today", "weekly": "this week", "monthly": "this month"}
 _DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
 
 
-class Site:
-    """See the module's text."""
+class Site(WorldSite):
+    """github.com; see the module docstring."""
 
     keys: tuple[str, ...] = ("github",)
     robots: str | None = ROBOTS
 
     def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
-        self._pages = Pages(world)
-        self._world = world
+        super().__init__(world)
+        self._trending = trending_repositories(world)
         self._lock = threading.Lock()
         self._folder: Path | None = None
 
     def respond(self, request: Request) -> Response:
-        """Hand a request for a known repository to git; show a page for any other."""
+        """Pass a request for a known repository to git; answer with the trending list."""
         if not request.path.endswith(("/info/refs", "/git-upload-pack")):
-            return self._pages.respond(request)
+            return self._list(request)
         owner, repository, rest = [*request.path[1:].split("/", 2), "", ""][:3]
         name = f"{owner}/{repository.removesuffix('.git')}"
         if name not in REPOSITORIES:
@@ -83,13 +83,45 @@ class Site:
         with self._lock:
             self._folder = self._folder or Path(tempfile.mkdtemp(prefix="tidemark-github-"))
             if not (folder := self._folder / name).exists():
-                _make_repository(folder, _history(self._world, name))
+                _make_repository(folder, _history(self.world, name))
         return run_backend(self._folder, dataclasses.replace(request, path=f"/{name}/{rest}"))
+
+    def _list(self, request: Request) -> Response:
+        if not re.fullmatch("/trending(/python)?", request.path):
+            return Response(404)
+        period = _PERIODS.get(request.arg("since", "daily"), "today")
+        rows = "\n".join(_trending_row(repository, period) for repository in self._trending)
+        head = "<!DOCTYPE html><html lang=en><head><title>Trending</title></head>"
+        text = f"{head}<body>{rows}</body></html>"
+        return Response(200, {"Content-Type": "text/html; charset=utf-8"}, text.encode())
 
     def close(self) -> None:
         """Remove the repositories."""
         if self._folder is not None:
             shutil.rmtree(self._folder)
+
+
+def _trending_row(repository: Repository, period: str) -> str:
+    """GitHub's markup: the link text has line breaks, a sponsor's link comes first."""
+    owner, name = repository.name.split("/")
+    return f"""<article class="Box-row">
+  <div class="float-right d-flex"><a href="/sponsors/{owner}" class="btn-sm btn">Sponsor</a></div>
+  <h2 class="h3 lh-condensed">
+    <a href="/{owner}/{name}" data-view-component="true" class="Link">
+      <svg aria-hidden="true" class="octicon octicon-repo"><path d="M2 2.5"></path></svg>
+      <span data-view-component="true" class="text-normal">
+        {owner} /</span>
+      {name}</a>
+  </h2>
+  <p class="col-9 color-fg-muted my-1 pr-4">
+    {html.escape(repository.description)}
+  </p>
+  <div class="f6 color-fg-muted mt-2">
+    <span itemprop="programmingLanguage">{repository.language}</span>
+    <a href="/{owner}/{name}/stargazers" class="Link Link--muted"> {repository.stars:,}</a>
+    <span class="d-inline-block float-sm-right"> {repository.stars // 10:,} stars {period}</span>
+  </div>
+</article>"""
 
 
 def _make_repository(folder: Path, history: Iterator[bytes]) -> None:
@@ -119,7 +151,7 @@ def run_backend(folder: Path, request: Request) -> Response:
         ["git", "http-backend"],
         input=request.body,
         capture_output=True,
-        check=False,  # what git refuses it says in the answer
+        check=False,  # git's errors are in its response
         env=_environment()
         | {
             "GIT_HTTP_EXPORT_ALL": "1",
@@ -141,7 +173,6 @@ def run_backend(folder: Path, request: Request) -> Response:
 
 
 def _history(world: World, name: str) -> Iterator[bytes]:
-    """Yield the repository as a stream for ``git fast-import``."""
     born_at = world.first.start if name == YOUNG else world.first.start - _DAY
     yield _commit("main", born_at, _file("LICENSE", LICENCES[REPOSITORIES[name]]))
     for month in world.months:
@@ -154,7 +185,7 @@ def _month(world: World, name: str, month: Month) -> Iterator[bytes]:
     texts = [world.module(month, "github", _number(name, index)) for index in range(num_files)]
     added = [_file(_path(month, index), text) for index, text in enumerate(texts)]
     if has_past:
-        added[1] = _file(_path(month - 1, 1), texts[1])  # a new text under an old name
+        added[1] = _file(_path(month - 1, 1), texts[1])  # new text under an existing name
     branch = f"work-{month}"
     yield _commit(branch, month.start - _SECOND, added[2], parent="refs/heads/main")
     yield _commit("main", month.start, added[0])
@@ -166,14 +197,14 @@ def _month(world: World, name: str, month: Month) -> Iterator[bytes]:
 
 
 def _old_text(world: World, name: str, month: Month) -> list[bytes]:
-    """Changes that bring no new text: a file of ``month`` edited a little, another renamed."""
+    """Return changes without new text: a file of ``month`` edited a little, another renamed."""
     text = world.module(month, "github", _number(name, 2))
     old, new = _path(month, 0), f"src/old/{_path(month, 0).rpartition('/')[2]}"
     return [_file(_path(month, 2), text + "# checked\n"), f"R {old} {new}\n".encode()]
 
 
 def _decoys(month: Month, texts: list[str]) -> list[bytes]:
-    """Files that no one wrote by hand, and things that are no files."""
+    """Return generated files, a link and a submodule."""
     return [
         _file(f"src/_vendor/copy_{month}.py", texts[0] + "\n"),
         _file(f"src/packed_{month}.py", f"DATA = {'0,' * 600!r}\n"),

@@ -1,23 +1,25 @@
-"""GitHub's REST API and codeload: search, commits, trees, blobs and tarballs of repositories.
+"""GitHub's REST API, codeload, and GH Archive (GitHub's public timeline).
 
-Anyone may send 60 requests an hour and 10 searches a minute, with the token 5,000 and 30
-(https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api); what is sent
-beyond is refused with 403 and counted. The search shows 1,000 results of a query at most.
+Limits: 60 requests an hour and 10 searches a minute, with the token 5,000 and 30
+(https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api). Requests above a
+limit get 403 and are counted. The search returns at most 1,000 results of a query.
 """
 
 from __future__ import annotations
 
 import base64
 import datetime as dt
+import gzip
 import hashlib
 import json
 import math
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from core.month import Month
 from simulator.repositories import (
     HOSTILE,
     Commit,
@@ -28,12 +30,12 @@ from simulator.repositories import (
     tarball,
     trending_repositories,
 )
-from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.server import Request, Response, WorldSite, as_json, as_utc, take_quirk
 from simulator.world import World
 
-TOKEN = "ghp_of-the-simulated-github"  # noqa: S105 - no secret
+TOKEN = "ghp_of-the-simulated-github"  # noqa: S105 - simulated credential
 MAX_RESULTS = 1000
-# (resource, with a token): requests, seconds
+# (resource, has token): requests, seconds
 LIMITS = {
     ("search", False): (10, 60.0),
     ("search", True): (30, 60.0),
@@ -42,50 +44,44 @@ LIMITS = {
 }
 _SPDX_KEYS = {"MIT": "mit", "BSD-2-Clause": "bsd-2-clause", "BSD-3-Clause": "bsd-3-clause"}
 _DOCUMENTATION = "https://docs.github.com/rest"
+_STARS = 12  # per hour, of the first repository; each further one gets one less
+_DAMAGED = b'{"type":"WatchEvent","repo":\n'
 
 
-class Site:
-    """See the module's text.
-
-    Attributes:
-        limits: may be replaced before the first request.
-        num_refused: how many requests came above the limits.
-        repositories: by name; made when they are first asked for.
-        codeload_url: where tarballs are redirected to; the API's own address unless it is set.
-    """
+class Site(WorldSite):
+    """The API and codeload; see the module docstring."""
 
     keys: tuple[str, ...] = ("github_api", "github_codeload")
-    robots: str | None = None
 
     def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
+        super().__init__(world)
         self.limits = dict(LIMITS)
-        self.num_refused = 0
-        self.codeload_url = ""
+        self.num_refused = 0  # requests above the limits
+        self.codeload_url = ""  # base URL of tarballs, if different from the API's
         self.repositories = {one.name: one for one in trending_repositories(world)}
         for month in world.months:
             self.repositories |= {one.name: one for one in new_repositories(world, month)}
         self._lock = threading.Lock()
-        self._used: dict[tuple[str, bool], tuple[float, int]] = {}  # window's end, requests
+        self._used: dict[tuple[str, bool], tuple[float, int]] = {}  # end of the window, requests
 
     def new_day(self) -> None:
-        """Give all visitors their whole allowance again."""
+        """Reset the limits of all clients."""
         with self._lock:
             self._used.clear()
 
     def respond(self, request: Request) -> Response:
-        """Answer under the limits; codeload has none."""
+        """Answer within the limits; codeload has none."""
         if match := re.fullmatch("/([^/]+/[^/]+)/legacy.tar.gz/([0-9a-f]{40})", request.path):
             return self._codeload(*match.groups())
         sent = request.headers.get("authorization", "")
         if sent and sent != f"Bearer {TOKEN}":
-            return _json({"message": "Bad credentials", "documentation_url": _DOCUMENTATION}, 401)
+            return as_json({"message": "Bad credentials", "documentation_url": _DOCUMENTATION}, 401)
         resource = "search" if request.path.startswith("/search/") else "core"
         headers, is_over = self._count(resource, bool(sent))
         if is_over:
             message = "API rate limit exceeded for 127.0.0.1. (But here's the good news: "
             message += "Authenticated requests get a higher rate limit.)"
-            answer = _json({"message": message, "documentation_url": _DOCUMENTATION}, 403)
+            answer = as_json({"message": message, "documentation_url": _DOCUMENTATION}, 403)
         else:
             answer = _unless_known(request, self._route(request))
         return Response(answer.status, {**answer.headers, **headers}, answer.body)
@@ -112,7 +108,7 @@ class Site:
         if match is None or repository is None or repository.is_gone:
             return _not_found()
         if not repository.commits:
-            return _json({"message": "Git Repository is empty."}, 409)
+            return as_json({"message": "Git Repository is empty."}, 409)
         what, _, sha = match[2].rpartition("/")
         if match[2] == "commits":
             return _commits(repository, request)
@@ -141,22 +137,22 @@ class Site:
         page = int(request.arg("page", "1"))
         words = request.arg("q").split()
         if not words or page < 1:
-            return _json({"message": "Validation Failed", "errors": [{"resource": "Search"}]}, 422)
+            return as_json({"message": "Validation Failed", "errors": []}, 422)
         if (page - 1) * per_page >= MAX_RESULTS:
             message = "Only the first 1000 search results are available"
-            return _json({"message": message, "documentation_url": _DOCUMENTATION}, 422)
+            return as_json({"message": message, "documentation_url": _DOCUMENTATION}, 422)
         found = [one for one in self.repositories.values() if _matches(one, words)]
         found.sort(key=lambda one: (-one.stars, one.id))
         first = (page - 1) * per_page
         shown = found[first : min(first + per_page, MAX_RESULTS)]
         if first and shown and take_quirk(self, "moving_items"):
-            shown = [found[first - 1], *shown[:-1]]  # it got a star less meanwhile
+            shown = [found[first - 1], *shown[:-1]]  # simulates a lost star between pages
         if shown and take_quirk(self, "empty_page"):
             shown = []
-        is_cut = take_quirk(self, "error_as_200")  # the search ran out of time
+        is_cut = take_quirk(self, "error_as_200")  # the search timed out
         rows = [self._row(one) for one in shown[: len(shown) // 2 if is_cut else None]]
         body = {"total_count": len(found), "incomplete_results": is_cut, "items": rows}
-        return _json(body, headers=_links(request, page, per_page, len(found)))
+        return as_json(body, headers=_links(request, page, per_page, len(found)))
 
     def _row(self, repository: Repository) -> dict[str, Any]:
         spdx = repository.licence
@@ -166,8 +162,8 @@ class Site:
             "html_url": f"https://github.com/{repository.name}",
             "description": repository.description,
             "fork": False,
-            "created_at": _time(repository.created_at),
-            "pushed_at": _time(repository.created_at),
+            "created_at": as_utc(repository.created_at),
+            "pushed_at": as_utc(repository.created_at),
             "default_branch": "main",
             "language": repository.language,
             "license": {"key": _SPDX_KEYS.get(spdx, "other"), "spdx_id": spdx},
@@ -188,7 +184,7 @@ def _matches(repository: Repository, words: list[str]) -> bool:
         name, _, value = word.partition(":")
         if name == "created":
             first, last = value.split("..")
-            if not first <= _time(repository.created_at) <= last:
+            if not first <= as_utc(repository.created_at) <= last:
                 return False
         elif name == "language":
             if value.lower() != repository.language.lower():
@@ -196,7 +192,7 @@ def _matches(repository: Repository, words: list[str]) -> bool:
         elif name == "license":
             if value != _SPDX_KEYS.get(repository.licence):
                 return False
-        elif name not in ("fork", "archived", "size"):  # all that are here are neither, and large
+        elif name not in ("fork", "archived", "size"):  # all repositories match these
             return False
     return True
 
@@ -212,20 +208,21 @@ def _links(request: Request, page: int, per_page: int, total: int) -> dict[str, 
 
 
 def _commits(repository: Repository, request: Request) -> Response:
-    """List the newest first; ``until`` goes by the committer's date."""
+    """List the newest first; ``until`` compares with the committer date."""
     sha = request.arg("sha", "main")
     if sha != "main" and not _commit(repository, sha):
-        return _json({"message": f"No commit found for SHA: {sha}"}, 404)
+        return as_json({"message": f"No commit found for SHA: {sha}"}, 404)
     until = request.arg("until", "9999")
     rows = [
-        _commit_row(commit) for commit in repository.commits if _time(commit.committed_at) <= until
+        _commit_row(commit) for commit in repository.commits if as_utc(commit.committed_at) <= until
     ]
     page, per_page = int(request.arg("page", "1")), int(request.arg("per_page", "30"))
-    return _json(rows[(page - 1) * per_page : page * per_page])
+    return as_json(rows[(page - 1) * per_page : page * per_page])
 
 
 def _commit_row(commit: Commit) -> dict[str, Any]:
-    person = {"name": "Simulated", "email": "sim@example.org", "date": _time(commit.committed_at)}
+    date = as_utc(commit.committed_at)
+    person = {"name": "Simulated", "email": "sim@example.org", "date": date}
     inner = {"author": person, "committer": person, "message": "", "tree": {"sha": commit.tree}}
     return {"sha": commit.sha, "commit": inner, "parents": []}
 
@@ -234,7 +231,7 @@ def _tree(repository: Repository, sha: str, is_recursive: bool) -> Response:
     for commit in repository.commits:
         if sha in (commit.tree, commit.sha):
             rows = [_tree_row(e) for e in commit.entries() if is_recursive or "/" not in e.path]
-            return _json({"sha": sha, "tree": rows, "truncated": False})
+            return as_json({"sha": sha, "tree": rows, "truncated": False})
     return _not_found()
 
 
@@ -249,7 +246,7 @@ def _blob(repository: Repository, sha: str) -> Response:
             if entry.sha == sha and entry.kind == "blob":
                 content = base64.encodebytes(commit.files[entry.path][1]).decode()
                 body = {"sha": sha, "size": entry.size, "encoding": "base64", "content": content}
-                return _json(body)
+                return as_json(body)
     return _not_found()
 
 
@@ -257,24 +254,63 @@ def _commit(repository: Repository, sha: str) -> Commit | None:
     return next((commit for commit in repository.commits if commit.sha == sha), None)
 
 
-def _time(moment: dt.datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
 def _not_found() -> Response:
-    return _json({"message": "Not Found", "documentation_url": _DOCUMENTATION}, 404)
-
-
-def _json(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    kind = {"Content-Type": "application/json; charset=utf-8"}
-    return Response(status, {**kind, **(headers or {})}, json.dumps(body).encode())
+    return as_json({"message": "Not Found", "documentation_url": _DOCUMENTATION}, 404)
 
 
 def _unless_known(request: Request, answer: Response) -> Response:
-    """Add an ETag; answer 304 to who has that version already."""
+    """Add an ETag; answer 304 if the client has that version already."""
     if answer.status != 200:
         return answer
     tag = f'W/"{hashlib.sha256(answer.body).hexdigest()}"'
     if tag in request.headers.get("if-none-match", ""):
         return Response(304, {"ETag": tag})
     return Response(200, {**answer.headers, "ETag": tag}, answer.body)
+
+
+class Archive(WorldSite):
+    """GH Archive: the public timeline, one gzip file of JSON lines per hour of the world."""
+
+    keys: tuple[str, ...] = ("gharchive",)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._names = [repository.name for repository in trending_repositories(world)]
+
+    def respond(self, request: Request) -> Response:
+        """Return the file of an hour; the hour is written without a leading zero."""
+        match = re.fullmatch(
+            "/([0-9]{4}-[0-9]{2}-[0-9]{2})-([0-9]|1[0-9]|2[0-3]).json.gz", request.path
+        )
+        hour = _moment(*match.groups()) if match else None
+        if hour is None or not self.world.first <= Month.of(hour) <= self.world.last:
+            return Response(404, {"Content-Type": "application/xml"}, b"<Code>NoSuchKey</Code>")
+        lines = [json.dumps(event, separators=(",", ":")) for event in self._events(hour)]
+        body = "\n".join(lines).encode() + b"\n" + _DAMAGED
+        return Response(200, {"Content-Type": "application/gzip"}, gzip.compress(body, mtime=0))
+
+    def _events(self, hour: dt.datetime) -> Iterator[dict[str, object]]:
+        number = 0
+        for place, name in enumerate(self._names):
+            for kind, count in (("WatchEvent", _STARS - place), ("PushEvent", 20 * place)):
+                for _ in range(count):
+                    number += 1
+                    yield {
+                        "id": f"{hour:%Y%m%d%H}{number:06}",
+                        "type": kind,
+                        "actor": {"id": number, "login": f"someone-{number}"},
+                        "repo": {"id": 900_000 + place, "name": name},
+                        "payload": {"action": "started"} if kind == "WatchEvent" else {"size": 1},
+                        "public": True,
+                        "created_at": f"{hour:%Y-%m-%dT%H}:{number % 60:02}:00Z",
+                    }
+
+
+def _moment(day: str, hour: str) -> dt.datetime | None:
+    try:
+        return dt.datetime.fromisoformat(f"{day}T{int(hour):02}:00:00+00:00")
+    except ValueError:
+        return None
+
+
+SITE_KINDS = (Site, Archive)

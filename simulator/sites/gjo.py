@@ -1,9 +1,9 @@
-"""A small Good Judgment Open: what is resolved is listed for who is logged in, by JavaScript.
+"""A small Good Judgment Open: JavaScript lists the resolved questions to logged-in users.
 
-The form wants the token that came with it and a session; the list is an empty page that a script
-fills in from ``/leaderboards/questions.json``. On every page are things that no crawler should
-touch: a pop-up, a download that starts itself, a tracker on another host, a form that is sent by
-itself. ``/traps/…`` are pages that take all that they are given.
+The login form requires its own token and a session. A script fills the empty list page from
+``/leaderboards/questions.json``. Every page has elements that no crawler should use: a pop-up, an
+automatic download, a tracker on another host, and a form that submits itself. The pages
+``/traps/…`` accept everything sent to them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections import Counter
 from urllib.parse import parse_qs
 
 from simulator.forecasts import SimulatedQuestion, questions
-from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.server import Request, Response, WorldSite, take_quirk
 from simulator.world import World
 
 USER, PASSWORD = "forecaster@example.org", "correct-horse-9"
 SESSION, CSRF = "session-4f1d8e21", "csrf-93ab07c2"
 ON_A_PAGE = 8
-# Loopback too, but no host of the site's.
+# A loopback host other than the site's.
 TRACKER = "http://127.0.0.3:9/t.js"
 _SESSION_COOKIE = "_gjo_session"
 _LIST = """
@@ -69,33 +69,26 @@ _TRAPS = {
 }
 
 
-class Site:
-    """See ``simulator.server.Site``.
-
-    Attributes:
-        users: password by user; what may log in.
-        seen: what browsers asked for that a crawler has no business with, by path.
-    """
+class Site(WorldSite):
+    """The site; see the module docstring."""
 
     keys: tuple[str, ...] = ("good_judgment_open",)
     robots: str | None = "User-agent: *\nDisallow: /questions/secret\n"
-    start = "/leaderboards/questions"
 
     def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
-        self.users = {USER: PASSWORD}
+        super().__init__(world)
+        self.users = {USER: PASSWORD}  # accounts
         self.on_a_page = ON_A_PAGE
-        self.seen: Counter[str] = Counter()
-        self._world = world
+        self.seen: Counter[str] = Counter()  # unwanted requests of a crawler
 
     @functools.cached_property
     def questions(self) -> list[SimulatedQuestion]:
-        """Those that are no longer open, the last closed first."""
-        asked = [each for each in questions(self._world, "gjo") if each.resolved is not None]
+        """The closed questions, the last closed first."""
+        asked = [each for each in questions(self.world, "gjo") if each.resolved is not None]
         return sorted(asked, key=lambda each: (each.closed, each.id), reverse=True)
 
     def respond(self, request: Request) -> Response:
-        """Answer a browser, or whoever else."""
+        """Answer a request."""
         path = request.path
         is_in = f"{_SESSION_COOKIE}={SESSION}" in request.headers.get("cookie", "")
         if path == "/users/sign_in":
@@ -115,7 +108,6 @@ class Site:
         return _page('<a href="/users/sign_out">Sign Out</a>' if is_in else "<p>Welcome</p>")
 
     def _sign_in(self, request: Request) -> Response:
-        """Show the form, or take it."""
         if request.method != "POST":
             return _page(_FORM, cookies=f"{_SESSION_COOKIE}=anonymous; Path=/; HttpOnly")
         form = {name: values[-1] for name, values in parse_qs(request.body.decode()).items()}
@@ -138,7 +130,7 @@ class Site:
             return Response(200, {"Content-Type": "application/json"}, b'{"rows": []}')
         rows = [{"href": _path_of(each), "name": each.title} for each in shown]
         if number == 1:
-            rows.append({"href": "/leaderboards/questions?page=1", "name": "page:1"})  # junk
+            rows.append({"href": "/leaderboards/questions?page=1", "name": "page:1"})  # junk row
         more = f"/leaderboards/questions?page={number + 1}" if end < len(self.questions) else None
         body = json.dumps({"rows": rows, "next": more}).encode()
         return Response(200, {"Content-Type": "application/json"}, body)
@@ -180,16 +172,18 @@ _LIST_PAGE = f"""
 
 
 def _question_page(question: SimulatedQuestion, lacks_description: bool) -> str:
-    """The page of a question, in the true site's markup."""
     paragraphs = "".join(f"<p>{html.escape(p)}</p>\n" for p in question.background.split("\n\n"))
     description = (
         "" if lacks_description
         else f'<div class="smb">\n{paragraphs}<p>{html.escape(question.criteria)}</p></div>'
     )  # fmt: skip
-    tags = ", ".join(f'<a href="/tags/{n}">{html.escape(t)}</a>' for n, t in _numbered(question))
+    tags = ", ".join(
+        f'<a href="/tags/{n}">{html.escape(tag)}</a>' for n, tag in enumerate(question.tags, 1)
+    )
+    check = '<i class="fa fa-check-circle"></i>'
     rows = "".join(
         f"<tr><td>{html.escape(option)}</td>"
-        f"<td>{_CHECK if index == question.answer_index else ''}</td>"
+        f"<td>{check if index == question.answer_index else ''}</td>"
         f"<td>{round(100 * share)}%</td></tr>"
         for index, (option, share) in enumerate(zip(question.options, question.crowd, strict=True))
     )
@@ -208,10 +202,3 @@ def _question_page(question: SimulatedQuestion, lacks_description: bool) -> str:
   <th>Final Crowd Forecast</th></tr></thead>
 <tbody>{rows}</tbody></table>
 """
-
-
-_CHECK = '<i class="fa fa-check-circle"></i>'
-
-
-def _numbered(question: SimulatedQuestion) -> list[tuple[int, str]]:
-    return list(enumerate(question.tags, start=1))

@@ -1,7 +1,7 @@
-"""Global Voices, a WordPress: REST API, month archives and stories for people.
+"""Global Voices, a WordPress: its REST API.
 
-REST API: https://developer.wordpress.org/rest-api/reference/posts/. ``after`` and ``before`` are
-compared with the site's own time, and leave out the instant itself; a page beyond the last is a
+REST API: https://developer.wordpress.org/rest-api/reference/posts/. ``after`` and ``before``
+compare with the site's own time and exclude the instant itself. A page beyond the last is status
 400.
 """
 
@@ -10,23 +10,18 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import html
-import json
 import re
 from typing import Any
 
-from core.month import Month
-from simulator.news import Article, Newsroom, integer, link_list, page
-from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.news import Article, Newsroom, integer
+from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 from simulator.world import World
 
 PATH = "/wp-json/wp/v2/posts"
 MAX_PER_PAGE = 100
 UTC_OFFSET = dt.timedelta(hours=-4)  # of the site's own time
 ODDITIES = ("partner", "protected", "edited", "undated", "roundup", "sister")
-POSTS_ON_A_PAGE = 15  # of an archive for people
 
-_ARCHIVE = re.compile(r"/(\d{4})/(\d{2})/(?:page/(\d{1,4})/)?")
-_STORY = re.compile(r"/\d{4}/\d{2}/\d{2}/[a-z0-9-]+/")
 _PARTNER = (
     "This story was originally published by the Example Herald. An edited version is republished "
     "on Global Voices as part of a content-sharing agreement."
@@ -35,14 +30,11 @@ _SISTER = "A version of this story first appeared on Rising Voices, a Global Voi
 Json = dict[str, Any]
 
 
-class Site:
-    """See ``simulator.server.Site``.
+class Site(WorldSite):
+    """One site per language.
 
-    The real robots.txt also has ``Crawl-delay: 10``, as the source's own pace does; it is left out
-    here, because the fetcher would keep to it.
-
-    Args:
-        language: of the site; each language has one of its own.
+    The real robots.txt also has ``Crawl-delay: 10``, as does the source's rate. It is left out
+    here, because the fetcher would obey it.
     """
 
     robots: str | None = (
@@ -51,64 +43,46 @@ class Site:
     )
 
     def __init__(self, world: World, language: str = "en") -> None:
-        self.keys: tuple[str, ...] = (
-            ("global_voices",) if language == "en" else (f"global_voices_{language}",)
-        )
-        self.quirks: dict[QuirkName, int] = {}
+        is_home = language == "en"
+        self.keys: tuple[str, ...] = ("global_voices" if is_home else f"global_voices_{language}",)
+        super().__init__(world)
         self._language = language
-        name = "global_voices" if language == "en" else f"global_voices/{language}"
+        name = "global_voices" if is_home else f"global_voices/{language}"
         self.newsroom = Newsroom(world, name, ODDITIES)
-        self._num_moved = 0  # posts that appeared before the others while a list was read
 
     @functools.cached_property
     def _posts(self) -> dict[int, Article]:
         return dict(enumerate(self.newsroom.articles, 800_001))
 
     def respond(self, request: Request) -> Response:
-        """Answer the API, and the pages for people."""
+        """Answer the API."""
         if request.path == PATH:
             return self._list(request)
         if request.path.startswith("/wp-json/"):
             return _error(404, "rest_no_route", "No route was found matching the URL.")
-        if request.path == "/":
-            months = [(f"/{month.first_day:%Y/%m}/", str(month)) for month in self._months]
-            return page("Global Voices", f"<h1>Global Voices</h1>{link_list(months)}")
-        if match := _ARCHIVE.fullmatch(request.path):
-            return self._archive(match[1], match[2], int(match[3] or 1))
-        if _STORY.fullmatch(request.path):
-            return self._story(request.path)
-        return _not_found()
-
-    @property
-    def _months(self) -> list[Month]:
-        return self.newsroom.world.months
+        return Response(404)
 
     def _list(self, request: Request) -> Response:
         if complaint := _complaint(request):
             return _error(400, "rest_invalid_param", f"Invalid parameter(s): {complaint}")
         if take_quirk(self, "error_as_200"):
             answer = {"code": "wp_die", "message": "Error establishing a database connection"}
-            return _json(200, answer, {"Retry-After": "0"})
+            return as_json(answer, 200, {"Retry-After": "0"})
         number, size = int(request.arg("page", "1")), int(request.arg("per_page", "10"))
-        if number == 1:
-            self._num_moved = 0
-        elif take_quirk(self, "moving_items"):
-            self._num_moved += 1
+        num_moved = self.count_moved(is_first=number == 1)
         found = [post for post in self._posts.items() if _is_within(post[1], request)]
-        if request.arg("order", "desc") == "desc":
-            found.reverse()
-        total = len(found) + self._num_moved
+        total = len(found) + num_moved
         num_pages = -(-total // size)
         if number > num_pages and total:
             text = "The page number requested is larger than the number of pages available."
             return _error(400, "rest_post_invalid_page_number", text)
-        rows = found[max((number - 1) * size - self._num_moved, 0) :][:size]
+        rows = found[max((number - 1) * size - num_moved, 0) :][:size]
         if take_quirk(self, "empty_page"):
             rows = []
         counts = {"X-WP-Total": str(total), "X-WP-TotalPages": str(num_pages)}
         wanted = set(filter(None, request.arg("_fields").split(",")))
         posts = [self._post(number, article, wanted) for number, article in rows]
-        return _json(200, posts, counts if rows else {**counts, "Retry-After": "0"})
+        return as_json(posts, 200, counts if rows else {**counts, "Retry-After": "0"})
 
     def _post(self, number: int, article: Article, wanted: set[str]) -> Json:
         post = _describe(number, article, self._language)
@@ -121,39 +95,9 @@ class Site:
             post.update(acf=[], jetpack_sharing_enabled=True, class_list={"7": "post"})
         return post
 
-    def _archive(self, year: str, month: str, number: int) -> Response:
-        """Serve a page of a month, newest first."""
-        wanted = f"/{year}/{month}/"
-        found = [a for a in reversed(self._posts.values()) if _link(a).startswith(wanted)]
-        rows = found[(number - 1) * POSTS_ON_A_PAGE :][:POSTS_ON_A_PAGE]
-        if not rows:
-            return _not_found()
-        links = link_list([(_link(article), article.title) for article in rows])
-        if found[number * POSTS_ON_A_PAGE :]:
-            links += f'<a class="older" href="{wanted}page/{number + 1}/">Older stories</a>'
-        return page(f"Stories from {year}-{month}", f"<h1>{year}-{month}</h1>{links}")
-
-    def _story(self, path: str) -> Response:
-        found = [article for article in self._posts.values() if _link(article) == path]
-        if not found:
-            return _not_found()
-        [article] = found
-        title, published = html.escape(article.title), f"{article.published:%Y-%m-%dT%H:%M:%SZ}"
-        facts = {"@type": "NewsArticle", "headline": article.title, "datePublished": published}
-        head = (
-            f'<meta property="article:published_time" content="{published}">'
-            f'<script type="application/ld+json">{json.dumps(facts)}</script>'
-        )
-        body = (
-            '<nav><a href="/">Global Voices</a></nav>'
-            f'<article><h1>{title}</h1><div class="entry">{_content(article)}</div></article>'
-            "<footer>This site is licensed as Creative Commons Attribution 3.0</footer>"
-        )
-        return page(article.title, body, head, self._language)
-
 
 def _complaint(request: Request) -> str:
-    """Name the first parameter that WordPress would not take; it passes over unknown ones."""
+    """Return the first parameter that WordPress would reject; unknown ones are ignored."""
     per_page, number = integer(request, "per_page", 10), integer(request, "page", 1)
     if per_page is None or not 1 <= per_page <= MAX_PER_PAGE:
         return "per_page"
@@ -162,42 +106,25 @@ def _complaint(request: Request) -> str:
     for name in ("after", "before"):
         value = request.arg(name)
         if value and not re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", value):
-            return name  # a date without a time is refused
-    if request.arg("order", "desc") not in {"asc", "desc"}:
-        return "order"
-    return "" if request.arg("orderby", "date") == "date" else "orderby"
+            return name  # a date without a time is rejected
+    return "" if request.arg("order") == "asc" else "order"  # the simulated site has no other order
 
 
 def _is_within(article: Article, request: Request) -> bool:
-    """Compare in the site's own time; a suffix that names a zone is converted to it."""
-    local = (article.published + UTC_OFFSET).replace(tzinfo=None)
-    after, before = (_local(request.arg(name)) for name in ("after", "before"))
-    return (after is None or local > after) and (before is None or local < before)
-
-
-def _local(value: str) -> dt.datetime | None:
-    if not value:
-        return None
-    moment = dt.datetime.fromisoformat(value)
-    if moment.tzinfo is not None:
-        moment = (moment.astimezone(dt.UTC) + UTC_OFFSET).replace(tzinfo=None)
-    return moment
+    local = _local_stamp(article.published)
+    return request.arg("after") < local < request.arg("before", "9999")
 
 
 def _link(article: Article) -> str:
-    """Dated by the site's own time, so that the address may name another month than UTC."""
+    """Contains the date in the site's own time, whose month may differ from UTC."""
     return f"/{article.published + UTC_OFFSET:%Y/%m/%d}/{article.slug}/"
 
 
 def _describe(number: int, article: Article, language: str) -> Json:
-    """Return a post as the API does, all of it that we know of."""
-    saved = (
-        article.changed
-        if article.changed > article.published
-        else (
-            article.published - dt.timedelta(hours=5)  # written before it was due to appear
-        )
-    )
+    """Return a post with all fields of the API that are known."""
+    saved = article.changed
+    if saved <= article.published:
+        saved = article.published - dt.timedelta(hours=5)  # before its scheduled publication
     is_undated, is_protected = article.oddity == "undated", article.oddity == "protected"
     host = "globalvoices.org" if language == "en" else f"{language}.globalvoices.org"
     return {
@@ -216,7 +143,7 @@ def _describe(number: int, article: Article, language: str) -> Json:
 
 
 def _content(article: Article) -> str:
-    """Return the text as its writers laid it out: pictures, embeds and pointers between it."""
+    """Return the text with the layout of its authors: pictures, embeds and links in between."""
     if article.oddity == "roundup":
         return '<p><a href="https://example.org/">A blog</a> looks back.</p>'
     parts = [f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in article.blocks]
@@ -245,14 +172,5 @@ def _local_stamp(moment: dt.datetime) -> str:
     return _stamp(moment + UTC_OFFSET)
 
 
-def _json(status: int, answer: object, headers: dict[str, str] | None = None) -> Response:
-    content_type = {"Content-Type": "application/json; charset=UTF-8"}
-    return Response(status, {**content_type, **(headers or {})}, json.dumps(answer).encode())
-
-
 def _error(status: int, code: str, text: str) -> Response:
-    return _json(status, {"code": code, "message": text, "data": {"status": status}})
-
-
-def _not_found() -> Response:
-    return Response(404, {"Content-Type": "text/html; charset=UTF-8"}, b"<h1>Not found</h1>")
+    return as_json({"code": code, "message": text, "data": {"status": status}}, status)

@@ -1,9 +1,9 @@
-"""GOV.UK as far as its news goes: search API, content API, and pages for people.
+"""GOV.UK's news: search API, content API, and pages for people.
 
-Search API: https://docs.publishing.service.gov.uk/repos/search-api/using-the-search-api.html,
-strict on parameters (422). Content API: https://content-api.publishing.service.gov.uk, which knows
-more pages than the index lists, and knows them better: the index keeps a renamed, a withdrawn and a
-deleted page for a while, and dates pages by their last major change.
+Search API: https://docs.publishing.service.gov.uk/repos/search-api/using-the-search-api.html, which
+rejects unknown parameters (422). Content API: https://content-api.publishing.service.gov.uk, which
+has more pages than the index, and newer data. The index keeps renamed, withdrawn and deleted pages
+for a while, and dates pages by their last major change.
 """
 
 from __future__ import annotations
@@ -11,21 +11,17 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import html
-import json
 import uuid
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
-from core.month import Month
-from simulator.news import Article, Newsroom, integer, link_list, page
-from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.news import Article, Newsroom, integer
+from simulator.server import Request, Response, WorldSite, as_json, as_utc, take_quirk
 from simulator.world import World
 
-MAX_COUNT = 1_500  # of results in one answer
+MAX_COUNT = 1_500  # results per response
 MAX_START = 500_000
 NEWS = "/government/news/"
-LISTING = "/search/news-and-communications"
 TYPES = ("press_release", "news_story", "speech", "world_news_story", "government_response")
 ODDITIES = (
     "withdrawn", "renamed", "gone", "welsh", "edited_unnoticed", "edited", "updated_old",
@@ -35,17 +31,12 @@ ORGANISATIONS = ("Department for Examples", "Office of Sample Standards", "Minis
 
 _KNOWN = {"q", "count", "start", "order", "fields", "filter_public_timestamp", "debug", "c"}
 _TYPE_FILTER = "filter_content_store_document_type"
-_SORTABLE = {"public_timestamp", "popularity", "title", "release_timestamp"}
-_FIELDS = {
-    "link", "title", "description", "public_timestamp", "content_store_document_type", "format",
-    "organisations", "content_id", "updated_at",
-}  # fmt: skip
 _NAMESPACE = uuid.UUID(int=0)
 Json = dict[str, Any]
 
 
-class Site:
-    """See ``simulator.server.Site``."""
+class Site(WorldSite):
+    """The two APIs and the pages."""
 
     keys: tuple[str, ...] = ("govuk",)
     robots: str | None = (
@@ -55,59 +46,49 @@ class Site:
     )
 
     def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
+        super().__init__(world)
         self.newsroom = Newsroom(world, "govuk", ODDITIES)
-        self._num_moved = 0  # entries that appeared before the others while a list was read
 
     @functools.cached_property
     def _by_path(self) -> dict[str, Article]:
         return {_path(article): article for article in self.newsroom.articles}
 
     def respond(self, request: Request) -> Response:
-        """Answer the two APIs, and the pages for people."""
+        """Answer the two APIs."""
         if request.path == "/api/search.json":
             return self._search(request)
         if request.path.startswith("/api/content/"):
             return self._content(request.path.removeprefix("/api/content"))
-        if request.path == LISTING:
-            return self._listing(request)
-        if request.path == "/":
-            return page("Welcome to GOV.UK", f'<a href="{LISTING}">News and communications</a>')
-        return self._article_page(request.path)
+        return Response(404)
 
     def _search(self, request: Request) -> Response:
         if errors := list(_complaints(request)):
-            return _json(422, {"error": ". ".join(errors)})
+            return as_json({"error": ". ".join(errors)}, 422)
         if take_quirk(self, "error_as_200"):
-            return _json(200, {"error": "search is unavailable"}, {"Retry-After": "0"})
+            return as_json({"error": "search is unavailable"}, 200, {"Retry-After": "0"})
         count, start = integer(request, "count", 10), integer(request, "start", 0)
         assert count is not None and start is not None  # noqa: S101 - checked above
-        if start == 0:
-            self._num_moved = 0
-        elif take_quirk(self, "moving_items"):
-            self._num_moved += 1
+        num_moved = self.count_moved(is_first=start == 0)
         found = [article for article in self.newsroom.articles if _matches(article, request)]
         found.sort(key=lambda article: (_indexed_at(article), article.slug))
-        if request.arg("order").startswith("-"):
-            found.reverse()
-        rows = found[max(start - self._num_moved, 0) :][:count]
+        rows = found[max(start - num_moved, 0) :][:count]
         if take_quirk(self, "empty_page"):
             rows = []
         answer = {
             "results": [self._entry(article, request) for article in rows],
-            "total": len(found) + self._num_moved, "start": start, "aggregates": {},
+            "total": len(found) + num_moved, "start": start, "aggregates": {},
             "suggested_queries": [], "suggested_autocomplete": [], "es_cluster": "A",
         }  # fmt: skip
-        return _json(200, answer, {} if rows else {"Retry-After": "0"})
+        return as_json(answer, 200, {} if rows else {"Retry-After": "0"})
 
     def _entry(self, article: Article, request: Request) -> Json:
         path = _path(article)
         values: Json = {
             "link": path, "title": article.title, "description": _summary(article),
-            "public_timestamp": _stamp(_indexed_at(article)), "format": _type(article),
+            "public_timestamp": as_utc(_indexed_at(article)), "format": _type(article),
             "content_store_document_type": _type(article), "content_id": _content_id(article),
             "organisations": [{"title": _organisation(article)}],
-            "updated_at": _stamp(article.changed),
+            "updated_at": as_utc(article.changed),
         }  # fmt: skip
         wanted = [name for value in request.query.get("fields", []) for name in value.split(",")]
         entry = {name: values[name] for name in wanted or values}
@@ -121,9 +102,9 @@ class Site:
     def _content(self, path: str) -> Response:
         article, locale = self._find(path)
         if article is None:
-            return _json(404, {"message": "not found"})
+            return as_json({"message": "not found"}, 404)
         if article.oddity == "gone":
-            return _json(410, {"base_path": path, "document_type": "gone", "schema_name": "gone"})
+            return as_json({"base_path": path, "document_type": "gone", "schema_name": "gone"}, 410)
         if article.oddity == "renamed" and path == _path(article):
             return Response(303, {"Location": f"/api/content{path}-renamed"})
         item = _item(article, path, locale)
@@ -133,7 +114,7 @@ class Site:
             item["details"].pop("change_history", None)
         if take_quirk(self, "extra_fields"):
             item.update(cost_centre=[{"n": 1}], details={**item["details"], "new_thing": None})
-        return _json(200, item)
+        return as_json(item)
 
     def _find(self, path: str) -> tuple[Article | None, str]:
         if article := self._by_path.get(path):
@@ -142,39 +123,8 @@ class Site:
         has_other = found and found.oddity in {"renamed", "translated"}
         return (found, "cy" if path.endswith(".cy") else "en") if has_other else (None, "en")
 
-    def _listing(self, request: Request) -> Response:
-        """Serve a list by month, as the finder does where one gives it dates."""
-        months = self.newsroom.world.months
-        links = [(f"{LISTING}?month={month}", str(month)) for month in months]
-        chosen = request.arg("month", str(months[-1]))
-        if chosen not in {str(month) for month in months}:
-            return Response(422, body=b"no such month")
-        found = self.newsroom.of_month(Month(chosen))
-        rows = link_list([(_path(article), article.title) for article in found])
-        return page(
-            f"News and communications {chosen}", f"{link_list(links)}<h1>{chosen}</h1>{rows}"
-        )
-
-    def _article_page(self, path: str) -> Response:
-        article, locale = self._find(path)
-        if article is None:
-            return Response(404, {"Content-Type": "text/html"}, b"<h1>Page not found</h1>")
-        if article.oddity == "gone":
-            return Response(410, {"Content-Type": "text/html"}, b"<h1>No longer available</h1>")
-        if article.oddity == "renamed" and path == _path(article):
-            return Response(301, {"Location": f"{path}-renamed"})
-        head = f'<link rel="alternate" type="application/json" href="/api/content{quote(path)}">'
-        body = (
-            f'<header><a href="{LISTING}">News</a></header><main><h1>{html.escape(article.title)}'
-            f'</h1><p class="gem-c-lead-paragraph">{html.escape(_summary(article))}</p>'
-            f"<dl><dt>Published</dt><dd>{article.published:%-d %B %Y}</dd></dl>"
-            f"{_body(article, locale)}</main>"
-        )
-        return page(f"{article.title} - GOV.UK", body, head, locale)
-
 
 def _complaints(request: Request) -> Iterator[str]:
-    """Yield what the API says of parameters that it does not know."""
     unknown = sorted(set(request.query) - _KNOWN - {_TYPE_FILTER})
     if unknown:
         yield f"Unexpected parameters: {', '.join(unknown)}"
@@ -184,18 +134,12 @@ def _complaints(request: Request) -> Iterator[str]:
             yield f'Invalid value "{request.arg(name)}" for parameter "{name}"'
         elif number > most:
             yield f"Maximum {name} value ({most}) exceeded"
-    order = request.arg("order", "public_timestamp").removeprefix("-")
-    if order not in _SORTABLE:
-        yield f'"{order}" is not a valid sort field'
-    fields = {name for value in request.query.get("fields", []) for name in value.split(",")}
-    if fields - _FIELDS:
-        yield f"Some requested fields are not valid return fields: {sorted(fields - _FIELDS)}"
     if _window(request) is None:
         yield 'Invalid value for parameter "public_timestamp" (expected ISO8601 date)'
 
 
 def _window(request: Request) -> tuple[dt.datetime, dt.datetime] | None:
-    """Return the dates asked for, both included: a day without a time ends at 23:59."""
+    """Return the requested dates, both included: a day without a time ends at 23:59."""
     bounds = {"from": "0001-01-01", "to": "9999-12-31"}
     given = request.arg("filter_public_timestamp")
     for part in given.split(",") if given else ():
@@ -220,10 +164,7 @@ def _matches(article: Article, request: Request) -> bool:
 
 
 def _indexed_at(article: Article) -> dt.datetime:
-    """Return the index's date: of the last major change, unless the index does not know yet.
-
-    Of an unchanged page, it is some seconds before the publication that the content API gives.
-    """
+    """Return the index's last major change (may be outdated); if none, 4 s before publication."""
     if article.oddity == "edited_unnoticed":
         return article.published
     return _last_major_change(article)
@@ -257,16 +198,15 @@ def _summary(article: Article) -> str:
 def _first_published(article: Article) -> dt.datetime | None:
     if article.oddity == "undated":
         return None
-    # An old page whose only change of this month is a major one.
+    # A page of an earlier month whose only change of this month is a major one.
     is_old = article.oddity == "updated_old"
     return article.published - dt.timedelta(days=400) if is_old else article.published
 
 
 def _item(article: Article, path: str, locale: str) -> Json:
-    """Return a content item, as the content API gives it (schema news_article)."""
     first = _first_published(article)
     is_withdrawn = article.oddity == "withdrawn"
-    notice = {"explanation": "<p>Out of date.</p>", "withdrawn_at": _stamp(article.published)}
+    notice = {"explanation": "<p>Out of date.</p>", "withdrawn_at": as_utc(article.published)}
     return {
         "analytics_identifier": None, "base_path": path, "content_id": _content_id(article),
         "document_type": _type(article), "schema_name": "news_article", "locale": locale,
@@ -300,7 +240,7 @@ def _details(article: Article, first: dt.datetime, locale: str) -> Json:
 
 
 def _body(article: Article, locale: str) -> str:
-    """Return govspeak, rendered: with a picture, a contact and a download that are no prose."""
+    """Return rendered govspeak, with a picture, a contact and a download, which are no prose."""
     if article.oddity == "short":
         return '<div class="govspeak"><p>Watch the video.</p></div>'
     parts = [f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in article.blocks]
@@ -319,14 +259,5 @@ def _body(article: Article, locale: str) -> str:
     return f'<div class="govspeak">{inner}\n</div>'
 
 
-def _stamp(moment: dt.datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
 def _millis(moment: dt.datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.000+00:00"
-
-
-def _json(status: int, answer: Json, headers: dict[str, str] | None = None) -> Response:
-    content_type = {"Content-Type": "application/json; charset=utf-8"}
-    return Response(status, {**content_type, **(headers or {})}, json.dumps(answer).encode())

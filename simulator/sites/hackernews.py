@@ -1,9 +1,9 @@
-"""A small Hacker News: Algolia's search over it, its items, and pages to read.
+"""A small Hacker News: Algolia's search over it, and its items.
 
-Of the month's stories every third is a text of its own, the others are links with comments; the
-first is posted in the month's first second and the last in its last. Three stories more have
-nothing to read: a link without comments, one whose comments were all deleted, and one that was
-taken down since the search read it.
+Every third of the month's stories is a text of its own; the others are links with comments. The
+first is posted in the month's first second, the last in its last. Three more stories have no text:
+a link without comments, one with deleted comments only, and one that was removed after the search
+indexed it.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import html
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from core.month import Month
-from simulator.server import QuirkName, Request, Response, take_quirk
-from simulator.world import Story, World
+from simulator.server import Request, Response, WorldSite, as_json, take_quirk
+from simulator.world import Story
 
-MAX_HITS = 1_000  # that a query can reach, over all its pages
-_NUMBERS = re.compile(r"(created_at_i|points|num_comments)(>=|<=|>|<|=)(\d+(?:\.\d+)?)")
+MAX_HITS = 1_000  # per query, over all its pages
+_NUMBERS = re.compile(r"created_at_i(>=|<)(\d+)")
 _ITEM = re.compile(r"/api/v1/items/(\d+)")
 _AUTHORS = ("ada_example", "boris", "throwaway1234")
 
 
 @dataclass(frozen=True)
 class Post:
-    """A story, or a comment; ``text`` is what a reader sees of ``body``."""
+    """A story, or a comment; ``text`` is the visible text of ``body``."""
 
     id: int
     created_at: dt.datetime
@@ -40,55 +39,41 @@ class Post:
 
     @property
     def author(self) -> str:
-        """Who posted it; never to be stored."""
+        """The user who posted it; crawlers must not store the name."""
         return _AUTHORS[self.id % len(_AUTHORS)]
 
 
-class Site:
-    """See ``simulator.server.Site``."""
+class Site(WorldSite):
+    """The search and the items."""
 
     keys: tuple[str, ...] = ("hackernews",)
-    robots: str | None = None
-
-    def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
-        self._world = world
 
     @functools.cached_property
     def stories(self) -> dict[int, Post]:
         """All stories by id, oldest first."""
-        posted = [post for month in self._world.months for post in self._stories(month)]
+        posted = [post for month in self.world.months for post in self._stories(month)]
         return {post.id: post for post in sorted(posted, key=lambda p: (p.created_at, p.id))}
 
     def respond(self, request: Request) -> Response:
-        """Answer the search, the items, and the pages for people."""
+        """Answer the search and the items."""
         if request.path == "/api/v1/search_by_date":
             return self._search(request)
         if match := _ITEM.fullmatch(request.path):
             story = self.stories.get(int(match[1]))
             if story is None or story.is_gone:
-                return _json({"status": 404, "error": "Not Found"}, 404)
-            return _json(self._item(story))
-        if request.path == "/item" and request.arg("id").isdecimal():
-            story = self.stories.get(int(request.arg("id")))
-            return _page(_read(story)) if story else _page("No such item.", 404)
-        if request.path == "/":
-            newest = reversed(self.stories.values())
-            rows = (f'<li><a href="/item?id={s.id}">{html.escape(s.title)}</a>' for s in newest)
-            return _page(f"<ol>{''.join(rows)}</ol>")
-        return _page("Not found", 404)
-
-    # --- the search ------------------------------------------------------------------------------
+                return as_json({"status": 404, "error": "Not Found"}, 404)
+            return as_json(self._item(story))
+        return Response(404)
 
     def _search(self, request: Request) -> Response:
         size, page = request.arg("hitsPerPage", "20"), request.arg("page", "0")
         if not size.isdecimal() or not page.isdecimal():
-            return _json({"message": "invalid hitsPerPage", "status": 400}, 400)
+            return as_json({"message": "invalid hitsPerPage", "status": 400}, 400)
         filters = [part for part in request.arg("numericFilters").split(",") if part]
         if not all(_NUMBERS.fullmatch(part) for part in filters):
-            return _json({"message": "invalid numericFilters", "status": 400}, 400)
+            return as_json({"message": "invalid numericFilters", "status": 400}, 400)
         if take_quirk(self, "error_as_200"):
-            return _json({"message": "internal error", "status": 500})
+            return as_json({"message": "internal error", "status": 500})
         found = [
             story
             for story in reversed(self.stories.values())
@@ -105,9 +90,9 @@ class Site:
         if hits and hits[-1] == found[-1]:
             before = self._before(found[-1])
             if before and take_quirk(self, "moving_items"):
-                hits, total = [*hits, before], total + 1  # it is in the next window, too
+                hits, total = [*hits, before], total + 1  # also in the next window
         is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
-        return _json({
+        return as_json({
             "hits": [_hit(story, is_bare, is_odd) for story in hits],
             "nbHits": total, "nbPages": pages, "page": int(page), "hitsPerPage": hits_per_page,
             "exhaustiveNbHits": True, "query": "", "params": request.raw_query,
@@ -115,7 +100,6 @@ class Site:
         })  # fmt: skip
 
     def _before(self, story: Post) -> Post | None:
-        """The story before another one."""
         ids = list(self.stories)
         place = ids.index(story.id)
         return self.stories[ids[place - 1]] if place else None
@@ -136,17 +120,15 @@ class Site:
         ]
         return item
 
-    # --- the posts -------------------------------------------------------------------------------
-
     def _stories(self, month: Month) -> list[Post]:
-        count = len(self._world.stories(month, "hackernews"))
+        count = len(self.world.stories(month, "hackernews"))
         step = (month.end - month.start) // (count + 3)
         stories = []
         for number in range(count + 3):
             created_at = (month.start + number * step).replace(microsecond=0)
             if number == count - 1:
                 created_at = month.end - dt.timedelta(seconds=1)
-            world_story = self._world.story(month, "hackernews", number)
+            world_story = self.world.story(month, "hackernews", number)
             identity = int(f"{month.start:%y%m}{number:05d}00")
             body, text = None, ""
             if number % 3 == 0 and number < count:
@@ -170,7 +152,7 @@ class Site:
         room = month.end - posted_at
         comments = []
         for index in range(2):
-            story = self._world.story(month, f"hackernews/{story_id}", index)
+            story = self.world.story(month, f"hackernews/{story_id}", index)
             body, text = _compose(story, number + index)
             when = (posted_at + room * (index + 1) / 4).replace(microsecond=0)
             comments.append(Post(story_id + index + 1, when, "", body, text))
@@ -180,7 +162,7 @@ class Site:
 
 
 def _compose(story: Story, number: int) -> tuple[str, str]:
-    """A post as HN makes it: paragraphs begin with <p>, but for the first; slashes are escaped."""
+    """HN's markup: <p> begins every paragraph except the first; slashes are escaped."""
     address = "https://example.org/" + story.key
     parts = [html.escape(story.paragraphs[0]).replace("/", "&#x2F;")]
     texts = [story.paragraphs[0]]
@@ -204,13 +186,9 @@ def _epoch(post: Post) -> int:
 
 def _holds(part: str, story: Post) -> bool:
     match = _NUMBERS.fullmatch(part)
-    assert match is not None  # noqa: S101 (checked before)
-    values = {"created_at_i": _epoch(story), "points": 3, "num_comments": len(story.comments)}
-    value, bound = values[match[1]], float(match[3])
-    return {
-        ">=": value >= bound, "<=": value <= bound, ">": value > bound, "<": value < bound,
-        "=": value == bound,
-    }[match[2]]  # fmt: skip
+    assert match is not None  # noqa: S101 - checked before
+    is_from = _epoch(story) >= int(match[2])
+    return is_from == (match[1] == ">=")
 
 
 def _hit(story: Post, is_bare: bool, is_odd: bool) -> dict[str, Any]:
@@ -240,19 +218,3 @@ def _record(post: Post, kind: str) -> dict[str, Any]:
         "created_at": f"{post.created_at:%Y-%m-%dT%H:%M:%S.000Z}", "created_at_i": _epoch(post),
         "text": post.body, "children": [], "options": [], "points": None, "parent_id": None,
     }  # fmt: skip
-
-
-def _read(story: Post) -> str:
-    comments = "".join(f"<li>{comment.body or '[deleted]'}" for comment in story.comments)
-    title = html.escape(story.title)
-    return f'<a href="/">new</a><h1>{title}</h1>{story.body or ""}<ul>{comments}</ul>'
-
-
-def _json(answer: object, status: int = 200) -> Response:
-    headers = {"Content-Type": "application/json; charset=utf-8"}
-    return Response(status, headers, json.dumps(answer).encode())
-
-
-def _page(body: str, status: int = 200) -> Response:
-    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
-    return Response(status, {"Content-Type": "text/html; charset=utf-8"}, page.encode())

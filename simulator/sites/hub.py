@@ -1,25 +1,24 @@
-"""A small Hugging Face hub: model repositories, fed with folders of files.
+"""A small Hugging Face hub: model repositories with the files of folders.
 
-It speaks what ``huggingface_hub`` asks for a download: a model's record (``/api/models/<id>``), its
-tree, and its files (``/<id>/resolve/<revision>/<file>``), large ones behind a redirect to a store
-that answers ranges. As on the real hub, everybody may read a gated model's record, but only who has
-access its files; and who has no token gets the same answer for a private model and for none.
+It implements the download requests of ``huggingface_hub``: a model's record (``/api/models/<id>``),
+its tree, and its files (``/<id>/resolve/<revision>/<file>``). Large files are redirected to a store
+that supports range requests. As on the real hub, a gated model's record is public, but its files
+need access. Without a token, private and missing models get the same response.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from simulator.server import QuirkName, Request, Response
+from simulator.server import QuirkName, Request, Response, as_json
 from simulator.world import World
 
-TOKEN = "hf_simulated"  # noqa: S105  (has access to every gated model)
-_LARGE_FILES = (".safetensors", ".bin", ".model")  # kept in the store, by SHA-256
+TOKEN = "hf_simulated"  # noqa: S105 - simulated; has access to every gated model
+_LARGE_FILES = (".safetensors", ".bin", ".model")  # in the store, by SHA-256
 _API = re.compile(
     r"/api/models/(?P<name>[^/]+(?:/[^/]+)?)(?:/(?P<kind>revision|tree)/(?P<at>[^/]+))?"
 )
@@ -29,12 +28,12 @@ _STORED = re.compile(r"/store/(?P<sha256>[0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class _File:
-    """One file of a commit; read anew at each request."""
+    """One file of a commit; read at each request."""
 
     where: Path
     size: int
     sha256: str
-    blob_id: str  # what git calls it
+    blob_id: str  # git object id
 
     @property
     def is_large(self) -> bool:
@@ -47,8 +46,6 @@ class _File:
 
 @dataclass
 class _Repository:
-    """A model's commits, and the names (branches and tags) of some."""
-
     is_gated: bool = False
     commits: dict[str, dict[str, _File]] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
@@ -59,11 +56,7 @@ class _Repository:
 
 
 class Site:
-    """See the module's text; it has no models until ``add`` brings some.
-
-    Attributes:
-        cuts: the next answers from the store that are asked for by GET end after so many bytes.
-    """
+    """A hub without models; ``add`` adds them."""
 
     keys = ("hub",)
     robots = None
@@ -71,19 +64,14 @@ class Site:
     def __init__(self, world: World | None = None) -> None:
         self._repositories: dict[str, _Repository] = {}
         self.quirks: dict[QuirkName, int] = {}
+        # Sizes in bytes at which the store truncates its next GET responses.
         self.cuts: list[int] = []
 
     def add(self, name: str, folder: Path, revision: str = "main", gated: bool = False) -> str:
-        """Commit a folder's files to a model.
+        """Commit a folder's files to a model, such as ``someone/tiny``; return the commit.
 
-        Args:
-            name: such as ``someone/tiny``.
-            folder: its files are read whenever they are asked for, so they can be changed later.
-            revision: the branch or tag that names the commit from now on.
-            gated: whether the files need ``TOKEN``.
-
-        Returns:
-            The commit.
+        Files are read at each request, so they can be changed later. A gated model's files need
+        ``TOKEN``.
         """
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
         files = {path.relative_to(folder).as_posix(): _describe(path) for path in paths}
@@ -96,7 +84,7 @@ class Site:
         return commit
 
     def respond(self, request: Request) -> Response:
-        """Answer for records, trees, files, and what is in the store."""
+        """Answer for records, trees, files and the store."""
         path = unquote(request.path)
         if asked := _STORED.fullmatch(path):
             return self._stored(asked["sha256"], request)
@@ -115,19 +103,13 @@ class Site:
             return _error(404, "RevisionNotFound", f"Invalid rev id: {revision}")
         files = repository.commits[commit]
         if kind == "tree":
-            return _json([_tree_row(path, file) for path, file in files.items()])
+            return as_json([_tree_row(path, file) for path, file in files.items()])
         has_sizes = request.arg("blobs").lower() in {"true", "1"}
-        return _json(
-            {
-                "id": name,
-                "modelId": name,
-                "sha": commit,
-                "private": False,
-                "disabled": False,
-                "gated": "manual" if repository.is_gated else False,
-                "siblings": [_sibling(path, file, has_sizes) for path, file in files.items()],
-            }
-        )
+        return as_json({
+            "id": name, "modelId": name, "sha": commit, "private": False, "disabled": False,
+            "gated": "manual" if repository.is_gated else False,
+            "siblings": [_sibling(path, file, has_sizes) for path, file in files.items()],
+        })  # fmt: skip
 
     def _file(self, name: str, revision: str, path: str, request: Request) -> Response:
         repository = self._repositories.get(name)
@@ -150,14 +132,12 @@ class Site:
         return Response(302, headers)
 
     def _stored(self, sha256: str, request: Request) -> Response:
-        for repository in self._repositories.values():
-            for files in repository.commits.values():
-                for file in files.values():
-                    if file.sha256 == sha256:
-                        headers = {"ETag": f'"{sha256}"', "X-Repo-Commit": request.arg("of")}
-                        return self._cut(
-                            _ranged(file.where.read_bytes(), headers, request), request.method
-                        )
+        commits = (files for each in self._repositories.values() for files in each.commits.values())
+        for file in (file for files in commits for file in files.values()):
+            if file.sha256 == sha256:
+                headers = {"ETag": f'"{sha256}"', "X-Repo-Commit": request.arg("of")}
+                whole = _ranged(file.where.read_bytes(), headers, request)
+                return self._cut(whole, request.method)
         return Response(404)
 
     def _cut(self, whole: Response, method: str) -> Response:
@@ -206,15 +186,11 @@ def _absent(request: Request) -> Response:
 
 def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:
     named = {"X-Error-Code": code, "X-Error-Message": message, **(headers or {})}
-    return Response(status, named, json.dumps({"error": message}).encode())
-
-
-def _json(answer: object) -> Response:
-    return Response(200, {"Content-Type": "application/json"}, json.dumps(answer).encode())
+    return as_json({"error": message}, status, named)
 
 
 def _ranged(content: bytes, headers: dict[str, str], request: Request) -> Response:
-    """The content from where it is asked for to its end (RFC 9110, 14.2)."""
+    """Return the content from the requested start to its end (RFC 9110, 14.2)."""
     headers = {"Accept-Ranges": "bytes", "Content-Type": "application/octet-stream", **headers}
     asked = re.fullmatch(r"bytes=(\d+)-", request.headers.get("range", ""))
     if asked is None:

@@ -1,20 +1,17 @@
-"""A small Manifold: its list of markets, newest first, a record of each, and pages to read.
+"""A small Manifold: its list of markets, newest first, and a record of each.
 
-Besides the world's questions there is one of each kind that nobody should keep, all resolved in the
-world's last month: ODDITIES.
+Besides the world's questions it has one market of each kind in ODDITIES, resolved in the world's
+last month. Crawlers must drop these.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import functools
-import html
-import json
 from typing import Any
 
 from simulator.forecasts import SimulatedQuestion, questions
-from simulator.server import QuirkName, Request, Response, take_quirk
-from simulator.world import World
+from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 
 MAX_LIMIT = 1_000
 UPDATE = "Update 2024-05-05 (PST): the author says that it has happened."
@@ -31,22 +28,16 @@ _DETAILS = ("answers", "shouldAnswersSumToOne", "addAnswersMode", "description",
             "textDescription", "groupSlugs")  # fmt: skip
 
 
-class Site:
-    """See ``simulator.server.Site``."""
+class Site(WorldSite):
+    """The list and the records of markets."""
 
     keys: tuple[str, ...] = ("manifold",)
-    robots: str | None = None
-    min_interval_s = 0.12
-
-    def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
-        self.max_limit = MAX_LIMIT
-        self._world = world
+    max_limit = MAX_LIMIT
 
     @functools.cached_property
     def markets(self) -> dict[str, dict[str, Any]]:
-        """All markets whole, by id, the oldest first."""
-        asked = questions(self._world, "manifold")
+        """All complete markets by id, the oldest first."""
+        asked = questions(self.world, "manifold")
         found = [*map(_market, asked), *_oddities(asked)]
         return {
             market["id"]: market
@@ -54,31 +45,25 @@ class Site:
         }
 
     def respond(self, request: Request) -> Response:
-        """Answer the list, the records, and the pages for people."""
+        """Answer the list and the records."""
         if request.path == "/v0/markets":
             return self._list(request)
         kind, _, name = request.path.removeprefix("/").rpartition("/")
-        if market := self.markets.get(name):
-            return self._record(market) if kind == "v0/market" else _page(_read(market))
-        if request.path == "/":
-            links = (
-                f'<li><a href="/{m["creatorUsername"]}/{name}">{html.escape(m["question"])}</a>'
-                for name, m in reversed(self.markets.items())
-            )
-            return _page(f"<ul>{''.join(links)}</ul>")
-        return _json({"message": "Contract not found"}, 404)
+        if kind == "v0/market" and (market := self.markets.get(name)):
+            return self._record(market)
+        return as_json({"message": "Contract not found"}, 404)
 
     def _list(self, request: Request) -> Response:
         limit, before = request.arg("limit", "500"), request.arg("before")
         if not limit.isdecimal() or not 0 < int(limit) <= MAX_LIMIT:
-            return _json({"message": "Error validating request."}, 400)
+            return as_json({"message": "Error validating request."}, 400)
         names = list(self.markets)
         if request.arg("order", "desc") == "desc":
             names.reverse()
         if before and before not in names:
-            return _json({"message": "before: no such market"}, 400)
+            return as_json({"message": "before: no such market"}, 400)
         if take_quirk(self, "error_as_200"):
-            return _json({"message": "Internal server error"})
+            return as_json({"message": "Internal server error"})
         start = names.index(before) + 1 if before else 0
         found = names[start : start + min(int(limit), self.max_limit)]
         if before and take_quirk(self, "moving_items"):
@@ -87,17 +72,16 @@ class Site:
             found = []
         is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
         rows = [_row(self.markets[name], is_bare, is_odd) for name in found]
-        return _json(rows)
+        return as_json(rows)
 
     def _record(self, market: dict[str, Any]) -> Response:
         if take_quirk(self, "missing_fields"):
-            return _json({key: market[key] for key in market if key != "textDescription"})
+            return as_json({key: market[key] for key in market if key != "textDescription"})
         odd = {"undocumented": {"<b>": None}} if take_quirk(self, "extra_fields") else {}
-        return _json({**market, **odd})
+        return as_json({**market, **odd})
 
 
 def _market(question: SimulatedQuestion) -> dict[str, Any]:
-    """Return what the site knows of a question."""
     name = f"mf{question.id}AbC"
     market: dict[str, Any] = {
         "id": name, "creatorId": "u1", "creatorUsername": "asker", "creatorName": "Asker",
@@ -127,7 +111,7 @@ def _binary(question: SimulatedQuestion) -> dict[str, Any]:
 
 
 def _choices(question: SimulatedQuestion) -> dict[str, Any]:
-    """Answers in any order; once it is resolved they have the prices 1 and 0."""
+    """Answers in any order; resolved ones have the prices 1 and 0."""
     answers = [
         {"id": f"a{index}", "index": index, "text": option, "createdTime": _ms(question.opened),
          "probability": question.crowd[index]}
@@ -151,7 +135,7 @@ def _right(question: SimulatedQuestion) -> int:
 
 
 def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
-    """One market of each kind that is not to be kept, made of the last that has an answer."""
+    """Return one market of each unwanted kind, copied from the last question with an answer."""
     answered = [question for question in asked if question.answer_index is not None]
     last = max(answered, key=lambda question: (question.resolved, question.id))
     found = []
@@ -166,7 +150,6 @@ def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
 
 
 def _row(market: dict[str, Any], is_bare: bool, is_odd: bool) -> dict[str, Any]:
-    """Return a market as the list has it."""
     row = {key: value for key, value in market.items() if key not in _DETAILS}
     if is_bare:
         optional = ("creatorName", "lastBetTime", "closeTime", "uniqueBettorCount", "slug", "token")
@@ -176,19 +159,3 @@ def _row(market: dict[str, Any], is_bare: bool, is_odd: bool) -> dict[str, Any]:
 
 def _ms(moment: dt.datetime) -> int:
     return int(moment.timestamp() * 1000)
-
-
-def _read(market: dict[str, Any]) -> str:
-    title, about = html.escape(market["question"]), html.escape(market["textDescription"])
-    state = html.escape(str(market.get("resolution", "open")))
-    return f'<a href="/">all</a><h1>{title}</h1><p>{about}</p><p>{state}</p>'
-
-
-def _json(answer: object, status: int = 200) -> Response:
-    headers = {"Content-Type": "application/json; charset=utf-8"}
-    return Response(status, headers, json.dumps(answer).encode())
-
-
-def _page(body: str) -> Response:
-    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
-    return Response(200, {"Content-Type": "text/html; charset=utf-8"}, page.encode())

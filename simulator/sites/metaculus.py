@@ -1,50 +1,41 @@
-"""A small Metaculus: the posts of its API for who has the token, and pages to read.
+"""A small Metaculus: the posts of its API, for clients with the token.
 
-Of every month two questions are one post (a group); one of the last month is in a group with an
-open one. What was known before it was set on the site has two dates, a day and more apart. Two
-posts more have no options: a number, and a post without a question.
+Each month, two questions form one post (a group). One question of the last month is in a group with
+an open one. For some, the answer was known a day or more before it was set on the site. Two more
+posts have no options: a number, and a post without a question.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import functools
-import html
-import json
 from typing import Any
 
 from simulator.forecasts import NUM_QUESTIONS, SimulatedQuestion, questions
-from simulator.server import QuirkName, Request, Response, take_quirk
-from simulator.world import World
+from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 
 TOKEN = "0123456789abcdef0123456789abcdef01234567"  # noqa: S105
 MAX_LIMIT = 100
 GROUPED = (6, 10)  # by number within the month
-HALF_OPEN = (9, NUM_QUESTIONS)  # of the last month
-LATE = 5  # the community's last forecast of it is from after the answer was known
+HALF_OPEN = (9, NUM_QUESTIONS)  # in the last month
+LATE = 5  # its last community forecast is from after the answer was known
 _HOUR = dt.timedelta(hours=1)
 
 
-class Site:
-    """See ``simulator.server.Site``."""
+class Site(WorldSite):
+    """The API; see the module docstring."""
 
     keys: tuple[str, ...] = ("metaculus",)
     robots: str | None = "User-agent: *\nDisallow: /api/\n"
-    min_interval_s = 3.6
     token = TOKEN
-
-    def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
-        self.max_limit = MAX_LIMIT
-        self._world = world
-        self._num_moved = 0  # posts that came into the list since its first page was given
+    max_limit = MAX_LIMIT
 
     @functools.cached_property
     def posts(self) -> list[dict[str, Any]]:
         """All posts, the first published first."""
-        by_id = {question.id: question for question in questions(self._world, "metaculus")}
-        groups = [[f"{m.start:%y%m}{n:03d}" for n in GROUPED] for m in self._world.months]
-        groups.append([f"{self._world.last.start:%y%m}{n:03d}" for n in HALF_OPEN])
+        by_id = {question.id: question for question in questions(self.world, "metaculus")}
+        groups = [[f"{m.start:%y%m}{n:03d}" for n in GROUPED] for m in self.world.months]
+        groups.append([f"{self.world.last.start:%y%m}{n:03d}" for n in HALF_OPEN])
         grouped = {name for names in groups for name in names}
         posts = [_post(question) for name, question in by_id.items() if name not in grouped]
         posts += [_group([by_id[name] for name in names]) for names in groups]
@@ -52,35 +43,21 @@ class Site:
         return sorted(posts, key=lambda post: (post["published_at"], post["id"]))
 
     def respond(self, request: Request) -> Response:
-        """Answer the list, and the pages for people."""
+        """Answer the list."""
         if request.path == "/api/posts/":
             if request.headers.get("authorization") != f"Token {TOKEN}":
-                return _json({"detail": "Authentication credentials were not provided."}, 401)
+                return as_json({"detail": "Authentication credentials were not provided."}, 401)
             return self._list(request)
-        number = request.path.removeprefix("/questions/").strip("/")
-        for post in self.posts:
-            if str(post["id"]) == number:
-                return _page(_read(post))
-        if request.path == "/":
-            links = (
-                f'<li><a href="/questions/{post["id"]}/">{html.escape(post["title"])}</a>'
-                for post in reversed(self.posts)
-            )
-            return _page(f"<ul>{''.join(links)}</ul>")
-        return _json({"detail": "Not found."}, 404)
+        return as_json({"detail": "Not found."}, 404)
 
     def _list(self, request: Request) -> Response:
         limit, offset = request.arg("limit", "20"), request.arg("offset", "0")
         if not limit.isdecimal() or not offset.isdecimal():
-            return _json({"limit": ["A valid integer is required."]}, 400)
+            return as_json({"limit": ["A valid integer is required."]}, 400)
         if take_quirk(self, "error_as_200"):
-            return _json({"error_code": "server_error", "detail": "Internal error"})
+            return as_json({"error_code": "server_error", "detail": "Internal error"})
         found = self._find(request)
-        if offset == "0":
-            self._num_moved = 0
-        elif take_quirk(self, "moving_items"):
-            self._num_moved += 1
-        start = int(offset) - self._num_moved
+        start = int(offset) - self.count_moved(is_first=offset == "0")
         end = start + min(int(limit), self.max_limit)
         page = found[start:end]
         if take_quirk(self, "empty_page"):
@@ -90,7 +67,7 @@ class Site:
         link = f"https://www.metaculus.com/api/posts/?limit={limit}&offset={offset}+{limit}"
         rows = [_row(post, has_texts, is_bare, is_odd) for post in page]
         answer = {"next": link if end < len(found) else None, "previous": None, "results": rows}
-        return _json(answer)
+        return as_json(answer)
 
     def _find(self, request: Request) -> list[dict[str, Any]]:
         statuses = request.query.get("statuses", [])
@@ -114,7 +91,7 @@ def _post(question: SimulatedQuestion) -> dict[str, Any]:
 
 
 def _group(asked: list[SimulatedQuestion]) -> dict[str, Any]:
-    """A post of several questions, which share their texts; one is called by its label alone."""
+    """A post of several questions with common texts; the title of one is its label alone."""
     first = asked[0]
     rows = [
         {**_question(each), "title": title, "label": label, "description": "",
@@ -187,7 +164,6 @@ def _without_options(post: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _row(post: dict[str, Any], has_texts: bool, is_bare: bool, is_odd: bool) -> dict[str, Any]:
-    """Return a post as the list has it; its own fields may be bare, or odd."""
     row = dict(post)
     if "question" in post:
         row["question"] = _cut(post["question"], has_texts, is_bare)
@@ -208,19 +184,3 @@ def _cut(fields: dict[str, Any], has_texts: bool, is_bare: bool) -> dict[str, An
 
 def _utc(moment: dt.datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}"
-
-
-def _read(post: dict[str, Any]) -> str:
-    rows = post.get("group_of_questions", {}).get("questions") or [post.get("question", {})]
-    states = ", ".join(html.escape(str(row.get("resolution"))) for row in rows)
-    return f'<a href="/">all</a><h1>{html.escape(post["title"])}</h1><p>{states}</p>'
-
-
-def _json(answer: object, status: int = 200) -> Response:
-    headers = {"Content-Type": "application/json; charset=utf-8"}
-    return Response(status, headers, json.dumps(answer).encode())
-
-
-def _page(body: str) -> Response:
-    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
-    return Response(200, {"Content-Type": "text/html; charset=utf-8"}, page.encode())

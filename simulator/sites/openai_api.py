@@ -1,8 +1,8 @@
 """An OpenAI-compatible chat API that counts and bills: ``POST /v1/chat/completions``.
 
-Answers follow from the question, tokens from its length. Errors have the shape of OpenAI's:
-``{"error": {"message", "type", "param", "code"}}``. What was billed is in ``ledger``: every answer
-that was made, whether it arrived or not.
+The question determines the answer; its length determines the tokens. Errors have OpenAI's form:
+``{"error": {"message", "type", "param", "code"}}``. ``ledger`` lists all billed responses,
+including those that did not arrive.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.server import QuirkName, Request, Response, as_json, take_quirk
 from simulator.world import World
 
 KEY = "sk-simulated-Tide0123456789"
@@ -29,14 +29,16 @@ _PHRASES = (
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
 
 Mishap = Literal[
-    "rate_limit", "no_quota", "server_error", "cut_json", "refusal", "filtered", "cut", "silent",
-    "repeat_key",
+    # Unbilled: 429, 429 for an exhausted quota, 500, 401 whose message contains the key.
+    "rate_limit", "no_quota", "server_error", "repeat_key",
+    # Billed: a truncated body, a refusal, filtered, cut at the token limit, no text at all.
+    "cut_json", "refusal", "filtered", "cut", "silent",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Bill:
-    """An answer that was made and billed."""
+    """A response that was generated and billed."""
 
     prompt: str
     input_tokens: int
@@ -45,44 +47,27 @@ class Bill:
 
 @dataclass
 class Site:
-    """The API.
-
-    Attributes:
-        keys_accepted: bearer tokens; take one away to revoke it.
-        revoke_after: so many answers are billed before all keys are revoked.
-        unsupported: parameters that the model refuses, as newer ones of OpenAI's do.
-        mishaps: what happens instead of, or to, the next answers:
-
-            - rate_limit (429), no_quota (429 that waiting does not help), server_error (500),
-              repeat_key (401 that quotes the key): nothing is billed;
-            - cut_json: a body that ends early under the right Content-Length; refusal; filtered;
-              cut (at the most tokens); silent (no text at all): billed.
-        refusals: what prompts are answered that have a text in them, unbilled.
-        replays: a request of a known ``Idempotency-Key`` gets its former answer, unbilled.
-        num_thought: tokens that are billed with each answer's own, whatever ``max_tokens`` says.
-        pause_s: before each answer.
-        ledger: what was billed.
-        requests: prompts as they arrived, billed or not.
-    """
+    """The API."""
 
     world: World | None = None
-    keys_accepted: set[str] = field(default_factory=lambda: {KEY})
-    revoke_after: int | None = None
-    unsupported: tuple[str, ...] = ()
-    mishaps: list[Mishap] = field(default_factory=list)
+    keys_accepted: set[str] = field(default_factory=lambda: {KEY})  # remove one to revoke it
+    revoke_after: int | None = None  # number of billed responses before all keys are revoked
+    unsupported: tuple[str, ...] = ()  # parameters that the model rejects
+    mishaps: list[Mishap] = field(default_factory=list)  # for the next responses
+    # By a text in the prompt: the response to such a prompt, unbilled.
     refusals: dict[str, Response] = field(default_factory=dict)
+    # True: a repeated ``Idempotency-Key`` gets the former response, unbilled.
     replays: bool = False
-    num_thought: int = 0
-    pause_s: float = 0.0
+    num_thought: int = 0  # reasoning tokens billed per response, beyond ``max_tokens``
+    pause_s: float = 0.0  # before each response
     ledger: list[Bill] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)  # prompts in order of arrival, billed or not
     bodies: list[dict[str, Any]] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     most_busy: int = 0
 
     keys: tuple[str, ...] = ("openai_api",)
     robots: str | None = None
-    start: str = "/v1/models"
     quirks: dict[QuirkName, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -92,23 +77,23 @@ class Site:
 
     @property
     def billed(self) -> Counter[str]:
-        """How often each question was billed."""
+        """The number of billed responses by question."""
         return Counter(bill.prompt for bill in self.ledger)
 
     @property
     def billed_tokens(self) -> int:
-        """Of input and output together."""
+        """The sum of input and output tokens."""
         return sum(bill.input_tokens + bill.output_tokens for bill in self.ledger)
 
     def write(self, prompt: str, seed: int) -> str:
-        """Return what the model writes; a subclass may have another one."""
+        """Return the model's text; a subclass may replace it."""
         return write_answer(prompt)
 
     def respond(self, request: Request) -> Response:
         """Answer a request."""
         if request.path == "/v1/models":
             record = {"id": MODEL, "object": "model", "created": 1_700_000_000, "owned_by": "sim"}
-            return _json(200, {"object": "list", "data": [record]})
+            return as_json({"object": "list", "data": [record]})
         if request.path != "/v1/chat/completions" or request.method != "POST":
             return _error(404, f"Invalid URL ({request.method} {request.path})", None)
         with self._lock:
@@ -149,7 +134,6 @@ class Site:
         return Response(200, {"Content-Type": "application/json"}, data)
 
     def _refuse(self, body: dict[str, Any], prompt: str, mishap: Mishap | None) -> Response | None:
-        """Return an error, where there is one: nothing is billed."""
         if mishap == "rate_limit":
             error = _error(429, "Rate limit reached for requests", "rate_limit_exceeded")
             return Response(429, {**error.headers, "Retry-After": "0"}, error.body)
@@ -159,11 +143,9 @@ class Site:
         if mishap == "server_error":
             return _error(500, "The server had an error.", None, "server_error")
         if take_quirk(self, "error_as_200"):
-            return _json(200, {"error": {"code": 502, "message": "Provider returned error"}})
+            return as_json({"error": {"code": 502, "message": "Provider returned error"}})
         if body.get("model") != MODEL:
-            said = (
-                f"The model `{body.get('model')}` does not exist or you do not have access to it."
-            )
+            said = f"The model `{body.get('model')}` does not exist, or is closed to you."
             return _error(404, said, "model_not_found")
         for param in self.unsupported:
             if param in body:
@@ -175,7 +157,6 @@ class Site:
         return None
 
     def _answer(self, body: dict[str, Any], prompt: str, mishap: Mishap | None) -> bytes:
-        """Make an answer and bill it."""
         text, finish = self.write(prompt, int(body.get("seed") or 0)), "stop"
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
         if mishap == "refusal":
@@ -188,14 +169,13 @@ class Site:
             message["content"] = ""
         bill = Bill(prompt, _num_tokens(prompt) + 7, _num_tokens(text) + self.num_thought)
         self.ledger.append(bill)
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
         answer: dict[str, Any] = {
             "id": f"chatcmpl-{len(self.ledger)}",
             "object": "chat.completion",
             "created": 1_700_000_000 + len(self.ledger),
             "model": f"{MODEL}-2024-08-06",
-            "choices": [
-                {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-            ],
+            "choices": [choice],
             "usage": {
                 "prompt_tokens": bill.input_tokens,
                 "completion_tokens": bill.output_tokens,
@@ -210,13 +190,13 @@ class Site:
 
 
 def chosen_letter(prompt: str) -> str:
-    """Return the letter that the model chooses, by the question alone."""
+    """Return the letter that the model chooses; it depends on the question alone."""
     letters: list[str] = [letter for letter, _ in _OPTION.findall(prompt)] or ["A"]
     return letters[_number_of(prompt) % len(letters)]
 
 
 def write_answer(prompt: str) -> str:
-    """Return what the model writes: its letter, in one of several manners."""
+    """Return the model's text: its letter, in one of several formats."""
     letter = chosen_letter(prompt)
     option = dict(_OPTION.findall(prompt)).get(letter, "")
     phrase = _PHRASES[_number_of(prompt) // 64 % len(_PHRASES)]
@@ -231,21 +211,13 @@ def _num_tokens(text: str) -> int:
     return -(-len(text.encode(errors="replace")) // 4)
 
 
-def _json(status: int, answer: object) -> Response:
-    return Response(status, {"Content-Type": "application/json"}, json.dumps(answer).encode())
-
-
 def refusal(status: int, code: str | int | None, message: str, **fields: Any) -> Response:
-    """Return an error of a status and code, to put under ``refusals``."""
-    return _json(status, {"error": {"message": message, "code": code, **fields}})
+    """Return an error response for ``refusals``."""
+    return as_json({"error": {"message": message, "code": code, **fields}}, status)
 
 
 def _error(
-    status: int,
-    message: str,
-    code: str | None,
-    kind: str = "invalid_request_error",
+    status: int, message: str, code: str | None, kind: str = "invalid_request_error",
     param: str | None = None,
-) -> Response:
-    error = {"message": message, "type": kind, "param": param, "code": code}
-    return _json(status, {"error": error})
+) -> Response:  # fmt: skip
+    return refusal(status, code, message, type=kind, param=param)

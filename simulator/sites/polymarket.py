@@ -1,7 +1,7 @@
-"""A small Polymarket: the list of its Gamma API in pages that name the next, and pages to read.
+"""A small Polymarket: the list of its Gamma API in pages that name the next.
 
-Besides the world's questions there is one of each kind that has no answer: ODDITIES. The first of
-every month was closed before it, and settled in it.
+Besides the world's questions it has one market of each kind in ODDITIES, without an answer. The
+first market of every month was closed before the month and settled in it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import functools
-import html
 import json
 from typing import Any
 
 from simulator.forecasts import SimulatedQuestion, questions
-from simulator.server import QuirkName, Request, Response, take_quirk
-from simulator.world import World
+from simulator.server import Request, Response, WorldSite, as_json, as_utc, take_quirk
 
 MAX_LIMIT = 100
 ODDITIES: dict[str, dict[str, Any]] = {
@@ -27,53 +25,37 @@ ODDITIES: dict[str, dict[str, Any]] = {
 }
 
 
-class Site:
-    """See ``simulator.server.Site``."""
+class Site(WorldSite):
+    """The list of markets."""
 
     keys: tuple[str, ...] = ("polymarket",)
-    robots: str | None = None
-    min_interval_s = 0.034
-
-    def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
-        self.max_limit = MAX_LIMIT
-        self._world = world
+    max_limit = MAX_LIMIT
 
     @functools.cached_property
     def markets(self) -> list[dict[str, Any]]:
         """All markets, the first closed first, open ones at the end."""
-        asked = questions(self._world, "polymarket")
+        asked = questions(self.world, "polymarket")
         found = [*map(_market, asked), *_oddities(asked)]
         return sorted(found, key=lambda m: (m["closedTime"] or "9", m["id"]))
 
     def respond(self, request: Request) -> Response:
-        """Answer the list, and the pages for people."""
+        """Answer the list."""
         if request.path == "/markets/keyset":
             return self._list(request)
         if request.path == "/markets":
-            return _json({"type": "validation error", "error": "use /markets/keyset"}, 422)
-        slug = request.path.removeprefix("/market/")
-        for market in self.markets:
-            if market["slug"] == slug:
-                return _page(_read(market))
-        if request.path == "/":
-            links = (
-                f'<li><a href="/market/{m["slug"]}">{html.escape(m["question"])}</a>'
-                for m in reversed(self.markets)
-            )
-            return _page(f"<ul>{''.join(links)}</ul>")
-        return _json({"type": "not found error", "error": "not found"}, 404)
+            return as_json({"type": "validation error", "error": "use /markets/keyset"}, 422)
+        return as_json({"type": "not found error", "error": "not found"}, 404)
 
     def _list(self, request: Request) -> Response:
         limit, cursor = request.arg("limit", "20"), request.arg("after_cursor")
         if not limit.isdecimal() or not 0 < int(limit) <= MAX_LIMIT or "offset" in request.query:
-            return _json({"type": "validation error", "error": "limit or offset"}, 422)
+            return as_json({"type": "validation error", "error": "limit or offset"}, 422)
         if take_quirk(self, "error_as_200"):
-            return _json({"type": "internal error", "error": "cannot get the information"})
+            return as_json({"type": "internal error", "error": "cannot get the information"})
         found = self._find(request)
         start = _place(cursor, found)
         if start is None:
-            return _json({"type": "validation error", "error": "invalid cursor"}, 422)
+            return as_json({"type": "validation error", "error": "invalid cursor"}, 422)
         end = start + min(int(limit), self.max_limit)
         page = found[start:end]
         answer: dict[str, Any] = {"markets": page}
@@ -86,7 +68,7 @@ class Site:
         has_tags = request.arg("include_tag") == "true"
         is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
         rows = [_row(market, has_tags, is_bare, is_odd) for market in answer["markets"]]
-        return _json({**answer, "markets": rows})
+        return as_json({**answer, "markets": rows})
 
     def _find(self, request: Request) -> list[dict[str, Any]]:
         is_closed = request.arg("closed", "false") == "true"
@@ -102,7 +84,6 @@ def _cursor(market: dict[str, Any]) -> str:
 
 
 def _place(cursor: str, found: list[dict[str, Any]]) -> int | None:
-    """Where the page after a cursor begins."""
     places = {_cursor(market): place for place, market in enumerate(found, start=1)}
     return places.get(cursor) if cursor else 0
 
@@ -118,14 +99,15 @@ def _market(question: SimulatedQuestion) -> dict[str, Any]:
     volume = 1000.25 + int(question.id) % 500
     return {
         "id": question.id, "question": question.title, "conditionId": f"0x{question.id}",
-        "slug": slug, "resolutionSource": "", "endDate": _utc(question.closed),
-        "startDate": _utc(question.opened), "createdAt": _utc(question.opened - dt.timedelta(1)),
+        "slug": slug, "resolutionSource": "", "endDate": as_utc(question.closed),
+        "startDate": as_utc(question.opened),
+        "createdAt": as_utc(question.opened - dt.timedelta(days=1)),
         "description": f"{question.background}\n\n{question.criteria}",
         "outcomes": json.dumps(question.options), "outcomePrices": json.dumps(prices),
         "volume": str(volume), "volumeNum": volume,
         "active": True, "closed": question.resolved is not None, "archived": False,
         "closedTime": f"{closed_at:%Y-%m-%d %H:%M:%S+00}" if closed_at else None,
-        "umaEndDate": _utc(question.resolved) if question.resolved else None,
+        "umaEndDate": as_utc(question.resolved) if question.resolved else None,
         "umaResolutionStatus": "resolved" if question.resolved else None,
         "lastTradePrice": 0.999,
         "tags": [{"id": str(n), "label": tag, "slug": tag.lower().replace(" ", "-")}
@@ -134,7 +116,7 @@ def _market(question: SimulatedQuestion) -> dict[str, Any]:
 
 
 def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
-    """One market of each odd kind, made of the last yes/no question that has an answer."""
+    """Return one market of each odd kind, copied from the last answered yes/no question."""
     answered = [each for each in asked if each.is_binary and each.answer_index is not None]
     last = max(answered, key=lambda question: (question.resolved, question.id))
     return [
@@ -149,23 +131,3 @@ def _row(market: dict[str, Any], has_tags: bool, is_bare: bool, is_odd: bool) ->
         optional = ("description", "slug", "tags", "createdAt", "resolutionSource")
         row = {key: value for key, value in row.items() if key not in optional}
     return row | ({"undocumented": [{"<b>": 1}]} if is_odd else {})
-
-
-def _utc(moment: dt.datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _read(market: dict[str, Any]) -> str:
-    title, about = html.escape(market["question"]), html.escape(market["description"])
-    state = html.escape(str(market["outcomePrices"]))
-    return f'<a href="/">all</a><h1>{title}</h1><p>{about}</p><p>{state}</p>'
-
-
-def _json(answer: object, status: int = 200) -> Response:
-    headers = {"Content-Type": "application/json; charset=utf-8"}
-    return Response(status, headers, json.dumps(answer).encode())
-
-
-def _page(body: str) -> Response:
-    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
-    return Response(200, {"Content-Type": "text/html; charset=utf-8"}, page.encode())

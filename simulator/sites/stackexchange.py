@@ -1,8 +1,8 @@
-"""A small Stack Exchange: the API 2.3 of its sites, and the pages of their questions.
+"""A small Stack Exchange: the API 2.3 of its sites.
 
-The month's stories become questions on the sites in turn, the first asked in the month's first
-second and the last in its last; one question more is edited after the month. Questions get answers
-within the month, and some one after it, or one that is edited after it.
+The month's stories become questions, distributed over the sites. The first is asked in the month's
+first second, the last in its last. One more question is edited after the month. Questions have
+answers from within the month; some have one that was written or edited after it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.month import Month
-from simulator.server import QuirkName, Request, Response, take_quirk
+from simulator.server import Request, Response, WorldSite, take_quirk
 from simulator.world import Story, World
 
-SITES = {  # of the API: host
+SITES = {  # name in the API: host
     "stackoverflow": "stackoverflow.com",
     "math": "math.stackexchange.com",
     "medicalsciences": "medicalsciences.stackexchange.com",
@@ -30,8 +30,8 @@ SITES = {  # of the API: host
     "fitness": "fitness.stackexchange.com",
     "scifi": "scifi.stackexchange.com",
 }
-KEY = "simulated-key(("  # as on the true site, it ends so
-QUOTAS = {True: 10_000, False: 300}  # requests a day, with a key and without
+KEY = "simulated-key(("  # real keys also end in such characters
+QUOTAS = {True: 10_000, False: 300}  # requests a day, with a key (True) and without
 MATHS = r"Let $a<b$ and $c>d$; then $$\sum_{i=1}^{n} x_i \le n \max_i x_i.$$"
 MAX_PAGE_SIZE = 100
 MAX_PAGE = 25  # without a key
@@ -39,12 +39,11 @@ _FILTERS = {"default", "withbody", "total", "none"}
 _LICENCE_4_SINCE = dt.datetime(2018, 5, 2, tzinfo=dt.UTC)
 _USERS = ("Ada Example", "boris_sample", "user1234567")
 _ANSWERS = re.compile(r"/2\.3/questions/(\d+(?:;\d+)*)/answers")
-_PAGE = re.compile(r"/questions/(\d+)(?:/[\w-]*)?")
 
 
 @dataclass(frozen=True)
 class Post:
-    """A question, or (with ``question_id``) an answer; ``text`` is what a reader sees of it."""
+    """A question, or (with ``question_id``) an answer; ``text`` is the visible text."""
 
     id: int
     site: str
@@ -56,29 +55,23 @@ class Post:
     question_id: int | None = None
 
 
-class Site:
-    """See ``simulator.server.Site``.
-
-    Attributes:
-        quota: requests left for today, to clients with a key and without; where it is None there is
-            no end to them, as tests ask more in a day than the true site would answer.
-        backoff_s: what each answer asks for from now on; who does not wait is locked out.
-    """
+class Site(WorldSite):
+    """The API; see the module docstring."""
 
     keys: tuple[str, ...] = ("stackexchange",)
     robots: str | None = "User-agent: *\nDisallow: /users\n"
 
     def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
+        super().__init__(world)
+        # Requests left today, with a key and without; None is unlimited, for tests.
         self.quota: dict[bool, int | None] = {True: None, False: None}
-        self.backoff_s = 0
-        self._closed_until: dict[str, float] = {}  # by method; time.monotonic()
-        self._world = world
+        self.backoff_s = 0  # seconds in each response; a client that does not wait is blocked
+        self._closed_until: dict[str, float] = {}  # end of the block by method; time.monotonic()
 
     @functools.cached_property
     def questions(self) -> dict[int, Post]:
         """All questions by id, oldest first."""
-        asked = [post for month in self._world.months for post in self._questions(month)]
+        asked = [post for month in self.world.months for post in self._questions(month)]
         return {post.id: post for post in sorted(asked, key=lambda p: (p.created_at, p.id))}
 
     @functools.cached_property
@@ -87,22 +80,8 @@ class Site:
         return {number: self._answers(question) for number, question in self.questions.items()}
 
     def respond(self, request: Request) -> Response:
-        """Answer the API's methods, and the pages for people."""
-        if request.path.startswith("/2.3/"):
-            return self._api(request)
-        if match := _PAGE.fullmatch(request.path):
-            question = self.questions.get(int(match[1]))
-            return _html(self._page(question)) if question else _html("Not found", 404)
-        if request.path == "/":
-            links = (
-                f'<li><a href="/questions/{post.id}">{html.escape(post.title)}</a> '
-                f"{SITES[post.site]} {post.created_at:%Y-%m-%d}"
-                for post in self.questions.values()
-            )
-            return _html(f"<h1>Questions</h1><ul>{''.join(links)}</ul>")
-        return _html("Not found", 404)
-
-    # --- the API ---------------------------------------------------------------------------------
+        """Answer the API's methods."""
+        return self._api(request) if request.path.startswith("/2.3/") else Response(404)
 
     def _api(self, request: Request) -> Response:
         has_key = request.arg("key") == KEY
@@ -144,10 +123,8 @@ class Site:
                 for answer in self.answers[number]
             ]
         elif request.path == "/2.3/questions":
-            first, last = (
-                int(request.arg("fromdate", "0")),
-                int(request.arg("todate", "9999999999")),
-            )
+            first = int(request.arg("fromdate", "0"))
+            last = int(request.arg("todate", "9999999999"))
             found = [
                 post
                 for post in self.questions.values()
@@ -159,22 +136,18 @@ class Site:
         return sorted(found, key=lambda post: (post.created_at, post.id), reverse=is_descending)
 
     def _cut(self, found: list[Post], request: Request) -> dict[str, Any]:
-        """One page, as the wrapper has it."""
         size, page = int(request.arg("pagesize", "30")), int(request.arg("page", "1"))
         start, has_more = (page - 1) * size, page * size < len(found)
         if has_more and take_quirk(self, "empty_page"):
             return {"items": [], "has_more": True}
         if page > 1 and take_quirk(self, "moving_items"):
             start -= 1
-        is_bare = take_quirk(self, "missing_fields")
-        is_odd = take_quirk(self, "extra_fields")
+        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
         with_body = request.arg("filter") == "withbody"
         items = [self._row(post, with_body, is_bare) for post in found[start : page * size]]
         if is_odd:
-            items = [
-                {**item, "collectives": [{"slug": "<b>x</b>"}], "undocumented": None}
-                for item in items
-            ]
+            odd = {"collectives": [{"slug": "<b>x</b>"}], "undocumented": None}
+            items = [{**item, **odd} for item in items]
         return {"items": items, "has_more": has_more}
 
     def _row(self, post: Post, with_body: bool, is_bare: bool) -> dict[str, Any]:
@@ -205,11 +178,9 @@ class Site:
             row["link"] = f"https://{SITES[post.site]}/questions/{post.id}/simulated"
         return row
 
-    # --- the posts -------------------------------------------------------------------------------
-
     def _questions(self, month: Month) -> list[Post]:
-        """A question a story on the sites in turn, and one that is edited after the month."""
-        count = len(self._world.stories(month, "stackexchange"))
+        """One question per story, distributed over the sites, and one edited after the month."""
+        count = len(self.world.stories(month, "stackexchange"))
         step = (month.end - month.start) // (count + 1)
         asked = []
         for number in range(count + 1):
@@ -221,7 +192,7 @@ class Site:
                 count: month.end + dt.timedelta(days=3),
             }.get(number)
             site = list(SITES)[number % len(SITES)]
-            story = self._world.story(month, "stackexchange", number)
+            story = self.world.story(month, "stackexchange", number)
             body, text = self._compose(story, site, number)
             identity = int(f"{month.start:%y%m}{number:04d}0")
             when = created_at.replace(microsecond=0)
@@ -229,12 +200,12 @@ class Site:
         return asked
 
     def _answers(self, question: Post) -> list[Post]:
-        """Up to two answers within the month, one after it, one that is edited after it."""
+        """Up to two answers within the month, one after it, one edited after it."""
         month, number = Month.of(question.created_at), question.id // 10 % 10_000
         room = month.end - question.created_at
         posts = []
         for index in range(number % 4):
-            story = self._world.story(month, f"stackexchange/{question.id}", index)
+            story = self.world.story(month, f"stackexchange/{question.id}", index)
             body, text = self._compose(story, question.site, number + index)
             created_at = question.created_at + room * (index + 1) / 4
             edited_at = None
@@ -250,7 +221,6 @@ class Site:
         return posts
 
     def _compose(self, story: Story, site: str, number: int) -> tuple[str, str]:
-        """A post's HTML as its site makes it of a story, and what a reader sees of it."""
         first, *others = story.paragraphs
         body = [f"<p>{html.escape(first, quote=False)}</p>\n"]
         text = [first]
@@ -258,7 +228,7 @@ class Site:
             body.append(f"<p>{html.escape(MATHS, quote=False)}</p>\n")
             text.append(MATHS)
         if site in {"stackoverflow", "superuser"}:
-            code = self._world.module(story.month, story.key, number).strip()
+            code = self.world.module(story.month, story.key, number).strip()
             code = "\n".join(line for line in code.splitlines() if "<" not in line)
             escaped = html.escape(code, quote=False)
             body.append(
@@ -270,11 +240,6 @@ class Site:
             body.append(f'<p><em>{opening}</em> <a href="https://example.org">{rest}</a></p>\n')
             text.append(paragraph)
         return "\n".join(body), "\n\n".join(text)
-
-    def _page(self, question: Post) -> str:
-        answers = "".join(f"<hr><h2>Answer</h2>{a.body}" for a in self.answers[question.id])
-        title = html.escape(question.title)
-        return f'<a href="/">Questions</a><h1>{title}</h1>{question.body}{answers}'
 
 
 def _licence(post: Post) -> str:
@@ -291,17 +256,13 @@ def _bad_parameter(request: Request, has_key: bool) -> Response | None:
         return _error(400, "bad_parameter", "expected a number")
     if int(numbers[0]) < 1 or int(numbers[1]) > MAX_PAGE_SIZE:
         return _error(400, "bad_parameter", "pagesize")
-    match = _ANSWERS.fullmatch(request.path)
-    if match and len(match[1].split(";")) > 100:
-        return _error(400, "bad_parameter", "ids")
     if int(numbers[0]) > MAX_PAGE and not has_key:
-        message = "page above 25 requires access token or app key"
-        return _error(403, "access_denied", message)
+        return _error(403, "access_denied", "page above 25 requires access token or app key")
     return None
 
 
 def _error(number: int, name: str, message: str, status: int | None = None) -> Response:
-    """An error of the API: JSON under 400, but for what a method or a right is missing for."""
+    """An error of the API: JSON, mostly under status 400."""
     if status is None:
         status = number if number in {403, 404} else 400
     body = {"error_id": number, "error_message": message, "error_name": name}
@@ -309,11 +270,6 @@ def _error(number: int, name: str, message: str, status: int | None = None) -> R
 
 
 def _json(answer: dict[str, Any], status: int = 200) -> Response:
-    """The API packs every answer, whatever the client accepts."""
+    """Return gzip JSON: the API compresses every response, whatever the client accepts."""
     headers = {"Content-Type": "application/json; charset=utf-8", "Content-Encoding": "gzip"}
     return Response(status, headers, gzip.compress(json.dumps(answer).encode(), mtime=0))
-
-
-def _html(body: str, status: int = 200) -> Response:
-    page = f"<!DOCTYPE html><html><body>{body}</body></html>"
-    return Response(status, {"Content-Type": "text/html; charset=utf-8"}, page.encode())

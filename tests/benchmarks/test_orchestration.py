@@ -1,35 +1,31 @@
-"""What the benchmark of a Prefect server stands on; the server itself it starts for minutes."""
-
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
 
 from benchmarks import __main__ as runner
-from benchmarks import orchestration
 from benchmarks.measure import Verdict
-from benchmarks.memory import Memory
-from core.cell_record import read_cell_record
+from benchmarks.orchestration import load as orchestration
+from benchmarks.orchestration.memory import Memory
+from core.cells.record import read_cell_record
 from core.settings import Settings
-from core.storage import Store
+from core.storage.store import Store
+from instruments import losses
+from instruments.losses import ScoringPlan, load_model, plan_scoring, write_losses
+from instruments.models import ModelHolder
 from models.catalogue import find_model
-from tasks import scoring
-from tasks.loaded_model import LoadedModel
-from tasks.scoring import cells_in_flight, load_model, plan_scoring, write_losses
-from warehouse.own_cells import read_losses
+from warehouse.land.cells import read_losses
 
 
 def test_cells_of_a_remote_model_are_scored_together(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And as if one after the other: every token costs two nats."""
-    monkeypatch.setattr(scoring, "_model", LoadedModel())
+    """The result equals that of single requests: every token costs two nats."""
+    monkeypatch.setattr(losses, "held", ModelHolder())
     with orchestration._stub(["stub"]) as address:
         orchestration._make_home(store.root, ["stub"], address, num_months=2)
         plan = plan_scoring("stub", ["default"], None, None, settings)
-        assert (len(plan.groups), cells_in_flight(plan.entry, settings)) == (12, 10)
+        assert (len(plan.groups), plan.in_flight(settings)) == (12, 10)
         load_model(plan, settings)
         assert requests.get(f"{address}/stats", timeout=10).json()["answers"] == 0
         with ThreadPoolExecutor(12) as pool:
@@ -47,8 +43,9 @@ def test_cells_of_a_remote_model_are_scored_together(
 
 def test_a_setting_says_how_many_cells_are_under_way(settings: Settings) -> None:
     entry = find_model("control:zstd", settings)
-    assert cells_in_flight(entry, settings) == 2
-    assert cells_in_flight(entry, settings.model_copy(update={"in_flight": 5})) == 5
+    plan = ScoringPlan(entry, pending=(), done=())
+    assert plan.in_flight(settings) == 2
+    assert plan.in_flight(settings.model_copy(update={"in_flight": 5})) == 5
 
 
 def test_the_runner_fails_where_a_condition_does_not_hold(

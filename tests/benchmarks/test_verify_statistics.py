@@ -1,16 +1,12 @@
-"""The check of intervals: that it can fail, and its worlds."""
-
-from __future__ import annotations
-
 import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks import verify_statistics
-from benchmarks.simulated_worlds import CONTROL, NUM_MONTHS, simulate
-from benchmarks.verify_statistics import Figure, Tally, of_month, report
+from benchmarks.statistics import intervals as verify_statistics
+from benchmarks.statistics.intervals import Figure, Tally, of_month
+from benchmarks.statistics.worlds import CONTROL, NUM_MONTHS, simulate
 
 
 def tally(covered: int, worlds: int) -> Tally:
@@ -41,17 +37,7 @@ def test_the_contract(covered: int, worlds: int, continuous: bool, discrete: boo
     assert kept == [continuous, discrete]
 
 
-def test_the_report_names_what_is_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    figure = Figure("some_view", "some_column", of_month)
-    monkeypatch.setattr(verify_statistics, "FIGURES", (figure,))
-    good, bad = report({(figure, "fresh"): tally(950, 1000), (figure, "pages"): tally(900, 1000)})[
-        2:
-    ]
-    assert "| some_view | some_column | fresh | 95.0 %" in good
-    assert "OUTSIDE" not in good
-    assert "OUTSIDE" in bad
-
-
+@pytest.mark.long
 def test_wrong_intervals_fail(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import datetime as dt
 import pickle
 
@@ -23,14 +21,10 @@ def test_refuses_what_is_not_a_month(text: str) -> None:
         Month(text)
 
 
-def test_arithmetic_crosses_years() -> None:
+def test_arithmetic_crosses_years_and_stays_in_the_calendar() -> None:
     assert Month("2024-11") + 3 == Month("2025-02")
     assert Month("2024-02") - 2 == Month("2023-12")
-    assert Month("2025-02").months_since(Month("2024-11")) == 3
     assert Month("2024-11").months_since(Month("2025-02")) == -3
-
-
-def test_leaving_the_calendar_is_refused() -> None:
     with pytest.raises(UsageError):
         Month("0001-01") - 1
     with pytest.raises(UsageError):
@@ -66,9 +60,6 @@ def test_a_moment_counts_in_utc() -> None:
     late_in_new_york = dt.datetime(2024, 2, 29, 20, tzinfo=dt.timezone(dt.timedelta(hours=-5)))
     assert Month.of(late_in_new_york) == Month("2024-03")
     assert Month.of(dt.date(2024, 2, 29)) == Month("2024-02")
-
-
-def test_a_moment_without_a_zone_is_refused() -> None:
     with pytest.raises(UsageError, match="no time zone"):
         Month.of(dt.datetime(2024, 3, 1))  # noqa: DTZ001
 

@@ -1,15 +1,39 @@
-"""Texts whose right form was marked by hand, and how near an extractor comes to it."""
+"""Hand-marked texts, and the F1 of an extractor's output against them."""
 
-from __future__ import annotations
-
+import contextlib
 import random
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from core.errors import ItemFailed, ItemUnavailable
+from crawlers.contract import Document, Drop, Item
+
 MARKED = Path(__file__).parent / "marked"
+Crawl = Callable[..., list[Item]]
+
+
+def documents_of(items: list[Item]) -> list[Document]:
+    return [item for item in items if isinstance(item, Document)]
+
+
+def drops_of(items: list[Item]) -> list[Drop]:
+    return [item for item in items if isinstance(item, Drop)]
+
+
+def by_id(items: list[Item]) -> dict[str, Document]:
+    return {document.native_id: document for document in documents_of(items)}
+
+
+def reasons_of(items: list[Item]) -> dict[str, str]:
+    return {drop.native_id: drop.reason for drop in drops_of(items)}
+
+
+def count_drops(items: list[Item]) -> Counter[str]:
+    return Counter(drop.reason for drop in drops_of(items))
 
 
 def token_f1(found: str, right: str) -> float:
@@ -20,11 +44,7 @@ def token_f1(found: str, right: str) -> float:
 
 
 def marked(source: str) -> list[tuple[Path, str]]:
-    """Return the documents of ``marked/<source>``: the raw file and its right text.
-
-    ``01.html`` (or .wikitext, .tex, .json …) is as the site gives it, ``01.expected.txt`` is what a
-    careful reader would take out of it.
-    """
+    """Return the documents of ``marked/<source>``: the raw file and its ``.expected.txt``."""
     folder = MARKED / source
     texts = sorted(folder.glob("*.expected.txt"))
     if len(texts) < 10:
@@ -52,8 +72,19 @@ _WORDS = (
 
 
 def prose(key: object, num_words: int = 60) -> str:
-    """Return sentences of English words, the same for the same key; no two keys are alike."""
+    """Return English sentences, the same for the same key, and different for different keys."""
     rng = random.Random(str(key))
     words = [rng.choice(_WORDS) for _ in range(num_words)]
     sentences = (words[begin : begin + 12] for begin in range(0, num_words, 12))
     return " ".join(" ".join(sentence).capitalize() + "." for sentence in sentences)
+
+
+@contextlib.contextmanager
+def refused(
+    reason: str,
+    match: str | None = None,
+    kind: type[ItemUnavailable | ItemFailed] = ItemUnavailable,
+) -> Iterator[None]:
+    with pytest.raises(kind, match=match) as caught:
+        yield
+    assert caught.value.reason == reason

@@ -1,11 +1,9 @@
-"""What test_every_source.py knows of a source: a month of it in a simulated web, undisturbed."""
-
-from __future__ import annotations
+"""Sources for test_every_source.py: a month of each in a simulated web, without faults."""
 
 import contextlib
 import json
 import re
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,24 +12,38 @@ from typing import Any
 import pytest
 import zstandard
 
-from core.corpus import Partition, Seal, read_documents, read_seal
+from core.corpus.partition import Partition, Seal, list_sealed, read_documents, read_seal
+from core.corpus.questions import list_questions, read_question_seal
 from core.errors import PartitionHeld, SourceError
 from core.month import Month
 from core.settings import Settings
-from core.storage import Store
+from core.storage.store import Store
 from crawlers import crawl as crawl_module
-from crawlers.contract import Document, SourceInfo, load_crawler
+from crawlers.contract import Document, SourceInfo, list_sources, load_crawler
 from crawlers.crawl import crawl_partition
-from crawlers.request_kinds import kind_of
+from crawlers.questions.contract import list_question_sources, load_question_crawler
+from crawlers.questions.crawl import crawl_questions
 from simulator.server import Request, Response, Web, running, serve
 from simulator.world import World
+from tests.crawlers.questions import scene as questions
+from tests.crawlers.questions.scene import MARCH, TOKENS
+from tests.crawlers.request_kinds import kind_of
 
 LIMIT = 3
-LONGEST_S = 30.0  # for one crawl of LIMIT documents, whatever the site does
+
+
+def list_scenes() -> list[str]:
+    """Return sources of documents, then of questions. Sources in a browser have other tests."""
+    asked = (
+        source
+        for source in list_question_sources()
+        if not load_question_crawler(source).INFO.in_browser
+    )
+    return [*list_sources(), *(f"questions.{source}" for source in asked)]
 
 
 class Trap:
-    """A site that no source knows; whoever asks it was led there."""
+    """A site unknown to all sources; only a redirect or link leads to it."""
 
     keys = ("trap",)
     robots = None
@@ -44,7 +56,7 @@ class Trap:
 
 
 class Webs:
-    """The simulated webs of this run, one a month that some source needs."""
+    """The simulated webs of this run, one for each month that some source needs."""
 
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
@@ -54,6 +66,7 @@ class Webs:
         if month not in self._running:
             web = self._stack.enter_context(serve(World(3, month - 1, month)))
             self._stack.enter_context(running(Trap(), web, "127.0.0.2"))  # another host
+            questions.shorten_pages(web)
             self._running[month] = web
         return self._running[month]
 
@@ -61,121 +74,204 @@ class Webs:
         self._stack.close()
 
 
-def month_of(info: SourceInfo) -> Month:
-    """Return a month that the source has; the same on every day, where it may be."""
-    last = [] if info.last_month is None else [info.last_month]
-    for month in [Month("2024-03"), *last, Month.last_complete()]:
-        if info.lacks(month) is None:
-            return month
-    pytest.skip(f"today no whole month can be had: {info.lacks(Month.last_complete())}")
-
-
 @dataclass
 class Outcome:
-    """What became of a crawl: a seal, or an error of ours."""
-
     seal: Seal | None
     error: SourceError | PartitionHeld | None
-    texts: dict[str, str]
-    others: list[dict[str, str]]
+    items: dict[str, Any] = field(default_factory=dict)
+    others: list[dict[str, str]] = field(default_factory=list)
 
     @property
     def manifest(self) -> dict[str, Any]:
         return self.seal.manifest if self.seal else {}
 
-    @property
-    def accounted(self) -> set[str]:
-        return {*self.texts, *(other["native_id"] for other in self.others)}
+
+def accounted(outcome: Outcome | questions.Outcome) -> set[str]:
+    return {*outcome.items, *(other["native_id"] for other in outcome.others)}
 
 
-@dataclass
-class Scene:
-    """A source, its month, and what it gives where nothing goes wrong.
+class Scene(ABC):
+    """A source, its month, and the undisturbed crawl (``whole``).
 
-    Attributes:
-        texts: by native id, of the whole month, before it is looked at as a whole: which lines are
-            boilerplate, and which of two alike is kept, depends on all that a crawl has found.
-        whole: the crawl of LIMIT documents.
-        targets: what that crawl asked for, in order: (first key of the site, path and query).
-        lists: what stands for the lists that are shipped with it, by name in its module: without
-            most of what the simulated site does not have.
+    ``targets``: its requests in order, as (first key of the site, path and query).
+    ``kill_code``: Python that does the same crawl; ``sys.argv[1:]`` are ``kill_arguments``.
     """
 
-    source: str
-    info: SourceInfo
-    month: Month
+    name: str
     web: Web
-    texts: dict[str, str] = field(default_factory=dict)
-    whole: Outcome = field(default_factory=lambda: Outcome(None, None, {}, []))
-    targets: list[tuple[str, str]] = field(default_factory=list)
-    lists: dict[str, Path] = field(default_factory=dict)
+    whole: Any
+    targets: list[tuple[str, str]]
+    kill_code: str
+
+    def crawl(self, home: Path, **more: Any) -> Any:
+        self.web.new_day()
+        return self._crawl(home, **more)
+
+    def watch(self, home: Path) -> None:
+        begun = len(self.web.requests)
+        with self.prepared():
+            self.whole = self.crawl(home)
+        self.targets = [(key, target) for key, _, target in self.web.requests[begun:]]
+
+    @property
+    def digest(self) -> str:
+        return str(self.whole.seal.digest)
 
     @property
     def keys(self) -> set[str]:
-        """The first key of each of its sites."""
+        """Return the first key of each site of the source."""
         return {self.web.sites[key].keys[0] for key in self.info.sites}
 
     @property
-    def kinds(self) -> dict[str, tuple[str, str]]:
-        """The first target of each kind of request, robots.txt left out."""
+    def robots_keys(self) -> set[str]:
+        """Return the sites whose robots.txt is read; git reads none."""
+        return {key for key, target in self.targets if target == "/robots.txt"}
+
+    @property
+    def kinds(self) -> list[tuple[str, str]]:
+        """Return the first target of each kind of request, without robots.txt."""
         firsts: dict[str, tuple[str, str]] = {}
         for key, target in self.targets:
             if target != "/robots.txt":
-                firsts.setdefault(f"{key} {kind_of(target, self.source)}", (key, target))
-        return firsts
+                firsts.setdefault(f"{key} {kind_of(target, self.name)}", (key, target))
+        return list(firsts.values())
 
-    def settings(self, home: Path, **more: Any) -> Settings:
+    def check(self, outcome: Any) -> None:
+        """Check the invariants: nothing false is kept, and every item is counted."""
+        for name, item in outcome.items.items():
+            self.check_item(name, item)
+        if outcome.seal is None:
+            return
+        counts = outcome.manifest
+        lost = sum(counts["dropped"].values()) + sum(counts["failed"].values()) + counts["repeated"]
+        assert counts["requested"] == counts["kept"] + lost
+        assert counts["kept"] == len(outcome.items)
+        assert lost == len(outcome.others)
+        assert (counts["status"] == "partial") == bool(counts["failed"] or counts["ended_early"])
+        if not counts["ended_early"] and not accounted(self.whole) <= accounted(outcome):
+            # A list within the month that fails, such as a repository, counts as one item.
+            assert accounted(outcome) - accounted(self.whole)
+
+    @property
+    @abstractmethod
+    def info(self) -> Any:
+        """Return the source's INFO."""
+
+    @abstractmethod
+    def prepared(self) -> contextlib.AbstractContextManager[None]:
+        """Patch for the block whatever a crawl needs patched."""
+
+    @abstractmethod
+    def check_item(self, name: str, item: Any) -> None:
+        """Check that the site has a kept item."""
+
+    @abstractmethod
+    def sealed(self, home: Path) -> list[Any]:
+        """Return the sealed content of a data root."""
+
+    @abstractmethod
+    def kill_arguments(self, home: Path) -> list[str]:
+        """Return the arguments of ``kill_code``."""
+
+    @abstractmethod
+    def _crawl(self, home: Path, **more: Any) -> Any: ...
+
+
+_CRAWL = """
+import json, sys
+from pathlib import Path
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.contract import load_crawler
+from crawlers.crawl import crawl_partition
+
+settings = Settings.model_validate_json(sys.argv[1])
+for name, path in json.loads(sys.argv[4]).items():
+    setattr(load_crawler(sys.argv[2]), name, Path(path))
+crawl_partition(sys.argv[2], Month(sys.argv[3]), Store(settings.home), settings, limit=3)
+"""
+
+
+class DocumentScene(Scene):
+    """A source of documents; ``rows`` by native id, of the whole month, before hygiene.
+
+    Boilerplate lines and the choice among duplicates depend on all documents of a crawl.
+    ``lists`` replace the lists shipped with the crawler, by name in its module: without most names
+    that the simulated site lacks.
+    """
+
+    kill_code = _CRAWL
+
+    def __init__(self, name: str, webs: Webs, folder: Path) -> None:
+        self.name, crawler = name, load_crawler(name)
+        self.month = _month_of(crawler.INFO)
+        self.web = webs.of(self.month)
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.lists: dict[str, Path] = {}
+        with _noting(self.rows):
+            month_whole = self.crawl(folder / "month", limit=None)
+        gone = {other["native_id"] for other in month_whole.others if other["reason"] == "deleted"}
+        self.lists = _shorten_lists(crawler, gone, folder)
+        self.watch(folder / "sample")
+
+    @property
+    def info(self) -> SourceInfo:
+        return load_crawler(self.name).INFO
+
+    @contextlib.contextmanager
+    def prepared(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, path in self.lists.items():
+                patch.setattr(load_crawler(self.name), name, path)
+            yield
+
+    def check_item(self, name: str, item: str) -> None:
+        lines = iter(self.rows[name]["text"].splitlines())  # hygiene may leave lines out
+        assert all(line in lines for line in item.splitlines())
+
+    def sealed(self, home: Path) -> list[Seal]:
+        return list_sealed(Store(str(home)))
+
+    def kill_arguments(self, home: Path) -> list[str]:
+        lists = json.dumps({name: str(path) for name, path in self.lists.items()})
+        return [self._settings(home).model_dump_json(), self.name, str(self.month), lists]
+
+    def _settings(self, home: Path, max_bytes: int = 0, **more: Any) -> Settings:
         given = {"request_interval_s": 0, "sites": self.web.urls, **more}
-        return Settings(home=str(home), monthly_bytes={self.source: 0}, **given)
+        return Settings(home=str(home), monthly_bytes={self.name: max_bytes}, **given)
 
-    def crawl(self, home: Path, limit: int | None = LIMIT, **more: Any) -> Outcome:
-        """Crawl, again past the cache where the month is sealed; never for long."""
-        settings = self.settings(home, **more)
-        store, partition = Store(settings.home), Partition(self.source, self.month)
+    def _crawl(self, home: Path, limit: int | None = LIMIT, seed: int = 0, **more: Any) -> Outcome:
+        settings = self._settings(home, **more)
+        store, partition = Store(settings.home), Partition(self.name, self.month)
         is_sealed = read_seal(store, partition) is not None
-        self.web.new_day()
-        started = time.monotonic()
         try:
             seal = crawl_partition(
-                self.source, self.month, store, settings, limit=limit, replace=is_sealed
+                self.name, self.month, store, settings, limit=limit, seed=seed, replace=is_sealed
             )
         except (SourceError, PartitionHeld) as error:
-            return Outcome(None, error, {}, [])
-        finally:
-            assert time.monotonic() - started < LONGEST_S
-        return _outcome(store, seal)
+            return Outcome(None, error)
+        rows = [row for batch in read_documents(store, seal) for row in batch.to_pylist()]
+        data = zstandard.decompress(store.read_bytes(f"{seal.folder}/dropped.jsonl.zst"))
+        others = [json.loads(line) for line in data.splitlines()]
+        return Outcome(seal, None, {row["native_id"]: row["text"] for row in rows}, others)
 
 
-def _outcome(store: Store, seal: Seal) -> Outcome:
-    rows = [row for batch in read_documents(store, seal) for row in batch.to_pylist()]
-    data = zstandard.decompress(store.read_bytes(f"{seal.folder}/dropped.jsonl.zst"))
-    others = [json.loads(line) for line in data.splitlines()]
-    return Outcome(seal, None, {row["native_id"]: row["text"] for row in rows}, others)
-
-
-def watch(source: str, webs: Webs, folder: Path) -> Scene:
-    """Crawl a source undisturbed: its whole month, then a sample."""
-    crawler = load_crawler(source)
-    scene = Scene(source, crawler.INFO, month := month_of(crawler.INFO), web := webs.of(month))
-    with noting(scene.texts):
-        month_whole = scene.crawl(folder / "month", limit=None)
-    gone = {other["native_id"] for other in month_whole.others if other["reason"] == "deleted"}
-    scene.lists = _shorten_lists(crawler, gone, folder)
-    begun = len(web.requests)
-    with listing(scene):
-        scene.whole = scene.crawl(folder / "sample")
-    scene.targets = [(key, target) for key, _, target in web.requests[begun:]]
-    return scene
+def _month_of(info: SourceInfo) -> Month:
+    last = [] if info.last_month is None else [info.last_month]
+    for month in [Month("2024-03"), *last, Month.last_complete()]:
+        if info.lacks(month) is None:
+            return month
+    pytest.skip(f"today no whole month can be crawled: {info.lacks(Month.last_complete())}")
 
 
 @contextlib.contextmanager
-def noting(texts: dict[str, str]) -> Iterator[None]:
-    """Write down the clean text of every document that a crawl finds, by native id."""
+def _noting(rows: dict[str, dict[str, Any]]) -> Iterator[None]:
     row_of = crawl_module._row
 
     def noted(document: Document, info: SourceInfo) -> dict[str, Any]:
         row = row_of(document, info)
-        texts[row["native_id"]] = row["text"]
+        rows[row["native_id"]] = row
         return row
 
     with pytest.MonkeyPatch.context() as patch:
@@ -183,14 +279,8 @@ def noting(texts: dict[str, str]) -> Iterator[None]:
         yield
 
 
-def is_made_of(text: str, whole: str) -> bool:
-    """Whether a text is another one, from which lines may have been left out."""
-    lines = iter(whole.splitlines())
-    return all(line in lines for line in text.splitlines())
-
-
 def _shorten_lists(crawler: object, gone: set[str], folder: Path) -> dict[str, Path]:
-    """Write the lists that are shipped with a crawler anew, with two of the names that are gone."""
+    """Write copies of a crawler's lists that keep only two of the names in ``gone``."""
     lists = {}
     for name, path in vars(crawler).items():
         if isinstance(path, Path) and path.suffix == ".txt":
@@ -205,23 +295,68 @@ def _shorten_lists(crawler: object, gone: set[str], folder: Path) -> dict[str, P
     return lists
 
 
-@contextlib.contextmanager
-def listing(scene: Scene) -> Iterator[None]:
-    """Give the crawler its shortened lists."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, path in scene.lists.items():
-            patch.setattr(load_crawler(scene.source), name, path)
+_CRAWL_QUESTIONS = """
+import json, sys
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.questions.crawl import crawl_questions
+
+settings = Settings(**json.loads(sys.argv[1]), tokens=json.loads(sys.argv[2]))
+crawl_questions(sys.argv[3], [Month(sys.argv[4])], Store(settings.home), settings)
+"""
+
+
+class QuestionScene(Scene):
+    kill_code = _CRAWL_QUESTIONS
+
+    def __init__(self, name: str, webs: Webs, folder: Path) -> None:
+        self.name, self.source = name, name.removeprefix("questions.")
+        self.web = webs.of(MARCH)
+        self.watch(folder / "whole")
+
+    @property
+    def info(self) -> Any:
+        return load_question_crawler(self.source).INFO
+
+    @contextlib.contextmanager
+    def prepared(self) -> Iterator[None]:
         yield
+
+    def check_item(self, name: str, item: Any) -> None:
+        for column in ("title", "options", "answer_index", "status", "resolved_at", "opened_at"):
+            assert getattr(item, column) == getattr(self.whole.items[name], column)
+
+    def sealed(self, home: Path) -> list[Any]:
+        return list(list_questions(Store(str(home))))
+
+    def kill_arguments(self, home: Path) -> list[str]:
+        settings = {"home": str(home), "request_interval_s": 0, "sites": self.web.urls}
+        return [json.dumps(settings), json.dumps(TOKENS), self.source, str(MARCH)]
+
+    def _crawl(self, home: Path, **more: Any) -> questions.Outcome:
+        settings = questions.settings_of(self.web, home, **more)
+        store = Store(settings.home)
+        former = read_question_seal(store, self.source, MARCH)
+        is_whole = former is not None and not former.is_partial
+        try:
+            [seal] = crawl_questions(self.source, [MARCH], store, settings, replace=is_whole)
+        except SourceError as error:
+            return questions.Outcome(None, error)
+        return questions.outcome_of(store, seal)
+
+
+def watch(name: str, webs: Webs, folder: Path) -> Scene:
+    kind = QuestionScene if name.startswith("questions.") else DocumentScene
+    return kind(name, webs, folder)
 
 
 def exactly(target: str) -> str:
-    """Return the pattern of one request."""
     return f"^{re.escape(target)}$"
 
 
 @contextlib.contextmanager
 def disturbed(web: Web) -> Iterator[None]:
-    """Leave the web as it was, whatever is done to it."""
     for traffic in web.traffic.values():
         traffic.clear()
     try:

@@ -1,6 +1,4 @@
-"""A source more is three files more: everything else finds it. The files are in ``toy/``."""
-
-from __future__ import annotations
+"""A new source is three new files, without changes elsewhere. The files are in ``toy/``."""
 
 import os
 import re
@@ -18,21 +16,21 @@ TOY = Path(__file__).parent / "toy"
 FILES = {
     "crawlers/toy.py": TOY / "crawler.py",
     "simulator/sites/toy.py": TOY / "site.py",
-    "tests/crawlers/test_toy.py": TOY / "checks.py",
+    "tests/crawlers/sources/test_toy.py": TOY / "checks.py",
 }
-# What runs here; of the tests, those of all sources.
+# What runs here; of the tests, those of all sources and what they import.
 COPIED = [
-    "core", "crawlers", "flows", "models", "reports", "simulator", "tasks", "warehouse",
-    "tests/conftest.py", "tests/databases.py", "tests/servers.py", "tests/test_architecture.py",
-    "tests/crawlers/every_source.py", "tests/crawlers/patience.py",
-    "tests/crawlers/test_every_source.py",
-    "tests/crawlers/test_live.py", "pyproject.toml",
+    "cli", "core", "crawlers", "deployments", "flows", "instruments", "models", "reports",
+    "scylla", "simulator", "tasks", "warehouse", "tests/crawlers/questions/scene.py",
+    "pyproject.toml",
+    *(f"tests/{path.name}" for path in (ROOT / "tests").glob("*.py") if "test_" not in path.name),
+    *(f"tests/crawlers/{path.name}" for path in Path(__file__).parent.glob("[!t]*.py")),
+    "tests/crawlers/test_every_source.py", "tests/crawlers/test_live.py",
 ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree, with a source more."""
     copy = tmp_path_factory.mktemp("tree")
     for name in COPIED:
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -42,12 +40,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy(ROOT / name, copy / name)
     for name, file in FILES.items():
         assert not (copy / name).exists()
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, copy / name)
     return copy
 
 
 def run(tree: Path, *command: str, **more: str) -> str:
-    """Run Python in the copy, with nothing of the tree itself on its path."""
     environment = environment_of(tree, **more)
     done = subprocess.run(
         [sys.executable, *command], cwd=tree, env=environment, capture_output=True, text=True
@@ -67,12 +65,11 @@ def environment_of(tree: Path, **more: str) -> dict[str, str]:
     }
 
 
-CLI = ("-c", "from flows.cli import main; main()")
+CLI = ("-c", "from cli.main import main; main()")
 
 
 @pytest.fixture(scope="module")
 def toy_url(tree: Path) -> Iterator[str]:
-    """Where `tidemark simulate` serves the toy source."""
     command = [sys.executable, *CLI, "simulate", "--port", "0", "--from", "2024-02", "--to"]
     with subprocess.Popen(
         [*command, "2024-03"], cwd=tree, env=environment_of(tree), stdout=subprocess.PIPE, text=True
@@ -97,10 +94,11 @@ def test_the_new_source_is_crawled_and_simulated(tree: Path, toy_url: str) -> No
 
 @pytest.mark.slow
 def test_its_own_tests_and_those_of_all_sources_run_on_it(tree: Path) -> None:
-    said = run(tree, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-k", "toy", "tests")
-    for name in ("test_every_source", "test_toy", "test_architecture", "test_live"):
+    chosen = ("-m", "not matrix", "-k", "toy")
+    said = run(tree, "-m", "pytest", "-v", "-p", "no:cacheprovider", *chosen, "tests")
+    for name in ("test_every_source", "test_toy", "test_live"):
         assert re.search(rf"{name}\.py::.* (PASSED|SKIPPED)", said)
-    assert int(re.findall(r"(\d+) passed", said)[0]) > 30
+    assert int(re.findall(r"(\d+) passed", said)[0]) > 15
 
 
 def test_nothing_else_was_edited(tree: Path) -> None:

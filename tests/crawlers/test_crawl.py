@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import hashlib
@@ -9,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,16 @@ import pytest
 import zstandard
 
 import crawlers
-from core.corpus import Partition, Seal, document_id, list_sealed, read_documents, read_seal
+from core.corpus.partition import (
+    Partition,
+    Seal,
+    document_id,
+    list_sealed,
+    read_documents,
+    read_seal,
+)
+from core.corpus.sealing import accept_held, read_held
+from core.corpus.tombstones import item_key, write_tombstone
 from core.errors import (
     EmptyPartition,
     FutureMonth,
@@ -27,21 +34,19 @@ from core.errors import (
     UsageError,
 )
 from core.month import Month
-from core.sealing import accept_held, read_held
 from core.settings import Settings
-from core.storage import Store
-from core.tombstones import item_key, write_tombstone
-from crawlers.circuit import CircuitOpen
-from crawlers.contract import DROP_REASONS, Repeat, list_sources, load_crawler
+from core.storage.store import Store
+from crawlers.contract import DROP_REASONS, Repeat, load_crawler
 from crawlers.crawl import crawl_partition
 from crawlers.manifest import lack_of
+from crawlers.web.pacing import CircuitOpen
 from simulator.server import Fault, Request, Response, Web, serve_sites
-
-from .conftest import prose
+from tests.crawlers.conftest import prose
 
 MARCH = Month("2024-03")
 TOY = Partition("toy", MARCH)
 ROOT = Path(__file__).resolve().parents[2]
+Crawl = Callable[..., Seal]
 
 # A whole crawler, as somebody would add one: it reads a list of items, then each item's page.
 CRAWLER = """
@@ -75,8 +80,6 @@ def fetch_month(month, context):
 
 
 class ToySite:
-    """Holds items and their pages; a page of None is gone."""
-
     keys = ("toy",)
     robots: str | None = None
 
@@ -89,6 +92,10 @@ class ToySite:
     def add(self, id_: str, text: str | None = None, **item: Any) -> None:
         self.items.append({"id": id_, **item})
         self.pages[f"/item/{id_}"] = f"{id_}: {prose(id_)}" if text is None else text
+
+    def add_all(self, *ids: str) -> None:
+        for id_ in ids:
+            self.add(id_)
 
     def respond(self, request: Request) -> Response:
         if request.path == "/items":
@@ -127,6 +134,14 @@ def crawl_settings(settings: Settings, web: Web) -> Settings:
     return settings.model_copy(update={"sites": web.urls})
 
 
+@pytest.fixture
+def crawl(store: Store, crawl_settings: Settings) -> Crawl:
+    def run(month: Month = MARCH, settings: Settings = crawl_settings, **choices: Any) -> Seal:
+        return crawl_partition("toy", month, store, settings, **choices)
+
+    return run
+
+
 def _rows(store: Store, seal: Seal) -> list[dict[str, Any]]:
     return [row for batch in read_documents(store, seal) for row in batch.to_pylist()]
 
@@ -138,12 +153,12 @@ def _dropped(store: Store) -> list[tuple[str, str]]:
 
 
 def test_a_month_is_crawled_cleaned_and_sealed(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, web: Web, store: Store
 ) -> None:
     site.add("a", f"<b>A</b>\r\n{prose(1)}\x00", title="A\u200b title", extra={"n": 1})
     site.add("b", f"\tif a < b: '<b>'\n{prose(2)}\n", language="code:python", version="v2")
     site.add("c", cluster="group")
-    seal = crawl_partition("toy", MARCH, store, crawl_settings, seed=7, limit=10)
+    seal = crawl(seed=7, limit=10)
     a, b, c = _rows(store, seal)
     assert a["text"] == f"A\n{prose(1)}"
     assert b["text"] == f"\tif a < b: '<b>'\n{prose(2)}\n"
@@ -165,7 +180,9 @@ def test_a_month_is_crawled_cleaned_and_sealed(
     assert manifest["requests"]["2xx"] >= 4  # type: ignore[index, call-overload]
 
 
-def test_every_item_is_accounted_for(site: ToySite, store: Store, crawl_settings: Settings) -> None:
+def test_every_item_is_accounted_for(
+    crawl: Crawl, site: ToySite, store: Store, crawl_settings: Settings
+) -> None:
     site.add("kept")
     site.add("gone")
     site.pages["/item/gone"] = None
@@ -179,7 +196,7 @@ def test_every_item_is_accounted_for(site: ToySite, store: Store, crawl_settings
     site.add("copy", f"kept: {prose('kept')}", time="2024-03-11T00:00:00+00:00")
     site.add("kept")
     settings = crawl_settings.model_copy(update={"max_document_bytes": 1000})
-    seal = crawl_partition("toy", MARCH, store, settings)
+    seal = crawl(settings=settings)
     expected = [
         ("gone", "http_404"), ("blank", "empty"), ("short", "too_short"), ("long", "too_long"),
         ("early", "outside_month"), ("late", "outside_month"), ("zone", "outside_month"),
@@ -195,113 +212,99 @@ def test_every_item_is_accounted_for(site: ToySite, store: Store, crawl_settings
 
 
 def test_a_sealed_month_asks_for_nothing(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, web: Web, crawl_settings: Settings
 ) -> None:
     site.add("a")
-    seal = crawl_partition("toy", MARCH, store, crawl_settings)
+    seal = crawl()
     web.requests.clear()
     site.add("b")
-    assert crawl_partition("toy", MARCH, store, crawl_settings) == seal
+    assert crawl() == seal
+    past = {"corpus_as_of": dt.datetime(2020, 1, 1, tzinfo=dt.UTC)}
+    assert crawl(settings=crawl_settings.model_copy(update=past)) == seal
     assert web.requests == []
 
 
-def test_replace_fetches_anew(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
-) -> None:
+def test_replace_fetches_anew(crawl: Crawl, site: ToySite, store: Store) -> None:
     site.add("a")
-    first = crawl_partition("toy", MARCH, store, crawl_settings)
+    first = crawl()
     site.add("b")
-    second = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    second = crawl(replace=True)
     assert (first.num_documents, second.num_documents) == (1, 2)
     assert (first.version, second.version) == (1, 2)
     assert [row["native_id"] for row in _rows(store, second)] == ["a", "b"]
     assert [row["native_id"] for row in _rows(store, first)] == ["a"]
     assert read_seal(store, TOY) == second
-    again = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    again = crawl(replace=True)
     assert (again.version, again.digest, again.sealed_at) == (2, second.digest, second.sealed_at)
 
 
-def test_an_earlier_day_of_reading_has_nothing_crawled_again(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
-) -> None:
-    site.add("a")
-    seal = crawl_partition("toy", MARCH, store, crawl_settings)
-    web.requests.clear()
-    past = crawl_settings.model_copy(
-        update={"corpus_as_of": dt.datetime(2020, 1, 1, tzinfo=dt.UTC)}
-    )
-    assert crawl_partition("toy", MARCH, store, past) == seal
-    assert web.requests == []
-
-
 def test_a_crawl_that_drops_nearly_all_is_held_back_until_it_is_accepted(
-    site: ToySite, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, store: Store
 ) -> None:
     site.add("good")
     for number in range(19):
         site.add(f"short{number}", "too short")
     with pytest.raises(PartitionHeld, match="19 of 20 items dropped .19 too_short."):
-        crawl_partition("toy", MARCH, store, crawl_settings)
+        crawl()
     assert read_seal(store, TOY) is None
-    with pytest.raises(PartitionHeld):  # nobody has looked at it, and the site is as it was
-        crawl_partition("toy", MARCH, store, crawl_settings)
+    with pytest.raises(PartitionHeld):  # not reviewed, and the site is unchanged
+        crawl()
     seal = accept_held(store, TOY, "such is the site")
     assert (seal.num_documents, seal.manifest["status"]) == (1, "complete")
     assert len(_dropped(store)) == 19
-    assert crawl_partition("toy", MARCH, store, crawl_settings) == seal
+    assert crawl() == seal
 
 
 def test_a_better_crawl_takes_the_place_of_what_is_held(
-    site: ToySite, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, store: Store
 ) -> None:
     for number in range(20):
         site.add(f"item{number}", "too short" if number else None)
     with pytest.raises(PartitionHeld):
-        crawl_partition("toy", MARCH, store, crawl_settings)
+        crawl()
     for number in range(20):
         site.pages[f"/item/item{number}"] = f"{number}: {prose(number)}"
-    seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    seal = crawl(replace=True)
     assert seal.num_documents == 20
     assert read_held(store, TOY) is None
 
 
 @pytest.mark.parametrize("by", ["document", "item"])
 def test_what_is_forgotten_is_not_crawled_again(
-    by: str, site: ToySite, store: Store, crawl_settings: Settings
+    crawl: Crawl, by: str, site: ToySite, store: Store
 ) -> None:
     site.add("a", version="1")
     site.add("b", version="1")
     forgotten = document_id("toy", "a", "1") if by == "document" else item_key("toy", "a")
     write_tombstone(store, forgotten, "asked")
-    seal = crawl_partition("toy", MARCH, store, crawl_settings)
+    seal = crawl()
     assert [row["native_id"] for row in _rows(store, seal)] == ["b"]
     assert seal.manifest["dropped"] == {"forgotten": 1}
     assert _dropped(store) == [(item_key("toy", "a"), "forgotten")]
     site.items[0]["version"] = "2"
-    seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    seal = crawl(replace=True)
     ids = {"document": ["a", "b"], "item": ["b"]}[by]
     assert [row["native_id"] for row in _rows(store, seal)] == ids
 
 
 def test_a_crawl_that_was_stopped_goes_on_from_the_cache(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, web: Web, store: Store
 ) -> None:
-    for id_ in "abc":
-        site.add(id_)
+    site.add_all(*"abc")
     site.items.insert(2, {"id": "odd", "time": "yesterday"})
     site.pages["/item/odd"] = prose("odd")
     with pytest.raises(ValueError, match="yesterday"):
-        crawl_partition("toy", MARCH, store, crawl_settings)
+        crawl()
     assert list_sealed(store) == []
     assert store.list(f"{TOY.path}/*") == []
-    # The list is in the cache, so it still has the odd item; replace would ask anew.
+    # The cached list still has the odd item; replace would request it again.
     fetched = [path for _, _, path in web.requests]
     with pytest.raises(ValueError, match="yesterday"):
-        crawl_partition("toy", MARCH, store, crawl_settings)
+        crawl()
     again = [path for _, _, path in web.requests][len(fetched) :]
     assert not {"/items", "/item/a", "/item/b"} & set(again)
     del site.items[2]
-    seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    seal = crawl(replace=True)
     assert [row["native_id"] for row in _rows(store, seal)] == ["a", "b", "c"]
 
 
@@ -310,15 +313,15 @@ import os, sys
 import crawlers
 from core.month import Month
 from core.settings import Settings
-from core.storage import Store
-from crawlers import crawl
+from core.storage.store import Store
+from crawlers import contract
 from crawlers.crawl import crawl_partition
 
 folder, home, url, pages = sys.argv[1:]
 crawlers.__path__.append(folder)
 left = int(pages)
 
-class Killing(crawl.Fetcher):
+class Killing(contract.Fetcher):
     def get(self, *arguments, **options):
         global left
         if not left:
@@ -326,7 +329,7 @@ class Killing(crawl.Fetcher):
         left -= 1
         return super().get(*arguments, **options)
 
-crawl.Fetcher = Killing
+contract.Fetcher = Killing
 settings = Settings(home=home, request_interval_s=0, sites={"toy": url})
 crawl_partition("toy", Month("2024-03"), Store(home), settings)
 """
@@ -334,10 +337,9 @@ crawl_partition("toy", Month("2024-03"), Store(home), settings)
 
 @pytest.mark.parametrize("pages", [0, 1, 4, 6])
 def test_a_killed_crawl_ends_like_one_that_was_not(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings, tmp_path: Path, pages: int
+    site: ToySite, web: Web, crawl_settings: Settings, tmp_path: Path, pages: int
 ) -> None:
-    for id_ in "abcdef":
-        site.add(id_)
+    site.add_all(*"abcdef")
     undisturbed = crawl_partition("toy", MARCH, Store(str(tmp_path / "other")), crawl_settings)
     home = str(tmp_path / "killed")
     command = [sys.executable, "-c", _KILLED, str(tmp_path / "more_crawlers"), home]
@@ -358,170 +360,143 @@ def test_a_killed_crawl_ends_like_one_that_was_not(
     )
 
 
-def test_an_empty_month_is_never_sealed(
-    site: ToySite, store: Store, crawl_settings: Settings
-) -> None:
+def test_an_empty_month_is_never_sealed(crawl: Crawl, site: ToySite, store: Store) -> None:
     site.add("a", "short")
     site.add("b", "short, too")
     with pytest.raises(EmptyPartition, match=r"toy 2024-03.*'too_short': 2"):
-        crawl_partition("toy", MARCH, store, crawl_settings)
+        crawl()
     assert read_seal(store, TOY) is None
     assert store.list(f"{TOY.path}/*") == []
 
 
 def test_an_empty_month_leaves_the_old_one_in_place(
-    site: ToySite, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, store: Store
 ) -> None:
     site.add("a")
-    seal = crawl_partition("toy", MARCH, store, crawl_settings)
+    seal = crawl()
     site.items.clear()
     with pytest.raises(EmptyPartition):
-        crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+        crawl(replace=True)
     assert read_seal(store, TOY) == seal
     assert len(_rows(store, seal)) == 1
 
 
-def test_a_site_that_refuses_us_stops_the_crawl(
-    site: ToySite, store: Store, crawl_settings: Settings
-) -> None:
+def test_a_site_that_refuses_us_stops_the_crawl(crawl: Crawl, site: ToySite, store: Store) -> None:
     for number in range(30):
         site.add(f"i{number}")
     site.is_down = True
     with pytest.raises(CircuitOpen, match="10 requests in a row were refused"):
-        crawl_partition("toy", MARCH, store, crawl_settings)
+        crawl()
     assert list_sealed(store) == []
 
 
-def test_a_site_that_gives_out_leaves_a_partial_month(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
-) -> None:
-    for name in ("one", "two", "three"):
-        site.add(name)
-    web.faults.append(Fault("status", "toy", "/item/two", 99, 501))
-    seal = crawl_partition("toy", MARCH, store, crawl_settings)
-    assert [row["native_id"] for row in _rows(store, seal)] == ["one"]
-    assert seal.is_partial
-    assert "/item/two answered 501" in str(seal.manifest["ended_early"])
-
-
 def test_a_partial_month_is_completed_by_the_next_crawl(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, web: Web, store: Store
 ) -> None:
     for name in ("one", "two", "three"):
         site.add(name)
     web.faults.append(Fault("status", "toy", "/item/two", 1, 501))
-    first = crawl_partition("toy", MARCH, store, crawl_settings)
-    assert lack_of(first) is not None
+    first = crawl()
+    assert [row["native_id"] for row in _rows(store, first)] == ["one"]
+    assert first.is_partial
+    assert "/item/two answered 501" in str(lack_of(first))
     web.requests.clear()
-    whole = crawl_partition("toy", MARCH, store, crawl_settings)
+    whole = crawl()
     assert not whole.is_partial
     assert lack_of(whole) is None
     assert [row["native_id"] for row in _rows(store, whole)] == ["one", "two", "three"]
     assert [path for _, _, path in web.requests] == ["/item/two", "/item/three"]
     web.requests.clear()
-    assert crawl_partition("toy", MARCH, store, crawl_settings) == whole
+    assert crawl() == whole
     assert web.requests == []
 
 
 def test_a_partial_month_that_stays_partial_is_left_alone(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, web: Web, store: Store, crawl_settings: Settings
 ) -> None:
     for name in ("one", "two", "three"):
         site.add(name)
     web.faults.append(Fault("status", "toy", "/item/two", 99, 501))
-    seal = crawl_partition("toy", MARCH, store, crawl_settings)
+    seal = crawl()
     before = {path: store.sha256(path) for path in store.list(f"{TOY.path}/*")}
-    assert crawl_partition("toy", MARCH, store, crawl_settings) == seal
+    assert crawl() == seal
     shutil.rmtree(crawl_settings.scratch / "http-cache")
     web.faults.append(Fault("status", "toy", "/item/one", 99, 501))  # less than before
-    assert crawl_partition("toy", MARCH, store, crawl_settings) == seal
+    assert crawl() == seal
     web.faults.append(Fault("status", "toy", "/items", 99, 501))  # nothing at all
-    assert crawl_partition("toy", MARCH, store, crawl_settings) == seal
+    assert crawl() == seal
     assert {path: store.sha256(path) for path in store.list(f"{TOY.path}/*")} == before
 
 
 def test_a_partial_month_is_completed_with_the_sample_it_was_begun_with(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, web: Web
 ) -> None:
-    for name in ("one", "two"):
-        site.add(name)
+    site.add_all("one", "two")
     web.faults.append(Fault("status", "toy", "/item/two", 1, 501))
-    first = crawl_partition("toy", MARCH, store, crawl_settings, limit=2, seed=7)
+    first = crawl(limit=2, seed=7)
     assert first.is_partial
-    whole = crawl_partition("toy", MARCH, store, crawl_settings)
+    whole = crawl()
     assert (whole.manifest["limit"], whole.manifest["seed"]) == (2, 7)
-    again = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    again = crawl(replace=True)
     assert (again.manifest["limit"], again.manifest["seed"]) == (None, 0)
 
 
 def test_a_partial_month_is_whole_once_what_failed_is_known_to_be_gone(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, web: Web
 ) -> None:
-    for name in ("one", "two"):
-        site.add(name)
+    site.add_all("one", "two")
     web.faults.append(Fault("status", "toy", "/item/two", 1, 501))
-    first = crawl_partition("toy", MARCH, store, crawl_settings)
+    first = crawl()
     site.pages["/item/two"] = None
-    whole = crawl_partition("toy", MARCH, store, crawl_settings)
+    whole = crawl()
     assert (whole.digest, whole.is_partial) == (first.digest, False)
     assert whole.manifest["dropped"] == {"http_404": 1}
 
 
-def test_replace_asks_whether_a_page_has_changed(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
-) -> None:
-    for name in ("one", "two"):
-        site.add(name)
+def test_replace_asks_whether_a_page_has_changed(crawl: Crawl, site: ToySite, store: Store) -> None:
+    site.add_all("one", "two")
     site.has_validators = True
-    crawl_partition("toy", MARCH, store, crawl_settings)
+    crawl()
     site.pages["/item/two"] = f"Another text. {prose('another')}"
-    seal = crawl_partition("toy", MARCH, store, crawl_settings, replace=True)
+    seal = crawl(replace=True)
     assert [row["text"][:3] for row in _rows(store, seal)] == ["one", "Ano"]
     assert seal.manifest["requests"]["304"] == 2  # type: ignore[index]
     assert seal.manifest["requests"]["2xx"] == 1  # type: ignore[index]
 
 
 def test_reparse_asks_for_nothing_that_is_there(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+    crawl: Crawl, site: ToySite, web: Web, crawl_settings: Settings
 ) -> None:
-    for name in ("one", "two"):
-        site.add(name)
-    first = crawl_partition("toy", MARCH, store, crawl_settings)
+    site.add_all("one", "two")
+    first = crawl()
     site.pages["/item/two"] = f"Another text. {prose('another')}"
     web.requests.clear()
     settings = crawl_settings.model_copy(update={"max_document_bytes": 10**6})
-    again = crawl_partition("toy", MARCH, store, settings, reparse=True)
+    again = crawl(settings=settings, reparse=True)
     assert web.requests == []
     assert (again.digest, again.manifest["max_document_bytes"]) == (first.digest, 10**6)
     [lost] = [p for p in (settings.scratch / "http-cache").rglob("*.zst")
               if b"/item/two" in zstandard.decompress(p.read_bytes())]  # fmt: skip
     lost.unlink()
-    crawl_partition("toy", MARCH, store, settings, reparse=True)
+    crawl(settings=settings, reparse=True)
     assert [path for _, _, path in web.requests] == ["/item/two"]
 
 
+@pytest.mark.parametrize(
+    ("body", "error"), [(b"<h1>Back soon</h1>", SourceChanged), (b"[]", EmptyPartition)]
+)
 def test_what_a_site_says_in_error_is_not_read_again(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+    body: bytes, error: type[Exception], crawl: Crawl, site: ToySite, web: Web
 ) -> None:
     site.add("a")
-    web.faults.append(Fault("status", "toy", "/items", 1, 200, {}, b"<h1>Back soon</h1>"))
-    with pytest.raises(SourceChanged):
-        crawl_partition("toy", MARCH, store, crawl_settings)
-    assert crawl_partition("toy", MARCH, store, crawl_settings).num_documents == 1
-
-
-def test_a_month_that_was_empty_in_error_is_asked_for_again(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
-) -> None:
-    site.add("a")
-    web.faults.append(Fault("status", "toy", "/items", 1, 200, {}, b"[]"))
-    with pytest.raises(EmptyPartition):
-        crawl_partition("toy", MARCH, store, crawl_settings)
-    assert crawl_partition("toy", MARCH, store, crawl_settings).num_documents == 1
+    web.faults.append(Fault("status", "toy", "/items", 1, 200, {}, body))
+    with pytest.raises(error):
+        crawl()
+    assert crawl().num_documents == 1
 
 
 def test_an_item_may_be_called_a_repeat_before_it_comes(
-    site: ToySite, store: Store, crawl_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    crawl: Crawl, site: ToySite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.add("a")
     crawler = load_crawler("toy")
@@ -529,32 +504,17 @@ def test_an_item_may_be_called_a_repeat_before_it_comes(
     monkeypatch.setattr(
         crawler, "fetch_month", lambda *given: itertools.chain([Repeat("a")], fetch_month(*given))
     )
-    manifest = crawl_partition("toy", MARCH, store, crawl_settings).manifest
+    manifest = crawl().manifest
     assert (manifest["kept"], manifest["repeated"]) == (1, 1)
 
 
-def test_a_month_that_the_source_does_not_have_is_refused(
-    store: Store, crawl_settings: Settings, web: Web
-) -> None:
-    with pytest.raises(UsageError, match="toy 2016-12: toy begins with 2017-01"):
-        crawl_partition("toy", Month("2016-12"), store, crawl_settings)
-    assert web.requests == []
-
-
-def test_a_site_that_has_changed_stops_the_crawl(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
-) -> None:
-    settings = crawl_settings.model_copy(update={"sites": {"toy": web.urls["toy"] + "/item"}})
-    site.pages["/item/items"] = "<html>Welcome to our new site</html>"
-    with pytest.raises(SourceChanged, match="/item/items"):
-        crawl_partition("toy", MARCH, store, settings)
-
-
 def test_months_and_names_are_checked_before_anything_is_asked(
-    site: ToySite, web: Web, store: Store, crawl_settings: Settings
+    crawl: Crawl, web: Web, store: Store, crawl_settings: Settings
 ) -> None:
     with pytest.raises(FutureMonth, match="2999-01 is not over"):
-        crawl_partition("toy", Month("2999-01"), store, crawl_settings)
+        crawl(Month("2999-01"))
+    with pytest.raises(UsageError, match="toy 2016-12: toy begins with 2017-01"):
+        crawl(Month("2016-12"))
     for name in ("nothing", "http", "contract", "os", "../toy", ""):
         with pytest.raises(UnknownName, match="toy"):
             crawl_partition(name, MARCH, store, crawl_settings)
@@ -562,20 +522,15 @@ def test_months_and_names_are_checked_before_anything_is_asked(
     assert not os.path.exists(store.root)  # noqa: PTH110
 
 
-def test_a_crawler_is_found_by_its_file(site: ToySite) -> None:
-    assert "toy" in list_sources()
-    assert not {"http", "contract", "crawl", "cleaning", "toy.py"} & set(list_sources())
-
-
 def test_no_document_is_without_a_licence(
-    site: ToySite, store: Store, crawl_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    crawl: Crawl, site: ToySite, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.add("own")
     site.add("none", licence=" ")
-    own, none = _rows(store, crawl_partition("toy", MARCH, store, crawl_settings))
+    own, none = _rows(store, crawl())
     assert (own["licence"], none["licence"]) == ("CC0-1.0", "MIT")  # the source's
     toy = load_crawler("toy")
     monkeypatch.setattr(toy, "INFO", dataclasses.replace(toy.INFO, licence=""))
     site.pages["/item/none"] = prose("another text: the same would be no new version")
-    _, none = _rows(store, crawl_partition("toy", MARCH, store, crawl_settings, replace=True))
+    _, none = _rows(store, crawl(replace=True))
     assert none["licence"] == "LicenseRef-unknown"

@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import pytest
 
-from crawlers.request_kinds import kind_of
+from tests.crawlers.request_kinds import kind_of
 
 
 @pytest.mark.parametrize(

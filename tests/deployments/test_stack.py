@@ -1,14 +1,9 @@
-"""The services of compose.yaml as processes: healthy, and reached through the proxy alone."""
-
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json
 import shutil
 import ssl
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +16,9 @@ from requests.adapters import HTTPAdapter
 
 from deployments.bare import Process, stack
 from deployments.compose_file import ComposeError
+from tests.commands import TIDEMARK
+from tests.forks import run_process
 
-ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "s3cret-of-prefect"
 AUTH = f"tidemark:{PASSWORD}"
 READER = ("reader", "s3cret of the report")
@@ -36,8 +32,6 @@ def running() -> Iterator[dict[str, Process]]:
     """The stack, with a CPU worker, a password on the report, and PostgreSQL's with odd letters."""
     if shutil.which("caddy") is None:
         pytest.skip("needs Caddy: deployments/install-caddy.sh")
-    if not (ROOT / "flows" / "deploy_command.py").exists():
-        pytest.skip("needs `tidemark deploy`, which compose.yaml runs")
     hashed = subprocess.run(
         ["caddy", "hash-password", "--plaintext", READER[1]], check=True, capture_output=True
     ).stdout.decode()
@@ -68,7 +62,7 @@ def running() -> Iterator[dict[str, Process]]:
 
 
 class _AtProxy(HTTPAdapter):
-    """Reaches a name at the proxy's address, as a browser does with a name that DNS knows."""
+    """Connects to the proxy's address for any name, as if DNS knew the name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -80,7 +74,6 @@ class _AtProxy(HTTPAdapter):
 
 
 def authority(running: dict[str, Process]) -> str:
-    """The certificate of the proxy's own authority, where compose.yaml keeps it."""
     return str(running["proxy"].folders["/data"] / "caddy/pki/authorities/local/root.crt")
 
 
@@ -189,10 +182,7 @@ def test_who_has_not_the_right_password_is_told_what_to_do(
     auth: str, command: list[str], running: dict[str, Process], tmp_path: Path
 ) -> None:
     environment = running["deploy"].environment | {"PREFECT_API_AUTH_STRING": auth}
-    done = subprocess.run(
-        [Path(sys.executable).parent / "tidemark", *command],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run_process(TIDEMARK, *command, env=environment, cwd=tmp_path)
     assert done.returncode in {1, 2}
     message = done.stdout + done.stderr
     assert "PREFECT_API_AUTH_STRING" in message

@@ -1,41 +1,58 @@
-"""What tests do with runs on a Prefect server."""
-
-from __future__ import annotations
-
+import datetime as dt
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterParentFlowRunId,
+    FlowRunFilterTags,
+)
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import run_deployment
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from ..servers import PrefectServer
+from core.run_record import RunRecord, RunRequest
+from core.storage.store import Store
+from tests.servers import PrefectServer
 
 DEADLINE_S = 800
 
 
 @contextmanager
 def api(server: PrefectServer) -> Iterator[SyncPrefectClient]:
-    """Let this process talk to the server, and not to one of its own."""
-    with (
-        temporary_settings({PREFECT_API_URL: server.url}),
-        get_client(sync_client=True) as client,
-    ):
+    with temporary_settings({PREFECT_API_URL: server.url}), get_client(sync_client=True) as client:
         yield client
 
 
 def start(name: str, **parameters: Any) -> FlowRun:
-    """Start a deployment, which a worker will take."""
     run: Any = run_deployment(name, parameters=parameters, timeout=0, as_subflow=False)
     return run
 
 
-def ended(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
-    """Wait until a flow run has ended."""
+def begin_run(
+    store: Store, run: str, sources: Sequence[str], models: Sequence[str] = ("control:zstd",)
+) -> RunRecord:
+    record = RunRecord(store, run)
+    now, months = dt.datetime.now(dt.UTC), ("2024-01", "2024-02")
+    given = {"sources": tuple(sources), "models": tuple(models)}
+    record.begin(RunRequest(run=run, started_at=now, months=months, protocol="default", **given))
+    return record
 
+
+def parts_of(client: SyncPrefectClient, run: str) -> list[FlowRun]:
+    tags = FlowRunFilterTags(all_=[f"tidemark-run:{run}"])
+    return client.read_flow_runs(flow_run_filter=FlowRunFilter(tags=tags))
+
+
+def children_of(client: SyncPrefectClient, run: FlowRun) -> list[FlowRun]:
+    parent = FlowRunFilterParentFlowRunId(any_=[run.id])
+    return client.read_flow_runs(flow_run_filter=FlowRunFilter(parent_flow_run_id=parent))
+
+
+def ended(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
     def find() -> FlowRun | None:
         found = client.read_flow_run(run.id)
         return found if found.state and found.state.is_final() else None
@@ -45,7 +62,6 @@ def ended(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
 
 
 def until(what: Callable[[], Any]) -> Any:
-    """Wait until something is there, and return it."""
     deadline = time.monotonic() + DEADLINE_S
     while not (found := what()):
         assert time.monotonic() < deadline, "not in time"

@@ -1,9 +1,4 @@
-"""Runs commands in forks of one process that has imported everything, so that each starts at once.
-
-A job is {"arguments": […], "environment": {…}, "log": path}.
-"""
-
-from __future__ import annotations
+"""Runs jobs {"arguments": […], "environment": {…}, "log": path} in forks, to spare imports."""
 
 import os
 import sys
@@ -11,19 +6,18 @@ from typing import Any
 
 import torch
 
-import flows.direct
-import models.causal_lm
+import instruments.losses
 import models.compressors
+import models.scoring.token_scorer
 import simulator.sites
+from cli.main import main
 from crawlers.contract import list_sources, load_crawler
-from flows.cli import main
 from tests.forks import serve
 
-WARM = (flows.direct, models.causal_lm, models.compressors, simulator.sites)
+WARM = (instruments.losses, models.scoring.token_scorer, models.compressors, simulator.sites)
 
 
 def run(job: dict[str, Any]) -> None:
-    """Be the command."""
     log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)

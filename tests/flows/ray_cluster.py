@@ -1,10 +1,8 @@
-"""Two nodes of Ray on loopback addresses; on a line of input, says what ran where, and ends.
+"""Two nodes of Ray on loopback; a line of input prints the node of each cell, and ends both.
 
-A node claims to have a GPU: a slot, as far as Ray is concerned. The second has a CPU to spare, so
-that two cells at a time would run on it if they did not want the GPU.
+Each node claims a GPU (a slot for Ray). The second has a spare CPU: cells that did not request
+the GPU would run there two at a time.
 """
-
-from __future__ import annotations
 
 import json
 import sys

@@ -1,11 +1,8 @@
-"""The commands of docs/operate.md, "Backup and restore", as they stand there."""
-
-from __future__ import annotations
+"""The commands of docs/operate.md, "Backup and restore", copied from that page."""
 
 import json
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +13,7 @@ import pytest
 import s3fs
 
 from simulator.server import Fault, Web
+from tests.forks import run_process
 from tests.object_store import KEYS, object_store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,22 +27,19 @@ def commands() -> dict[tuple[str, str], str]:
 
 
 def run_shell(lines: str, environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", lines],
-        env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run_process("bash", "-euo", "pipefail", "-c", lines, env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture
 def tools(tmp_path: Path) -> str:
-    """A PATH with a ``tidemark`` that runs this checkout's code, without a doctor's patience."""
+    """Make a PATH with a ``tidemark`` of this checkout, without the doctor's slow checks."""
     folder = tmp_path / "bin"
     folder.mkdir()
     command = folder / "tidemark"
     command.write_text(
         f'#!/bin/sh\n[ "$1" = doctor ] && exit 0\ncd {ROOT} && '
-        f'exec {sys.executable} -c "from flows.cli import main; main()" "$@"\n'
+        f'exec {sys.executable} -c "from cli.main import main; main()" "$@"\n'
     )
     command.chmod(0o755)
     return f"{folder}:/usr/local/bin:/usr/bin:/bin"
@@ -57,10 +52,8 @@ def test_a_home_comes_back(
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps([f"{number}: sand and tide, " * 20 for number in range(3)]))
     sites.faults.append(Fault("status", "arxiv", r"/src/\d+\.\d+0003v1", 99, 501))
-    try:
-        assert tidemark("crawl", "--source", "arxiv", "--month", "2024-01").code == 0
-    finally:
-        sites.faults.clear()
+    assert tidemark("crawl", "--source", "arxiv", "--month", "2024-01").code == 0
+    sites.faults.clear()
     assert tidemark("import-texts", texts, "--source", "news", "--month", "2024-01").code == 0
     assert tidemark("score", "-m", "control:zstd").code == 0
     assert tidemark("land", losses_file("foreign")).code == 0

@@ -1,31 +1,28 @@
-"""The coordinator of a deployed run, on a real server, without workers: what it starts and ends."""
+"""The coordinator of a deployed run on a real server, without workers."""
 
-from __future__ import annotations
-
-import datetime as dt
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from uuid import UUID
 
 import pytest
 from prefect import flow
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
+from prefect.runtime import flow_run
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.states import Completed, Crashed, Pending
 
 from core.errors import OrchestrationError
-from core.run_record import Outcome, RunRecord, RunRequest
+from core.run_record import Outcome, RunRecord
 from core.settings import Settings
-from core.storage import Store
-from flows.deploy import deploy
-from flows.dispatch import Coordinator, find_runs, has_crashed, name_of_run
-
-from ..servers import PrefectServer
-from .deployed import api
-
-SINCE = dt.datetime.now(dt.UTC)
+from core.storage.store import Store
+from deployments.deploy import deploy
+from flows.dispatch import Coordinator, has_crashed
+from tasks.prefect.tracing import name_of_run
+from tests.flows.deployed import api, begin_run, children_of, parts_of
+from tests.servers import PrefectServer
 
 
 @pytest.fixture(scope="module")
@@ -43,33 +40,20 @@ def quick(settings: Settings) -> Settings:
 
 @pytest.fixture
 def begin(store: Store) -> Callable[..., RunRecord]:
-    def begin(run: str, *sources: str) -> RunRecord:
-        record = RunRecord(store, run)
-        record.begin(
-            RunRequest(
-                run=run,
-                started_at=dt.datetime.now(dt.UTC),
-                months=("2024-01", "2024-02"),
-                sources=sources,
-                models=("control:zstd",),
-                protocol="default",
-            )
-        )
-        return record
-
-    return begin
+    return lambda run, *sources: begin_run(store, run, sources)
 
 
 @flow(name="watching")
-def look(record: RunRecord, settings: Settings, times: int = 1, pause_s: float = 0.0) -> None:
+def look(record: RunRecord, settings: Settings, times: int = 1, pause_s: float = 0.0) -> UUID:
     coordinator = Coordinator(record, settings)
     for number in range(times):
         time.sleep(pause_s if number else 0)
         coordinator.look()
+    return UUID(flow_run.id)
 
 
 def crash(client: SyncPrefectClient, record: RunRecord) -> list[FlowRun]:
-    runs = find_runs(client, record.run, SINCE)
+    runs = parts_of(client, record.run)
     for run in runs:
         assert run.state
         if not run.state.is_final():
@@ -82,7 +66,8 @@ def test_a_part_that_crashes_is_started_again_and_given_up_after_three(
 ) -> None:
     record = begin("crashing", "arxiv")
     for number in (1, 2, 3):
-        look(record, quick, times=2)  # the second time it is under way
+        # A coordinator that goes on finds one run of former ones a look; then it is under way.
+        look(record, quick, times=number + 1)
         runs = crash(client, record)
         assert len(runs) == number
     assert all("tidemark-run:crashing" in run.tags for run in runs)
@@ -90,12 +75,30 @@ def test_a_part_that_crashes_is_started_again_and_given_up_after_three(
         "source": "arxiv", "first": "2024-01", "last": "2024-02", "run": "crashing",
     }  # fmt: skip
     assert record.missing("crawl") == ["arxiv"]
-    look(record, quick)
+    look(record, quick, times=4)
     [hole] = record.outcomes("crawl")["arxiv"].holes
     assert hole.startswith("crawl arxiv: 3 flow runs have not done it")
     assert hole.endswith("Crashed: killed")
-    assert not (record.missing("crawl") or record.complete("crawl"))  # it is noted
-    assert len(find_runs(client, record.run, SINCE)) == 3
+    assert len(parts_of(client, record.run)) == 3
+
+
+def test_stages_follow_each_other_as_child_runs(
+    client: SyncPrefectClient, begin: Callable[..., RunRecord], quick: Settings
+) -> None:
+    record = begin("staged", "arxiv", "wikipedia_new")
+    record.settle("crawl", "arxiv", Outcome(done=2))
+    parent = client.read_flow_run(look(record, quick, times=2))
+    assert [run.parameters["source"] for run in children_of(client, parent)] == ["wikipedia_new"]
+    record.settle("crawl", "wikipedia_new", Outcome(done=2))
+    parent = client.read_flow_run(look(record, quick))
+    [score] = children_of(client, parent)
+    assert score.parameters == {"model": "control:zstd", "run": "staged"}
+    record.settle("score", "control:zstd", Outcome(done=4))
+    parent = client.read_flow_run(look(record, quick))
+    assert [run.parameters for run in children_of(client, parent)] == [{"run": "staged"}]
+    record.finish("page")
+    parent = client.read_flow_run(look(record, quick))
+    assert children_of(client, parent) == []
 
 
 def test_runs_that_were_scheduled_at_once_have_names_of_their_own(store: Store) -> None:
@@ -126,8 +129,8 @@ def test_a_second_coordinator_starts_nothing_twice(
 ) -> None:
     record = begin("doubled", "arxiv")
     look(record, quick)
-    look(record, quick)
-    assert len(find_runs(client, record.run, SINCE)) == 1
+    look(record, quick, times=2)
+    assert len(parts_of(client, record.run)) == 1
 
 
 def test_a_source_that_is_not_deployed_is_given_up(
@@ -140,21 +143,6 @@ def test_a_source_that_is_not_deployed_is_given_up(
     assert record.missing("crawl") == ["arxiv"]
 
 
-def test_a_stage_that_no_event_has_started_is_started(
-    client: SyncPrefectClient, begin: Callable[..., RunRecord], settings: Settings
-) -> None:
-    record = begin("eventless", "arxiv")
-    record.settle("crawl", "arxiv", Outcome(done=2))
-    patient = settings.model_copy(update={"watch_interval_s": 100.0})
-    look(record, patient, times=2)
-    assert not (record.missing("crawl") or record.complete("crawl"))  # it is noted
-    assert find_runs(client, record.run, SINCE) == []
-    impatient = settings.model_copy(update={"watch_interval_s": 0.02})
-    look(record, impatient, times=2, pause_s=0.2)
-    [run] = find_runs(client, record.run, SINCE)
-    assert run.parameters == {"model": "control:zstd", "run": "eventless"}
-
-
 def test_runs_that_no_worker_takes_or_begins(
     client: SyncPrefectClient,
     begin: Callable[..., RunRecord],
@@ -165,21 +153,24 @@ def test_runs_that_no_worker_takes_or_begins(
     look(record, quick, times=3, pause_s=0.7)
     warnings = [line for line in caplog.messages if "no worker of the pool crawl" in line]
     assert len(warnings) == 1
-    [run] = find_runs(client, record.run, SINCE)
+    [run] = parts_of(client, record.run)
     client.set_flow_run_state(run.id, Pending(), force=True)
     look(record, quick, times=3, pause_s=1.3)
-    [first, second] = sorted(
-        find_runs(client, record.run, SINCE), key=lambda run: run.expected_start_time or SINCE
-    )
-    assert first.state and second.state
-    assert (first.state.is_crashed(), second.state.is_scheduled()) == (True, True)
+    states = [each.state for each in parts_of(client, record.run) if each.state]
+    assert sorted(state.name for state in states) == ["Crashed", "Scheduled"]
 
 
 @flow(name="waiting")
 def wait(record: RunRecord, settings: Settings, server: PrefectServer) -> str:
+    def come_back() -> None:
+        server.start()
+        record.finish("page")
+
+    coordinator = Coordinator(record, settings)
+    coordinator.look()
     server.stop(signal.SIGKILL)
-    threading.Timer(1.0, server.start).start()
-    return Coordinator(record, settings).wait().report
+    threading.Timer(1.0, come_back).start()
+    return coordinator.wait().report
 
 
 def test_a_server_that_is_away_is_waited_for(
@@ -190,7 +181,6 @@ def test_a_server_that_is_away_is_waited_for(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     record = begin("waiting", "arxiv")
-    record.finish("page")
     patient = settings.model_copy(update={"watch_interval_s": 0.5})
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):  # else Prefect waits before us
         assert wait(record, patient, prefect_server) == "page"

@@ -1,32 +1,21 @@
-"""Forecasting questions as a user has them: crawled, imported, answered, landed, on a page."""
-
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from core.corpus.questions import list_questions, read_questions
 from core.month import Month
-from core.questions import list_questions, read_questions
 from core.settings import Settings
-from core.storage import Store
+from core.storage.store import Store
 from simulator.server import Fault, Web
 from simulator.sites.openai_api import refusal
+from tests.flows.apis import rows, write_entry
 
 Tidemark = Callable[..., Any]
 KEY = "sk-simulated-Tide0123456789"
 JANUARY, MARCH = Month("2024-01"), Month("2024-03")
-
-
-def rows(tidemark: Tidemark, query: str) -> list[dict[str, Any]]:
-    ran = tidemark("sql", query, "--format=json")
-    assert ran.code == 0, ran.err
-    found: list[dict[str, Any]] = json.loads(ran.out)
-    return found
 
 
 def resolved(home: Path, source: str | None = None) -> int:
@@ -38,8 +27,7 @@ def resolved(home: Path, source: str | None = None) -> int:
 def test_questions_are_crawled_answered_and_shown(
     tidemark: Tidemark, sites: Web, tiny_model: Path, home: Path
 ) -> None:
-    ran = tidemark("forecast", "crawl", "--month=2024-01", "--to=2024-03")
-    assert ran.code == 0, ran.err
+    ran = tidemark("forecast", "crawl", "--month=2024-01", "--to=2024-03").expect(0)
     assert "questions of manifold 2024-03: " in ran.out
     assert "left out: Metaculus" in ran.err and "TIDEMARK_TOKENS__METACULUS" in ran.err
     asked = len(sites.requests)
@@ -47,8 +35,7 @@ def test_questions_are_crawled_answered_and_shown(
     assert len(sites.requests) == asked, "sealed months are not asked for again"
 
     answer = ("forecast", "answer", "-m", tiny_model, "-p", "letter", "-p", "text-byte")
-    ran = tidemark(*answer)
-    assert ran.code == 0, ran.err
+    ran = tidemark(*answer).expect(0)
     num = resolved(home)
     assert ran.out == f"{2 * num} questions answered, 12 cells landed\n"
     assert tidemark(*answer).out == "0 questions answered, 0 cells landed\n"
@@ -76,33 +63,27 @@ def test_named_sources_are_refused_without_their_token(
     ran = tidemark("forecast", "crawl", "-s", "metaculus", "--month=2024-03")
     assert ran.code == 1 and "gives nothing without a token, so nothing was asked" in ran.err
     assert len(sites.requests) == before
-    ran = tidemark("forecast", "crawl", "-s", "nosuch", "--month=2024-03")
-    assert ran.code == 2 and "manifold" in ran.err
-    ran = tidemark("forecast", "answer", "-m", "gpt2")
-    assert ran.code == 2 and "tidemark forecast crawl" in ran.err
+    tidemark("forecast", "crawl", "-s", "nosuch", "--month=2024-03").expect(2, "manifold")
+    tidemark("forecast", "answer", "-m", "gpt2").expect(2, "tidemark forecast crawl")
     ran = tidemark("forecast", "report")
     assert ran.code == 2 and not (home / "report").exists()
 
 
+@pytest.mark.long
 def test_a_compressor_does_not_answer(tidemark: Tidemark, sites: Web) -> None:
     assert tidemark("forecast", "crawl", "-s", "manifold", "--month=2024-03").code == 0
-    ran = tidemark("forecast", "answer", "-m", "control:zstd")
-    assert ran.code == 1 and "a compressor has no answers" in ran.err
+    tidemark("forecast", "answer", "-m", "control:zstd").expect(1, "a compressor has no answers")
     ran = tidemark("forecast", "answer")  # the models of the settings are compressors alone
     assert ran.code == 2 and "no model that can answer" in ran.err
 
 
 def _catalogue(home: Path, sites: Web) -> None:
-    home.mkdir(exist_ok=True)
-    entry = {
-        "name": "sim", "kind": "api", "location": f"{sites.urls['openai_api']}/v1",
-        "served_name": "sim-forecaster", "api_key": "sim", "released": "2024-02-01",
-        "dollars_per_million_input_tokens": 1, "dollars_per_million_output_tokens": 2,
-    }  # fmt: skip
-    (home / "catalogue.yaml").write_text(yaml.safe_dump([entry]))
+    prices = {"dollars_per_million_input_tokens": 1, "dollars_per_million_output_tokens": 2}
+    write_entry(home, sites, "sim-forecaster", **prices)
     _paid(sites).clear()
 
 
+@pytest.mark.long
 def test_a_question_that_a_server_never_serves_keeps_no_other_from_landing(
     tidemark: Tidemark, sites: Web, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,10 +97,12 @@ def test_a_question_that_a_server_never_serves_keeps_no_other_from_landing(
     site.refusals[first.title] = refusal(400, "odd", "What?")
 
     for landed in (1, 0):
-        ran = tidemark("forecast", "answer", "-m", "sim")
-        assert ran.code == 1
-        assert f"1 of {1 + len(others)} questions have no answer, the first, " in ran.err
-        assert first.question_id in ran.err and "answered 400: 'What?'" in ran.err
+        ran = tidemark("forecast", "answer", "-m", "sim").expect(
+            1,
+            f"1 of {1 + len(others)} questions have no answer, the first, ",
+            first.question_id,
+            "answered 400: 'What?'",
+        )
         assert f"{len(others)} questions answered, {landed} cells landed" in ran.out
         [row] = rows(tidemark, "from forecast_accuracy")
         assert row["num_questions"] == len(others)
@@ -132,13 +115,13 @@ def test_a_question_that_a_server_never_serves_keeps_no_other_from_landing(
     assert row["num_questions"] == len(_paid(sites)) == 1 + len(others)
 
 
+@pytest.mark.long
 def test_a_paid_model_stops_at_its_budget_and_goes_on(
     tidemark: Tidemark, sites: Web, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _catalogue(home, sites)
     assert tidemark("forecast", "crawl", "-s", "manifold", "--month=2024-03").code == 0
-    ran = tidemark("forecast", "answer", "-m", "sim")
-    assert ran.code == 2 and "TIDEMARK_API_KEYS__SIM" in ran.err
+    tidemark("forecast", "answer", "-m", "sim").expect(2, "TIDEMARK_API_KEYS__SIM")
     monkeypatch.setenv("TIDEMARK_API_KEYS__SIM", KEY)
     monkeypatch.setenv("TIDEMARK_MAX_ANSWER_TOKENS", "3500")
     ran = tidemark("forecast", "answer", "-m", "sim")
@@ -146,8 +129,7 @@ def test_a_paid_model_stops_at_its_budget_and_goes_on(
     paid = len(_paid(sites))
     assert 0 < paid < resolved(home)
     monkeypatch.delenv("TIDEMARK_MAX_ANSWER_TOKENS")
-    ran = tidemark("forecast", "answer", "-m", "sim")
-    assert ran.code == 0, ran.err
+    ran = tidemark("forecast", "answer", "-m", "sim").expect(0)
     said, spent = ran.out.splitlines()
     assert said == f"{resolved(home)} questions answered, 1 cells landed"
     tokens = sum(bill.input_tokens + bill.output_tokens for bill in _paid(sites))
@@ -156,8 +138,7 @@ def test_a_paid_model_stops_at_its_budget_and_goes_on(
     [row] = rows(tidemark, "from forecast_accuracy")
     assert (row["protocol"], row["num_questions"]) == ("generate", resolved(home))
     assert row["released"] == "2024-02-01"
-    ran = tidemark("forecast", "answer", "-m", "sim", "-p", "letter")
-    assert ran.code == 1 and "generate" in ran.err
+    tidemark("forecast", "answer", "-m", "sim", "-p", "letter").expect(1, "generate")
 
 
 def _paid(sites: Web) -> list[Any]:
@@ -173,15 +154,16 @@ def test_the_flow_does_all_of_it_and_a_source_that_fails_is_a_hole(
     sites.faults.append(Fault("status", "polymarket", "/markets", times=10_000, status=404))
     settings = Settings(home=str(home), sites=sites.urls, request_interval_s=0)
     summary = forecast(first="2024-02", last="2024-03", models=[str(tiny_model)], settings=settings)
-    assert [hole.what for hole in summary.holes] == ["questions polymarket"]
+    [hole] = summary.holes
+    assert hole.startswith("questions polymarket: ")
     assert (summary.months, summary.landed) == (2, 2)
-    assert summary.answers == resolved(home)
+    assert summary.items == resolved(home)
     assert summary.report and (home / "report" / "forecasts.html").exists()
     again = forecast(
         first="2024-02", last="2024-03", sources=["manifold"], models=[str(tiny_model)],
         settings=settings,
     )  # fmt: skip
-    assert (again.answers, again.landed, again.holes) == (0, 0, [])
+    assert (again.items, again.landed, again.holes) == (0, 0, [])
 
 
 def test_an_imported_set_is_answered_too(
@@ -203,13 +185,11 @@ def test_an_imported_set_is_answered_too(
     path.write_text(json.dumps([entry]))
     ran = tidemark("forecast", "import", path, "--source", "freshbench")
     assert (ran.code, ran.out) == (0, "questions of freshbench 2024-03: 1 questions\n")
-    ran = tidemark("forecast", "answer", "-m", tiny_model)
-    assert ran.code == 0, ran.err
-    [row] = rows(tidemark, "from judged_answers")
+    tidemark("forecast", "answer", "-m", tiny_model).expect(0)
+    [row] = rows(tidemark, "from internal.judged_answers")
     assert (row["source"], row["protocol"]) == ("freshbench", "letter-rotated")
     assert row["crowd_brier"] == pytest.approx(0.08)
     [row] = rows(tidemark, "from forecast_by_group")
     assert row["question_group"] == "Economic and Business Items"
     path.write_text("[{]")
-    ran = tidemark("forecast", "import", path, "--source", "other")
-    assert ran.code == 1 and "gjo.json" in ran.err
+    tidemark("forecast", "import", path, "--source", "other").expect(1, "gjo.json")

@@ -1,7 +1,3 @@
-"""kill -9 at any moment of crawl, score and land: the same command again ends as if undisturbed."""
-
-from __future__ import annotations
-
 import random
 import shutil
 import time
@@ -13,20 +9,16 @@ import pytest
 
 from core.settings import Settings
 from simulator.server import Web
-from warehouse.publish import SNAPSHOT, check_snapshot
-from warehouse.writer import connected, locked
-
-from ..forks import Forks, forking
+from tests.forks import Forks, forking
+from warehouse.database.schema import SNAPSHOT
+from warehouse.database.writer import connected, locked
+from warehouse.read.publish import check_snapshot
 
 TRIALS = 6
 SERVE = "from tests.flows.nursery import serve_commands; serve_commands()"
 
-pytestmark = pytest.mark.slow
-
 
 class Nursery:
-    """Runs commands quickly, and kills them on demand."""
-
     def __init__(self, forks: Forks, log: Path) -> None:
         self._forks, self._log = forks, log
 
@@ -58,8 +50,6 @@ def nursery(web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nurs
 
 @pytest.fixture
 def trials(nursery: Nursery, tmp_path: Path, dump: Any) -> Callable[..., None]:
-    """Run commands undisturbed, then six times with a kill in the first of them."""
-
     def trials(
         first: list[str | Path],
         *others: list[str | Path],
@@ -85,7 +75,7 @@ def trials(nursery: Nursery, tmp_path: Path, dump: Any) -> Callable[..., None]:
         finish(undisturbed)
         expected = dump(undisturbed)
         assert all(expected[table] for table in ("chunk_losses", "landed_cells", "cell_replicates"))
-        delays = random.Random(2)  # so that a trial that failed can be had again
+        delays = random.Random(2)  # so that a trial that failed can be repeated
         killed = 0
         for trial in range(TRIALS):
             folder = home(f"trial-{trial}")
@@ -106,6 +96,7 @@ def trials(nursery: Nursery, tmp_path: Path, dump: Any) -> Callable[..., None]:
     return trials
 
 
+@pytest.mark.slow
 def test_crawl(trials: Callable[..., None]) -> None:
     crawl = ["crawl", "--month", "2024-01", "--to", "2024-02"]
     for source in ("wikipedia_new", "wikipedia_monitored", "arxiv"):  # git has kills of its own
@@ -119,6 +110,7 @@ def test_score(trials: Callable[..., None], nursery: Nursery, tiny_model: Path, 
     trials(["score", "--model", tiny_model, "--model", "control:zstd"], start=home)
 
 
+@pytest.mark.slow
 def test_land(trials: Callable[..., None], losses_file: Callable[..., Path]) -> None:
     land: list[str | Path] = ["land", losses_file("foreign", 200_000), losses_file("other", 1000)]
     trials(land, is_new=True)

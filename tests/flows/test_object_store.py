@@ -1,7 +1,3 @@
-"""The whole path with the data root in an object store, beside the same on a local disk."""
-
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +7,7 @@ import boto3  # type: ignore[import-untyped]
 import pytest
 import s3fs
 
-from core.storage import Store
+from core.storage.store import Store
 from simulator.server import Web
 from tests.object_store import KEYS, object_store
 
@@ -20,7 +16,6 @@ Tidemark = Callable[..., Any]
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of an empty bucket; its server and keys are in the environment."""
     with object_store() as port:
         for name, value in {**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}.items():
             monkeypatch.setenv(name, value)

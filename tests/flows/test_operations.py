@@ -1,9 +1,4 @@
-"""What `tidemark deploy` makes, at work: runs that are cancelled, killed, or overlap.
-
-The time of a heartbeat's silence is shortened; all else is as it is on any server.
-"""
-
-from __future__ import annotations
+"""Deployed runs that are cancelled, killed, or overlap; only the heartbeat timeout is shortened."""
 
 import datetime as dt
 import fcntl
@@ -23,25 +18,26 @@ import psutil
 import pytest
 import torch
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelling, Crashed
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from core.month import Month
 from core.run_record import RunRecord
 from core.settings import Settings
-from core.storage import Store
-from flows.automations import zombies
-from flows.dispatch import find_runs, name_of_run, records_of
+from core.storage.store import Store
+from deployments.automations import zombies
+from flows.dispatch import records_of
 from simulator.server import Fault, Web, serve
 from simulator.world import World
-from warehouse.query import query
+from tasks.prefect.tracing import name_of_run
+from tests.commands import TIDEMARK
+from tests.conftest import running
+from tests.flows.deployed import api, children_of, ended, start, until
+from tests.servers import PostgreSQL, PrefectServer, free_port
+from warehouse.read.query import query
 
-from ..conftest import running
-from ..servers import PostgreSQL, PrefectServer, free_port
-from .conftest import TIDEMARK
-from .deployed import api, ended, start, until
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 SILENCE = dt.timedelta(seconds=70)  # more than two of Prefect's heartbeats
 SCORING = re.compile(r"\bscoring (.*)$", re.MULTILINE)
@@ -60,7 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def slow_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose cells take seconds, so that it can be killed in the middle of one."""
+    """A model whose cells take seconds, so that a kill hits the middle of one."""
     folder = tmp_path_factory.mktemp("models") / "slow"
     config = LlamaConfig.from_pretrained(tiny_model)
     config.update({"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 8})
@@ -74,7 +70,7 @@ def slow_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def prefect_server(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
-    """On PostgreSQL: with so many processes, SQLite was seen to be locked for minutes."""
+    """On PostgreSQL: with so many processes, SQLite was locked for minutes."""
     with TemporaryDirectory(prefix="tidemark-") as name:
         Path(name).chmod(0o755)
         database = PostgreSQL(Path(name) / "postgresql", free_port())
@@ -88,7 +84,6 @@ def prefect_server(
 
 @pytest.fixture(scope="module")
 def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
-    """A server on which `tidemark deploy` has been run, in a folder that is no checkout."""
     subprocess.run(
         [TIDEMARK, "deploy", "--gpu-slots", "2"],
         env=prefect_server.environment,
@@ -105,7 +100,7 @@ def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
 def workers(
     client: SyncPrefectClient, prefect_server: PrefectServer, web: Web, home: Path
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """One of the pool crawl, and two of the pool gpu with one run at a time each."""
+    """Start one worker of the pool crawl, and two of the pool gpu with one run at a time each."""
     environment = {
         "TIDEMARK_HOME": str(home),
         "TIDEMARK_REQUEST_INTERVAL_S": "0",
@@ -127,7 +122,8 @@ def times_scored(server: PrefectServer) -> Counter[str]:
 
 
 def landed(home: Path) -> list[dict[str, Any]]:
-    sql = "select model, source, strftime(month, '%Y-%m') as month from landed_cells order by all"
+    month = "strftime(month, '%Y-%m') as month"
+    sql = f"select model, source, {month} from internal.landed_cells order by all"
     return query(Settings(home=str(home)), sql).to_pylist()
 
 
@@ -135,14 +131,14 @@ def landed(home: Path) -> list[dict[str, Any]]:
 def test_a_cancelled_run_cancels_what_it_has_started_and_leaves_nothing_behind(
     client: SyncPrefectClient, web: Web, home: Path
 ) -> None:
-    web.faults.append(Fault("stall", "arxiv", "/api/query"))
+    web.faults.append(Fault("stall", "arxiv", "/api/query", 99))  # tries after it, too
     try:
         run = start("monthly/monthly", month="2024-02", sources=["arxiv"], models=["control:xz"])
         until(lambda: [path for _, _, path in web.requests if "/api/query" in path])
         client.set_flow_run_state(run.id, Cancelling())
         state = ended(client, run).state
         record = RunRecord(Store(str(home)), name_of_run("monthly", run.id))
-        [part] = find_runs(client, record.run, record.request().started_at)
+        [part] = children_of(client, run)
         parts_state = ended(client, part).state
     finally:
         web.faults.clear()
@@ -158,6 +154,7 @@ def test_a_cancelled_run_cancels_what_it_has_started_and_leaves_nothing_behind(
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+@pytest.mark.slow
 def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_killed(
     client: SyncPrefectClient,
     workers: list[subprocess.Popen[bytes]],
@@ -196,10 +193,11 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
     times = times_scored(prefect_server)
     # The one that was being scored, if its process had come to say so.
     assert sorted(times.values()) in ([1] * 4, [1] * 3 + [2]), times
-    parts = find_runs(client, record.run, record.request().started_at)
-    by_events = [part for part in parts if part.tags == ["tidemark"]]  # the coordinator adds one
-    assert {part.parameters.get("model", "report") for part in by_events} == {*models, "report"}
-    assert until(lambda: crashed_models(client, record)) == [str(slow_model)]
+    assert until(lambda: crashed_models(client, run)) == [str(slow_model)]
+    parts = children_of(client, run)
+    given = [part.parameters for part in parts]  # of a source, of a model, or of the report
+    did = Counter(each.get("source") or each.get("model") or "report" for each in given)
+    assert did == {**dict.fromkeys(["arxiv", *sources, *models, "report"], 1), str(slow_model): 2}
     client.set_flow_run_state(run.id, Crashed(message="killed at its end"), force=True)
     until(lambda: not ended(client, run).state.is_crashed())  # type: ignore[union-attr]
     assert [each.result() for each in records_of(record.run, store)] == [result]
@@ -207,13 +205,12 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
     assert {("crawl", "Completed (partial)"), ("crawl", "Completed")} <= states
 
 
-def crashed_models(client: SyncPrefectClient, record: RunRecord) -> list[str]:
-    parts = find_runs(client, record.run, record.request().started_at)
+def crashed_models(client: SyncPrefectClient, run: FlowRun) -> list[str]:
+    parts = children_of(client, run)
     return [part.parameters["model"] for part in parts if part.state and part.state.is_crashed()]
 
 
 def scorer_of(model: str, store: Store) -> int | None:
-    """Return the process that is scoring a cell of a model, if there is one."""
     claims = [json.loads(store.read_bytes(path)) for path in store.list("claims/*.json")]
     return next((each["pid"] for each in claims if f"model={model}/" in each["name"]), None)
 
@@ -233,6 +230,7 @@ def runs_of(worker: subprocess.Popen[bytes]) -> set[int]:
     return {each.pid for each in psutil.Process(worker.pid).children(recursive=True)}
 
 
+@pytest.mark.slow
 def test_two_backfills_that_overlap_do_no_cell_twice(
     client: SyncPrefectClient,
     workers: list[subprocess.Popen[bytes]],
@@ -263,6 +261,7 @@ def test_two_backfills_that_overlap_do_no_cell_twice(
     assert set(asked.values()) == {1}, asked
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_events_tell_of_partitions_and_models(client: SyncPrefectClient) -> None:
     chosen = {"filter": {"event": {"prefix": ["tidemark."]}}, "limit": 50}
@@ -276,5 +275,3 @@ def test_events_tell_of_partitions_and_models(client: SyncPrefectClient) -> None
         assert told.count((event, resource)) == 1, (event, resource)
     # Each of the two back-fills that overlapped tells of it, who waited for the other one, too.
     assert ("tidemark.partition.sealed", "tidemark.partition.govuk.2024-01") in told
-    due = Counter(event for event, resource in told if resource.startswith("tidemark.run.monthly-"))
-    assert due == {"tidemark.score.due": 2, "tidemark.report.due": 1}

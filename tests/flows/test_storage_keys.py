@@ -1,19 +1,15 @@
-"""Keys of the object store that a worker has from the Prefect server alone."""
-
-from __future__ import annotations
-
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]
 
-from core.corpus import Partition
+from core.corpus.partition import Partition
 from core.month import Month
-from core.storage import Store
-from crawlers.import_texts import ImportOptions, import_texts
+from core.storage.store import Store
+from crawlers.imports.texts import ImportOptions, import_texts
+from tests.forks import run_process
 from tests.object_store import KEYS, object_store
 from tests.servers import ROOT, PrefectServer
 
@@ -24,9 +20,9 @@ from prefect.blocks.system import Secret
 Secret(value=sys.argv[1]).save("tidemark-storage")
 from flows.score import score
 score(model="control:zstd", sources=["news"], first="2024-01", last="2024-01")
-from tasks.storage_keys import worker_settings
+from tasks.prefect.storage_keys import worker_settings
 print(repr(worker_settings()), worker_settings().model_dump_json())
-from core.storage import Store
+from core.storage.store import Store
 from core.errors import StorageError
 try:
     Store("s3://nowhere/root").exists("a")
@@ -53,10 +49,8 @@ def test_a_worker_s_keys_come_from_the_block(prefect_server: PrefectServer, tmp_
             "AWS_EC2_METADATA_DISABLED": "true",
             "PREFECT_LOGGING_LEVEL": "DEBUG",
         }
-        done = subprocess.run(
-            [sys.executable, "-c", _SCRIPT, json.dumps(options)],
-            env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        command = [sys.executable, "-c", _SCRIPT, json.dumps(options)]
+        done = run_process(*command, env=environment, cwd=ROOT)
         assert done.returncode == 0, done.stderr[-3000:]
         assert "there is no bucket 'nowhere'" in done.stdout
         assert len(store.list("losses/*/*/*/*.parquet")) == 1

@@ -1,9 +1,3 @@
-"""A GPU worker on another machine than the one that writes the warehouse: the report lands."""
-
-from __future__ import annotations
-
-import datetime as dt
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,48 +6,32 @@ from typing import Any
 import pytest
 from prefect import flow
 
-from core.corpus import Partition
-from core.month import Month
-from core.run_record import Outcome, RunRecord, RunRequest
+from core.corpus.partition import Seal
+from core.run_record import Outcome, RunRecord
 from core.settings import Settings
-from core.storage import Store
-from crawlers.import_texts import ImportOptions, import_texts
+from core.storage.store import Store
 from flows.report import report
 from flows.score import ScoreOutcome, score_model
-from tasks.left_to_land import leave, read_left
-from tasks.scoring import plan_scoring
-from warehouse.one_writer import is_writer, may_write
+from instruments.landing import leave, read_left
+from instruments.losses import plan_scoring
+from tests.flows.deployed import begin_run
+from warehouse.database.lock import is_writer, may_write
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 RUN = "monthly-1"
 
 
 @pytest.fixture
-def machines(home: Path, tmp_path: Path) -> tuple[Settings, Settings]:
-    """Two of one data root, each with its own scratch folder: for GPU work, and for the rest."""
-    file = tmp_path / "texts.json"
+def machines(home: Path, tmp_path: Path, seal: Callable[..., Seal]) -> tuple[Settings, Settings]:
     for month in ("2024-01", "2024-02"):
-        file.write_text(
-            json.dumps([f"{month} {number}: " + "sand and tide, " * 20 for number in range(5)])
-        )
-        import_texts(file, Partition("notes", Month(month)), Store(str(home)), ImportOptions())
+        seal("notes", month, num=5)
     return tuple(  # type: ignore[return-value]
         Settings(home=str(home), work_dir=tmp_path / name, device="cpu") for name in ("gpu", "rest")
     )
 
 
 def begin(home: Path, model: str) -> RunRecord:
-    record = RunRecord(Store(str(home)), RUN)
-    record.begin(
-        RunRequest(
-            run=RUN,
-            started_at=dt.datetime.now(dt.UTC),
-            months=("2024-01", "2024-02"),
-            sources=("notes",),
-            models=(model,),
-            protocol="default",
-        )
-    )
+    record = begin_run(Store(str(home)), RUN, ["notes"], [model])
     record.settle("crawl", "notes", Outcome(done=2))
     record.settle("score", model, Outcome(done=2))
     return record

@@ -43,20 +43,15 @@ def settings(tmp_path: Path) -> Settings:
 def write_reference(folder: Path, **changes: object) -> Path:
     folder.mkdir(parents=True)
     record = {
-        "name": folder.name,
-        "cutoff": "2024-08",
-        "provenance": "planted",
-        "seed": 3,
-        "num_parameters": 1000,
-        "recipe": {"context": 256},
-    } | changes
+        "name": folder.name, "cutoff": "2024-08", "provenance": "planted", "seed": 3,
+        "num_parameters": 1000, "recipe": {"context": 256},
+    } | changes  # fmt: skip
     (folder / "tidemark.json").write_text(json.dumps(record))
     return folder
 
 
 def test_the_shipped_catalogue_holds_the_models_of_the_papers(settings: Settings) -> None:
     entries = {entry.name: entry for entry in list_models(settings)}
-
     llama_2 = entries["llama-2-7b"]
     assert llama_2.cutoff == Month("2022-09")
     assert llama_2.cutoff_provenance == "stated"
@@ -68,7 +63,6 @@ def test_the_shipped_catalogue_holds_the_models_of_the_papers(settings: Settings
 
 def test_every_cutoff_shipped_says_where_it_is_from(settings: Settings) -> None:
     entries = [entry for entry in list_models(settings) if entry.kind == "causal_lm"]
-
     assert [e.name for e in entries if e.cutoff and not e.cutoff_url] == []
     assert [e.name for e in entries if e.cutoff is None and not e.notes] == []
     assert [e.name for e in entries if e.cutoff_provenance == "inferred" and not e.notes] == []
@@ -81,7 +75,6 @@ def test_every_cutoff_shipped_says_where_it_is_from(settings: Settings) -> None:
 
 def test_entries_are_read_with_their_types() -> None:
     one, two = parse_catalogue(VALID.encode(), "mine.yaml")
-
     assert one.cutoff == Month("2023-12")
     assert one.parameters == 7_000_000
     assert two.released is not None
@@ -113,10 +106,8 @@ def test_a_bad_entry_is_refused_with_file_and_entry(old: str, new: str, message:
     text = VALID.replace(old, new)
     if new.endswith("year"):
         text = text.replace("2023-12", "2023-11")
-
     with pytest.raises(MalformedInput, match=message) as caught:
         parse_catalogue(text.encode(), "mine.yaml")
-
     assert "mine.yaml, entry 1" in str(caught.value)
 
 
@@ -140,16 +131,13 @@ def test_an_entry_of_the_users_wins_over_the_shipped_one(
     settings: Settings, tmp_path: Path
 ) -> None:
     (tmp_path / "catalogue.yaml").write_text("- {name: gpt2, location: me/gpt2, notes: mine}\n")
-
     assert find_model("gpt2", settings).location == "me/gpt2"
 
 
 def test_what_is_added_is_found(settings: Settings) -> None:
     entry = parse_catalogue(VALID.encode(), "x")[0]
-
     add_model(entry, settings)
     add_model(ModelEntry(name="local", location="/models/local"), settings)
-
     assert find_model("one", settings) == entry
     assert find_model("org/one", settings) == entry
     assert find_model("local", settings).location == "/models/local"
@@ -157,11 +145,9 @@ def test_what_is_added_is_found(settings: Settings) -> None:
 
 def test_a_name_is_replaced_on_demand_only(settings: Settings) -> None:
     new = ModelEntry(name="gpt2", location="me/gpt2")
-
     with pytest.raises(UsageError, match="--replace"):
         add_model(new, settings)
     assert find_model("gpt2", settings).location == "openai-community/gpt2"
-
     add_model(new, settings, replace=True)
     assert find_model("gpt2", settings) == new
 
@@ -176,19 +162,15 @@ def test_a_broken_catalogue_of_the_users_is_left_as_it_is(
 ) -> None:
     path = tmp_path / "catalogue.yaml"
     path.write_text("- {name: one}\n")
-
     with pytest.raises(MalformedInput, match=r"catalogue\.yaml, entry 1 \(one\)"):
         add_model(ModelEntry(name="two", location="org/two"), settings)
-
     assert path.read_text() == "- {name: one}\n"
 
 
 def test_reference_models_are_found_in_their_folder(settings: Settings) -> None:
     folder = write_reference(models_folder(settings) / "until-2024-08")
     write_reference(models_folder(settings) / ".until-2024-09.training")
-
     found = [entry for entry in list_models(settings) if entry.kind == "reference"]
-
     assert [entry.name for entry in found] == ["until-2024-08"]
     assert found[0].cutoff == Month("2024-08")
     assert found[0].cutoff_provenance == "planted"
@@ -198,7 +180,6 @@ def test_reference_models_are_found_in_their_folder(settings: Settings) -> None:
 def test_a_folder_is_named_by_its_last_part(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "a" / "my model").mkdir(parents=True)
     (tmp_path / "a" / "plain").mkdir()
-
     assert find_model(str(tmp_path / "a" / "plain") + "/", settings).name == "plain"
     assert find_model(str(tmp_path / "a" / "plain"), settings).cutoff is None
     assert find_model(str(tmp_path / "a" / "my model"), settings).name == "my model"
@@ -208,9 +189,7 @@ def test_a_folder_is_named_by_its_last_part(settings: Settings, tmp_path: Path) 
 
 def test_the_cutoff_of_a_folder_is_read(settings: Settings, tmp_path: Path) -> None:
     folder = write_reference(tmp_path / "elsewhere" / "mine")
-
     entry = find_model(str(folder), settings)
-
     assert (entry.kind, entry.cutoff, entry.context) == ("reference", Month("2024-08"), 256)
 
 
@@ -219,14 +198,12 @@ def test_a_damaged_record_of_a_reference_is_refused(
     tmp_path: Path, changes: dict[str, object]
 ) -> None:
     folder = write_reference(tmp_path / "mine", **changes)
-
     with pytest.raises(MalformedInput, match=r"mine/tidemark\.json"):
         entry_of_folder(folder)
 
 
 def test_a_hub_id_outside_the_catalogue_is_taken_as_it_is(settings: Settings) -> None:
     entry = find_model("some-org/Some_Model-1.5B", settings)
-
     assert (entry.name, entry.location) == ("some-org/Some_Model-1.5B",) * 2
     assert entry.cutoff is None
 
@@ -234,7 +211,6 @@ def test_a_hub_id_outside_the_catalogue_is_taken_as_it_is(settings: Settings) ->
 def test_an_unknown_name_gets_those_spelt_alike(settings: Settings) -> None:
     with pytest.raises(UnknownName, match="llama-2-7b") as caught:
         find_model("lama-2-7b", settings)
-
     assert "gpt2" not in str(caught.value)
     assert "tidemark models list" in str(caught.value)
 

@@ -1,7 +1,3 @@
-"""Every code is real: a decoder that knows the method alone gets the bytes back from it."""
-
-from __future__ import annotations
-
 import gzip
 import io
 import lzma
@@ -37,7 +33,6 @@ def encode(name: str, pieces: list[bytes], form: Form, num_bytes: int | None = N
 
 
 def decode_images(code: bytes) -> bytes:
-    """Take PNG files off the front, each up to its IEND chunk."""
     raw = b""
     while code:
         end = 8
@@ -79,12 +74,12 @@ BYTES = st.one_of(
 
 
 def forms_of(raw: bytes) -> list[Form]:
-    """Mere bytes, a recording where there are whole samples, and an image of several rows."""
     rows = next((rows for rows in (7, 5, 3, 2) if len(raw) % rows == 0), 1)
     audio = [Form(sample_bytes=2)] if len(raw) % 2 == 0 else []
     return [Form(), Form(width=len(raw) // rows), *audio]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMPRESSORS)
 @given(raw=BYTES, is_known=st.booleans())
 @settings(max_examples=40, deadline=None)
@@ -114,7 +109,7 @@ def test_a_stream_decodes_to_its_pieces_one_after_another(name: str, pieces: lis
 
 @pytest.mark.parametrize("seed", [8, 10, 14, 15, 22, 28])
 def test_ppmd_loses_nothing_where_its_buffer_ends(seed: int) -> None:
-    """With these, pyppmd 1.3.1 makes a code that does not decode when it gets them at once."""
+    """pyppmd 1.3.1 fails to decode these inputs if it gets them at once."""
     raw = random.Random(seed).randbytes(100_000)
     assert DECODERS["control:ppmd"](encode("control:ppmd", [raw], Form())) == raw
 
@@ -173,6 +168,7 @@ def test_a_counter_is_as_long_as_a_file(steps: list[tuple[int, int, bytes]]) -> 
     assert counter.num_bytes == len(file.getvalue())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["control:zlib", "control:png", "control:flac"])
 def test_memory_does_not_grow_with_a_stream(name: str) -> None:
     process = psutil.Process()

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import io
@@ -16,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import NotMeasurable
-from core.schemas import LOSSES, validate
+from core.schemas.tables import LOSSES, validate
 from models.compression_methods import COMPRESSORS, Form, load_method
 from models.compressors import Compressor, cut
-from models.protocols import get_protocol
-from models.tally import Tally
+from models.scoring.protocols import get_protocol
+from models.scoring.scorer import Tally
+from tests.models.conftest import record_batch
 
 TEXT = "早い者勝ち – the tide leaves a mark on the sand. 🙂 " * 400
 
@@ -30,7 +29,6 @@ def score(name, batch, protocol="default") -> pa.Table:
 
 
 def size_of(name, raw, form=None, is_known=True) -> int:
-    """The size of one code, written out."""
     file = io.BytesIO()
     encoder = load_method(name).start(file, form or Form(), len(raw) if is_known else None)
     encoder.write(raw)
@@ -43,15 +41,9 @@ def nats(num_bytes: int):
 
 
 def media_of(*contents: bytes, width: int | None = None) -> pa.RecordBatch:
-    count = len(contents)
-    return pa.record_batch(
-        {
-            "document_id": [f"m{index}" for index in range(count)],
-            "source": ["test"] * count,
-            "month": pa.nulls(count, pa.date32()),
-            "width": pa.array([width] * count, pa.int32()),
-            "media": pa.array(contents, pa.large_binary()),
-        }
+    media = pa.array(contents, pa.large_binary())
+    return record_batch(
+        len(contents), media=media, width=pa.array([width] * len(contents), pa.int32())
     )
 
 
@@ -282,7 +274,7 @@ def test_the_scoring_id_follows_the_pieces():
 
 
 def test_another_library_makes_another_cell():
-    """What file names have of a revision, its beginning, may well be the same."""
+    """File names have only the beginning of a revision, which may be equal."""
     flac, default = Compressor("control:flac"), get_protocol("default")
     known = flac.scoring_id(default)
     flac.revision += "1"

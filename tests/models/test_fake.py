@@ -1,14 +1,12 @@
-from __future__ import annotations
-
 import datetime as dt
 import math
 
 import pyarrow as pa
 import pytest
 
-from core.schemas import LOSSES, validate
+from core.schemas.tables import LOSSES, validate
 from models.fake import FakeScorer
-from models.protocols import get_protocol
+from models.scoring.protocols import get_protocol
 
 
 def test_a_byte_costs_what_its_month_costs(batch_of):

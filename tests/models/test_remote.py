@@ -1,15 +1,8 @@
-"""Remote models, against a server on loopback that has a real model and speaks vLLM's format."""
-
-from __future__ import annotations
-
-import contextlib
 import datetime as dt
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +10,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-import yaml
 from pydantic import SecretStr
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-import models.remote_client
-from core.errors import MalformedInput, ModelError, ModelLoadError, NotMeasurable, UsageError
-from core.questions import Question
+import models.servers.http
+from core.errors import ModelError, ModelLoadError, NotMeasurable, UsageError
 from core.settings import Settings
-from models.answer_protocols import get_answer_protocol
-from models.answering import load_answerer
-from models.catalogue import ModelEntry, add_model, find_model, kind_of, parse_catalogue
-from models.causal_lm import CausalLM
-from models.load import identify, load_scorer
-from models.protocols import get_protocol
-from models.remote import RemoteBackend, load_remote, open_remote, read_losses
+from models.backends import identify, load_scorer
+from models.catalogue import ModelEntry, kind_of
+from models.options.answering import load_answerer
+from models.options.protocols import get_answer_protocol
+from models.remote import RemoteEngine, load_remote, open_remote, read_losses
+from models.scoring.protocols import get_protocol
+from models.scoring.token_scorer import CausalLM
+from simulator.faults import Fault, FaultKind
+from simulator.server import Request, Response, Site, Web, as_json, serve_sites
+from tests.models.conftest import BatchOf, CopyOf, question
 
 MAX_MODEL_LEN = 66  # of which the scorer has 64: a token is predicted last, and one is made
 
@@ -43,23 +37,14 @@ TEXTS = [
 ]
 
 Answer = dict[str, Any]
+Spoil = Callable[[Answer, list[int]], object]
 
 
 @dataclass
-class LikelihoodServer:
-    """What of the server can be turned.
+class LikelihoodServer(Site):
+    """A server of a model: ``name`` it serves, ``root`` it states, ``api_key`` it demands.
 
-    Attributes:
-        folder: of the model that it runs.
-        name: that it serves it under.
-        root: where it says the model is from.
-        api_key: that it asks for.
-        max_model_len: that it states, and refuses longer prompts by.
-        spoil: changes an answer to a completion.
-        failures: (status, headers, body) sent in place of the next answers to completions; None is
-            a connection that is closed without one.
-        requests: (path, body) so far.
-        authorizations: headers so far.
+    It states ``max_model_len``; longer prompts are refused. ``spoil`` changes a response.
     """
 
     folder: str
@@ -68,46 +53,60 @@ class LikelihoodServer:
     api_key: str | None = None
     max_model_len: int | None = MAX_MODEL_LEN
     tokenizes: bool = True
-    spoil: Callable[[Answer, list[int]], object] = lambda answer, prompt: answer
-    failures: list[tuple[int, dict[str, str], bytes] | None] = field(default_factory=list)
-    requests: list[tuple[str, Any]] = field(default_factory=list)
+    spoil: Spoil = lambda answer, prompt: answer
+    bodies: list[Any] = field(default_factory=list)
     authorizations: list[str | None] = field(default_factory=list)
-    address: str = ""
-    busy: int = 0
-    most_busy: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    web: Web = field(default_factory=Web)
+    keys = ("likelihoods",)
+    robots = None
 
     def __post_init__(self) -> None:
         self.model = AutoModelForCausalLM.from_pretrained(self.folder).eval()
         self.tokenizer: Any = AutoTokenizer.from_pretrained(self.folder)
 
     @property
+    def address(self) -> str:
+        return self.web.urls["likelihoods"]
+
+    @property
     def num_completions(self) -> int:
-        return sum(path == "/v1/completions" for path, _ in self.requests)
+        return sum(path == "/v1/completions" for _, _, path in self.web.requests)
+
+    def fail(self, kind: FaultKind, times: int = 1, **fields: Any) -> None:
+        self.web.faults.append(Fault(kind, "likelihoods", "/completions", times, **fields))
+
+    def respond(self, request: Request) -> Response:
+        authorization = request.headers.get("authorization")
+        self.authorizations.append(authorization)
+        if self.api_key and authorization != f"Bearer {self.api_key}":
+            return as_json({"error": "Unauthorized"}, 401)
+        if request.path == "/v1/models":
+            return as_json(self.models())
+        if request.path == "/tokenize" and self.tokenizes:
+            return as_json(self.tokenize(json.loads(request.body)))
+        if request.path == "/v1/completions":
+            self.bodies.append(json.loads(request.body))
+            return self.complete(json.loads(request.body))
+        return as_json({"detail": "Not Found"}, 404)
 
     def models(self) -> Answer:
         record = {
-            "id": self.name,
-            "object": "model",
-            "created": 1_700_000_000 + len(self.requests),
-            "owned_by": "vllm",
-            "root": self.root,
-            "parent": None,
+            "id": self.name, "object": "model", "created": len(self.web.requests),
+            "owned_by": "vllm", "root": self.root, "parent": None,
             "max_model_len": self.max_model_len,
-        }
+        }  # fmt: skip
         return {"object": "list", "data": [record]}
 
     def tokenize(self, body: Any) -> Answer:
         ids = self.tokenizer(body["prompt"], add_special_tokens=False)["input_ids"]
         return {"count": len(ids), "max_model_len": self.max_model_len, "tokens": ids}
 
-    def complete(self, body: Any) -> tuple[int, object]:
+    def complete(self, body: Any) -> Response:
         prompt = body["prompt"]
-        assert body["prompt_logprobs"] == 0
-        assert body["max_tokens"] == 1
+        assert (body["prompt_logprobs"], body["max_tokens"]) == (0, 1)
         if self.max_model_len is not None and len(prompt) + 1 > self.max_model_len:
             message = f"This model's maximum context length is {self.max_model_len} tokens."
-            return 400, {"error": {"message": message, "type": "BadRequestError", "code": 400}}
+            return as_json({"error": {"message": message, "code": 400}}, 400)
         with torch.inference_mode():
             logits = self.model(torch.tensor([prompt])).logits[0].double()
         rows = torch.log_softmax(logits, dim=-1)
@@ -116,101 +115,22 @@ class LikelihoodServer:
             rank = int((row > row[token]).sum()) + 1
             own = {"logprob": float(row[token]), "rank": rank, "decoded_token": "?"}
             entries.append({str(token): own})
-        choice = {
-            "index": 0,
-            "text": "",
-            "logprobs": None,
-            "finish_reason": "length",
-            "prompt_logprobs": entries,
-        }
+        choice = {"index": 0, "text": "", "finish_reason": "length", "prompt_logprobs": entries}
         usage = {"prompt_tokens": len(prompt), "completion_tokens": 1}
         answer = {"id": "cmpl-1", "model": self.name, "choices": [choice], "usage": usage}
-        return 200, self.spoil(answer, prompt)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    state: LikelihoodServer
-
-    def do_GET(self) -> None:
-        self._answer(None)
-
-    def do_POST(self) -> None:
-        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-    def _answer(self, body: Any) -> None:
-        state = self.state
-        state.requests.append((self.path, body))
-        state.authorizations.append(self.headers.get("Authorization"))
-        if state.api_key and self.headers.get("Authorization") != f"Bearer {state.api_key}":
-            self._send(401, {}, b'{"error": "Unauthorized"}')
-        elif self.path == "/v1/models":
-            self._send_json(200, state.models())
-        elif self.path == "/tokenize" and state.tokenizes:
-            self._send_json(200, state.tokenize(body))
-        elif self.path == "/v1/completions":
-            self._complete(body)
-        else:
-            self._send(404, {}, b'{"detail":"Not Found"}')
-
-    def _complete(self, body: Any) -> None:
-        state = self.state
-        with state.lock:
-            state.busy += 1
-            state.most_busy = max(state.most_busy, state.busy)
-            failure = state.failures.pop(0) if state.failures else (0, {}, b"")
-        try:
-            if failure is None:
-                self.close_connection = True
-            elif failure[0]:
-                self._send(*failure)
-            else:
-                self._send_json(*state.complete(body))
-        finally:
-            with state.lock:
-                state.busy -= 1
-
-    def _send_json(self, status: int, answer: object) -> None:
-        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self._send(status, {"Content-Type": "application/json"}, data)
-
-    def _send(self, status: int, headers: dict[str, str], data: bytes) -> None:
-        with contextlib.suppress(ConnectionError):  # a client that gives up
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(data)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-
-@contextlib.contextmanager
-def running(state: LikelihoodServer) -> Iterator[ThreadingHTTPServer]:
-    handler = type("_Handler", (_Handler,), {"state": state})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
-        http.daemon_threads = True
-        thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        state.address = f"http://127.0.0.1:{http.server_port}"
-        try:
-            yield http
-        finally:
-            http.shutdown()
-            thread.join()
+        return as_json(self.spoil(answer, prompt))
 
 
 @pytest.fixture
 def server(llama_folder: str) -> Iterator[LikelihoodServer]:
     state = LikelihoodServer(llama_folder)
-    with running(state):
+    with serve_sites([state]) as state.web:
         yield state
 
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models.remote_client, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(models.servers.http, "_PAUSE_S", 0.01)
 
 
 def entry_of(server: LikelihoodServer, **fields: Any) -> ModelEntry:
@@ -227,7 +147,6 @@ def rows_of(scorer: Any, batch: pa.RecordBatch, protocol: str = "default") -> li
 def pairs_of(
     server: LikelihoodServer, settings: Settings, batch: pa.RecordBatch, protocol: str
 ) -> list[tuple[Any, Any]]:
-    """Rows of the remote model beside those of the same weights here."""
     here = rows_of(CausalLM.load(server.folder, None, settings), batch, protocol)
     there = rows_of(load_scorer(entry_of(server), settings), batch, protocol)
     return list(zip(there, here, strict=True))
@@ -237,11 +156,10 @@ def pairs_of(
 def test_losses_are_those_of_the_same_weights_here(
     server: LikelihoodServer,
     settings: Settings,
-    batch_of: Callable[..., pa.RecordBatch],
+    batch_of: BatchOf,
     protocol: str,
 ) -> None:
     pairs = pairs_of(server, settings, batch_of(*TEXTS), protocol)
-
     assert len(pairs) > 4
     for there, here in pairs:
         same = ["document_id", "chunk_index", "num_tokens", "num_chars", "num_bytes", "reason"]
@@ -251,35 +169,20 @@ def test_losses_are_those_of_the_same_weights_here(
 
 
 def test_windows_may_be_as_long_as_the_server_takes(
-    server: LikelihoodServer, settings: Settings, batch_of: Callable[..., pa.RecordBatch]
+    server: LikelihoodServer, settings: Settings, batch_of: BatchOf
 ) -> None:
     pairs = pairs_of(server, settings, batch_of(*TEXTS), "lm-eval")  # at the model's own context
-
-    prompts = [body["prompt"] for path, body in server.requests if path == "/v1/completions"]
-    assert max(map(len, prompts)) == MAX_MODEL_LEN - 1
-    for there, here in pairs:
-        assert there["nll_nats"] == pytest.approx(here["nll_nats"], rel=1e-5, nan_ok=True)
-
-
-def test_without_a_start_token_the_first_token_is_charged_here(
-    startless_folder: str, settings: Settings, batch_of: Callable[..., pa.RecordBatch]
-) -> None:
-    state = LikelihoodServer(startless_folder)
-    with running(state):
-        pairs = pairs_of(state, settings, batch_of(*TEXTS), "default")
-
+    assert max(len(body["prompt"]) for body in server.bodies) == MAX_MODEL_LEN - 1
     for there, here in pairs:
         assert there["nll_nats"] == pytest.approx(here["nll_nats"], rel=1e-5, nan_ok=True)
 
 
 def test_several_prompts_are_in_flight_but_not_all(
-    server: LikelihoodServer, settings: Settings, batch_of: Callable[..., pa.RecordBatch]
+    server: LikelihoodServer, settings: Settings, batch_of: BatchOf
 ) -> None:
     scorer = load_scorer(entry_of(server), settings)
-
     rows_of(scorer, batch_of(*[TEXTS[0]] * 10), "disjoint-8")
-
-    assert 2 <= server.most_busy <= 8
+    assert 2 <= server.web.traffic["likelihoods"].most_at_once <= 8
 
 
 def test_identity_follows_tokenizer_and_what_the_server_states(
@@ -289,11 +192,9 @@ def test_identity_follows_tokenizer_and_what_the_server_states(
     assert len(first.revision) == 16
     assert first == identify(entry_of(server), settings)  # not "created"
     assert open_remote(entry_of(server), settings).context == MAX_MODEL_LEN - 2
-
     other = identify(entry_of(server, tokenizer=startless_folder), settings)
     server.root = "served/tiny-2"
     moved = identify(entry_of(server), settings)
-
     assert len({first.revision, other.revision, moved.revision}) == 3
     with pytest.raises(ModelLoadError, match="expected 0123"):
         identify(entry_of(server, revision="0123"), settings)
@@ -303,7 +204,6 @@ def test_a_server_without_a_maximum_has_the_catalogues(
     server: LikelihoodServer, settings: Settings
 ) -> None:
     server.max_model_len = None
-
     assert open_remote(entry_of(server), settings).context is None
     assert open_remote(entry_of(server, context=32), settings).context == 32
 
@@ -319,7 +219,6 @@ def test_addresses_as_people_write_them(
     server: LikelihoodServer, settings: Settings, suffix: str
 ) -> None:
     entry = entry_of(server, location=server.address + suffix)
-
     assert identify(entry, settings) == identify(entry_of(server), settings)
 
 
@@ -334,7 +233,6 @@ def test_a_key_is_sent_and_never_shown(
         load_scorer(entry_of(server), wrong)
     right = settings.model_copy(update={"remote_api_key": SecretStr("sesame-1234")})
     load_scorer(entry_of(server), right)
-
     assert "wrong-key" not in str(caught.value)
     assert "sesame" not in repr(right) + caplog.text
     assert set(server.authorizations) == {None, "Bearer wrong-key", "Bearer sesame-1234"}
@@ -344,54 +242,42 @@ def test_a_key_that_no_header_can_have_is_not_shown(
     server: LikelihoodServer, settings: Settings
 ) -> None:
     odd = settings.model_copy(update={"remote_api_key": SecretStr("two\nlines")})
-
     with pytest.raises(UsageError) as caught:
         load_scorer(entry_of(server), odd)
     assert "two" not in str(caught.value)
 
 
-def without_logprobs(answer: Answer, prompt: list[int]) -> object:
-    del answer["choices"][0]["prompt_logprobs"]
-    return answer
+def entries_of(answer: Answer) -> list[Any]:
+    entries: list[Any] = answer["choices"][0]["prompt_logprobs"]
+    return entries
 
 
-def with_null(answer: Answer, prompt: list[int]) -> object:
-    answer["choices"][0]["prompt_logprobs"][3] = None
-    return answer
-
-
-def cut_short(answer: Answer, prompt: list[int]) -> object:
-    del answer["choices"][0]["prompt_logprobs"][-1]
-    return answer
-
-
-def lengthened(answer: Answer, prompt: list[int]) -> object:
-    answer["choices"][0]["prompt_logprobs"].insert(1, {"0": {"logprob": -1.0}})
-    return answer
-
-
-def without_own(answer: Answer, prompt: list[int]) -> object:
-    entries = answer["choices"][0]["prompt_logprobs"]
-    entries[2] = {str(prompt[2] + 1): entries[2][str(prompt[2])]}
-    return answer
-
-
-def valued(value: object) -> Callable[[Answer, list[int]], object]:
+def editing(edit: Callable[[list[Any], list[int]], object]) -> Spoil:
     def spoil(answer: Answer, prompt: list[int]) -> object:
-        answer["choices"][0]["prompt_logprobs"][2][str(prompt[2])]["logprob"] = value
+        edit(entries_of(answer), prompt)
         return answer
 
     return spoil
 
 
+def valued(value: object) -> Spoil:
+    return editing(lambda entries, prompt: entries[2][str(prompt[2])].update(logprob=value))
+
+
 SPOILT = [
-    (without_logprobs, "no prompt_logprobs"),
+    (lambda answer, prompt: {"choices": [{"index": 0}]}, "no prompt_logprobs"),
     (lambda answer, prompt: {"choices": []}, "no prompt_logprobs"),
     (lambda answer, prompt: [], "no prompt_logprobs"),
-    (with_null, r"token 3: prompt_logprobs has nothing where the prompt has token \d+"),
-    (cut_short, r"has \d+ entries for a prompt of \d+ tokens; the server cut"),
-    (lengthened, r"has \d+ entries for a prompt of \d+ tokens"),
-    (without_own, "token 2: prompt_logprobs has other tokens"),
+    (
+        editing(lambda each, _: each.__setitem__(3, None)),
+        r"token 3: .*has nothing where .*token \d",
+    ),
+    (editing(lambda each, _: each.pop()), r"has \d+ entries for a prompt of \d+ tokens; .* cut"),
+    (editing(lambda each, _: each.insert(1, {"0": {"logprob": -1.0}})), r"has \d+ entries for a"),
+    (
+        editing(lambda entries, prompt: entries.__setitem__(2, {str(prompt[2] + 1): {}})),
+        "token 2: prompt_logprobs has other tokens",
+    ),
     (valued(float("nan")), "log-probability of token .* is nan"),
     (valued(float("-inf")), "is -inf"),
     (valued(-9999.0), "is -9999.0.*stands for minus infinity"),
@@ -407,33 +293,13 @@ SPOILT = [
 def test_what_a_server_does_not_say_is_found_out_before_a_run(
     server: LikelihoodServer,
     settings: Settings,
-    spoil: Callable[[Answer, list[int]], object],
+    spoil: Spoil,
     message: str,
 ) -> None:
     server.spoil = spoil
-
     with pytest.raises(NotMeasurable, match=message) as caught:
         load_scorer(entry_of(server), settings)
     assert f"served/tiny at {server.address}" in str(caught.value)
-
-
-@pytest.mark.parametrize(("spoil", "message"), SPOILT[3:8])
-def test_and_during_a_run(
-    server: LikelihoodServer,
-    settings: Settings,
-    batch_of: Callable[..., pa.RecordBatch],
-    spoil: Callable[[Answer, list[int]], object],
-    message: str,
-) -> None:
-    scorer = load_scorer(entry_of(server), settings)
-    good = server.num_completions + 3
-
-    def later(answer: Answer, prompt: list[int]) -> object:
-        return spoil(answer, prompt) if server.num_completions > good else answer
-
-    server.spoil = later
-    with pytest.raises(NotMeasurable, match=message):
-        rows_of(scorer, batch_of(TEXTS[0]), "disjoint-16")
 
 
 def test_a_server_that_answers_twice_differently_is_refused(
@@ -445,13 +311,12 @@ def test_a_server_that_answers_twice_differently_is_refused(
         return answer
 
     server.spoil = drifting
-
     with pytest.raises(NotMeasurable, match="1.00 nats apart.*no-enable-prefix-caching"):
         load_scorer(entry_of(server), settings)
 
 
 def test_another_models_tokenizer_is_refused(
-    server: LikelihoodServer, settings: Settings, copy_of: Callable[[str], Path]
+    server: LikelihoodServer, settings: Settings, copy_of: CopyOf
 ) -> None:
     folder = copy_of(server.folder)
     path = folder / "tokenizer.json"
@@ -459,70 +324,65 @@ def test_another_models_tokenizer_is_refused(
     tokenizer["model"]["merges"] = tokenizer["model"]["merges"][:20]
     path.write_text(json.dumps(tokenizer))
     entry = entry_of(server, tokenizer=str(folder))
-
     with pytest.raises(ModelLoadError, match="makes other tokens"):
         load_scorer(entry, settings)
-    server.tokenizes = False  # not every server tells; then the entry is believed
+    server.tokenizes = False  # some servers state none; then the entry counts
     load_scorer(entry, settings)
+
+
+NOW = format_datetime(dt.datetime.now(dt.UTC), usegmt=True)
 
 
 @pytest.mark.parametrize(
     "failure",
     [
-        None,
-        (429, {"Retry-After": "0"}, b"slow down"),
-        (503, {"Retry-After": format_datetime(dt.datetime.now(dt.UTC), usegmt=True)}, b"busy"),
-        (503, {"Retry-After": "soon"}, b"busy"),
-        (502, {}, b"<html>bad gateway</html>"),
+        {"kind": "disconnect"},
+        {"status": 429, "headers": {"Retry-After": "0"}, "body": b"slow down"},
+        {"status": 503, "headers": {"Retry-After": NOW}, "body": b"busy"},
+        {"status": 503, "headers": {"Retry-After": "soon"}, "body": b"busy"},
+        {"status": 502, "body": b"<html>bad gateway</html>"},
     ],
+    ids=["disconnect", "429", "a date", "no date", "502"],
 )
 def test_passing_failures_are_waited_out(
-    server: LikelihoodServer,
-    settings: Settings,
-    batch_of: Callable[..., pa.RecordBatch],
-    failure: tuple[int, dict[str, str], bytes] | None,
+    server: LikelihoodServer, settings: Settings, batch_of: BatchOf, failure: dict[str, Any]
 ) -> None:
     scorer = load_scorer(entry_of(server), settings)
     expected = rows_of(scorer, batch_of(TEXTS[1]))
     before = server.num_completions
-    server.failures = [failure] * 4
-
+    server.fail(**{"kind": "status", "times": 4, **failure})
     found = rows_of(scorer, batch_of(TEXTS[1]))
-
     assert found == expected
     assert server.num_completions - before == len(expected) + 4
 
 
 def test_failures_that_do_not_pass_end_the_scoring(
-    server: LikelihoodServer, settings: Settings, batch_of: Callable[..., pa.RecordBatch]
+    server: LikelihoodServer, settings: Settings, batch_of: BatchOf
 ) -> None:
     scorer = load_scorer(entry_of(server), settings)
-    server.failures = [(503, {}, b"overloaded")] * 100
-
+    server.fail("status", 100, status=503, body=b"overloaded")
     with pytest.raises(ModelError, match="no answer in 5 tries .*503: 'overloaded'"):
         rows_of(scorer, batch_of(TEXTS[2]))
+
+
+ELSEWHERE = {"Location": "http://169.254.169.254/"}
 
 
 @pytest.mark.parametrize(
     ("failure", "error", "message"),
     [
-        ((500, {}, b"out of memory"), ModelError, "answered 500: 'out of memory'"),
-        ((400, {}, b"token id out of range"), NotMeasurable, "400: 'token id out of range'"),
-        ((302, {"Location": "http://169.254.169.254/"}, b""), ModelLoadError, "answered 302"),
-        ((200, {}, b"<html>hello</html>"), ModelError, "not JSON"),
-        ((200, {}, b"[" * 100_000), ModelError, "not JSON"),
-        ((200, {}, b" " * 2**21), ModelError, "more than .* bytes"),
+        ({"status": 500, "body": b"no memory"}, ModelError, "answered 500: 'no memory'"),
+        ({"status": 400, "body": b"bad token"}, NotMeasurable, "400: 'bad token'"),
+        ({"status": 302, "headers": ELSEWHERE}, ModelLoadError, "answered 302"),
+        ({"status": 200, "body": b"<html>hello</html>"}, ModelError, "not JSON"),
+        ({"status": 200, "body": b"[" * 100_000}, ModelError, "not JSON"),
+        ({"status": 200, "body": b" " * 2**21}, ModelError, "more than .* bytes"),
     ],
 )
 def test_answers_that_no_patience_mends(
-    server: LikelihoodServer,
-    settings: Settings,
-    failure: tuple[int, dict[str, str], bytes],
-    error: type[ModelError],
-    message: str,
+    server: LikelihoodServer, settings: Settings, failure: Any, error: Any, message: str
 ) -> None:
-    server.failures = [failure]
-
+    server.fail("status", **failure)
     with pytest.raises(error, match=message) as caught:
         load_scorer(entry_of(server), settings)
     assert type(caught.value) is error
@@ -530,32 +390,26 @@ def test_answers_that_no_patience_mends(
 
 
 def test_a_server_that_dies_half_way_leaves_no_figures(
-    llama_folder: str, settings: Settings, batch_of: Callable[..., pa.RecordBatch]
+    server: LikelihoodServer, settings: Settings, batch_of: BatchOf
 ) -> None:
-    state = LikelihoodServer(llama_folder)
     landed: list[pa.Table] = []
-    with running(state) as http:
-        scorer = load_scorer(entry_of(state), settings)
+    scorer = load_scorer(entry_of(server), settings)
 
-        def dying(answer: Answer, prompt: list[int]) -> object:
-            if state.num_completions > 10 and not state.failures:
-                state.failures = [None] * 1000  # on the connections that there are
-                http.shutdown()
-                http.server_close()
-            return answer
+    def dying(answer: Answer, prompt: list[int]) -> object:
+        if server.num_completions > 10:
+            server.fail("disconnect", 1000)
+        return answer
 
-        state.spoil = dying
-        with pytest.raises(ModelError, match="no answer in 5 tries"):
-            landed += scorer.score([batch_of(*[TEXTS[0]] * 5)], get_protocol("disjoint-16"))
-
+    server.spoil = dying
+    with pytest.raises(ModelError, match="no answer in 5 tries"):
+        landed += scorer.score([batch_of(*[TEXTS[0]] * 5)], get_protocol("disjoint-16"))
     assert landed == []
 
 
 def test_a_server_that_is_not_there_is_named(settings: Settings, llama_folder: str) -> None:
     state = LikelihoodServer(llama_folder)
-    with running(state):
+    with serve_sites([state]) as state.web:
         pass  # its port is free again
-
     for attempt in (identify, load_scorer):
         with pytest.raises(ModelError, match=f"{state.address}/v1/models: no answer in 5 tries"):
             attempt(entry_of(state), settings)
@@ -564,69 +418,32 @@ def test_a_server_that_is_not_there_is_named(settings: Settings, llama_folder: s
 def test_a_prompt_that_is_too_long_is_refused_by_the_server(
     server: LikelihoodServer, settings: Settings
 ) -> None:
-    backend = RemoteBackend(open_remote(entry_of(server), settings))
+    engine = RemoteEngine(open_remote(entry_of(server), settings))
     ids = np.arange(MAX_MODEL_LEN + 10) % 300
-
     with pytest.raises(NotMeasurable, match="maximum context length is 66.*--max-model-len"):
-        backend.losses([ids[:-1]], [ids[1:]])
+        engine.losses([ids[:-1]], [ids[1:]])
 
 
 def test_bytes_are_not_measurable(
-    server: LikelihoodServer, settings: Settings, batch_of: Callable[..., pa.RecordBatch]
+    server: LikelihoodServer, settings: Settings, batch_of: BatchOf
 ) -> None:
     scorer = load_remote(entry_of(server), settings)
     ids = np.arange(8)
-
     assert scorer.text_model.byte_tokens is None
     with pytest.raises(NotMeasurable, match="local models only"):
-        RemoteBackend(open_remote(entry_of(server), settings)).losses(
+        RemoteEngine(open_remote(entry_of(server), settings)).losses(
             [ids[:-1]], [ids[1:]], np.arange(256)
         )
 
 
 def test_answers_may_name_more_than_the_prompts_tokens() -> None:
-    answer = {
-        "choices": [
-            {
-                "prompt_logprobs": [
-                    None,
-                    {"7": {"logprob": -2.5}, "9": {"logprob": -0.1}},
-                    {"5": {"logprob": 0, "rank": 1}},
-                ]
-            }
-        ]
-    }
-
+    several = {"7": {"logprob": -2.5}, "9": {"logprob": -0.1}}
+    entries = [None, several, {"5": {"logprob": 0, "rank": 1}}]
+    answer = {"choices": [{"prompt_logprobs": entries}]}
     assert read_losses(answer, [3, 7, 5], "here").tolist() == [2.5, 0.0]
     own = {"logprob": -1.0}
     first = {"choices": [{"prompt_logprobs": [{"3": own}, {"7": own}]}]}
     assert read_losses(first, [3, 7], "here").tolist() == [1.0]
-
-
-def test_an_entry_is_kept_in_the_catalogue(server: LikelihoodServer, tmp_path: Path) -> None:
-    own = Settings(home=str(tmp_path / "home"), device="cpu")
-    entry = entry_of(server, served_name="served/tiny", cutoff=None)
-
-    add_model(entry, own)
-
-    assert find_model("remote-tiny", own) == entry
-
-
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        ("location: http://host:8000", "needs its tokenizer"),
-        ("{location: 'host:8000', tokenizer: org/m}", "server's address"),
-        ("{location: 'http://u:secret@host', tokenizer: org/m}", "server's address"),
-        ("{location: 'http://host/?key=1', tokenizer: org/m}", "server's address"),
-        ("{location: org/m, kind: causal_lm, tokenizer: org/m}", "of kind remote"),
-    ],
-)
-def test_entries_that_make_no_remote_model_are_refused(record: str, message: str) -> None:
-    fields = {"name": "m", "kind": "remote"} | yaml.safe_load(record)
-
-    with pytest.raises(MalformedInput, match=message):
-        parse_catalogue(yaml.safe_dump([fields]).encode(), "catalogue.yaml")
 
 
 def test_the_kind_follows_from_the_location(tmp_path: Path) -> None:
@@ -638,18 +455,8 @@ def test_the_kind_follows_from_the_location(tmp_path: Path) -> None:
 def test_questions_are_answered_as_by_the_same_weights_here(
     server: LikelihoodServer, settings: Settings
 ) -> None:
-    asked = [
-        Question(
-            question_id=str(number),
-            source="test",
-            title=title,
-            options=("Yes", "No, never", "早い者勝ち"),
-            opened_at=dt.datetime(2024, 3, 5, tzinfo=dt.UTC),
-            status="open",
-            licence="MIT",
-        )
-        for number, title in enumerate(TEXTS)
-    ]
+    options = ("Yes", "No, never", "早い者勝ち")
+    asked = [question(question_id=title, title=title, options=options) for title in TEXTS]
     protocol = get_answer_protocol("text-unconditional")
     here = load_answerer(ModelEntry(name="here", location=server.folder), settings)
     remote = load_answerer(entry_of(server), settings)

@@ -1,7 +1,3 @@
-"""RWKV checkpoints: random ones of each version, with the tensors that training writes."""
-
-from __future__ import annotations
-
 import math
 import os
 import pickle
@@ -20,14 +16,15 @@ from transformers import RwkvConfig, RwkvForCausalLM
 
 from core.errors import ModelLoadError, UsageError
 from core.settings import Settings
-from models.backend import DeviceFull, Losses
+from models.backends import identify, load_scorer
 from models.catalogue import ModelEntry, find_model
-from models.load import identify, load_scorer
-from models.option_scoring import OptionScorer, TextPrompt
-from models.protocols import get_protocol
-from models.rwkv import RwkvBackend, identify_rwkv, load_rwkv, open_rwkv
+from models.options.scoring import OptionScorer, TextPrompt
+from models.rwkv import RwkvEngine, identify_rwkv, load_rwkv, open_rwkv
 from models.rwkv_tokenizer import WorldTokenizer, package_folder, parse_world
-from models.token_scorer import TokenScorer
+from models.scoring.protocols import get_protocol
+from models.scoring.scorer import DeviceFull, Engine, Losses
+from models.scoring.token_scorer import TokenScorer
+from tests.models.conftest import BatchOf, record_batch
 
 pytest.importorskip("rwkv", reason="the extra tidemark[rwkv] is not installed")
 
@@ -120,7 +117,6 @@ def _low_ranks(draw: Callable[..., torch.Tensor]) -> Iterator[tuple[str, torch.T
 
 
 def write_checkpoint(folder: Path, version: str, **changes: torch.Tensor) -> Path:
-    """Write random weights, with the small World vocabulary beside them."""
     folder.mkdir(exist_ok=True)
     write_world(folder)
     path = folder / f"RWKV-x{version}.pth"
@@ -136,6 +132,15 @@ def load(path: Path, settings: Settings) -> TokenScorer:
     return load_rwkv(entry_of(path), settings)
 
 
+def engine_of(path: Path, settings: Settings) -> RwkvEngine:
+    return RwkvEngine(open_rwkv(entry_of(path), settings))
+
+
+def losses_of(engine: Engine, row: np.ndarray[Any, Any]) -> Losses:
+    """Return -ln p of each token but the first, in one pass."""
+    return engine.losses([row[:-1]], [row[1:]])[0]
+
+
 def rows_of(scorer: TokenScorer, *batches: pa.RecordBatch, protocol: str = "default") -> list[Any]:
     tables = list(scorer.score(batches, get_protocol(protocol)))
     return pa.concat_tables(tables).to_pylist()
@@ -146,12 +151,12 @@ def random_rows(*lengths: int) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
     return [generator.integers(1, NUM_TOKENS, size=length) for length in lengths]
 
 
-def stepwise(backend: RwkvBackend, ids: np.ndarray[Any, Any]) -> Losses:
-    """-ln p of each token but the first, from one token at a time."""
+def stepwise(engine: RwkvEngine, ids: np.ndarray[Any, Any]) -> Losses:
+    """Return -ln p of each token but the first, by passes of one token."""
     state = None
     nats = []
     for token, following in zip(ids[:-1].tolist(), ids[1:].tolist(), strict=True):
-        logits, state = backend._model.forward([token], state)
+        logits, state = engine._model.forward([token], state)
         nats.append(-float(functional.log_softmax(logits.double(), dim=-1)[following]))
     return np.array(nats)
 
@@ -167,55 +172,54 @@ def checkpoint(version: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def backend(checkpoint: Path, settings: Settings) -> RwkvBackend:
-    return RwkvBackend(open_rwkv(entry_of(checkpoint), settings))
+def engine(checkpoint: Path, settings: Settings) -> RwkvEngine:
+    return engine_of(checkpoint, settings)
 
 
-def test_losses_are_those_of_a_stepwise_pass(backend: RwkvBackend) -> None:
+@pytest.fixture
+def fourth(tmp_path: Path) -> Path:
+    return write_checkpoint(tmp_path / "one", "4")
+
+
+def test_losses_are_those_of_a_stepwise_pass(engine: RwkvEngine) -> None:
     rows = random_rows(2, 40, 257, 600)  # within a slice, one token more, and several slices
-
-    found = backend.losses([row[:-1] for row in rows], [row[1:] for row in rows])
-
+    found = engine.losses([row[:-1] for row in rows], [row[1:] for row in rows])
     for row, losses in zip(rows, found, strict=True):
         assert losses.dtype == np.float64
-        np.testing.assert_allclose(losses, stepwise(backend, row), rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(losses, stepwise(engine, row), rtol=2e-5, atol=2e-5)
     assert np.std(found[2]) > 0.1  # the model has opinions
 
 
-def test_context_before_the_scored_tokens_is_read(backend: RwkvBackend) -> None:
+def test_context_before_the_scored_tokens_is_read(engine: RwkvEngine) -> None:
     (row,) = random_rows(600)
-    whole = backend.losses([row[:-1]], [row[1:]])[0]
-
+    whole = losses_of(engine, row)
     for scored in (1, 5, 300):
-        part = backend.losses([row[:-1]], [row[-scored:]])[0]
+        part = engine.losses([row[:-1]], [row[-scored:]])[0]
         np.testing.assert_allclose(part, whole[-scored:], rtol=1e-6)
-    alone = backend.losses([row[-6:-1]], [row[-5:]])[0]
+    alone = engine.losses([row[-6:-1]], [row[-5:]])[0]
     assert np.abs(alone - whole[-5:]).max() > 1e-3
 
 
-def test_rows_do_not_depend_on_their_batch(backend: RwkvBackend) -> None:
+def test_rows_do_not_depend_on_their_batch(engine: RwkvEngine) -> None:
     rows = random_rows(7, 90, 300)
-    together = backend.losses([row[:-1] for row in rows], [row[1:] for row in rows])
-
+    together = engine.losses([row[:-1] for row in rows], [row[1:] for row in rows])
     for row, losses in zip(rows, together, strict=True):
-        (alone,) = backend.losses([row[:-1]], [row[1:]])
-        assert losses.tolist() == alone.tolist()
+        alone = losses_of(engine, row)
+        assert losses.tolist() == pytest.approx(alone.tolist(), rel=1e-6)
 
 
-def test_full_host_memory_is_told(backend: RwkvBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend._model, "forward", lambda *_, **__: torch.empty(2**50))
+def test_full_host_memory_is_told(engine: RwkvEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine._model, "forward", lambda *_, **__: torch.empty(2**50))
     with pytest.raises(DeviceFull, match="allocate memory"):
-        backend.losses([np.arange(3)], [np.arange(3)])
+        engine.losses([np.arange(3)], [np.arange(3)])
 
 
-def test_the_softmax_can_be_over_an_alphabet(backend: RwkvBackend) -> None:
+def test_the_softmax_can_be_over_an_alphabet(engine: RwkvEngine) -> None:
     (row,) = random_rows(50)
     row = row % 256 + 1
     alphabet = np.arange(1, 257)
-
-    (found,) = backend.losses([row[:-1]], [row[1:]], alphabet)
-
-    logits, _ = backend._model.forward(row[:-1].tolist(), None, full_output=True)
+    (found,) = engine.losses([row[:-1]], [row[1:]], alphabet)
+    logits, _ = engine._model.forward(row[:-1].tolist(), None, full_output=True)
     expected = functional.cross_entropy(
         logits[:, 1:257].double(), torch.from_numpy(row[1:] - 1), reduction="none"
     )
@@ -223,11 +227,10 @@ def test_the_softmax_can_be_over_an_alphabet(backend: RwkvBackend) -> None:
 
 
 def test_documents_are_scored_to_the_last_byte(
-    checkpoint: Path, settings: Settings, batch_of: Callable[..., pa.RecordBatch]
+    checkpoint: Path, settings: Settings, batch_of: BatchOf
 ) -> None:
     scorer = load(checkpoint, settings)
     rows = rows_of(scorer, batch_of(*TEXTS))
-
     assert [row["document_id"] for row in rows] == ["d0", "d1", "d2", "d3"]
     assert [row["num_bytes"] for row in rows] == [len(text.encode()) for text in TEXTS]
     assert [row["num_chars"] for row in rows] == [len(text) for text in TEXTS]
@@ -235,10 +238,10 @@ def test_documents_are_scored_to_the_last_byte(
     tokenizer = scorer.text_model.tokenizer
     for row, tokens in zip(rows, tokenizer.tokenize(TEXTS), strict=True):
         ids = np.concatenate([[0], tokens.ids])  # the end of a text stands before it
-        backend = scorer._batches.backend
-        assert isinstance(backend, RwkvBackend)
+        engine = scorer._batches.engine
+        assert isinstance(engine, RwkvEngine)
         assert row["num_tokens"] == len(tokens.ids)
-        assert row["nll_nats"] == pytest.approx(stepwise(backend, ids).sum(), rel=1e-5)
+        assert row["nll_nats"] == pytest.approx(stepwise(engine, ids).sum(), rel=1e-5)
 
 
 def test_bytes_of_media_are_scored_by_the_worlds_byte_tokens(
@@ -246,69 +249,52 @@ def test_bytes_of_media_are_scored_by_the_worlds_byte_tokens(
 ) -> None:
     scorer = load(checkpoint, settings)
     media = bytes(range(256))
-    columns = {"document_id": ["d0"], "source": ["test"], "month": pa.nulls(1, pa.date32())}
-    batch = pa.record_batch({**columns, "media": pa.array([media], pa.large_binary())})
-
-    rows = rows_of(scorer, batch)
-
+    rows = rows_of(scorer, record_batch(1, media=pa.array([media], pa.large_binary())))
     ids = np.concatenate([[0], np.arange(1, 257)])
-    backend = scorer._batches.backend
-    (expected,) = backend.losses([ids[:-1]], [ids[1:]], np.arange(1, 257))
+    engine = scorer._batches.engine
+    (expected,) = engine.losses([ids[:-1]], [ids[1:]], np.arange(1, 257))
     assert (len(rows), rows[0]["num_bytes"], rows[0]["num_tokens"]) == (1, 256, 256)
     assert rows[0]["nll_nats"] == pytest.approx(expected.sum(), rel=1e-9)
 
 
 def test_windows_add_up_and_start_from_an_empty_state(
-    checkpoint: Path, settings: Settings, batch_of: Callable[..., pa.RecordBatch]
+    checkpoint: Path, settings: Settings, batch_of: BatchOf
 ) -> None:
     scorer = load(checkpoint, settings)
     text = TEXTS[1] * 5
     rows = rows_of(scorer, batch_of(text), protocol="disjoint-64")
-
     assert len(rows) > 2
     assert sum(row["num_bytes"] for row in rows) == len(text.encode())
     assert sum(row["num_chars"] for row in rows) == len(text)
     (tokens,) = scorer.text_model.tokenizer.tokenize([text])
     second = np.concatenate([[0], tokens.ids[63:126]])
-    backend = scorer._batches.backend
-    assert isinstance(backend, RwkvBackend)
-    assert rows[1]["nll_nats"] == pytest.approx(stepwise(backend, second).sum(), rel=1e-5)
+    engine = scorer._batches.engine
+    assert isinstance(engine, RwkvEngine)
+    assert rows[1]["nll_nats"] == pytest.approx(stepwise(engine, second).sum(), rel=1e-5)
 
 
 def test_weights_that_are_not_finite_give_chunks_without_a_loss(
-    tmp_path: Path, version: str, settings: Settings, batch_of: Callable[..., pa.RecordBatch]
+    tmp_path: Path, version: str, settings: Settings, batch_of: BatchOf
 ) -> None:
     head = torch.zeros(NUM_ROWS, HIDDEN)
     head[5] = math.nan
     path = write_checkpoint(tmp_path / "nan", version, **{"head.weight": head})
-
     rows = rows_of(load(path, settings), batch_of(TEXTS[0]))
-
     assert all(math.isnan(row["nll_nats"]) and row["reason"] == "non_finite" for row in rows)
     assert sum(row["num_bytes"] for row in rows) == len(TEXTS[0])
 
 
-def test_version_4_agrees_with_transformers(tmp_path: Path, settings: Settings) -> None:
-    path = write_checkpoint(tmp_path / "v4", "4")
+def test_version_4_agrees_with_transformers(fourth: Path, settings: Settings) -> None:
     config = RwkvConfig(
-        vocab_size=NUM_ROWS,
-        context_length=128,
-        hidden_size=HIDDEN,
-        num_hidden_layers=LAYERS,
-        attention_hidden_size=HIDDEN,
-        intermediate_size=WIDE,
-        rescale_every=0,
-    )
+        vocab_size=NUM_ROWS, context_length=128, hidden_size=HIDDEN, num_hidden_layers=LAYERS,
+        attention_hidden_size=HIDDEN, intermediate_size=WIDE, rescale_every=0,
+    )  # fmt: skip
     model = RwkvForCausalLM(config).eval()
     names = {
-        "emb.": "embeddings.",
-        ".ln0.": ".pre_ln.",
-        ".att.": ".attention.",
-        ".ffn.": ".feed_forward.",
-        "time_mix_k": "time_mix_key",
-        "time_mix_v": "time_mix_value",
+        "emb.": "embeddings.", ".ln0.": ".pre_ln.", ".att.": ".attention.",
+        ".ffn.": ".feed_forward.", "time_mix_k": "time_mix_key", "time_mix_v": "time_mix_value",
         "time_mix_r": "time_mix_receptance",
-    }
+    }  # fmt: skip
     converted: Weights = {}
     for name, tensor in random_weights("4").items():
         for old, new in names.items():
@@ -316,9 +302,7 @@ def test_version_4_agrees_with_transformers(tmp_path: Path, settings: Settings) 
         converted[name if name.startswith("head.") else f"rwkv.{name}"] = tensor
     model.load_state_dict(converted)
     (row,) = random_rows(100)
-
-    (found,) = RwkvBackend(open_rwkv(entry_of(path), settings)).losses([row[:-1]], [row[1:]])
-
+    found = losses_of(engine_of(fourth, settings), row)
     with torch.inference_mode():
         logits = model(torch.from_numpy(row[None, :-1])).logits[0]
     expected = functional.cross_entropy(
@@ -330,20 +314,18 @@ def test_version_4_agrees_with_transformers(tmp_path: Path, settings: Settings) 
 def test_models_of_several_versions_and_types_live_together(
     tmp_path: Path, settings: Settings
 ) -> None:
-    """The package keeps type and device of version 7 in globals."""
+    """The package's globals hold type and device of version 7."""
     seventh, fourth = (write_checkpoint(tmp_path / name, name) for name in ("7", "4"))
     in_bfloat16 = Settings(home=settings.home, device="cpu", dtype="bfloat16")
     (row,) = random_rows(30)
-    exact = RwkvBackend(open_rwkv(entry_of(seventh), settings))
-    before = exact.losses([row[:-1]], [row[1:]])[0]
-
-    coarse = RwkvBackend(open_rwkv(entry_of(seventh), in_bfloat16))
-    other = RwkvBackend(open_rwkv(entry_of(fourth), settings))
-
-    assert exact.losses([row[:-1]], [row[1:]])[0].tolist() == before.tolist()
-    rounded = coarse.losses([row[:-1]], [row[1:]])[0]
+    exact = engine_of(seventh, settings)
+    before = losses_of(exact, row)
+    coarse = engine_of(seventh, in_bfloat16)
+    other = engine_of(fourth, settings)
+    assert losses_of(exact, row).tolist() == pytest.approx(before.tolist(), rel=1e-6)
+    rounded = losses_of(coarse, row)
     assert 1e-6 < np.abs(rounded - before).max() < 0.3
-    assert np.abs(other.losses([row[:-1]], [row[1:]])[0] - before).max() > 0.1
+    assert np.abs(losses_of(other, row) - before).max() > 0.1
 
 
 def test_the_package_changes_nothing_around_it(
@@ -351,31 +333,24 @@ def test_the_package_changes_nothing_around_it(
 ) -> None:
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     before = (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, torch.jit.script)
-
-    RwkvBackend(open_rwkv(entry_of(checkpoint), settings))
-
+    engine_of(checkpoint, settings)
     assert (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, torch.jit.script) == before
     assert capsys.readouterr().out == ""
 
 
 def test_the_environment_does_not_decide_figures(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    fourth: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write_checkpoint(tmp_path / "v4", "4")
     (row,) = random_rows(30)
-    expected = RwkvBackend(open_rwkv(entry_of(path), settings)).losses([row[:-1]], [row[1:]])[0]
+    expected = losses_of(engine_of(fourth, settings), row)
     monkeypatch.setenv("RWKV_RESCALE_LAYER", "1")
     monkeypatch.setenv("RWKV_V7_ON", "1")
     monkeypatch.setenv("RWKV_CUDA_ON", "1")
-
-    found = RwkvBackend(open_rwkv(entry_of(path), settings)).losses([row[:-1]], [row[1:]])[0]
-
+    found = losses_of(engine_of(fourth, settings), row)
     assert found.tolist() == expected.tolist()
 
 
 class Intruder:
-    """Pickles to a command."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -400,11 +375,9 @@ def test_a_pickle_with_code_is_refused_and_not_run(
         path.write_bytes(pickle.dumps(Intruder(mark)))
     if is_forced:  # torch then loads anything, unless it is told not to
         monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
-
     for attempt in (identify_rwkv, load_rwkv):
         with pytest.raises(ModelLoadError, match="a pickle with code in it is never loaded"):
             attempt(entry_of(path), settings)
-
     assert not mark.exists()
 
 
@@ -418,10 +391,8 @@ def test_the_package_loads_tensors_only_whatever_the_environment(
     mark = tmp_path / "it-ran"
     torch.save({**random_weights(version), "extra": Intruder(mark)}, path)
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
-
     with pytest.raises(ModelLoadError, match="cannot run"):
-        RwkvBackend(files)
-
+        RwkvEngine(files)
     assert not mark.exists()
 
 
@@ -437,45 +408,36 @@ def test_the_package_loads_tensors_only_whatever_the_environment(
     ],
 )
 def test_files_that_are_no_checkpoint_are_refused(
-    tmp_path: Path, settings: Settings, content: Any, message: str
+    fourth: Path, settings: Settings, content: Any, message: str
 ) -> None:
-    path = write_checkpoint(tmp_path / "bad", "4")
-    torch.save(content, path)
-
+    torch.save(content, fourth)
     with pytest.raises(ModelLoadError, match=message) as caught:
-        load(path, settings)
-    assert str(path) in str(caught.value)
+        load(fourth, settings)
+    assert str(fourth) in str(caught.value)
 
 
-def test_truncated_and_missing_files_are_refused(tmp_path: Path, settings: Settings) -> None:
-    path = write_checkpoint(tmp_path / "cut", "4")
-    path.write_bytes(path.read_bytes()[:-2000])
-
+def test_truncated_and_missing_files_are_refused(fourth: Path, settings: Settings) -> None:
+    fourth.write_bytes(fourth.read_bytes()[:-2000])
     with pytest.raises(ModelLoadError, match="not a file of tensors"):
-        load(path, settings)
-    path.unlink()
+        load(fourth, settings)
+    fourth.unlink()
     with pytest.raises(ModelLoadError, match=r"no such \.pth file"):
-        load(path, settings)
+        load(fourth, settings)
     with pytest.raises(ModelLoadError, match="found 0"):
-        load(path.parent, settings)
+        load(fourth.parent, settings)
 
 
-def test_a_folder_with_one_checkpoint_is_a_location(tmp_path: Path, settings: Settings) -> None:
-    path = write_checkpoint(tmp_path / "one", "4")
-
-    by_folder = identify_rwkv(entry_of(path.parent), settings)
-
-    assert by_folder == identify_rwkv(entry_of(path), settings)
-    torch.save({}, path.parent / "another.pth")
+def test_a_folder_with_one_checkpoint_is_a_location(fourth: Path, settings: Settings) -> None:
+    by_folder = identify_rwkv(entry_of(fourth.parent), settings)
+    assert by_folder == identify_rwkv(entry_of(fourth), settings)
+    torch.save({}, fourth.parent / "another.pth")
     with pytest.raises(ModelLoadError, match="found 2"):
-        identify_rwkv(entry_of(path.parent), settings)
+        identify_rwkv(entry_of(fourth.parent), settings)
 
 
 def test_a_path_is_found_without_an_entry(tmp_path: Path, settings: Settings) -> None:
     path = write_checkpoint(tmp_path / "one", "6")
-
     by_file, by_folder = find_model(str(path), settings), find_model(str(path.parent), settings)
-
     assert (by_file.name, by_file.kind, by_file.location) == ("RWKV-x6", "rwkv", str(path))
     assert (by_folder.name, by_folder.kind) == ("one", "rwkv")
     protocol = get_protocol("default")
@@ -485,43 +447,33 @@ def test_a_path_is_found_without_an_entry(tmp_path: Path, settings: Settings) ->
     assert find_model(str(path.parent), settings).kind == "causal_lm"
 
 
-def test_the_revision_follows_weights_and_vocabulary(tmp_path: Path, settings: Settings) -> None:
-    path = write_checkpoint(tmp_path / "one", "4")
-    first = identify_rwkv(entry_of(path), settings)
+def test_the_revision_follows_weights_and_vocabulary(fourth: Path, settings: Settings) -> None:
+    first = identify_rwkv(entry_of(fourth), settings)
     assert len(first.revision) == 16
-    assert identify_rwkv(entry_of(path, revision=first.revision), settings) == first
-
-    write_world(path.parent, NUM_TOKENS - 1)
-    second = identify_rwkv(entry_of(path), settings)
-    torch.save(random_weights("5.2"), path)
-    third = identify_rwkv(entry_of(path), settings)
-
+    assert identify_rwkv(entry_of(fourth, revision=first.revision), settings) == first
+    write_world(fourth.parent, NUM_TOKENS - 1)
+    second = identify_rwkv(entry_of(fourth), settings)
+    torch.save(random_weights("5.2"), fourth)
+    third = identify_rwkv(entry_of(fourth), settings)
     assert len({first.revision, second.revision, third.revision}) == 3
     with pytest.raises(ModelLoadError, match=f"expected {first.revision}"):
-        identify_rwkv(entry_of(path, revision=first.revision), settings)
+        identify_rwkv(entry_of(fourth, revision=first.revision), settings)
 
 
 def test_windows_of_any_length_unless_the_catalogue_limits_them(
-    tmp_path: Path, settings: Settings
+    fourth: Path, settings: Settings
 ) -> None:
-    path = write_checkpoint(tmp_path / "one", "4")
-
-    assert identify_rwkv(entry_of(path), settings).context is None
-    assert identify_rwkv(entry_of(path, context=1024), settings).context == 1024
+    assert identify_rwkv(entry_of(fourth), settings).context is None
+    assert identify_rwkv(entry_of(fourth, context=1024), settings).context == 1024
 
 
-def test_types_that_the_package_does_not_have_are_refused(
-    tmp_path: Path, settings: Settings
-) -> None:
-    path = write_checkpoint(tmp_path / "one", "4")
+def test_types_that_the_package_does_not_have_are_refused(fourth: Path, settings: Settings) -> None:
     exact = Settings(home=settings.home, device="cpu", dtype="float64")
-
     with pytest.raises(UsageError, match="TIDEMARK_DTYPE"):
-        load(path, exact)
+        load(fourth, exact)
 
 
 def save_pile(folder: Path, num_tokens: int) -> None:
-    """Write a tokenizers file of the Pile's kind."""
     names = ["<|endoftext|>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
     names += [f"<extra{index}>" for index in range(num_tokens - len(names))]
     tokenizer = Tokenizer(models.BPE({name: i for i, name in enumerate(names)}, []))
@@ -531,44 +483,35 @@ def save_pile(folder: Path, num_tokens: int) -> None:
 
 
 def test_a_pile_tokenizer_beside_the_weights_is_used(
-    tmp_path: Path, settings: Settings, batch_of: Callable[..., pa.RecordBatch]
+    fourth: Path, settings: Settings, batch_of: BatchOf
 ) -> None:
-    path = write_checkpoint(tmp_path / "pile", "4")
-    (path.parent / "rwkv_vocab_v20230424.txt").unlink()
-    save_pile(path.parent, NUM_ROWS)
-    scorer = load(path, settings)
-
+    (fourth.parent / "rwkv_vocab_v20230424.txt").unlink()
+    save_pile(fourth.parent, NUM_ROWS)
+    scorer = load(fourth, settings)
     rows = rows_of(scorer, batch_of(*TEXTS))
-
     assert scorer.text_model.start_token == 0
     assert scorer.text_model.start_text == "<|endoftext|>"
     assert [row["num_tokens"] for row in rows] == [len(text.encode()) for text in TEXTS]
     assert [row["num_chars"] for row in rows] == [len(text) for text in TEXTS]
 
 
-def test_the_embedding_decides_between_two_tokenizers(tmp_path: Path, settings: Settings) -> None:
-    path = write_checkpoint(tmp_path / "both", "4")
-    save_pile(path.parent, 2000)  # more than the embedding has
-
-    scorer = load(path, settings)
-
+def test_the_embedding_decides_between_two_tokenizers(fourth: Path, settings: Settings) -> None:
+    save_pile(fourth.parent, 2000)  # more than the embedding has
+    scorer = load(fourth, settings)
     assert isinstance(scorer.text_model.tokenizer, WorldTokenizer)
-    save_pile(path.parent, NUM_ROWS)
+    save_pile(fourth.parent, NUM_ROWS)
     with pytest.raises(ModelLoadError, match="several tokenizers fit.*20B_tokenizer.json"):
-        load(path, settings)
+        load(fourth, settings)
 
 
 def test_without_a_file_the_world_vocabulary_is_for_world_models(
-    tmp_path: Path, settings: Settings
+    fourth: Path, settings: Settings
 ) -> None:
-    path = write_checkpoint(tmp_path / "none", "4")
-    (path.parent / "rwkv_vocab_v20230424.txt").unlink()
+    (fourth.parent / "rwkv_vocab_v20230424.txt").unlink()
     with pytest.raises(ModelLoadError, match=r"no tokenizer fits.*Pile models \(50,277 rows\)"):
-        load(path, settings)
-
-    torch.save(random_weights("4", num_rows=65536), path)
-    scorer = load(path, settings)
-
+        load(fourth, settings)
+    torch.save(random_weights("4", num_rows=65536), fourth)
+    scorer = load(fourth, settings)
     assert scorer.text_model.vocabulary_size == 65530
     assert scorer.text_model.start_token == 0
     assert scorer.text_model.byte_tokens is not None
@@ -581,7 +524,6 @@ def test_the_world_tokenizer_takes_the_longest_tokens() -> None:
     tokenizer = WorldTokenizer(vocabulary)
     tokens_of = {index: token for token, index in vocabulary.items()}
     assert len(tokens_of) == 65529
-
     for text, tokens in zip(TEXTS, tokenizer.tokenize(TEXTS), strict=True):
         raw, place = text.encode(), 0
         for number, index in enumerate(tokens.ids.tolist()):
@@ -625,44 +567,39 @@ def test_a_broken_vocabulary_is_refused(lines: str, message: str) -> None:
 
 def test_a_vocabulary_without_a_byte_is_refused() -> None:
     lines = [line for line in ALL_BYTES.split("\n") if not line.startswith("66 ")]
-
     with pytest.raises(ModelLoadError, match="1 single bytes have no token, the first is 0x41"):
         parse_world("\n".join(lines).encode(), "vocabulary.txt")
     with pytest.raises(ModelLoadError, match="not UTF-8"):
         parse_world(b"\xff", "vocabulary.txt")
 
 
-def test_a_broken_pile_tokenizer_is_refused(tmp_path: Path, settings: Settings) -> None:
-    path = write_checkpoint(tmp_path / "pile", "4")
-    (path.parent / "20B_tokenizer.json").write_text("{}", encoding="utf-8")
-
+def test_a_broken_pile_tokenizer_is_refused(fourth: Path, settings: Settings) -> None:
+    (fourth.parent / "20B_tokenizer.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ModelLoadError, match="20B_tokenizer.json: not a file of the tokenizers"):
-        load(path, settings)
+        load(fourth, settings)
 
 
 def test_without_the_package_the_extra_is_named(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    fourth: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write_checkpoint(tmp_path / "one", "4")
     monkeypatch.setitem(sys.modules, "rwkv", None)  # as if it were not installed
-
     for attempt in (identify_rwkv, load_rwkv):
         with pytest.raises(ModelLoadError, match=r"pip install 'tidemark\[rwkv\]'"):
-            attempt(entry_of(path), settings)
+            attempt(entry_of(fourth), settings)
 
 
 def test_options_have_the_likelihood_of_a_stepwise_pass(
     checkpoint: Path, settings: Settings
 ) -> None:
     scorer = load(checkpoint, settings)
-    backend = scorer.backend
-    assert isinstance(backend, RwkvBackend)
+    engine = scorer.engine
+    assert isinstance(engine, RwkvEngine)
     prompt = TextPrompt(TEXTS[0], (" yes", " yes, by June", " 早い者勝ち"))
-    options = OptionScorer("rwkv", scorer.text_model, backend, None, budget=256)
+    options = OptionScorer("rwkv", scorer.text_model, engine, None, budget=256)
     (scores,) = options.score([prompt])
     before = scorer.text_model.tokenizer.tokenize([prompt.text])[0].ids
     for option, score in zip(prompt.continuations, scores, strict=True):
         (whole,) = scorer.text_model.tokenizer.tokenize([prompt.text + option])
-        nats = stepwise(backend, whole.ids)[len(before) - 1 :]
+        nats = stepwise(engine, whole.ids)[len(before) - 1 :]
         assert score.num_tokens == len(nats)
         assert score.log_probability == pytest.approx(-nats.sum(), rel=1e-5)

@@ -1,7 +1,3 @@
-"""The page, as text and in a browser."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
@@ -15,9 +11,9 @@ from core.errors import UsageError
 from core.month import Month
 from core.settings import Settings, load_settings
 from reports.page import PAGE, render, write_report
+from tests.reports.curves import HOSTILE_MODEL, HOSTILE_SOURCE, level, step
 
-Publish = Callable[..., Settings]
-Curve = Callable[..., dict[Any, Any]]
+pytestmark = pytest.mark.long
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run",
@@ -35,8 +31,6 @@ UNREADABLE = """() => [...document.querySelectorAll("figure svg")].flatMap(svg =
 
 
 class Reader(HTMLParser):
-    """Reads the cells of a page's table, its charts' captions and every tag."""
-
     def __init__(self, page: str) -> None:
         super().__init__()
         self.rows: list[list[str]] = []
@@ -62,27 +56,16 @@ class Reader(HTMLParser):
             self._into[-1] += data
 
 
-def test_the_table_has_the_figures(
-    usual: Settings, hostile_model: str, hostile_source: str
-) -> None:
+def test_the_table_has_the_figures(usual: Settings) -> None:
     header, *rows = Reader(render(usual, "default")).rows
     assert header == [
         "model", "source", "before", "after", "gap", "95 % interval".replace(" %", "\xa0%"),
         "TBI a year", "estimated cutoff", "cutoff",
     ]  # fmt: skip
     # A model's name spans its rows; the interval is the bootstrap's.
-    figures = [row[: row.index(next(c for c in row if "…" in c))] for row in rows]
-    assert figures == [
-        [hostile_model, "all sources", "0.850", "1.050", "+0.200"],
-        [hostile_source, "0.900", "1.200", "+0.300"],
-        ["code", "0.800", "0.900", "+0.100"],
-        ["early", "all sources", "1.500", "1.850", "+0.350"],
-        [hostile_source, "1.000", "1.500", "+0.500"],
-        ["code", "2.000", "2.200", "+0.200"],
-        ["unknown", "all sources", "1.100", "1.100", "+0.000"],
-        ["all sources", "1.100", "1.100", "+0.000"],
-        ["control:zstd", "all sources", "3.500", "3.500", "+0.000"],
-        ["all sources", "3.500", "3.500", "+0.000"],
+    assert [rows[0][:5], rows[1][:4]] == [
+        [HOSTILE_MODEL, "all sources", "0.850", "1.050", "+0.200"],
+        [HOSTILE_SOURCE, "0.900", "1.200", "+0.300"],
     ]
     assert [row[-3:] for row in rows if "all sources" in row] == [
         ["+0.429", "2024-05", "2024-05 planted"],
@@ -94,32 +77,26 @@ def test_the_table_has_the_figures(
     ]
 
 
-def test_the_charts_are_in_the_order_of_the_table(usual: Settings, hostile_model: str) -> None:
-    page = render(usual, "default")
-    everywhere = [hostile_model, "early", "control:zstd"]
-    news = [hostile_model, "early", "unknown", "control:zstd"]
-    assert Reader(page).captions == [*news, *everywhere]  # "<" sorts before "c"
+def test_the_page_is_self_contained_and_names_from_outside_are_text(usual: Settings) -> None:
+    address = write_report(usual)
+    assert address == f"{usual.home}/{PAGE}"
+    page = Path(address).read_text(encoding="utf-8")
+    everywhere = [HOSTILE_MODEL, "early", "control:zstd"]
+    news = [HOSTILE_MODEL, "early", "unknown", "control:zstd"]
+    reader = Reader(page)
+    assert reader.captions == [*news, *everywhere]  # "<" sorts before "c"
     assert page.count("cutoff 2024-04") == 2
     assert page.count("no cutoff known</text>") == 3
-
-
-def test_names_from_outside_are_text(usual: Settings) -> None:
-    page = render(usual, "default")
-    assert "alert(1)" in page
-    tags = [tag for tag, _ in Reader(page).tags]
-    assert not {"script", "b", "iframe", "object", "link", "img"} & set(tags)
-
-
-def test_the_page_is_self_contained(usual: Settings) -> None:
-    page = render(usual, "default")
-    for tag, attributes in Reader(page).tags:
+    assert "could not be measured" not in page
+    assert not {"script", "b", "iframe", "object", "link", "img"} & {tag for tag, _ in reader.tags}
+    for tag, attributes in reader.tags:
         assert not {"src", "href", "xlink:href", "srcset", "style"} & attributes.keys(), tag
         assert not [name for name in attributes if name.startswith("on")]
     assert not re.search(r"@import|url\(", page)
     assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
 
 
-def test_the_page_says_what_it_is_made_of(publish_figures: Publish, level: Curve) -> None:
+def test_the_page_says_what_it_is_made_of(publish_figures: Any) -> None:
     figures = {**level("m", "news", 1.0), **level("control:xz", "news", 3.0, 5)}
     figures["m", "news", Month("2024-03")] = None
     page = render(publish_figures(figures), "default")
@@ -127,24 +104,9 @@ def test_the_page_says_what_it_is_made_of(publish_figures: Publish, level: Curve
     assert "4 chunks could not be measured and are left out" in page
 
 
-def test_nothing_is_said_of_unmeasured_chunks_where_there_are_none(usual: Settings) -> None:
-    assert "could not be measured" not in render(usual, "default")
-
-
 def test_other_protocols_are_named_where_one_has_no_losses(usual: Settings) -> None:
     with pytest.raises(UsageError, match="'lm-eval'.*TIDEMARK_PROTOCOL.*: default"):
         render(usual, "lm-eval")
-
-
-def test_nothing_published(settings: Settings) -> None:
-    with pytest.raises(UsageError, match="nothing is published"):
-        write_report(settings)
-
-
-def test_the_page_lands_in_the_data_root(usual: Settings) -> None:
-    address = write_report(usual)
-    assert address == f"{usual.home}/{PAGE}"
-    assert Path(address).read_text(encoding="utf-8") == render(usual, "default")
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +123,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Callable[[str], Page]]:
-    """Open a page; at the end see that it complained of nothing and asked for nothing else."""
     complaints: list[str] = []
     requests: list[str] = []
     window = browser.new_page()
@@ -182,7 +143,6 @@ def visit(browser: Browser) -> Iterator[Callable[[str], Page]]:
 
 
 def assert_readable(window: Page, num_charts: int) -> None:
-    """See that nothing is cut or tiny on a desktop's screen and on a phone's."""
     for width in (1280, 390):
         window.set_viewport_size({"width": width, "height": 800})
         assert window.evaluate("document.documentElement.scrollWidth") <= width
@@ -197,25 +157,17 @@ def assert_readable(window: Page, num_charts: int) -> None:
     assert window.get_by_role("table").is_visible()
 
 
-def test_in_a_browser(usual: Settings, visit: Callable[[str], Page], hostile_model: str) -> None:
+def test_in_a_browser(usual: Settings, visit: Any) -> None:
     window = visit(write_report(usual))
     assert_readable(window, num_charts=7)
-    assert window.get_by_role("rowheader", name=hostile_model, exact=True).is_visible()
+    assert window.get_by_role("rowheader", name=HOSTILE_MODEL, exact=True).is_visible()
     window.set_viewport_size({"width": 1280, "height": 800})
     hidden = "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
     assert window.evaluate(hidden) == [0]
 
 
-def test_one_month_in_a_browser(
-    publish_figures: Publish, level: Curve, visit: Callable[[str], Page]
-) -> None:
-    window = visit(write_report(publish_figures(level("m", "news", 1.0, 1))))
-    assert_readable(window, num_charts=1)
-    assert "2024-01 to 2024-01" in window.inner_text("body")
-
-
 def test_twenty_models_at_very_different_levels_in_a_browser(
-    publish_figures: Publish, step: Curve, visit: Callable[[str], Page]
+    publish_figures: Any, visit: Any
 ) -> None:
     figures: dict[Any, Any] = {}
     cutoffs = {}

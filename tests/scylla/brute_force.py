@@ -1,9 +1,4 @@
-"""Each puzzle once more, as plainly as can be: all right answers, and whether the input is valid.
-
-Nothing here uses the code of a puzzle. A new puzzle needs an entry in ORACLES.
-"""
-
-from __future__ import annotations
+"""Brute-force answers and validity of every puzzle, without its code; new ones go into ORACLES."""
 
 import itertools
 from collections import Counter
@@ -18,7 +13,7 @@ Choice = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Oracle:
-    """Of one puzzle: all right answers, and the post-conditions of posing."""
+    """All right answers of one puzzle, and the post-conditions of posing."""
 
     answers: Callable[[Instance], Answers]
     is_valid: Callable[[Instance], bool]
@@ -31,7 +26,6 @@ def _longest(answers: Iterable[Answer]) -> Answers:
 
 
 def _choices(instance: Instance, sizes: Iterable[int]) -> list[Choice]:
-    """Numbers at each choice of places."""
     numbers = instance.rows[0]
     return [choice for size in sizes for choice in itertools.combinations(numbers, size)]
 
@@ -90,7 +84,7 @@ def without_duplicates(instance: Instance) -> Answers:
 
 
 def summing(sizes: Iterable[int], is_wanted: Callable[[int, tuple[int, ...]], bool]) -> Oracle:
-    """Sums of which one choice of places alone is wanted."""
+    """Return an oracle; an input is valid if exactly one choice of places has a wanted sum."""
     sizes = list(sizes)
 
     def wanted(instance: Instance) -> list[Choice]:
@@ -112,7 +106,7 @@ def ends_in_nought(total: int, parameters: tuple[int, ...]) -> bool:
 
 
 def in_range(sizes: Iterable[int], is_unique: bool) -> Oracle:
-    """The ends are sums as well; between them there is one sum, of one choice or of several."""
+    """Return an oracle for sums between two ends, themselves sums; one choice, or one sum, fits."""
     sizes = list(sizes)
     plain = summing(sizes, is_inside)
 
@@ -212,13 +206,11 @@ ORACLES = {
 
 
 def shape_of(rows: tuple[tuple[int, ...], ...]) -> list[list[int]]:
-    """Where equal numbers stand: each number replaced by the place of its first occurrence."""
     order = list(dict.fromkeys(n for row in rows for n in row))
     return [[order.index(n) for n in row] for row in rows]
 
 
 def lengths_of_runs(numbers: Iterable[int]) -> Counter[int]:
-    """How many runs v, v+1, … there are of each length."""
     distinct = set(numbers)
     lengths: Counter[int] = Counter()
     for n in distinct:

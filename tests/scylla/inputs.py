@@ -1,7 +1,4 @@
-"""Inputs of puzzles, by chance, for tests: rows that may be anything, and instances."""
-
-from __future__ import annotations
-
+import itertools
 import random
 from collections.abc import Sequence
 
@@ -30,13 +27,22 @@ def draw_rows(puzzle: Puzzle, rng: random.Random, highest: int, longest: int) ->
 def pose_with_repair(
     puzzle: Puzzle, rows: Rows, elements: Sequence[int], rng: random.Random
 ) -> Instance | None:
-    """What the rows pose, after as many repairs as the sampler makes."""
+    """Return the instance of the rows, after as many repairs as the sampler makes."""
     for _ in range(_TRIES):
         instance = puzzle.pose(rows, rng)
         if instance is not None:
             return instance
         rows = puzzle.repair(rows, elements, rng)
     return puzzle.pose(rows, rng)
+
+
+def instances_of(puzzle: Puzzle, count: int) -> list[Instance]:
+    rng = random.Random(puzzle.name)
+    posed = (
+        pose_with_repair(puzzle, draw_rows(puzzle, rng, 30, 9), range(1, 100), rng)
+        for _ in range(100 * count)
+    )
+    return list(itertools.islice((each for each in posed if each is not None), count))
 
 
 @st.composite

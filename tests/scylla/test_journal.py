@@ -1,7 +1,3 @@
-"""What was kept is never lost, whatever kills the process that kept it."""
-
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -9,8 +5,8 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,17 +36,11 @@ def test_what_is_kept_is_found_by_the_next_run(tmp_path: Path) -> None:
         assert len(journal) == 3
 
 
-def test_errors_are_asked_again(tmp_path: Path) -> None:
-    with Journal(tmp_path / "cell.jsonl") as journal:
-        journal.keep(replace(kept(1), finish="error"))
-        assert journal.find(kept(1).key) is None
-        journal.keep(kept(1))
-        assert journal.find(kept(1).key) == kept(1)
-
-
-def test_nothing_is_kept_twice(tmp_path: Path) -> None:
+def test_errors_are_asked_again_and_nothing_is_kept_twice(tmp_path: Path) -> None:
     path = tmp_path / "cell.jsonl"
     with Journal(path) as journal:
+        journal.keep(replace(kept(1), finish="error"))
+        assert journal.find(kept(1).key) is None
         journal.keep(kept(1))
         journal.keep(kept(1, "another"))
         assert journal.find(kept(1).key) == kept(1)
@@ -110,7 +100,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, damage: object, number: int) ->
         Journal(path).__enter__()
     assert path.read_bytes() == before
     path.unlink()
-    with Journal(path):  # the lock was let go of
+    with Journal(path):  # the lock was released
         pass
 
 
@@ -125,22 +115,10 @@ def test_another_process_is_kept_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_threads_share_a_journal(tmp_path: Path) -> None:
     path = tmp_path / "cell.jsonl"
-    with Journal(path) as journal:
-        threads = [
-            threading.Thread(target=_keep_each, args=(journal, range(start, start + 20)))
-            for start in range(0, 80, 20)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with Journal(path) as journal, ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: journal.keep(kept(number)), range(80)))
     with Journal(path) as journal:
         assert len(journal) == 80
-
-
-def _keep_each(journal: Journal, numbers: range) -> None:
-    for number in numbers:
-        journal.keep(kept(number))
 
 
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

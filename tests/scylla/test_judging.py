@@ -1,14 +1,10 @@
-"""What becomes of an answer."""
-
-from __future__ import annotations
+import time
 
 import pytest
 
-from scylla.judging import Finish, Judgement, judge
-from scylla.puzzle import Instance
-from scylla.registry import list_puzzles, load_puzzle
-
-from .posed import instances_of
+from scylla.judging import Finish, Judgement, judge, paper_accepts, paper_answer
+from scylla.puzzle import Answer, Instance, list_puzzles, load_puzzle
+from tests.scylla.inputs import instances_of
 
 
 @pytest.mark.parametrize(
@@ -40,13 +36,6 @@ def test_a_minimum_is_judged(
     assert (judgement.answer, _statuses(judgement)) == (answer, statuses)
 
 
-@pytest.mark.parametrize("text", ["The answer is [1, 2]", "The answer is [3, 4]."])
-def test_each_right_answer_is_correct(text: str) -> None:
-    puzzle, instance = load_puzzle("longest_increasing_subsequence"), Instance(((3, 4, 1, 2),))
-    judgement = judge(puzzle, instance, text, "stop")
-    assert (judgement.status, judgement.lenient_status) == ("correct", "correct")
-
-
 @pytest.mark.parametrize("name", list_puzzles())
 def test_what_the_solver_says_is_correct(name: str) -> None:
     puzzle = load_puzzle(name)
@@ -57,11 +46,11 @@ def test_what_the_solver_says_is_correct(name: str) -> None:
         assert (judgement.answer, _statuses(judgement)) == (answer, ("correct",) * 3)
 
 
-def test_the_paper_takes_one_of_them() -> None:
+def test_each_right_answer_is_correct_and_the_paper_takes_one_of_them() -> None:
     puzzle, instance = load_puzzle("longest_increasing_subsequence"), Instance(((3, 4, 1, 2),))
-    texts = ("The answer is [1, 2]", "The answer is [3, 4]")
-    judged = [judge(puzzle, instance, text, "stop").paper_status for text in texts]
-    assert sorted(judged) == ["correct", "wrong"]
+    texts = ("The answer is [1, 2]", "The answer is [3, 4].")
+    judged = [_statuses(judge(puzzle, instance, text, "stop")) for text in texts]
+    assert sorted(judged) == [("correct",) * 3, ("correct", "correct", "wrong")]
 
 
 def test_a_list_that_was_cut_is_truncated() -> None:
@@ -72,3 +61,59 @@ def test_a_list_that_was_cut_is_truncated() -> None:
 
 def _statuses(judgement: Judgement) -> tuple[str, str, str]:
     return judgement.status, judgement.lenient_status, judgement.paper_status
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The answer is 7", 7), ("the answer is 3. No, the answer is 7.", 7), ("answer: 7", 7),
+        ("The answer is 7, I checked 3 times", 7), ("The answer is 1,234", 1),
+        ("The answer is -5", 5), ("-5", 5), ("The answer is 7.9", 7), ("7.9", 7),
+        ("Answer: 7 (I checked 3 times)", 3), ("12\n34", 1234),
+        ("First I compare 12 with 9, then", 9), ("answer: 3. The answer is 7", 7),
+        ("the answer is 3. answer: 7", 3), ("\\boxed{7}", 7), ("The answer is **7** of 9", 9),
+        ("seven", None), ("", None), ("9" * 5000, None),
+    ],
+)  # fmt: skip
+def test_a_number_as_the_paper_reads_it(text: str, answer: int | None) -> None:
+    assert paper_answer(text, "number") == (None if answer is None else (answer,))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The answer is [1, 2, 3]", (1, 2, 3)), ("the answer is [1, 2], as in [3, 4]", (1, 2)),
+        ("The numbers are [1, 2]. Not [3, 4].", (1, 2)), ("Answer: [1, 2], from [3, 4]", (3, 4)),
+        ("[1.9, -2]", (1, -2)), ("[1,\n2]", (1, 2)), ("[1 2 3]", None),
+        ("The answer is [1 2 3], of [4, 5]", (4, 5)), ("(1, 2)", None), ("1, 2", None),
+        ("[[1, 2]]", None), ("[1, x]", None), ('["x"]', None), ("[" * 5000 + "]", None),
+    ],
+)  # fmt: skip
+def test_a_list_as_the_paper_reads_it(text: str, answer: Answer | None) -> None:
+    assert paper_answer(text, "list") == answer
+
+
+@pytest.mark.parametrize("piece", ["[", " ", "1", "[1] ", "answer is ", "answer is", "\n"])
+def test_the_paper_reads_rubbish_in_linear_time(piece: str) -> None:
+    started = time.process_time()
+    for end in ("", "]"):
+        paper_answer(piece * (200_000 // len(piece)) + end, "number")
+        paper_answer(piece * (200_000 // len(piece)) + end, "list")
+    assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize(
+    ("name", "instance", "right", "wrong"),
+    [
+        ("two_sum", Instance(((1, 2, 5),), (7,)), [(5, 2), (2, 5)], [(1, 5)]),
+        ("sort_numbers", Instance(((2, 1),)), [(1, 2)], [(2, 1)]),
+        ("tsp", Instance(((0, 1, 9, 2), (1, 0, 3, 9), (9, 3, 0, 4), (2, 9, 4, 0))),
+         [(0, 1, 2, 3, 0), (0, 3, 2, 1, 0)], [(0, 2, 1, 3, 0)]),
+    ],
+)  # fmt: skip
+def test_the_paper_takes_any_order_that_means_the_same(
+    name: str, instance: Instance, right: list[Answer], wrong: list[Answer]
+) -> None:
+    puzzle = load_puzzle(name)
+    assert all(paper_accepts(puzzle, instance, answer) for answer in right)
+    assert not any(paper_accepts(puzzle, instance, answer) for answer in wrong)

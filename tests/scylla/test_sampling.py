@@ -1,26 +1,20 @@
-"""From what a model wrote to the items that it is asked."""
-
-from __future__ import annotations
-
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
 from core.errors import MalformedInput
-from scylla.examples import Written, extract_examples
-from scylla.puzzle import Instance, Puzzle, Rows
-from scylla.puzzles.find_minimum import FindMinimum
-from scylla.registry import list_puzzles, load_puzzle
+from scylla.puzzle import Instance, Puzzle, Rows, list_puzzles, load_puzzle
+from scylla.puzzles.lists.find_minimum import FindMinimum
 from scylla.sampling import PuzzleData, Sampling, sample_items
+from scylla.texts import Written, extract_examples
 
 FEW = Sampling(num_items=12)
 
 
 def texts_of(puzzle: Puzzle, count: int = 60, seed: int = 0) -> list[str]:
-    """Return what a model may write: some of it no input of the puzzle, some of it twice."""
     rng = random.Random(f"{puzzle.name} {seed}")
 
     def numbers() -> list[int]:
@@ -110,22 +104,19 @@ def test_repairs_are_counted_and_use_what_the_model_wrote() -> None:
     assert data.num_repaired == data.num_id_examples > 0
 
 
-@pytest.mark.parametrize("count", [0, 19, 20])
-def test_too_few_examples_are_insufficient(count: int) -> None:
-    puzzle = load_puzzle("find_minimum")
-    data = sample_items("m", puzzle, _pairs(count), FEW)
+@pytest.mark.parametrize(
+    ("sampling", "count", "needed"),
+    [(FEW, 0, 20), (FEW, 19, 20), (FEW, 20, 20), (Sampling(), 263, 264), (Sampling(), 264, 264)],
+)
+def test_too_few_examples_are_insufficient(sampling: Sampling, count: int, needed: int) -> None:
+    data = sample_items("m", load_puzzle("find_minimum"), _pairs(count), sampling)
     assert data.num_id_examples == count
-    if count == 20:
+    if count == needed:
         assert data.status == "complete"
     else:
         assert (data.status, dict(data.items)) == ("insufficient_id_data", {})
-        assert data.reason and f"wrote {count} different inputs; 20 are needed" in data.reason
-
-
-def test_two_hundred_and_sixty_four_are_needed_for_two_hundred_and_fifty_six() -> None:
-    puzzle = load_puzzle("find_minimum")
-    statuses = [sample_items("m", puzzle, _pairs(count), Sampling()).status for count in (263, 264)]
-    assert statuses == ["insufficient_id_data", "complete"]
+        says = f"wrote {count} different inputs; {needed} are needed"
+        assert data.reason and says in data.reason
 
 
 def test_a_model_that_wrote_the_whole_universe_has_nothing_out_of_distribution() -> None:
@@ -136,42 +127,31 @@ def test_a_model_that_wrote_the_whole_universe_has_nothing_out_of_distribution()
     assert data.status == "insufficient_id_data" and "too many of the numbers" in str(data.reason)
 
 
-class FirstTransfers(FindMinimum):
-    """Has no counterpart for inputs that begin with an odd number."""
+class Minimum(FindMinimum):
+    def __init__(self, changed: Callable[[Rows, Sequence[int], Rows | None], Rows | None]) -> None:
+        self.changed = changed
 
     def transfer(self, rows: Rows, universe: Sequence[int], rng: random.Random) -> Rows | None:
-        return None if rows[0][0] % 2 else super().transfer(rows, universe, rng)
+        return self.changed(rows, universe, super().transfer(rows, universe, rng))
 
 
 def test_an_example_without_counterpart_gives_way_to_another() -> None:
-    data = sample_items("m", FirstTransfers(), _pairs(40), FEW)
+    puzzle = Minimum(lambda rows, _, made: None if rows[0][0] % 2 else made)
+    data = sample_items("m", puzzle, _pairs(40), FEW)
     assert all(len(items) == 12 for items in data.items.values())
     assert all(item.rows[0][0] % 2 == 0 for item in data.items["id"])
 
 
-class NothingNear(FindMinimum):
-    """Takes large numbers only."""
-
-    def transfer(self, rows: Rows, universe: Sequence[int], rng: random.Random) -> Rows | None:
-        return None if max(universe) < 1000 else super().transfer(rows, universe, rng)
-
-
 def test_a_split_that_cannot_be_made_is_left_out() -> None:
-    data = sample_items("m", NothingNear(), _pairs(40), FEW)
+    puzzle = Minimum(lambda _, universe, made: None if max(universe) < 1000 else made)
+    data = sample_items("m", puzzle, _pairs(40), FEW)
     assert data.status == "complete" and data.items.keys() == {"id", "ood"}
 
 
-class Leaks(FindMinimum):
-    """Breaks its promise: shows a number that the model wrote."""
-
-    def transfer(self, rows: Rows, universe: Sequence[int], rng: random.Random) -> Rows | None:
-        rows = super().transfer(rows, universe, rng) or rows
-        return ((0, *rows[0][1:]),)
-
-
-def test_a_leak_is_refused() -> None:
+def test_a_number_that_the_model_wrote_is_refused_in_a_counterpart() -> None:
+    puzzle = Minimum(lambda rows, _, made: ((0, *(made or rows)[0][1:]),))
     with pytest.raises(MalformedInput, match="none of the numbers"):
-        sample_items("m", Leaks(), _pairs(40), FEW)
+        sample_items("m", puzzle, _pairs(40), FEW)
 
 
 def test_frequent_examples_are_drawn_more_often_where_that_is_asked() -> None:
@@ -216,6 +196,5 @@ def _sampled_bytes(name: str) -> bytes:
 
 
 def _pairs(count: int) -> Written:
-    """Return lists of two, of which every other one begins with an odd number."""
     examples: Counter[Rows] = Counter({((first, first + 1),): 1 for first in range(count)})
     return Written(Counter(range(count + 1)), examples)

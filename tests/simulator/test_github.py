@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import datetime as dt
 import gzip
 import subprocess
@@ -14,7 +12,7 @@ import pytest
 from core.month import Month
 from simulator.repositories import TRENDING
 from simulator.server import Web, serve_sites
-from simulator.sites.github import REPOSITORIES, YOUNG, Site
+from simulator.sites.github import YOUNG, Site
 from simulator.world import World
 
 NAME = "scrapy/scrapy"
@@ -57,45 +55,15 @@ def test_it_knows_partial_clones(web: Web, tmp_path: Path) -> None:
 
 
 def test_the_same_world_has_the_same_commits(web: Web, tmp_path: Path) -> None:
-    with serve_sites([Site(WORLD)]) as other, serve_sites([Site(World(1, *ends()))]) as third:
+    with (
+        serve_sites([Site(WORLD)]) as other,
+        serve_sites([Site(World(1, WORLD.first, WORLD.last))]) as third,
+    ):
         tips = [
             git("ls-remote", f"{each.urls['github']}/{NAME}", "HEAD")
             for each in (web, other, third)
         ]
     assert tips[0] == tips[1] != tips[2]
-
-
-def ends() -> tuple[Month, Month]:
-    return WORLD.first, WORLD.last
-
-
-def test_each_month_brings_the_same_number_of_files_with_its_own_text(
-    web: Web, tmp_path: Path
-) -> None:
-    mirror = clone(web, tmp_path / "mirror")
-    for month in WORLD.months:
-        added = git(
-            mirror, "log", "--first-parent", "--diff-merges=first-parent", "--name-only",
-            "--diff-filter=AM", "--no-renames", "--format=",
-            f"--since={int(month.start.timestamp())}", f"--until={int(month.end.timestamp()) - 1}",
-            "main", "--", "src/records*",
-        ).split()  # fmt: skip
-        texts = [git(mirror, "show", f"{tip(mirror, month)}:{path}") for path in set(added)]
-        names = WORLD.names(month)
-        new = [text for text in texts if any(name in text.splitlines()[0] for name in names)]
-        assert len(new) == WORLD.stories_per_month // 4
-
-
-def tip(mirror: str, month: Month) -> str:
-    seconds = int(month.end.timestamp()) - 1
-    return git(mirror, "rev-list", "-1", "--first-parent", f"--until={seconds}", "main").strip()
-
-
-def test_the_licences_are_in_the_repositories(web: Web, tmp_path: Path) -> None:
-    for number, (name, licence) in enumerate(REPOSITORIES.items()):
-        mirror = clone(web, tmp_path / str(number), name=name)
-        text = git(mirror, "show", "HEAD:LICENSE")
-        assert ("GENERAL PUBLIC" in text) == licence.startswith("GPL")
 
 
 def test_other_names_get_what_github_gives(web: Web) -> None:

@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,10 +14,8 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from core.month import Month
-from simulator.server import Web, serve, serve_sites
+from simulator.server import Web, serve_sites
 from simulator.sites.hub import TOKEN, Site
-from simulator.world import World
 
 FILES = {"config.json": b'{"a": 1}', "model.safetensors": b"0123456789" * 50, "sub/x.txt": b"x"}
 
@@ -70,14 +65,6 @@ def test_commits_have_names(web: Web, site: Site, tmp_path: Path) -> None:
     assert api.model_info("someone/tiny", revision=first).sha == first
 
 
-def test_a_record_tells_sizes_where_asked(web: Web) -> None:
-    plain = json.load(fetch(web, "/api/models/someone/tiny"))["siblings"]
-    assert plain[0] == {"rfilename": "config.json"}
-    rows = json.load(fetch(web, "/api/models/someone/tiny?blobs=true"))["siblings"]
-    assert [row["size"] for row in rows] == [len(content) for content in FILES.values()]
-    assert ["lfs" in row for row in rows] == [False, True, False]
-
-
 @pytest.mark.parametrize(
     ("name", "options", "error"),
     [
@@ -96,11 +83,7 @@ def test_what_is_not_there_is_refused_as_the_hub_does(
 def test_a_file_that_is_not_there_is_refused(web: Web, tmp_path: Path) -> None:
     with pytest.raises(EntryNotFoundError):
         hf_hub_download(
-            "someone/tiny",
-            "absent.json",
-            endpoint=web.urls["hub"],
-            cache_dir=tmp_path,
-            token=False,
+            "someone/tiny", "absent.json", endpoint=web.urls["hub"], cache_dir=tmp_path, token=False
         )
 
 
@@ -134,8 +117,3 @@ def test_answers_of_the_store_can_be_cut(web: Web, site: Site) -> None:
         fetch(web, path).read()
     assert caught.value.partial == b"0123456"
     assert fetch(web, path).read() == FILES["model.safetensors"]
-
-
-def test_the_whole_simulated_web_has_a_hub() -> None:
-    with serve(World(0, Month("2024-01"), Month("2024-01"))) as web:
-        assert "hub" in web.urls

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import http.client
 import socket
 import threading
@@ -7,7 +5,6 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
-from typing import get_args
 from urllib.parse import urlsplit
 
 import pytest
@@ -75,11 +72,7 @@ def test_a_request_reaches_the_site_whole(web: Web, site: EchoSite) -> None:
     assert (answer.status, answer.read()) == (200, b"hello body")
     connection.close()
     [request] = site.seen
-    assert (request.method, request.path, request.raw_query) == (
-        "POST",
-        "/a%20b",
-        "x=1&x=2&empty=",
-    )
+    assert (request.method, request.path, request.raw_query) == ("POST", "/a%20b", "x=1&x=2&empty=")
     assert request.query == {"x": ["1", "2"], "empty": [""]}
     assert (request.arg("x"), request.arg("empty"), request.arg("none", "-")) == ("2", "", "-")
     assert request.headers["x-odd"] == "yes"
@@ -125,7 +118,7 @@ def test_a_chunked_body_is_joined(web: Web, site: EchoSite) -> None:
     pieces = [b"one ", b"x" * 70_000, b" two"]
     connection.request("POST", "/", body=iter(pieces), encode_chunked=True)
     assert connection.getresponse().read() == b"hello " + b"".join(pieces)
-    connection.request("GET", "/after")  # the chunked body was read to its very end
+    connection.request("GET", "/after")  # the chunked body was read completely
     assert connection.getresponse().read() == b"hello "
     connection.close()
 
@@ -164,29 +157,11 @@ def test_a_fault_may_name_any_key_of_the_site_and_no_other(web: Web) -> None:
     assert [get(web, "/")[0].status for _ in range(2)] == [429, 200]
 
 
-def test_an_error_may_hide_in_an_answer_200(web: Web) -> None:
-    web.faults.append(Fault("status", "echo", status=200, body=b'{"errors": ["maxlag"]}'))
-    answer, body = get(web, "/")
-    assert (answer.status, body) == (200, b'{"errors": ["maxlag"]}')
-
-
-def test_robots_can_be_broken_too(web: Web) -> None:
-    web.faults.append(Fault("status", "echo", "^/robots.txt$", status=500))
-    assert [get(web, "/robots.txt")[0].status for _ in range(2)] == [500, 200]
-
-
 def test_a_truncated_body_is_shorter_than_announced(web: Web) -> None:
     web.faults.append(Fault("truncate", "echo"))
     with pytest.raises(http.client.IncompleteRead) as caught:
         get(web, "/")
     assert caught.value.partial == b"hello "
-
-
-def test_a_disconnect_answers_nothing(web: Web) -> None:
-    web.faults.append(Fault("disconnect", "echo"))
-    with pytest.raises(http.client.RemoteDisconnected):
-        get(web, "/")
-    assert get(web, "/")[0].status == 200
 
 
 def test_a_drip_is_slow_but_true(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,10 +209,6 @@ def test_the_bomb_is_one_valid_gzip_stream(web: Web) -> None:
     assert (size, unpacker.unused_data) == (server.BOMB_BYTES, b"")
 
 
-def test_every_kind_of_fault_can_happen() -> None:
-    assert set(server._FAULTS) == set(get_args(FaultKind))
-
-
 def test_clients_are_served_side_by_side(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "DRIP_PAUSE_S", 0.05)
     web.faults.append(Fault("drip", "echo", "^/slow"))
@@ -278,15 +249,7 @@ def test_a_client_that_hangs_up_is_no_error(web: Web, capfd: pytest.CaptureFixtu
     assert capfd.readouterr().err == ""
 
 
-def test_the_whole_web_has_an_address_for_every_key() -> None:
-    with serve(World(seed=1, first=Month("2024-01"), last=Month("2024-02"))) as web:
-        for url in web.urls.values():
-            assert url.startswith("http://127.0.0.1:")
-
-
 class UntouchedWorld(World):
-    """A world of which nobody may ask anything."""
-
     def story(self, month: Month, site: str, number: int) -> Story:
         raise AssertionError(f"{site} was made before it was asked for")
 

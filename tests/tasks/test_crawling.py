@@ -1,7 +1,3 @@
-"""Crawls beside a real Prefect server: a pace over machines, and tokens from Secret blocks."""
-
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess
@@ -21,15 +17,14 @@ from pydantic import SecretStr
 from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
-from crawlers.circuit import CircuitOpen
-from simulator.server import QuirkName, Request, Response, Web, serve, serve_sites
+from crawlers.web.pacing import CircuitOpen
+from simulator.server import Request, Response, Web, serve
 from simulator.world import World
-from tasks import crawling
-from tasks.crawling import may_pass, take_slot, with_tokens
-
-from ..servers import PrefectServer
-
-pytestmark = pytest.mark.slow
+from tasks.prefect import sites
+from tasks.prefect.sites import may_pass, take_slot, with_tokens
+from tests.forks import run_process
+from tests.loopback import serving
+from tests.servers import PrefectServer
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "Zq9-x_W73-s3cr3t"
@@ -38,7 +33,6 @@ OTHER = "another-s3cr3t-token"
 
 @pytest.fixture
 def api(prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Configure the server, for this process and those that it starts."""
     url = prefect_server.url
     monkeypatch.setenv("PREFECT_API_URL", url)
     monkeypatch.setenv("PREFECT_HOME", str(prefect_server.folder / "client"))
@@ -46,28 +40,11 @@ def api(prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield url
 
 
-class SlowSite:
-    """Notes when each request came and went, and takes some time in between."""
-
-    keys = ("slow",)
-    robots: str | None = None
-
-    def __init__(self) -> None:
-        self.quirks: dict[QuirkName, int] = {}
-        self.times: list[tuple[float, float]] = []
-
-    def respond(self, request: Request) -> Response:
-        came = time.monotonic()
-        time.sleep(0.1)
-        self.times.append((came, time.monotonic()))
-        return Response(body=b"page")
-
-
 _ASKS = """
 import sys
 from core.settings import Settings
-from crawlers.http import Fetcher
-from tasks.crawling import take_slot
+from crawlers.web.fetcher import Fetcher
+from tasks.prefect.sites import take_slot
 
 home, first, url = sys.argv[1:]
 settings = Settings(home=home, sites={"slow": url})
@@ -79,11 +56,18 @@ for number in range(int(first), int(first) + 5):
 
 def test_machines_share_the_pace_of_a_host(api: str, tmp_path: Path) -> None:
     """Each process has a scratch folder of its own, as on another machine."""
-    site = SlowSite()
-    with serve_sites([site]) as web:
+    times: list[tuple[float, float]] = []
+
+    def answer(_: Request) -> Response:
+        came = time.monotonic()
+        time.sleep(0.1)
+        times.append((came, time.monotonic()))
+        return Response(body=b"page")
+
+    with serving(answer) as url:
         machines = [
             subprocess.Popen(
-                [sys.executable, "-c", _ASKS, str(tmp_path / str(n)), str(n * 5), web.urls["slow"]],
+                [sys.executable, "-c", _ASKS, str(tmp_path / str(n)), str(n * 5), url],
                 cwd=ROOT,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -93,8 +77,8 @@ def test_machines_share_the_pace_of_a_host(api: str, tmp_path: Path) -> None:
         for machine in machines:
             _, errors = machine.communicate(timeout=280)
             assert machine.returncode == 0, errors
-        name = f"tidemark-host-{web.urls['slow'].removeprefix('http://')}"
-    times = sorted(site.times)
+        name = f"tidemark-host-{url.removeprefix('http://')}"
+    times.sort()
     assert len(times) == 10
     pairs = list(zip(times, times[1:], strict=False))
     assert min(late[0] - early[0] for early, late in pairs) >= 0.45
@@ -108,7 +92,7 @@ def test_a_limit_that_somebody_else_holds_is_not_waited_for_for_ever(
     api: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with take_slot("held.example"):
-        monkeypatch.setattr(crawling, "LOCK_WAIT_S", 1.0)
+        monkeypatch.setattr(sites, "LOCK_WAIT_S", 1.0)
         with (
             pytest.raises(SourceUnavailable, match="no slot of the limit tidemark-host-held"),
             take_slot("held.example"),
@@ -130,10 +114,7 @@ def test_a_server_that_is_gone_is_named(
 ) -> None:
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
-        with (
-            pytest.raises(SourceUnavailable, match="PREFECT_API_URL"),
-            take_slot("some.example"),
-        ):
+        with pytest.raises(SourceUnavailable, match="PREFECT_API_URL"), take_slot("some.example"):
             pytest.fail("it is not our turn")
         with pytest.raises(SourceUnavailable, match="PREFECT_API_URL"):
             with_tokens(["arxiv"], settings)
@@ -179,16 +160,9 @@ def test_a_run_on_a_server_shows_no_token(
         "PREFECT_LOGGING_TO_API_ENABLED": "true",
         "PYTHONPATH": str(ROOT),
     }
-    run = [sys.executable, "-c", "from flows.cli import main; main()", "run", "--month", "2024-01"]
-    done = subprocess.run(
-        [*run, "-s", "wikipedia_new", "-m", "control:zstd"],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    run = [sys.executable, "-c", "from cli.main import main; main()", "run", "--month", "2024-01"]
+    run += ["-s", "wikipedia_new", "-m", "control:zstd"]
+    done = run_process(*run, env=environment, cwd=tmp_path, timeout=280)
     assert done.returncode == 0, done.stderr
     assert "complete: 1 partitions" in done.stdout
     texts = [done.stdout.encode(), done.stderr.encode()]

@@ -1,7 +1,3 @@
-"""What the warehouse's tests share: rows of losses in a few words, and a landed home."""
-
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import functools
@@ -19,59 +15,34 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from core.schemas import LOSSES
+from core.schemas.tables import LOSSES
 from core.settings import Settings
-from warehouse import writer
-from warehouse.extensions import load_extensions
-from warehouse.land import open_warehouse
-from warehouse.publish import publish
-from warehouse.query import query
-from warehouse.schema import list_tables
-from warehouse.writer import connected
+from tests.losses import loss_row
+from tests.warehouse.land.lander import lander
+from warehouse.database.lake import load_extensions
+from warehouse.database.schema import list_tables, qualify
+from warehouse.database.writer import connected
+from warehouse.land.losses import open_warehouse
+from warehouse.read.publish import publish
+from warehouse.read.query import query
 
 Rows = list[dict[str, Any]]
 
 
-USUAL: dict[str, Any] = {
-    "model": "org/model",
-    "revision": "r1",
-    "source": "news",
-    "month": dt.date(2024, 1, 1),
-    "document_id": "d0",
-    "chunk_index": 0,
-    "protocol": "default",
-    "nll_nats": 10.0,
-    "num_tokens": 5,
-    "num_chars": 20,
-    "num_bytes": 20,
-    "reason": None,
-}
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that publish: that takes more than a second."""
+    for item in items:
+        if "tests/warehouse" in item.path.as_posix() and "ask" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the fresh database is that tests copy."""
-    return tmp_path_factory.mktemp("template") / "writer.duckdb"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def made_once(template: Path) -> Iterator[None]:
-    """Copy one fresh database for every test of this room: making its objects takes a second."""
-    create = writer._create
-
-    def copy(path: Path, settings: Settings) -> None:
-        if not template.exists():
-            create(template, settings)
-        shutil.copyfile(template, path)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(writer, "_create", copy)
-        yield
+USUAL = loss_row("org/model", "news", dt.date(2024, 1, 1), "d0", reason=None)
 
 
 @pytest.fixture(scope="session")
 def losses() -> Callable[..., pa.Table]:
-    """Make a table of LOSSES; what a row does not say is the same in all of them."""
+    """Make a table of LOSSES; ``USUAL`` fills the missing columns of a row."""
 
     def losses(*rows: dict[str, Any]) -> pa.Table:
         return pa.Table.from_pylist([{**USUAL, **row} for row in rows], schema=LOSSES)
@@ -81,8 +52,6 @@ def losses() -> Callable[..., pa.Table]:
 
 @pytest.fixture
 def ask(settings: Settings) -> Callable[..., Rows]:
-    """Publish what has landed, and query it."""
-
     def ask(sql: str, *parameters: object) -> Rows:
         publish(settings)
         return query(settings, sql, parameters).to_pylist()
@@ -91,9 +60,16 @@ def ask(settings: Settings) -> Callable[..., Rows]:
 
 
 @pytest.fixture
-def land(settings: Settings, losses: Callable[..., pa.Table]) -> Callable[..., Any]:
-    """Land rows as foreign losses."""
+def peek(settings: Settings) -> Callable[[str], Rows]:
+    def peek(text: str) -> Rows:
+        with connected(settings) as connection:
+            return connection.sql(text).to_arrow_table().to_pylist()
 
+    return peek
+
+
+@pytest.fixture
+def land(settings: Settings, losses: Any) -> Callable[..., Any]:
     def land(*rows: dict[str, Any], replace: bool = False) -> Any:
         with open_warehouse(settings) as warehouse:
             return warehouse.land_losses(losses(*rows), "rows", replace)
@@ -101,14 +77,17 @@ def land(settings: Settings, losses: Callable[..., pa.Table]) -> Callable[..., A
     return land
 
 
+@pytest.fixture
+def give(settings: Settings, tmp_path: Path) -> Callable[..., int]:
+    return lander(settings, tmp_path)
+
+
 @pytest.fixture(scope="session")
 def dump() -> Callable[[Settings], dict[str, list[tuple[Any, ...]]]]:
-    """Return every table of a writer's database, rows sorted."""
-
     def dump(settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
         with connected(settings) as connection:
             return {
-                table: sorted(connection.table(table).fetchall(), key=repr)
+                table: sorted(connection.table(qualify(table)).fetchall(), key=repr)
                 for table in list_tables()
             }
 
@@ -175,13 +154,11 @@ def address(port: int, /, **changes: object) -> str:
 
 @pytest.fixture
 def address_of(server: int) -> Callable[..., str]:
-    """Make the address of a lake on the server; what is not said is right."""
     return functools.partial(address, server)
 
 
 @pytest.fixture
 def catalogue(server: int, request: pytest.FixtureRequest) -> str:
-    """The address of a catalogue of this test's own."""
     name = f"test_{abs(hash(request.node.name))}"
     connection = duckdb.connect()
     load_extensions(connection, "postgres_scanner")

@@ -4,12 +4,11 @@
 ``expect.csv`` lists the columns that can be computed by hand.
 """
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import json
 import math
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,25 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
-from core.schemas import LOSSES
+from core.schemas.tables import LOSSES
 from core.settings import Settings
-from warehouse.dimensions import DIMENSIONS
-from warehouse.land import open_warehouse
-from warehouse.publish import publish
-from warehouse.query import query
-from warehouse.schema import ViewDescription, describe_view, list_tables, list_views
-from warehouse.writer import connected
+from warehouse.database.schema import (
+    ViewDescription,
+    describe_view,
+    is_macro,
+    list_tables,
+    list_views,
+    qualify,
+)
+from warehouse.database.writer import connected
+from warehouse.land.cells import DIMENSIONS
+from warehouse.land.losses import open_warehouse
+from warehouse.read.publish import publish
+from warehouse.read.query import query
 
+ROOT = Path(__file__).resolve().parents[2]
 VIEWS = Path(__file__).parent / "views"
-# What table macros take that do not take a date.
+# Arguments of table macros that take no date.
 ARGUMENTS = dict.fromkeys(
     ["comparable_cells_at", "consecutive_ranks_at", "mean_rank_pairs_at", "monthly_rank_at"], "[]"
 )
@@ -37,17 +44,17 @@ ARGUMENTS |= {
     "forecast_tbi_at": "'null'",
 }  # fmt: skip
 PROVENANCE = """
-    update landed_cells as cells
+    update internal.landed_cells as cells
     set partition_digest = rows.partition_digest, partition_version = rows.partition_version
     from rows
     where cells.model = rows.model and cells.source = rows.source and cells.month = rows.month
 """
+DETAILS = "_details"  # ends the name of a view with every column of the public one
 _HOMES: dict[tuple[str, ...], tuple[Settings, Path]] = {}
 CASES = sorted(folder for folder in VIEWS.glob("*/*") if folder.is_dir())
 
 
 def build(case: Path, settings: Settings) -> Path:
-    """Land a case's tables and publish them; return the snapshot."""
     losses = case / "chunk_losses.csv"
     with open_warehouse(settings) as warehouse:
         if losses.exists():
@@ -59,12 +66,11 @@ def build(case: Path, settings: Settings) -> Path:
                 if file.stem == "landed_cells":  # landing has made them; a case says of which text
                     connection.execute(PROVENANCE)
                     continue
-                if file.stem in DIMENSIONS:  # landing has named them; a case says more of them
-                    key = DIMENSIONS[file.stem].names[0]
-                    connection.execute(
-                        f"delete from {file.stem} where {key} in (select {key} from rows)"
-                    )
-                connection.execute(f"insert into {file.stem} by name select * from rows")
+                table = qualify(file.stem)
+                if key := DIMENSIONS.get(file.stem):  # landing has named them; a case says more
+                    named = f"{key} in (select {key} from rows)"
+                    connection.execute(f"delete from {table} where {named}")
+                connection.execute(f"insert into {table} by name select * from rows")
                 connection.unregister("rows")
     return Path(publish(settings))
 
@@ -100,7 +106,8 @@ def losses_row(row: dict[str, str]) -> dict[str, Any]:
 
 def statement(case: Path) -> str:
     file = case / "query.sql"
-    return file.read_text(encoding="utf-8") if file.exists() else f"from {case.parent.name}"
+    is_given = file.exists()
+    return file.read_text("utf-8") if is_given else f"from {qualify(case.parent.name)}"
 
 
 def matches(got: object, expected: str) -> bool:
@@ -111,9 +118,12 @@ def matches(got: object, expected: str) -> bool:
     return str(got) == expected
 
 
-def assert_expected(case: Path, rows: list[dict[str, Any]]) -> None:
+def read_expected(case: Path) -> list[dict[str, str]]:
     with (case / "expect.csv").open(encoding="utf-8") as stream:
-        expected = list(csv.DictReader(stream))
+        return list(csv.DictReader(stream))
+
+
+def assert_rows(rows: list[dict[str, Any]], expected: list[dict[str, str]]) -> None:
     left = list(rows)
     for wanted in expected:
         found = [r for r in left if all(matches(r[name], wanted[name]) for name in wanted)]
@@ -144,33 +154,53 @@ def assert_column_test(test: str | dict[str, float], value: Any, name: str) -> N
         assert test.get("min", -math.inf) <= value <= test.get("max", math.inf), f"{name}={value}"
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
-def built(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Settings, Path]:
-    """A case, landed and published once for all cases of the same rows: settings and snapshot."""
-    case: Path = request.param
+def home_of(case: Path, factory: pytest.TempPathFactory) -> tuple[Settings, Path]:
+    """Land and publish a case, once for all cases of the same rows."""
     rows = tuple(
         f"{p.name}:{p.read_text()}" for p in sorted(case.glob("*.csv")) if p.stem != "expect"
     )
     if rows not in _HOMES:
-        settings = Settings(home=str(tmp_path_factory.mktemp("home")))
+        settings = Settings(home=str(factory.mktemp("home")))
         _HOMES[rows] = settings, build(case, settings)
-    return case, *_HOMES[rows]
+    return _HOMES[rows]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
+def built(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Settings, Path]:
+    case: Path = request.param
+    return case, *home_of(case, tmp_path_factory)
 
 
 def test_view(built: tuple[Path, Settings, Path]) -> None:
     case, settings, _ = built
     table = query(settings, statement(case))
-    assert_expected(case, table.to_pylist())
+    assert_rows(table.to_pylist(), read_expected(case))
     name = case.parent.name
     argument = ARGUMENTS.get(name, "date '2024-02-01'")
-    call = f"{name}({argument})" if name.endswith("_at") else name
+    call = f"{qualify(name)}({argument})" if name.endswith("_at") else qualify(name)
     assert_as_described(describe_view(list_views()[name]), query(settings, f"from {call}"))
+    if name.endswith(DETAILS):
+        assert_public_columns(case, settings, name.removesuffix(DETAILS))
+
+
+def assert_public_columns(case: Path, settings: Settings, name: str) -> None:
+    """Check the view of a view's public columns against the whole view."""
+    description = describe_view(list_views()[name])
+    table = query(settings, f"from {name}")
+    assert_as_described(description, table)
+    if not (case / "query.sql").exists():
+        expected = [
+            {column: row[column] for column in row if column in description.columns}
+            for row in read_expected(case)
+        ]
+        assert_rows(table.to_pylist(), expected)
 
 
 def test_every_view_has_a_case_and_a_description() -> None:
-    assert {case.parent.name for case in CASES} == set(list_views())
+    tested = {case.parent.name for case in CASES}
+    assert tested | {name.removesuffix(DETAILS) for name in tested} == set(list_views())
     for file in list_views().values():
         description = describe_view(file)
         assert description.description.endswith(".")
@@ -178,20 +208,65 @@ def test_every_view_has_a_case_and_a_description() -> None:
         assert set(description.grain) <= set(description.columns)
 
 
+def test_a_public_view_has_at_most_16_columns() -> None:
+    files = {name: file for name, file in list_views().items() if not is_macro(file)}
+    for name, each in zip(files, map(describe_view, files.values()), strict=True):
+        assert each.is_internal or len(each.columns) <= 16, name
+
+
+def test_headers_cite_headings_of_the_metrics() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    headings = set(re.findall(r"^#+ (.+)$", page, re.MULTILINE))
+    for file in (ROOT / "warehouse").rglob("*.sql"):
+        for cited in re.findall(r"docs/metrics\.md \(([^)]+)\)", file.read_text(encoding="utf-8")):
+            assert set(cited.split(", ")) <= headings, f"{file.name}: {cited}"
+
+
+# One view of each mart, and one that reads a table of schema internal.
+TEN = (
+    "monthly_loss", "corpus_loss", "headline", "train_test_gap", "control_adjusted_gap",
+    "monthly_rank", "forecast_accuracy", "forecast_bias_test", "scylla_scores",
+    "context_comparison",
+)  # fmt: skip
+
+
+def test_ten_views_in_the_plain_client(
+    tmp_path_factory: pytest.TempPathFactory, client: Path
+) -> None:
+    for view in TEN:
+        names = {view, view + DETAILS}
+        case = next(case for case in CASES if case.parent.name in names)
+        assert_same_in_the_client(f"from {view}", *home_of(case, tmp_path_factory), client)
+    _, snapshot = home_of(CASES[0], tmp_path_factory)
+    shown = {row["name"] for row in ask_client(client, snapshot, "show tables")}
+    views = {view for view, file in list_views().items() if not is_macro(file)}
+    public = {name for name in {*views, *list_tables()} if qualify(name).startswith("main.")}
+    assert shown == public
+
+
 @pytest.mark.slow
 def test_view_in_the_plain_client(built: tuple[Path, Settings, Path], client: Path) -> None:
     case, settings, snapshot = built
-    command = [client, "-readonly", "-json", "-init", "/dev/null", snapshot, "-c", statement(case)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    rows = json.loads(answer.stdout)
-    ours = query(settings, statement(case)).to_pylist()
+    assert_same_in_the_client(statement(case), settings, snapshot, client)
+
+
+def assert_same_in_the_client(sql: str, settings: Settings, snapshot: Path, client: Path) -> None:
+    rows = ask_client(client, snapshot, sql)
+    ours = query(settings, sql).to_pylist()
     assert len(rows) == len(ours)
     for row in ours:
         assert any(all(same(other[name], row[name]) for name in row) for other in rows), row
 
 
+def ask_client(client: Path, snapshot: Path, sql: str) -> list[dict[str, Any]]:
+    command = [client, "-readonly", "-json", "-init", "/dev/null", snapshot, "-c", sql]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows: list[dict[str, Any]] = json.loads(answer.stdout)
+    return rows
+
+
 def same(theirs: object, ours: object) -> bool:
-    """Whether a JSON value of the client is a value of ours."""
+    """Return True if a JSON value of the client equals a value of ours."""
     if isinstance(ours, list):
         assert isinstance(theirs, list)
         return all(same(other, own) for other, own in zip(theirs, ours, strict=True))

@@ -1,7 +1,7 @@
--- Cells, partitions or records that are recorded more than once: a double load, or two revisions of
--- a model in one cell.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Cells, partitions or records with more than one row: loaded twice, or one cell with two revisions
+-- of a model.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 with keys as (
     select
         'landed_cells' as found_in,
@@ -9,7 +9,7 @@ with keys as (
         source,
         month,
         protocol
-    from landed_cells
+    from internal.landed_cells
     union all
     select
         'cell_costs' as found_in,
@@ -25,7 +25,7 @@ with keys as (
         source,
         month,
         null as protocol
-    from landed_partitions
+    from internal.landed_partitions
 )
 
 select

@@ -1,7 +1,7 @@
--- Cells of our own that have fewer documents than the partition that they were scored on, under a
--- protocol that covers whole documents.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Cells scored by tidemark with fewer documents than their partition, under a protocol that covers
+-- whole documents.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 with covering as (
     select protocol
     from protocols
@@ -18,9 +18,9 @@ select
     cells.protocol,
     cells.num_documents as num_documents_scored,
     p.num_documents as num_documents_of_partition
-from landed_cells as cells
+from internal.landed_cells as cells
 semi join covering on cells.protocol = covering.protocol
-inner join landed_partitions as p
+inner join internal.landed_partitions as p
     on
         cells.source = p.source
         and cells.month is not distinct from p.month

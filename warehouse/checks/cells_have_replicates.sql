@@ -1,7 +1,7 @@
--- Cells that do not have 200 bootstrap replicates, or none though their measured chunks are of two
--- clusters or more; and replicates without a cell.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Cells with replicates but not 200 of them; cells without replicates whose measured chunks have
+-- two or more clusters; replicates without a cell.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 with counts as (
     select
         model,
@@ -9,7 +9,7 @@ with counts as (
         month,
         protocol,
         count(*) as num_replicates
-    from cell_replicates
+    from internal.cell_replicates
     group by model, source, month, protocol
 ),
 
@@ -21,7 +21,7 @@ cells as (
         coalesce(landed.protocol, counts.protocol) as protocol,
         landed.model is not null as is_landed,
         counts.num_replicates
-    from landed_cells as landed
+    from internal.landed_cells as landed
     full outer join counts
         on
             landed.model = counts.model

@@ -1,6 +1,6 @@
--- Cells whose counts are not those of their rows in chunk_losses, and rows without a cell.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Cells whose counts differ from their rows in chunk_losses, and rows without a cell.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 with counts as (
     select
         model,
@@ -21,7 +21,7 @@ select
     coalesce(cells.protocol, counts.protocol) as protocol,
     cells.num_chunks as num_chunks_recorded,
     counts.num_chunks as num_chunks_landed
-from landed_cells as cells
+from internal.landed_cells as cells
 full outer join counts
     on
         cells.model = counts.model

@@ -1,7 +1,7 @@
--- Partitions whose number of documents or bytes is not that of their rows, and documents without a
--- partition.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Partitions whose number of documents or bytes differs from their rows in table documents, and
+-- documents without a partition.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 with counts as (
     select
         source,
@@ -19,7 +19,7 @@ select
     counts.num_documents as num_documents_landed,
     p.num_bytes as num_bytes_recorded,
     counts.num_bytes as num_bytes_landed
-from landed_partitions as p
+from internal.landed_partitions as p
 full outer join counts
     on
         p.source = counts.source

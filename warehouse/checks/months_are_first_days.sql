@@ -1,17 +1,17 @@
--- Months that are not the first day of a month: views would take one month for two.
--- Do: Land the file that they came from again, with months as first days and --replace.
+-- Months that are not the first day of a month: views would split such a month in two.
+-- Do: Land their file again, with months as first days, using --replace.
 with months as (
     select
         'landed_cells' as found_in,
         source as name,
         month
-    from landed_cells
+    from internal.landed_cells
     union
     select
         'landed_partitions' as found_in,
         source as name,
         month
-    from landed_partitions
+    from internal.landed_partitions
     union
     select
         'models' as found_in,

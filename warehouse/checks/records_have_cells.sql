@@ -1,6 +1,6 @@
--- Records without the cell that they are of, and milestones without a record.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Scoring records without a cell, and milestones without a scoring record.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 with strays as (
     select
         costs.model,
@@ -9,7 +9,7 @@ with strays as (
         costs.protocol,
         'cell_costs' as found_in
     from cell_costs as costs
-    anti join landed_cells as cells
+    anti join internal.landed_cells as cells
         on
             costs.model = cells.model
             and costs.revision = cells.revision

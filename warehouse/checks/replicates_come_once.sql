@@ -1,9 +1,9 @@
--- Bootstrap replicates that a cell has twice, or whose number is not one of 1 to 200: intervals
+-- Duplicate bootstrap replicates of a cell, or replicates with a number outside 1 to 200: intervals
 -- would be too narrow.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 
--- Each number is a bit of one of four words: a third of the cost of counting distinct ones.
+-- Each number sets a bit of one of four words: this takes a third of the time of count(distinct).
 with bits as (
     select
         model,
@@ -12,7 +12,7 @@ with bits as (
         protocol,
         replicate,
         cast(1 as bigint) << (abs(replicate) % 62) as mark
-    from cell_replicates
+    from internal.cell_replicates
 ),
 
 words as (

@@ -1,6 +1,6 @@
--- Sums of a cell (replicates, milestones, costs) that are negative, infinite or no number.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Sums of a cell (replicates, milestones, costs) that are negative, infinite or NaN.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 with sums as (
     select
         'cell_replicates' as found_in,
@@ -9,7 +9,7 @@ with sums as (
         month,
         protocol,
         nll_nats as value
-    from cell_replicates
+    from internal.cell_replicates
     union all
     select
         'cell_replicates' as found_in,
@@ -18,7 +18,7 @@ with sums as (
         month,
         protocol,
         num_bytes as value
-    from cell_replicates
+    from internal.cell_replicates
     union all
     select
         'cell_milestones' as found_in,

@@ -1,7 +1,7 @@
--- Whether an answer fits its question as it is known now.
--- What a crawl tells of a question takes the place of what files told.
--- Parameters: a row's columns of forecast_answers, then of its forecast_questions. What is not
---   known fits. reason another_question: its file told other options, or another outcome.
+-- True if an answer is consistent with the landed version of its question.
+-- A crawled question replaces the question of an imported file.
+-- Parameters: columns of a row of forecast_answers, then of its row of forecast_questions. A NULL
+--   is consistent. Reason another_question: the file had other options or another outcome.
 create or replace macro answer_fits(
     chosen_index, is_correct, probabilities, reason, num_options, answer_index
 ) as

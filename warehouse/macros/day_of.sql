@@ -1,4 +1,4 @@
--- The day (UTC) that a text means.
+-- The day (UTC) of a text with a date or an instant.
 -- Parameter: given, YYYY-MM-DD, alone or with a time of day in UTC. NULL for anything else, for a
 --   time of another zone, and outside the years 1900 to 2199.
 create or replace macro day_of(given) as

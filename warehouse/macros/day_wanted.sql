@@ -1,5 +1,5 @@
--- What a text should have been that day_of finds no day in.
--- Parameter: given. An instant of another zone is of another day in UTC for some hours.
+-- The expected form of a date, for a text that day_of cannot parse.
+-- Parameter: given. An instant of another time zone may lie on another day in UTC.
 create or replace macro day_wanted(given) as
     case
         when regexp_matches(trim(given), '^[\d-]{10}[T ][\d:.]+ ?([+-]\d|[A-Za-z])')

@@ -1,5 +1,5 @@
 -- Two-sided p-value of a difference, by Student's t.
--- Parameters: difference; standard_error, of which 0 leaves no doubt; degrees_of_freedom, from 1.
+-- Parameters: difference; standard_error (0 means certainty); degrees_of_freedom, at least 1.
 create or replace macro difference_p_value(difference, standard_error, degrees_of_freedom) as
     case
         when standard_error > 0

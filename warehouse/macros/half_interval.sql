@@ -1,12 +1,12 @@
--- Half of the 95 % interval of a figure that is a sum of coefficient c times a cell's figure.
--- Parameters, over the figure's cells (s: standard error, n: degrees of freedom):
---   variance, the mean square over replicates of sum(c * deviation); has clusters that come back;
+-- Half of the 95 % interval of a linear combination of cells' figures, with coefficients c.
+-- Parameters, over the combination's cells (s: standard error, n: degrees of freedom):
+--   variance, the mean square over replicates of sum(c * deviation); includes recurring clusters;
 --   cell_variance, sum(c^2 * s^2), and spread, sum(c^4 * s^4 / n), for Satterthwaite's formula;
---   overlap, the mean square over replicates of sum(c^2 * weight_deviation), over sum(c^4): 1 where
---     every cell has clusters of its own, (sum(c^2))^2 / sum(c^4) where all have the same ones: as
---     many cells as Satterthwaite's formula counts, so that they have no more degrees of freedom
---     together than one of them has alone.
--- Source: ADR 0016, where it is checked by simulation.
+--   overlap, the mean square over replicates of sum(c^2 * weight_deviation), over sum(c^4): 1 if no
+--     two cells share clusters, (sum(c^2))^2 / sum(c^4) if all cells have the same clusters. The
+--     latter is the number of cells that Satterthwaite's formula counts: the combination then has
+--     no more degrees of freedom than a single cell.
+-- Source: ADR 0016, with a check by simulation.
 create or replace macro half_interval(variance, cell_variance, spread, overlap) as
     sqrt(variance)
     * t_975(

@@ -1,5 +1,5 @@
 -- Probability that a standard normal variable exceeds x. For normal_cdf.
--- Parameter: x, a number that is not negative.
+-- Parameter: x, a nonnegative number.
 create or replace macro normal_tail(x) as
     case
         when x is null then null

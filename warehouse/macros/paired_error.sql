@@ -1,6 +1,6 @@
--- Standard error of the difference of two figures, from the same bootstrap replicates of both.
--- Parameters: xs and ys, lists of replicates less the figure itself, in the order of replicates
---   (replicate_deviations). NULL where one has none.
+-- Standard error of the difference of two figures, from paired bootstrap replicates.
+-- Parameters: xs and ys, lists of the replicates' deviations from the figure, in the order of
+--   replicates (replicate_deviations). NULL if a list is missing.
 -- Root mean square about the figure, so that the bootstrap's bias widens an interval.
 create or replace macro paired_error(xs, ys) as
     case

@@ -1,4 +1,4 @@
--- First day of the period of some months that a day lies in; periods are counted from 2015-01-01.
+-- First day of the period of num_months that contains a day; the first starts on 2015-01-01.
 -- Parameters: day, a date; num_months, at least 1.
 create or replace macro period_of(day, num_months) as
     case

@@ -1,5 +1,5 @@
--- A number that is not negative, rounded to 10 significant digits.
--- Parameter: x. What the order of a sum of doubles leaves in its last digits is gone.
+-- A nonnegative number, rounded to 10 significant digits.
+-- Parameter: x. Rounding removes last digits that depend on the order of a sum of doubles.
 create or replace macro round_digits(x) as
     case
         when x > 0 and isfinite(x) then round(x, cast(9 - floor(log10(x)) as integer))

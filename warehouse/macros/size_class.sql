@@ -1,8 +1,8 @@
--- The class of size that a model is compared within; NULL where its parameters are not known.
--- Parameter: parameters, a count. "7B" is what its makers round down to 7 billion or less, so that
---   models of 6.7 to 7.6 billion are of one class and at most 7B is what is below 8 billion.
+-- The size class of a model, for comparisons; NULL if the number of parameters is unknown.
+-- Parameter: parameters, a count. "7B" includes sizes that vendors round down to 7 billion: models
+--   of 6.7 to 7.6 billion are in one class, and "at most 7B" means below 8 billion.
 -- Source: Uncheatable Eval's tables of models of about 1.5, 3 and 7 billion; above them, Li et al.
---   2024, Table 3, which sets at most 7B and larger apart.
+--   2024, Table 3, which separates at most 7B from larger models.
 create or replace macro size_class(parameters) as
     case
         when parameters < 2e9 then 'below 2B'

@@ -1,5 +1,5 @@
 -- The 97.5 % quantile of Student's t distribution: half of a 95 % interval, in standard errors.
--- Parameter: degrees_of_freedom, at least 1; fractions are usual (Satterthwaite's).
+-- Parameter: degrees_of_freedom, at least 1; often a fraction (Satterthwaite's).
 -- Relative error below 1e-7. ln(t / z) is smooth in 1 / degrees_of_freedom, z = 1.959964 the normal
 -- quantile: a polynomial of degree 9, fitted by least squares to exact values at Chebyshev nodes.
 create or replace macro t_975(degrees_of_freedom) as

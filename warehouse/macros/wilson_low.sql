@@ -1,5 +1,5 @@
--- Lower end of the 95 % interval of a proportion; NULL of none.
--- Parameters: num_true of num_all.
+-- Lower end of the 95 % interval of a proportion; NULL if num_all is 0.
+-- Parameters: num_true, num_all: the proportion is num_true / num_all.
 -- Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference".
 create or replace macro wilson_low(num_true, num_all) as
     case

@@ -1,10 +1,10 @@
--- The cells of version 1, whose provenance stays.
+-- The cells of version 1; they keep their provenance.
 create or replace temp table touched as
 select
     cells.*,
     case when p.partition_version is not null then 1 end as partition_version
 from former_cells as cells
-left join landed_partitions as p
+left join internal.landed_partitions as p
     on
         cells.source = p.source
         and cells.month is not distinct from p.month

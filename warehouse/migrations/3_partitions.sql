@@ -1,5 +1,5 @@
--- The partitions of version 2: there were no later versions of a text.
-insert into landed_partitions by name
+-- The partitions of version 2, which had only one version of each text.
+insert into internal.landed_partitions by name
 select
     *,
     1 as partition_version

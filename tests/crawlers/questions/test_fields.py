@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import datetime as dt
 
 import pytest
 
-from crawlers.questions.fields import instant_of_ms, instant_of_s, number, text, texts
+from crawlers.questions.contract import instant_of_ms, instant_of_s, number, text, texts
 
 NOON = dt.datetime(2024, 3, 1, 12, tzinfo=dt.UTC)
 

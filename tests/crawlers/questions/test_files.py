@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import datetime as dt
 import json
 from pathlib import Path
@@ -7,16 +5,15 @@ from typing import Any
 
 import pytest
 
+from core.corpus.questions import Question, list_questions, read_questions
 from core.errors import EmptyPartition, MalformedInput, PartitionSealed, UsageError
 from core.month import Month
-from core.questions import Question, list_questions, read_questions
-from core.storage import Store
+from core.storage.store import Store
 from crawlers.questions import published
 from crawlers.questions.files import import_questions
 
 
 def gjo(title: str = "Will the bridge open?", right: str | None = "Yes", **fields: Any) -> Any:
-    """An entry as FreshBench publishes it."""
     crowd = {"Yes": "86%", "No": "14%"}
     answers = {
         option: {"Correct?": option == right, "Final Crowd Forecast": share}
@@ -93,15 +90,6 @@ def test_what_is_there_twice_counts_once(store: Store, tmp_path: Path) -> None:
     found = all_of(store)
     assert found["Will the bridge open?"].status == "resolved"
     assert found["Other?"].status == "void"  # two entries, two answers
-
-
-def test_each_question_goes_to_the_month_of_its_resolution(store: Store, tmp_path: Path) -> None:
-    ends = ("2015-09-30", "2024-02-29", "2024-03-01")
-    values = [
-        gjo(f"{n}?", Started_time="2015-01-01", Closed_time=end) for n, end in enumerate(ends)
-    ]
-    seals = import_questions(write(tmp_path / "gjo.json", values), "freshbench", store)
-    assert [str(seal.month) for seal in seals] == ["2015-09", "2024-02", "2024-03"]
 
 
 def test_a_month_that_is_not_over_waits(store: Store, tmp_path: Path) -> None:
@@ -213,7 +201,6 @@ def test_the_same_again_changes_nothing_and_others_need_replace(
 
 
 def market(name: str = "m1", source: str = "manifold", **fields: Any) -> dict[str, Any]:
-    """A market's question as ForecastBench publishes it."""
     return {
         "id": name, "source": source, "question": f"Will {name} happen?",
         "resolution_criteria": "Resolves to the outcome of the market.", "background": "A story.",

@@ -1,7 +1,3 @@
-"""Good Judgment Open: off without a permission; with one, read in a real Chromium."""
-
-from __future__ import annotations
-
 import datetime as dt
 import socket
 from collections import Counter
@@ -12,24 +8,22 @@ import pytest
 from playwright.sync_api import sync_playwright
 from pydantic import SecretStr
 
+from core.corpus.permissions import record_permission
+from core.corpus.questions import Question, QuestionSeal, read_questions
 from core.errors import AccessRefused, SourceUnavailable, TokenRefused, UsageError
-from core.permissions import record_permission
-from core.questions import Question, QuestionSeal, read_questions
 from core.settings import Settings
-from core.storage import Store
-from crawlers.browser import Limits
-from crawlers.browser_process import find_chromium
+from core.storage.store import Store
+from crawlers.browser.fetching import Limits, find_chromium
 from crawlers.contract import Drop
-from crawlers.http import Fetched
 from crawlers.questions import good_judgment_open
 from crawlers.questions.contract import list_question_sources
 from crawlers.questions.crawl import crawl_questions
+from crawlers.web.fetcher import Fetched
 from simulator.forecasts import SimulatedQuestion
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites import gjo
 from simulator.world import World
-
-from .scene import FEBRUARY, MARCH
+from tests.crawlers.questions.scene import FEBRUARY, MARCH
 
 SOURCE = good_judgment_open.SITE
 TOKENS = {SOURCE: SecretStr(f"{gjo.USER}:{gjo.PASSWORD}")}
@@ -71,7 +65,7 @@ def test_it_is_a_source_and_off_without_a_permission(store: Store, settings: Set
     assert SOURCE in list_question_sources()
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        # With a token and without, it is the permission that is asked for.
+        # The permission is required with and without a token.
         for tokens in (TOKENS, {}):
             given = settings.model_copy(update={"sites": {SOURCE: url}, "tokens": tokens})
             with pytest.raises(AccessRefused) as error:
@@ -110,10 +104,10 @@ def test_months_are_sealed_as_the_site_has_them(
     assert site.seen == {"/": 1}
     assert gjo.PASSWORD not in str(manifests)
     assert [path for _, method, path in web.requests if method == "POST"] == ["/users/sign_in"]
-    # Pages of questions are open to all: who reads them is nobody.
+    # Pages of questions need no login.
     num_asked = Counter(path for _, _, path in web.requests)
     assert {n for path, n in num_asked.items() if path.startswith("/leaderboards/q")} == {1}
-    # What is sealed is sealed.
+    # Sealed months need no permission.
     assert crawl_questions(SOURCE, [MARCH], store, at_site) == seals[1:]
     assert sum(num_asked.values()) == len(web.requests)
 
@@ -131,15 +125,15 @@ def assert_same(question: Question, expected: SimulatedQuestion) -> None:
     crowd = [(each.option, each.probability) for each in question.crowd_forecast]
     assert crowd == list(zip(expected.options, expected.crowd, strict=True))
     told = f"{question.title} {question.background}"
-    assert "%" not in told  # the crowd's forecast stays out of what models read
+    assert "%" not in told  # models do not read the crowd's forecast
 
 
 @pytest.mark.usefixtures("permitted")
 def test_a_page_that_fails_makes_months_partial_and_comes_with_the_next_crawl(
     site: gjo.Site, web: Web, at_site: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawlers.exchange.MAX_TRIES", 1)
-    monkeypatch.setattr("crawlers.pacing.BACKOFF_BASE_S", 0.001)
+    monkeypatch.setattr("crawlers.web.exchange.MAX_TRIES", 1)
+    monkeypatch.setattr("crawlers.web.pacing.BACKOFF_BASE_S", 0.001)
     [missing] = [each for each in site.questions if each.id == "2403004"]
     web.faults.append(Fault("status", SOURCE, f"/{missing.id}-", times=9, status=503))
     [seal] = crawl_questions(SOURCE, [MARCH], store, at_site)

@@ -1,48 +1,24 @@
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.corpus.questions import list_questions
 from core.errors import SourceChanged
-from core.questions import CrowdForecast, list_questions, read_questions
-from core.storage import Store
-from crawlers.questions.crawl import crawl_questions
+from core.storage.store import Store
 from crawlers.questions.manifold import _PRIVATE_TITLE, INFO
 from simulator.forecasts import SimulatedQuestion, questions
-from simulator.server import Web, serve_sites
+from simulator.server import Web
 from simulator.sites.manifold import ODDITIES, UPDATE, Site
-from simulator.world import World
+from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, crawl_source, outcome_of
 
-from .scene import FEBRUARY, MARCH, outcome_of, settings_of
-
-WORLD = World(3, FEBRUARY, MARCH)
 BY_ID = {f"mf{question.id}AbC": question for question in questions(WORLD, "manifold")}
 
 
-@pytest.fixture
-def site() -> Site:
-    return Site(WORLD)
-
-
-@pytest.fixture
-def web(site: Site) -> Iterator[Web]:
-    with serve_sites([site]) as running:
-        yield running
-
-
 def crawl(web: Web, home: Path) -> dict[str, Any]:
-    store, settings = Store(str(home)), settings_of(web, home)
-    crawl_questions("manifold", [FEBRUARY, MARCH], store, settings)
-    seals = list_questions(store, "manifold")
-    return {
-        name: question
-        for seal in seals
-        for name, question in outcome_of(store, seal).questions.items()
-    }
+    outcomes = crawl_source("manifold", web, home)
+    return {name: each for outcome in outcomes for name, each in outcome.questions.items()}
 
 
 def resolved(month: Any) -> set[str]:
@@ -85,16 +61,14 @@ def test_the_last_price_is_the_crowd_but_never_one_that_was_set_by_the_answer(
             assert question.crowd_forecast == ()
 
 
-def test_a_price_of_one_or_zero_is_no_forecast(site: Site, web: Web, tmp_path: Path) -> None:
-    name = "mf2403001AbC"
-    site.markets[name]["probability"] = 1.0
-    assert crawl(web, tmp_path)[name].crowd_forecast == ()
-
-
-def test_a_bet_after_closing_is_no_forecast(site: Site, web: Web, tmp_path: Path) -> None:
-    name = "mf2403001AbC"
-    site.markets[name]["lastBetTime"] = site.markets[name]["closeTime"] + 1
-    assert crawl(web, tmp_path)[name].crowd_forecast == ()
+def test_a_price_of_one_and_a_bet_after_closing_are_no_forecasts(
+    site: Site, web: Web, tmp_path: Path
+) -> None:
+    certain, late = "mf2403001AbC", "mf2403000AbC"
+    site.markets[certain]["probability"] = 1.0
+    site.markets[late]["lastBetTime"] = site.markets[late]["closeTime"] + 1
+    found = crawl(web, tmp_path)
+    assert found[certain].crowd_forecast == found[late].crowd_forecast == ()
 
 
 def test_what_nobody_should_keep_is_dropped_with_its_reason(web: Web, tmp_path: Path) -> None:
@@ -135,14 +109,6 @@ def test_mkt_of_a_yes_no_question_is_void(site: Site, web: Web, tmp_path: Path) 
     assert (question.status, question.answer_index) == ("void", None)
 
 
-@pytest.mark.parametrize("max_limit", [1, 5, 1000])
-def test_any_size_of_page_gives_the_same(
-    site: Site, web: Web, tmp_path: Path, max_limit: int
-) -> None:
-    site.max_limit = max_limit
-    assert crawl(web, tmp_path).keys() == resolved(FEBRUARY) | resolved(MARCH)
-
-
 def test_a_list_that_goes_in_circles_has_changed(
     site: Site, web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,20 +131,6 @@ def test_records_are_asked_for_only_of_what_may_be_kept(web: Web, tmp_path: Path
     asked = {path for _, _, path in web.requests if path.startswith("/v0/market/")}
     assert "/v0/market/mf2403012AbC" not in asked  # open
     assert len(asked) == 24 + len(["private topic", "late answer", "independent answers"])
-
-
-def test_options_come_in_the_order_of_the_site(web: Web, tmp_path: Path) -> None:
-    question = crawl(web, tmp_path)["mf2403002AbC"]
-    assert question.options == BY_ID["mf2403002AbC"].options
-    assert len(question.options) >= 3
-    assert question.crowd_forecast == ()
-
-
-def test_read_questions_gives_back_what_was_sealed(web: Web, tmp_path: Path) -> None:
-    found, store = crawl(web, tmp_path), Store(str(tmp_path))
-    read = [each for seal in list_questions(store) for each in read_questions(store, seal)]
-    assert {each.question_id for each in read} == found.keys()
-    assert all(isinstance(one, CrowdForecast) for each in read for one in each.crowd_forecast)
 
 
 @pytest.mark.parametrize(

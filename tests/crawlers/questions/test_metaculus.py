@@ -1,44 +1,22 @@
-from __future__ import annotations
-
+import functools
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import zstandard
 
+from core.corpus.questions import list_questions
 from core.errors import AccessRefused, TokenRefused
-from core.questions import list_questions
-from core.storage import Store
-from crawlers import pacing
-from crawlers.questions.crawl import crawl_questions
+from core.storage.store import Store
+from crawlers.web import pacing
 from simulator.forecasts import questions
-from simulator.server import Fault, Web, serve_sites
+from simulator.server import Fault, Web
 from simulator.sites.metaculus import GROUPED, TOKEN, Site
-from simulator.world import World
+from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, crawl_source
 
-from .scene import FEBRUARY, MARCH, Outcome, outcome_of, settings_of
-
-WORLD = World(3, FEBRUARY, MARCH)
+crawl = functools.partial(crawl_source, "metaculus")
 BY_ID = {question.id: question for question in questions(WORLD, "metaculus")}
-
-
-@pytest.fixture
-def site() -> Site:
-    return Site(WORLD)
-
-
-@pytest.fixture
-def web(site: Site) -> Iterator[Web]:
-    with serve_sites([site]) as running:
-        yield running
-
-
-def crawl(web: Web, home: Path, **more: Any) -> list[Outcome]:
-    store, settings = Store(str(home)), settings_of(web, home, **more)
-    crawl_questions("metaculus", [FEBRUARY, MARCH], store, settings)
-    return [outcome_of(store, seal) for seal in list_questions(store, "metaculus")]
 
 
 def question_of(site: Site, name: str) -> dict[str, Any]:
@@ -94,7 +72,7 @@ def test_the_last_forecast_before_closing_is_the_crowds(web: Web, tmp_path: Path
     for outcome in crawl(web, tmp_path):
         for name, question in outcome.questions.items():
             given = [each.probability for each in question.crowd_forecast]
-            if name.endswith("005"):  # from after the answer was known
+            if name.endswith("005"):  # later than the answer
                 assert given == []
             else:
                 assert given == pytest.approx(BY_ID[name].crowd)
@@ -143,10 +121,7 @@ def test_a_wrong_token_is_refused_and_not_shown(web: Web, tmp_path: Path) -> Non
 
 
 def test_a_token_is_in_no_file_message_or_log(
-    web: Web,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    web: Web, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pacing, "BACKOFF_BASE_S", 0.001)
     caplog.set_level(logging.DEBUG)
@@ -164,11 +139,3 @@ def test_a_token_is_in_no_file_message_or_log(
             if path.suffix == ".zst":
                 data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
             assert TOKEN.encode() not in data
-
-
-@pytest.mark.parametrize("max_limit", [1, 7])
-def test_any_size_of_page_gives_the_same(
-    site: Site, web: Web, tmp_path: Path, max_limit: int
-) -> None:
-    site.max_limit = max_limit
-    assert [len(outcome.questions) for outcome in crawl(web, tmp_path)] == [12, 12]

@@ -1,42 +1,20 @@
-from __future__ import annotations
-
+import functools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.corpus.questions import Question, list_questions
 from core.errors import SourceChanged
-from core.questions import Question, list_questions
-from core.storage import Store
-from crawlers.questions.crawl import crawl_questions
+from core.storage.store import Store
 from simulator.forecasts import questions
-from simulator.server import Web, serve_sites
+from simulator.server import Web
 from simulator.sites.polymarket import Site
-from simulator.world import World
+from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, crawl_source
 
-from .scene import FEBRUARY, MARCH, Outcome, outcome_of, settings_of
-
-WORLD = World(3, FEBRUARY, MARCH)
+crawl = functools.partial(crawl_source, "polymarket")
 BY_ID = {question.id: question for question in questions(WORLD, "polymarket")}
-
-
-@pytest.fixture
-def site() -> Site:
-    return Site(WORLD)
-
-
-@pytest.fixture
-def web(site: Site) -> Iterator[Web]:
-    with serve_sites([site]) as running:
-        yield running
-
-
-def crawl(web: Web, home: Path, *months: Any) -> list[Outcome]:
-    store, settings = Store(str(home)), settings_of(web, home)
-    crawl_questions("polymarket", months or [FEBRUARY, MARCH], store, settings)
-    return [outcome_of(store, seal) for seal in list_questions(store, "polymarket")]
 
 
 def market(site: Site, name: str) -> dict[str, Any]:
@@ -131,11 +109,3 @@ def test_a_list_in_another_order_has_changed(site: Site, web: Web, tmp_path: Pat
     with pytest.raises(SourceChanged, match="the last closed first"):
         crawl(web, tmp_path)
     assert list_questions(Store(str(tmp_path))) == []
-
-
-@pytest.mark.parametrize("max_limit", [1, 7, 100])
-def test_any_size_of_page_gives_the_same(
-    site: Site, web: Web, tmp_path: Path, max_limit: int
-) -> None:
-    site.max_limit = max_limit
-    assert [len(outcome.questions) for outcome in crawl(web, tmp_path)] == [12, 12]

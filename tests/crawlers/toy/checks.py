@@ -1,4 +1,4 @@
-"""The toy source against its site: texts, dates, drops; and what it makes of the site's traps."""
+"""The toy source against its site: texts, dates, drops, and the site's traps."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.corpus import read_documents
+from core.corpus.partition import read_documents
 from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
-from core.storage import Store
+from core.storage.store import Store
 from crawlers.crawl import crawl_partition
 from simulator.server import Web, serve
 from simulator.world import World

@@ -13,7 +13,7 @@ from typing import Any
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable
 from core.month import Month
 from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo, missing_item
-from crawlers.http import Fetched, Fetcher
+from crawlers.web.fetcher import Fetched, Fetcher
 
 INFO = SourceInfo(
     name="toy",
@@ -28,24 +28,15 @@ INFO = SourceInfo(
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the letters posted in a month, in the order of the list, or of their ranks.
-
-    Raises:
-        SourceUnavailable: a page of the list cannot be had, or letters are missing from it.
-        SourceChanged: a page of the list is not as documented.
-    """
+    """Yield the letters posted in a month, in the order of the list, or of their ranks."""
     posted: dict[str, dt.datetime] = {}
     for native_id, moment in _list_letters(month, context.fetcher):
         if native_id in posted:
             yield Repeat(native_id, "on two pages of the list")
         posted[native_id] = moment
-    quota = context.quota()
-    for native_id in sorted(posted, key=context.rank) if context.is_sampled else posted:
-        if quota.is_full:
-            yield Drop(native_id, "sample_cap")
-            continue
-        item = _fetch_letter(native_id, posted[native_id], context.fetcher)
-        yield quota.take(item) if isinstance(item, Document) else item
+    yield from context.sample(
+        posted, str, lambda name: [_fetch_letter(name, posted[name], context.fetcher)]
+    )
 
 
 def _list_letters(month: Month, fetcher: Fetcher) -> Iterator[tuple[str, dt.datetime]]:
@@ -72,7 +63,7 @@ def _read_page(month: Month, page: int, fetcher: Fetcher) -> tuple[list[Any], in
 
 
 def _is_busy(fetched: Fetched) -> bool:
-    """The site says under status 200 that it is busy."""
+    """Return True if the site reports under status 200 that it is busy."""
     return b'"busy"' in fetched.body
 
 

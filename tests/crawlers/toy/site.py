@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-import json
-
 from core.errors import TidemarkError
 from core.month import Month
-from simulator.server import QuirkName, Request, Response, take_quirk
-from simulator.world import Story, World
+from simulator.server import Request, Response, WorldSite, as_json, take_quirk
+from simulator.world import Story
 
 PAGE = 10  # letters on a page of the list
 
 
-class Site:
+class Site(WorldSite):
     """See ``simulator.server.Site``."""
 
-    keys = ("toy",)
-    robots = "User-agent: *\nDisallow: /private\n"
-    min_interval_s = 1.0
-
-    def __init__(self, world: World) -> None:
-        self.quirks: dict[QuirkName, int] = {}
-        self.start = f"/letters?month={world.last}&page=1"
-        self._world = world
+    keys: tuple[str, ...] = ("toy",)
+    robots: str | None = "User-agent: *\nDisallow: /private\n"
 
     def respond(self, request: Request) -> Response:
         """Answer /letters and /letter/<id>."""
         if request.path not in ("/letters",) and not request.path.startswith("/letter/"):
-            return _json({"error": "no such page"}, 404)
+            return as_json({"error": "no such page"}, 404)
         if take_quirk(self, "error_as_200"):
-            return _json({"error": "busy"})
+            return as_json({"error": "busy"})
         try:
             if request.path == "/letters":
                 return self._list(Month(request.arg("month")), int(request.arg("page", "1")))
             month, number = request.path.removeprefix("/letter/").rsplit("-", 1)
             return self._letter(Month(month), int(number))
         except (TidemarkError, ValueError):
-            return _json({"error": "bad parameter"}, 400)
+            return as_json({"error": "bad parameter"}, 400)
 
     def _list(self, month: Month, page: int) -> Response:
-        stories = self._world.stories(month, "toy")
+        stories = self.world.stories(month, "toy")
         begin = (page - 1) * PAGE
         if begin and take_quirk(self, "moving_items"):
             begin -= 1
@@ -50,9 +42,9 @@ class Site:
         return self._answer({"letters": rows, "total": len(stories), "page": page})
 
     def _letter(self, month: Month, number: int) -> Response:
-        stories = self._world.stories(month, "toy")
+        stories = self.world.stories(month, "toy")
         if not 0 <= number < len(stories):
-            return _json({"error": "no such letter"}, 404)
+            return as_json({"error": "no such letter"}, 404)
         story = stories[number]
         text = "\n\n".join(story.paragraphs)
         return self._answer({"title": story.title, "text": text, "town": "Nowhere"})
@@ -62,13 +54,9 @@ class Site:
             answer["weather"] = {"rain": True}
         if take_quirk(self, "missing_fields"):
             answer.pop("town", None)
-        return _json(answer)
+        return as_json(answer)
 
 
 def _row(story: Story, month: Month, number: int) -> dict[str, object]:
     posted = month.start + (month.end - month.start) / 100 * number
     return {"id": f"{month}-{number}", "posted": posted.replace(microsecond=0).isoformat()}
-
-
-def _json(answer: dict[str, object], status: int = 200) -> Response:
-    return Response(status, {"Content-Type": "application/json"}, json.dumps(answer).encode())

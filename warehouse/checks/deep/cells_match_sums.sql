@@ -1,7 +1,7 @@
--- Cells whose sums are not those of their measured chunks. Cells that other checks are about (rows
--- are missing, or losses are no losses) are left to these.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Cells whose sums differ from the sums over their measured chunks. Cells with missing rows or
+-- invalid losses are skipped: other checks find them.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 with sums as (
     select
         model,
@@ -31,7 +31,7 @@ select
     sums.num_tokens as num_tokens_of_chunks,
     cells.num_bytes as num_bytes_recorded,
     sums.num_bytes as num_bytes_of_chunks
-from landed_cells as cells
+from internal.landed_cells as cells
 inner join sums
     on
         cells.model = sums.model

@@ -1,9 +1,9 @@
--- Chunks that are landed more than once: a double load, which counts their losses twice.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Chunks with more than one row: they were loaded twice, so their losses count twice.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 
--- As landing/group_documents.sql: a sum of powers of two differs from their bitwise or exactly
--- where a power comes twice. Documents are told apart by their hashes first, then by their ids.
+-- As land/sql/cells/group_documents.sql: a sum of powers of two differs from their bitwise OR if
+-- and only if a power is duplicate. Documents are compared by hash first, then by id.
 with cells as materialized (
     select
         model,
@@ -12,7 +12,7 @@ with cells as materialized (
         month,
         protocol,
         cast(row_number() over () as integer) as cell
-    from landed_cells
+    from internal.landed_cells
 ),
 
 marks as (

@@ -1,19 +1,19 @@
--- Chunks of our own cells whose document is not in the partition that they were scored on.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Chunks of cells scored by tidemark whose document is not in the scored partition.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 with cells as (
     select
         landed.model,
         landed.source,
         landed.month,
         landed.protocol
-    from landed_cells as landed
-    inner join landed_partitions as p
+    from internal.landed_cells as landed
+    inner join internal.landed_partitions as p
         on
             landed.source = p.source
             and landed.month is not distinct from p.month
             and landed.partition_digest = p.partition_digest
-    -- A solid archive is a single row, of no document.
+    -- A solid archive has a single row without a document.
     anti join protocols
         on
             landed.protocol = protocols.protocol

@@ -1,7 +1,7 @@
--- Documents of our own cells whose chunks do not add up to their characters and bytes, under a
--- protocol that covers whole documents: text is counted twice, or is counted without its loss.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Documents whose characters or bytes differ from the sums over their chunks, in cells scored by
+-- tidemark under a protocol that covers whole documents: text is counted twice or without its loss.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 
 -- Cells and documents are numbered first: grouping by names costs three times as much.
 with covering as (
@@ -20,9 +20,9 @@ cells as materialized (
         landed.month,
         landed.protocol,
         cast(row_number() over () as integer) as cell
-    from landed_cells as landed
+    from internal.landed_cells as landed
     semi join covering on landed.protocol = covering.protocol
-    inner join landed_partitions as p
+    inner join internal.landed_partitions as p
         on
             landed.source = p.source
             and landed.month is not distinct from p.month

@@ -1,6 +1,6 @@
--- Losses that are negative, infinite or no number, and counts below zero.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Losses that are negative, infinite or NaN, and negative counts.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 select
     model,
     source,

@@ -1,6 +1,6 @@
--- Chunks without a loss that do not say why, and chunks with a loss that say why it is missing.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: what is
---   scored only lands. Land files from elsewhere again, too.
+-- Chunks without a loss and without a reason, and chunks with both a loss and a reason.
+-- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
+--   existing losses without scoring. Also land imported files again.
 select
     model,
     source,

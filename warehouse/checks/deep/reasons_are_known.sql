@@ -1,4 +1,4 @@
--- Chunks of our own cells whose loss is missing for a reason that no scorer gives.
+-- Chunks of cells scored by tidemark with an unknown reason for a missing loss.
 -- Do: Use the tidemark that scored them, or later; else delete their losses and score them again.
 select
     losses.model,
@@ -9,7 +9,7 @@ select
     losses.chunk_index,
     losses.reason
 from chunk_losses as losses
-semi join landed_cells as cells
+semi join internal.landed_cells as cells
     on
         losses.model = cells.model
         and losses.source = cells.source

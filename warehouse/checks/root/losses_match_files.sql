@@ -1,5 +1,5 @@
--- Cells whose landed losses are not those of their file in the data root.
--- Do: If `tidemark land` has added to these cells on purpose, keep the files that it landed; else
+-- Cells whose landed losses differ from their file in the data root.
+-- Do: If `tidemark land` has added rows to these cells on purpose, keep the landed files; else
 --   delete the writer's database (work/writer.duckdb) and run `tidemark score` again.
 -- Input: scored_cells (number, model, source, month, protocol), and losses_of_files (number and
 -- the columns of LOSSES), each as Arrow data.
@@ -22,7 +22,7 @@ with landed as (
     group by scored.number
 ),
 
--- As landing/stage_losses.sql: NaN and NULL both say that a chunk was not measured.
+-- As in land/sql/losses/read_given.sql: NaN and NULL both mean that a chunk was not measured.
 rows_of_files as (
     select
         * replace (

@@ -1,26 +1,25 @@
--- What goes with scores on benchmarks, with the size of models and with their release.
+-- Correlations of models' figures with benchmark scores, size of models and release.
 -- Grain: one row per protocol, scope, source, category, figure, milestone, against_kind, against,
---   model_kind, size_class; only where at least one model has both.
--- Units: correlations over models, -1 to 1; NULL below three models and where either side is
+--   model_kind, size_class; only if at least one model has both values.
+-- Units: correlations over models, -1 to 1; NULL below three models and if either side is
 --   constant. spearman is Pearson's of the ranks, with the mean rank where models tie. Losses: a
---   negative correlation of bits_per_byte says that better compression goes with higher scores.
--- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2, 4, 5 and 6; metrics.md, section 2.
--- Reads model_figures, model_scores.
+--   negative correlation of bits_per_byte means: better compression, higher scores.
+-- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2, 4, 5 and 6; docs/metrics.md (Time).
 create or replace view benchmark_correlation as
--- Numbers for what is grouped by: ranking by ten names takes twice as long.
+-- Group by numbers: ranking by ten names takes twice as long.
 with figures as materialized (
     select
         *,
         dense_rank() over (order by protocol, scope, source, category, figure, milestone)
             as figure_id
-    from model_figures
+    from internal.model_figures
 ),
 
 scores as materialized (
     select
         *,
         dense_rank() over (order by against_kind, against, model_kind, size_class) as against_id
-    from model_scores
+    from internal.model_scores
 ),
 
 ranked as (

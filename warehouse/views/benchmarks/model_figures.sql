@@ -1,16 +1,16 @@
 -- Figures of models by source, by category of sources and over all of them, in one long table.
 -- Grain: one row per model, protocol, scope, source, category, figure, milestone.
 -- scope: source; category (unweighted mean over its sources of text); all (over all of text).
---   A mean leaves out sources that have the figure of less than half as many models as another one,
---   and models that lack a source that is left. Months are each model's own, except in headline.
+--   A mean leaves out a source if another source has the figure of more than twice as many models.
+--   It leaves out models that lack a remaining source. Except in headline, months differ by model.
 -- Units: by figure, as in source_figures; headline in bits per byte.
--- Source: metrics.md, section 2. Reads source_figures, sources, headline.
-create or replace view model_figures as
+-- Source: docs/metrics.md (Time).
+create or replace view internal.model_figures as
 with figures as materialized (
-    select * from source_figures
+    select * from internal.source_figures
 ),
 
--- Each figure on text counts for its category and, under no name, for the mean over all sources.
+-- Each figure on text counts for its category and (category NULL) for the mean over all sources.
 scoped as materialized (
     select
         f.model,
@@ -21,7 +21,7 @@ scoped as materialized (
         f.value,
         unnest(['', nullif(s.category, '')]) as category
     from figures as f
-    left join sources as s on f.source = s.source
+    left join main.sources as s on f.source = s.source
     where f.is_text
 ),
 
@@ -97,4 +97,4 @@ select
     'headline' as figure,
     null as milestone,
     bits_per_byte as value
-from headline;
+from main.headline;

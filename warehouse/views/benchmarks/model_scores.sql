@@ -1,26 +1,25 @@
--- What figures are correlated with: scores of models, by the classes that the models are in.
+-- Benchmark scores and properties of models for correlations, by class of the models.
 -- Grain: one row per model, against_kind, against, model_kind, size_class.
--- Each model is in model_kind `all`, and in base or chat where the catalogue says which; in
---   size_class `all`, and in that of its parameters where they are known.
+-- Each model is in model_kind `all`, and in base or chat if the catalogue states it. It is in
+--   size_class `all`, and in the class of its parameters if they are known.
 -- Units: against_kind benchmark: the benchmark's own; property: log_parameters is the natural
 --   logarithm, release_month is year * 12 + month.
 -- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2 and 4.
--- Reads benchmark_scores, models, size_class.
-create or replace view model_scores as
+create or replace view internal.model_scores as
 with scores as (
     select
         model,
         'benchmark' as against_kind,
         benchmark as against,
         score
-    from benchmark_scores
+    from internal.benchmark_scores
     union all
     select
         model,
         'property' as against_kind,
         'log_parameters' as against,
         ln(parameters) as score
-    from models
+    from main.models
     where parameters > 0
     union all
     select
@@ -28,7 +27,7 @@ with scores as (
         'property' as against_kind,
         'release_month' as against,
         year(released) * 12 + month(released) as score
-    from models
+    from main.models
     where released is not null
 ),
 
@@ -37,15 +36,15 @@ kinds as (
         model,
         unnest(['all', case when is_chat then 'chat' when not is_chat then 'base' end])
             as model_kind,
-        size_class(parameters) as own_size_class
-    from models
+        size_class(parameters) as class_of_size
+    from main.models
 ),
 
 classes as (
     select
         model,
         model_kind,
-        unnest(['all', own_size_class]) as size_class
+        unnest(['all', class_of_size]) as size_class
     from kinds
     where model_kind is not null
 )

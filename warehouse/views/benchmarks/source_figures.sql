@@ -4,9 +4,8 @@
 --   less before, as in train_test_gap) and milestone_bits_per_byte (mean over months of the first
 --   so many tokens) in bits per byte, tbi_per_month in bits per byte a month, decay_mean_pct in per
 --   cent. milestone is 0 for figures that have none.
--- Source: metrics.md, sections 1 and 2.
--- Reads monthly_loss, tbi_likelihood, decay_after_release, length_milestones, models.
-create or replace view source_figures as
+-- Source: docs/metrics.md (Likelihood, Time).
+create or replace view internal.source_figures as
 with monthly as materialized (
     select
         l.model,
@@ -16,8 +15,8 @@ with monthly as materialized (
         avg(l.bits_per_byte) as bits_per_byte,
         avg(l.bits_per_byte) filter (where l.month > m.cutoff)
         - avg(l.bits_per_byte) filter (where l.month <= m.cutoff) as bits_per_byte_gap
-    from monthly_loss as l
-    left join models as m on l.model = m.model
+    from internal.monthly_loss_details as l
+    left join main.models as m on l.model = m.model
     where l.bits_per_byte is not null
     group by l.model, l.protocol, l.source
 ),
@@ -48,7 +47,7 @@ figures as (
         'tbi_per_month' as figure,
         0 as milestone,
         tbi_per_month as value
-    from tbi_likelihood
+    from main.tbi_likelihood
     union all
     select
         model,
@@ -57,7 +56,7 @@ figures as (
         'decay_mean_pct' as figure,
         0 as milestone,
         decay_mean_pct as value
-    from decay_after_release
+    from internal.decay_after_release_details
     union all
     select
         model,
@@ -66,7 +65,7 @@ figures as (
         'milestone_bits_per_byte' as figure,
         milestone,
         avg(bits_per_byte) as value
-    from length_milestones
+    from main.length_milestones
     where month is not null
     group by model, protocol, source, milestone
 )

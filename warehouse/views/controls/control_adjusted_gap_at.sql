@@ -2,13 +2,13 @@
 -- Grain: one row per model, source, protocol, control. Compressors are controls, not models, here.
 -- Parameter: split_on, the first day that counts as after; NULL splits each model after its own
 --   cutoff month, and leaves out models without one.
--- Only months count of which the control has measured the same documents, byte for byte;
---   num_months_left_out says of how many it has measured others.
+-- Only months count in which the control has measured the same documents, byte for byte;
+--   num_months_left_out is the number of months with other documents.
 -- Units: bits per byte. A gap is the mean of monthly figures after the split less that before; NULL
 --   where a side is empty. *_low and *_high bound a 95 % interval: t_975(degrees_of_freedom) *
 --   standard_error, which is of 200 replicates, paired by cluster; degrees of freedom are
 --   those of the effective number of clusters. NULL where a month is of a single cluster.
--- Source: metrics.md, section 5. Reads controlled_cells_at, control_gap_errors_at.
+-- Source: docs/metrics.md (Control-adjusted figures and change points).
 create or replace macro control_adjusted_gap_at(split_on) as table
     with gaps as (
         select
@@ -25,7 +25,7 @@ create or replace macro control_adjusted_gap_at(split_on) as table
             sum(weight * bits_per_byte) as gap,
             sum(weight * control_bits_per_byte) as control_gap,
             bool_and(variance is not null) filter (where weight is not null) as has_errors
-        from controlled_cells_at(split_on)
+        from internal.controlled_cells_at(split_on)
         group by model, source, protocol, control
     ),
 
@@ -37,7 +37,7 @@ create or replace macro control_adjusted_gap_at(split_on) as table
             e.degrees_of_freedom,
             t_975(e.degrees_of_freedom) * e.standard_error as half_width
         from gaps as g
-        left join control_gap_errors_at(split_on) as e
+        left join internal.control_gap_errors_at(split_on) as e
             on
                 g.has_errors
                 and g.model = e.model

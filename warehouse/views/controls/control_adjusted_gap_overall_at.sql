@@ -5,7 +5,7 @@
 --   have months on both sides. The sources' errors are independent, as their documents are others:
 --   standard_error is the root of the sum of squares over their number, and *_low and *_high are
 --   t_975(degrees_of_freedom) times that away; NULL where a source has no interval.
--- Source: metrics.md, section 5. Reads control_adjusted_gap_at.
+-- Source: docs/metrics.md (Control-adjusted figures and change points).
 create or replace macro control_adjusted_gap_overall_at(split_on) as table
     with means as (
         select

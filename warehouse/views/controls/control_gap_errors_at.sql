@@ -1,24 +1,24 @@
 -- The standard error of control-adjusted gaps, by cluster bootstrap. For control_adjusted_gap_at.
 -- Grain: one row per model, source, protocol, control.
 -- Parameter: split_on, as in control_adjusted_gap_at.
--- A cluster weighs the same for the model and for the control: what they share cancels out in each
---   of the 200 replicates. Degrees of freedom are Kish's effective number of clusters less one, of
---   all months together: pages that come back month after month count once.
--- Units: bits per byte. Months of a single cluster, which have no replicates, are passed over.
--- Source: metrics.md, section 5; Kish 1965, "Survey Sampling", section 11.2.
--- Reads controlled_cells_at, replicate_deviations.
-create or replace macro control_gap_errors_at(split_on) as table
+-- A cluster has the same weight for the model and for the control, so shared variation cancels
+--   in each of the 200 replicates. Degrees of freedom are Kish's effective number of clusters less
+--   one, over all months together: recurring pages count once.
+-- Units: bits per byte. Months of a single cluster, which have no replicates, are left out.
+-- Source: docs/metrics.md (Control-adjusted figures and change points);
+--   Kish 1965, "Survey Sampling", section 11.2.
+create or replace macro internal.control_gap_errors_at(split_on) as table
     with cells as materialized (
         select
             *,
             abs(weight) / sum(abs(weight)) over (partition by model, source, protocol, control)
                 as share
-        from controlled_cells_at(split_on)
+        from internal.controlled_cells_at(split_on)
         where is_same
     ),
 
     deviations as materialized (
-        from replicate_deviations
+        from internal.replicate_deviations
     ),
 
     replicates as (

@@ -5,14 +5,14 @@
 -- weight: 1 / months after the split, or -1 / months before it; NULL where not is_same.
 -- Units: bits per UTF-8 byte; variance: of the two figures' errors, added; degrees_of_freedom: the
 --   lesser of the two cells'. Both are NULL where a cell is of a single cluster.
--- Source: metrics.md, section 5. Reads sound_cells, models.
-create or replace macro controlled_cells_at(split_on) as table
+-- Source: docs/metrics.md (Control-adjusted figures and change points).
+create or replace macro internal.controlled_cells_at(split_on) as table
     with figures as (
         select
             *,
             nll_nats / (ln(2) * num_bytes) as bits_per_byte,
             starts_with(model, 'control:') as is_control
-        from sound_cells
+        from internal.sound_cells
         where month is not null and num_bytes > 0
     ),
 
@@ -29,7 +29,7 @@ create or replace macro controlled_cells_at(split_on) as table
                 as split_date,
             case when split_on is null then m.cutoff_provenance else 'analyst' end as split_basis
         from models_with_figures as f
-        left join models as m on f.model = m.model
+        left join main.models as m on f.model = m.model
     ),
 
     pairs as (

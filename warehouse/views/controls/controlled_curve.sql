@@ -1,14 +1,14 @@
--- Each model's monthly curve beside that of control:zstd, by source and as the mean over sources.
+-- The monthly curves of each model and of control:zstd, by source and as the mean over sources.
 -- Grain: one row per model, protocol, source, month. For other views to read.
--- source NULL: the mean over the model's sources of text. A mean over other sources in every month
---   would jump where a source begins or ends, so it has only the months that all of them have; a
---   source with less than half of the months of the fullest one is left out.
--- Months of which the control has measured other documents are left out: they would jump, too.
--- control: control:zstd where it has every month of the curve (of every source of a mean), else
---   NULL, and so is control_bits_per_byte.
+-- source NULL: the mean over the model's sources of text. If the set of sources changed between
+--   months, the mean would jump. So it has only months that all its sources have, and leaves out
+--   sources with less than half of the months of the source with the most months.
+-- Months in which the control measured other documents are left out: the curve would jump there.
+-- control: control:zstd if it has every month of the curve (of every source of a mean), else NULL;
+--   control_bits_per_byte is NULL likewise.
 -- Units: bits per UTF-8 byte.
--- Source: metrics.md, section 5. Reads monthly_loss, sound_cells.
-create or replace view controlled_curve as
+-- Source: docs/metrics.md (Control-adjusted figures and change points).
+create or replace view internal.controlled_curve as
 with controls as (
     select
         protocol,
@@ -16,7 +16,7 @@ with controls as (
         month,
         fingerprint,
         nll_nats / (ln(2) * num_bytes) as bits_per_byte
-    from sound_cells
+    from internal.sound_cells
     where model = 'control:zstd' and month is not null and num_bytes > 0
 ),
 
@@ -29,8 +29,8 @@ pairs as (
         m.is_text,
         m.bits_per_byte,
         c.bits_per_byte as control_bits_per_byte
-    from monthly_loss as m
-    left join sound_cells as cell
+    from internal.monthly_loss_details as m
+    left join internal.sound_cells as cell
         on
             m.model = cell.model
             and m.protocol = cell.protocol

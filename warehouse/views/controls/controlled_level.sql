@@ -1,13 +1,13 @@
--- Each model's monthly curve less what it shares with its control's, as far as the model is as
--- sensitive to it.
+-- Each model's monthly curve without the variation shared with its control, scaled by the model's
+-- sensitivity.
 -- Grain: one row per model, protocol, source, month; source NULL: the mean over sources of text.
 --   Compressors have no rows. For suspected_contamination and partial_change_points.
--- level = bits_per_byte - sensitivity * (the control's - its mean); sensitivity is the coefficient
---   of least squares between the curves' differences from month to month, which neither drift
---   nor a cutoff moves; 0 without a control, or where that is flat.
--- Units: bits per UTF-8 byte; is_after: of months after the catalogue's cutoff; NULL without one.
--- Source: metrics.md, section 5. Reads controlled_curve, models.
-create or replace view controlled_level as
+-- level = bits_per_byte - sensitivity * (control's figure - control's mean). sensitivity is the
+--   least-squares coefficient between both curves' month-to-month differences, which neither drift
+--   nor a cutoff changes; 0 without a control, or if the control's curve is flat.
+-- Units: bits per UTF-8 byte; is_after: month after the catalogue's cutoff; NULL without a cutoff.
+-- Source: docs/metrics.md (Control-adjusted figures and change points).
+create or replace view internal.controlled_level as
 with steps as (
     select
         c.*,
@@ -16,7 +16,7 @@ with steps as (
         c.bits_per_byte - lag(c.bits_per_byte) over months as dy,
         c.control_bits_per_byte - lag(c.control_bits_per_byte) over months as dc,
         1e-20 * sum(c.control_bits_per_byte * c.control_bits_per_byte) over curve as rounding
-    from controlled_curve as c
+    from internal.controlled_curve as c
     where not starts_with(c.model, 'control:')
     window
         curve as (partition by c.model, c.protocol, c.source),
@@ -45,4 +45,4 @@ select
     s.bits_per_byte - s.sensitivity * s.difficulty as level,
     s.month > m.cutoff as is_after
 from sensitivities as s
-left join models as m on s.model = m.model;
+left join main.models as m on s.model = m.model;

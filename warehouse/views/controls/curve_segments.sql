@@ -1,19 +1,19 @@
 -- The best division of each curve into lines: up to six, of at least three months each.
 -- Grain: one row per model, protocol, source, first_position. For partial_change_points.
--- The best: months * ln(squares left) + 17 * changes is least. On normal noise around any trend,
---   17 for a change (BIC would have 3 * ln(months)) gives one in about 1 % of curves (simulated:
---   docs/metrics.md). Found exactly, by dynamic programming over the number of lines.
+-- The best division minimises months * ln(residual squares) + 17 * changes. The penalty of 17 (BIC:
+--   3 * ln(months)) gives a false change in about 1 % of curves of normal noise around any trend
+--   (simulated: docs/metrics.md). Exact, by dynamic programming over the number of lines.
 -- Source: penalised segmentation as PELT's (Killick et al. 2012, arXiv 1101.1438), which
---   LLMLagBench (arXiv 2511.12116) uses. Reads segment_fits.
-create or replace view curve_segments as
+--   LLMLagBench (arXiv 2511.12116) uses.
+create or replace view internal.curve_segments as
 with recursive segments as materialized (
     select
         *,
         dense_rank() over (order by model, protocol, source) as curve
-    from segment_fits
+    from internal.segment_fits
 ),
 
--- Of the curve's months through last_position, the best lines so far, by their first positions.
+-- The best lines for the months up to last_position, given by the lines' first positions.
 divisions as (
     select
         curve,

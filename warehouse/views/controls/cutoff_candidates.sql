@@ -1,14 +1,14 @@
--- How much better each model's mean curve is fitted with a change after a month than without.
--- Grain: one row per model, protocol, month: the last before the change, with at least three months
---   on either side. For estimated_cutoff.
--- A change is a step up, a steeper slope from the first month after it on, or both: what fits best.
---   So a trend of the text's own is no change, and nor is a curve that flattens.
--- Units: squares_gained, off squares_left of trend_residuals, and jump, the step: bits per byte.
---   squares_gained_by_fall: of a step down and any slope, which are no cutoff, for comparison.
--- Source: two-segment fit of metrics.md, section 5. Reads trend_residuals.
-create or replace view cutoff_candidates as
+-- Improvement of the fit to each model's mean curve by a change after a month.
+-- Grain: one row per model, protocol, month (the last before the change), with at least three
+--   months on either side. For estimated_cutoff.
+-- A change is the best fit of a step up, a steeper slope from the next month on, or both. So a
+--   steady trend of the text is no change, and neither is a curve that flattens.
+-- Units: bits per byte. squares_gained: reduction of squares_left of trend_residuals; jump: height
+--   of the step. squares_gained_by_fall, for comparison: by a step down and any slope (no cutoff).
+-- Source: two-segment fit of docs/metrics.md (Control-adjusted figures and change points).
+create or replace view internal.cutoff_candidates as
 with residuals as materialized (
-    from trend_residuals
+    from internal.trend_residuals
 ),
 
 changes as (
@@ -27,7 +27,7 @@ changes as (
     where b.position between 3 and b.num_months - 3
 ),
 
--- Of the step s (1 after the change) and the slope h, without the directions taken off before.
+-- The step s (1 after the change) and the slope h, minus their projections in trend_residuals.
 products as (
     select
         model,

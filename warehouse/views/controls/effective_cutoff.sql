@@ -1,16 +1,16 @@
--- The month whose versions of the monitored pages a model knows best, by source.
--- Grain: one row per model, source, protocol; only sources whose pages come back.
--- Each version's loss is taken over the mean of its page's versions (version_losses);
+-- The month whose versions of the monitored pages a model predicts best, by source.
+-- Grain: one row per model, source, protocol; only sources with recurring pages.
+-- Each version's loss is divided by the mean over its page's versions (version_losses);
 --   effective_cutoff is the month of the lowest mean over pages, lowest_relative_loss.
--- The interval: all months of the range that are not significantly worse than that one, by a paired
---   t test over the pages that have both, one-sided at 5 % over the number of other months
---   (Bonferroni). Where no month is significantly worse, all three are NULL: nothing can be told.
--- A model that has read every version up to its cutoff knows them all equally well: the interval
---   then reaches from the first to that month.
+-- The interval: all months of the range that are not significantly worse than the best month, by a
+--   paired t test over pages with both months, one-sided at 5 % / other months (Bonferroni). If no
+--   month is significantly worse, the month and both ends are NULL.
+-- A model trained on every version up to its cutoff predicts them all equally well: the interval
+--   then reaches from the first month to the cutoff.
 -- Units: relative losses are fractions of a page's mean.
--- Source: Cheng et al. 2024, "Dated Data", arXiv 2403.12958. Reads version_differences, models.
+-- Source: Cheng et al. 2024, "Dated Data", arXiv 2403.12958.
 create or replace view effective_cutoff as
--- p_value: NULL where every page differs by the same.
+-- p_value: NULL if all pages have the same difference.
 with tested as (
     select
         *,
@@ -18,7 +18,7 @@ with tested as (
             when standard_error > 0
                 then t_p_value(difference / standard_error, num_pages - 1) / 2
         end as p_value
-    from version_differences
+    from internal.version_differences
 ),
 
 judged as (

@@ -1,19 +1,19 @@
--- Where a model's losses begin to rise: the last month before, as an estimate of its cutoff.
+-- The last month before a model's losses begin to rise, as an estimate of its cutoff.
 -- Grain: one row per model, protocol.
 -- The curve: the mean over sources of text of controlled_curve. The fit: a level, a trend and the
 --   control's curve, and from some month on a step up, a steeper slope or both; at least three
---   months on either side (cutoff_candidates). A steady trend is no change, and nor is a fall.
+--   months on either side (cutoff_candidates). A steady trend or a fall is no change.
 -- The test: F = degrees of freedom * squares gained / squares left, the largest over all months.
 --   NULL below f_threshold, 15 + 30 / v + 260 / v^2 at v degrees of freedom, which 1 % of curves of
 --   normal noise around any trend exceed (simulated: tests; at v = 2, 1.5 %).
 -- The interval: the range of months whose fit is not worse than the best by more than 7.35 error
---   variances (95 %: Hansen 2000, "Sample Splitting and Threshold Estimation", table 1), which are
---   of the months' scatter: months of a single cluster have it, too.
--- Units: bits per byte, months; jump_bits_per_byte is 0 where only the slope changes.
--- Source: metrics.md, section 5. Reads trend_residuals, cutoff_candidates, models.
+--   variances (95 %: Hansen 2000, "Sample Splitting and Threshold Estimation", table 1). They are
+--   estimated from the months' scatter, so months of a single cluster count.
+-- Units: bits per byte, months; jump_bits_per_byte is 0 if only the slope changes.
+-- Source: docs/metrics.md (Control-adjusted figures and change points).
 create or replace view estimated_cutoff as
 with candidates as materialized (
-    from cutoff_candidates
+    from internal.cutoff_candidates
 ),
 
 curves as (
@@ -24,7 +24,7 @@ curves as (
         count(*) as num_months,
         any_value(degrees_of_freedom) as degrees_of_freedom,
         any_value(squares_left) as squares_left
-    from trend_residuals
+    from internal.trend_residuals
     group by model, protocol
 ),
 
@@ -40,7 +40,7 @@ best as (
     group by model, protocol
 ),
 
--- variance: of what is left with the change; never 0, which would be a certainty.
+-- variance: residual variance of the fit with the change; never 0, which would mean certainty.
 tested as (
     select
         b.*,

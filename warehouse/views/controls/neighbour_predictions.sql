@@ -1,15 +1,14 @@
--- What the months around a month predict for it: the medians of the levels before and after.
+-- Predictions of a month's level from the months around it: medians of the levels before and after.
 -- Grain: one row per model, protocol, source, month with a prediction. For suspected_contamination.
--- Neighbours: up to four months before, and after, on the same side of the catalogue's cutoff. A
---   side predicts from three neighbours on.
--- Units: bits per byte. shortfall, how far the month is below predicted (of the side that it is
---   less below), and deviation, how far from the median of all neighbours, are divided by
---   sqrt(1 + 1.45 / neighbours): the spread of a difference from the median of so many, in spreads
---   of a month.
--- Source: metrics.md, section 5. Reads controlled_level.
-create or replace view neighbour_predictions as
+-- Neighbours: up to four months before, and up to four after, on the same side of the catalogue's
+--   cutoff. A side needs three neighbours to predict.
+-- Units: bits per byte. shortfall: predicted - level, the smaller of both sides. deviation: level -
+--   median of all neighbours. Both are divided by sqrt(1 + 1.45 / neighbours), the spread of a
+--   difference from the median of so many neighbours, relative to a month's spread.
+-- Source: docs/metrics.md (Control-adjusted figures and change points).
+create or replace view internal.neighbour_predictions as
 with levels as materialized (
-    from controlled_level
+    from internal.controlled_level
 ),
 
 neighbours as (

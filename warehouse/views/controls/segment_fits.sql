@@ -1,10 +1,9 @@
 -- A line through every run of at least three consecutive months of a curve, by least squares.
 -- Grain: one row per model, protocol, source, first_position, last_position. For curve_segments.
 --   Curves of at least twelve months; positions are counted from 1.
--- Units: squares_left, bits per byte squared, not below what rounding leaves; slope, bits per byte
---   per month; intercept, bits per byte, in the curve's first month, on top of its mean.
--- Reads controlled_level.
-create or replace view segment_fits as
+-- Units: squares_left, (bits per byte)^2, at least the rounding error; slope, bits per byte per
+--   month; intercept, bits per byte: the line in the curve's first month minus the curve's mean.
+create or replace view internal.segment_fits as
 with points as (
     select
         model,
@@ -15,7 +14,7 @@ with points as (
         date_diff('month', min(month) over curve, month) as x,
         level - avg(level) over curve as y,
         1e-20 * sum(level * level) over curve as rounding
-    from controlled_level
+    from internal.controlled_level
     window curve as (partition by model, protocol, source)
 ),
 

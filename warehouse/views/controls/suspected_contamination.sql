@@ -1,21 +1,21 @@
--- Months that a model predicts far better than the months around them: was it trained on them?
+-- Months that a model predicts far better than the months around them: possible training data.
 -- Grain: one row per model, source, protocol, month that could be tested. source NULL: the mean
---   over the model's sources of text, which finds what was seen of all of them far better.
--- Tested: that the month's level, less what it shares with control:zstd (controlled_level), is
---   below what the months before it predict and what those after it predict (the jump at a
---   cutoff is below on one side only). t = the lesser shortfall / (1.4826 * the median size of the
---   curve's deviations); one-sided, as many degrees of freedom as months. At least eight months.
+--   over the model's sources of text, a more powerful test if the month was seen in all sources.
+-- Tested: the month's level, without the variation shared with control:zstd (controlled_level), is
+--   below both predictions, from the months before and from the months after (at a cutoff, it is
+--   below only one). t = smaller shortfall / (1.4826 * median absolute deviation of the curve);
+--   one-sided; degrees of freedom: number of months. At least eight months.
 -- p_value is below 0.05 in less than 5 % of clean months (simulated: docs/metrics.md). q_value is
 --   corrected for the curve's months by Benjamini-Hochberg; is_suspected: q_value <= 0.05.
 -- Units: bits per byte, as if the control's curve were flat.
--- Source: metrics.md, section 5. Reads neighbour_predictions, controlled_level.
+-- Source: docs/metrics.md (Control-adjusted figures and change points).
 create or replace view suspected_contamination as
 with scaled as (
     select
         *,
         count(*) over curve as num_tested,
         shortfall / nullif(1.4826e0 * median(abs(deviation)) over curve, 0) as t
-    from neighbour_predictions
+    from internal.neighbour_predictions
     window curve as (partition by model, protocol, source)
 ),
 
@@ -63,7 +63,7 @@ select
     c.q_value,
     c.q_value <= 0.05 as is_suspected
 from corrected as c
-inner join controlled_level as l
+inner join internal.controlled_level as l
     on
         c.model = l.model
         and c.protocol = l.protocol

@@ -1,14 +1,14 @@
--- What is left of each model's mean curve without its level, a trend and its control's curve.
+-- Residuals of each model's mean curve after removal of level, trend and control's curve.
 -- Grain: one row per model, protocol, month. For cutoff_candidates.
 -- Least squares on three orthonormal directions: the constant; u, the trend over months; d, the
---   control's curve less its level and trend. They take off difficulty that drifts, whether or not
---   the control shares it, and what it shares, as far as the model is as sensitive to it.
+--   control's curve less its level and trend. They remove a drift of the text's difficulty, shared
+--   with the control or not, and other variation that the control shares.
 -- Units: residual and squares_left (the sum of the curve's squared residuals) in bits per byte;
---   NULL where nothing is left but rounding. x is months since the curve's first.
+--   NULL if only rounding errors are left. x is the number of months since the curve's first.
 --   degrees_of_freedom: months less the parameters of a fit with a change (five with a control
 --   whose curve is more than a level and a trend, else four).
--- Source: two-segment fit of metrics.md, section 5. Reads controlled_curve.
-create or replace view trend_residuals as
+-- Source: two-segment fit of docs/metrics.md (Control-adjusted figures and change points).
+create or replace view internal.trend_residuals as
 with points as (
     select
         model,
@@ -22,7 +22,7 @@ with points as (
         1e-20 * sum(control_bits_per_byte * control_bits_per_byte) over curve as control_rounding,
         bits_per_byte - avg(bits_per_byte) over curve as y,
         coalesce(control_bits_per_byte - avg(control_bits_per_byte) over curve, 0) as c
-    from controlled_curve
+    from internal.controlled_curve
     where source is null
     window curve as (partition by model, protocol)
 ),

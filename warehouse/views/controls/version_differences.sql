@@ -1,12 +1,12 @@
--- How much worse a model knows each month's versions of the monitored pages than the best month's.
+-- Difference of relative loss between each month's versions of the monitored pages and the best.
 -- Grain: one row per model, source, protocol, month other than best_month. For effective_cutoff.
 -- best_month has the lowest mean over pages, lowest_relative_loss. Each version is compared with
 --   that of the same page in that month; num_pages have both.
 -- Units: fractions of a page's mean loss over its versions.
--- Source: Cheng et al. 2024, "Dated Data", arXiv 2403.12958. Reads version_losses.
-create or replace view version_differences as
+-- Source: Cheng et al. 2024, "Dated Data", arXiv 2403.12958.
+create or replace view internal.version_differences as
 with versions as materialized (
-    from version_losses
+    from internal.version_losses
 ),
 
 months as (

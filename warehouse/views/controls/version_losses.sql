@@ -1,16 +1,16 @@
--- Bits per byte of every version of every monitored page, over the page's mean.
+-- Bits per byte of every version of every monitored page, divided by the page's mean.
 -- Grain: one row per model, source, protocol, cluster_id, month. For effective_cutoff.
--- Pages: clusters of text documents that come back (documents.cluster_id in three months or more).
---   Those count of which a model has measured nine tenths of the source's months with any: pages
---   that come and go would make the mean theirs.
+-- Pages: recurring clusters of text documents (documents.cluster_id in three months or more). A
+--   page counts only if the model has measured it in nine tenths of the source's months with pages;
+--   otherwise the set of pages would change the mean.
 -- Units: relative_loss is a fraction of the page's mean over its versions.
--- Source: Cheng et al. 2024, "Dated Data", arXiv 2403.12958. Reads chunk_losses, documents.
-create or replace view version_losses as
+-- Source: Cheng et al. 2024, "Dated Data", arXiv 2403.12958.
+create or replace view internal.version_losses as
 with pages as materialized (
     select
         source,
         cluster_id
-    from documents
+    from main.documents
     where month is not null and cluster_id is not null and num_chars > 0
     group by source, cluster_id
     having count(distinct month) >= 3
@@ -22,7 +22,7 @@ versions as materialized (
         d.month,
         d.document_id,
         d.cluster_id
-    from documents as d
+    from main.documents as d
     semi join pages as p on d.source = p.source and d.cluster_id = p.cluster_id
     where d.month is not null
 ),
@@ -35,7 +35,7 @@ losses as (
         l.month,
         v.cluster_id,
         sum(l.nll_nats) / (ln(2) * sum(l.num_bytes)) as bits_per_byte
-    from chunk_losses as l
+    from main.chunk_losses as l
     inner join versions as v
         on l.source = v.source and l.month = v.month and l.document_id = v.document_id
     where l.nll_nats is not null and l.num_bytes > 0

@@ -4,7 +4,7 @@
 --   independent. expected_* is what a guess gets right. test_*: of questions opened after the
 --   model's cutoff month (from its release on where the cutoff is not known). Unparsed answers
 --   count as wrong.
--- Source: Zhu et al. 2024, equation 2; metrics.md, section 3. Reads judged_answers.
+-- Source: Zhu et al. 2024, equation 2; docs/metrics.md (Forecasts).
 create or replace view forecast_accuracy as
 with counted as (
     select
@@ -20,7 +20,7 @@ with counted as (
         count(*) filter (where is_test) as num_test_questions,
         count(*) filter (where is_correct and is_test) as num_test_correct,
         avg(expected) filter (where is_test) as expected_test_accuracy
-    from judged_answers
+    from internal.judged_answers
     group by model, source, protocol
 )
 

@@ -7,7 +7,7 @@
 --   observed variance of answers, as the paper's equation prints it; NULL where all or none are
 --   right. num_before_release, num_test: questions opened before the model's release, after its
 --   cutoff.
--- Source: Zhu et al. 2024, equations 2 and 3; metrics.md, section 3. Reads judged_answers.
+-- Source: Zhu et al. 2024, equations 2 and 3; docs/metrics.md (Forecasts).
 create or replace view forecast_accuracy_monthly as
 with counted as (
     select
@@ -21,7 +21,7 @@ with counted as (
         count(*) filter (where is_before_release) as num_before_release,
         count(*) filter (where is_test) as num_test,
         avg(expected) as expected_accuracy
-    from judged_answers
+    from internal.judged_answers
     group by model, source, protocol, date_trunc('month', opened)
 )
 
@@ -39,16 +39,7 @@ select
     wilson_low(num_correct, num_questions) as accuracy_low,
     wilson_high(num_correct, num_questions) as accuracy_high,
     expected_accuracy,
-    adjusted_score(
-        num_correct / num_questions,
-        expected_accuracy,
-        expected_accuracy * (1 - expected_accuracy),
-        num_questions
-    ) as adjusted_score,
-    adjusted_score(
-        num_correct / num_questions,
-        expected_accuracy,
-        num_correct / num_questions * (1 - num_correct / num_questions),
-        num_questions
-    ) as adjusted_score_observed
+    adjusted_score(accuracy, expected_accuracy, expected_accuracy, num_questions)
+        as adjusted_score,
+    adjusted_score(accuracy, expected_accuracy, accuracy, num_questions) as adjusted_score_observed
 from counted;

@@ -1,7 +1,7 @@
 -- How models' accuracy on a group of questions goes with their scores on benchmarks, by quarter.
 -- Grain: one row per source, protocol, question_group, period, benchmark.
 -- Units and columns: as forecast_benchmark_correlation_at, with periods of three months.
--- Source: Zhu et al. 2024, section 4.4. Reads forecast_benchmark_correlation_at.
+-- Source: Zhu et al. 2024, section 4.4.
 create or replace view forecast_benchmark_correlation as
 select *
 from forecast_benchmark_correlation_at(3);

@@ -6,8 +6,7 @@
 --   ranks, with the mean rank where models tie. *_low and *_high bound a 95 % interval (Fisher's
 --   transformation; for ranks with the factor of Fieller, Hartley and Pearson 1957), NULL below
 --   four models. question_group `all` is of all questions.
--- Source: Zhu et al. 2024, section 4.4 and appendix H. Reads grouped_answers, judged_answers,
---   benchmark_scores.
+-- Source: Zhu et al. 2024, section 4.4 and appendix H.
 create or replace macro forecast_benchmark_correlation_at(num_months) as table
     with answers as (
         select
@@ -17,7 +16,7 @@ create or replace macro forecast_benchmark_correlation_at(num_months) as table
             question_group,
             opened,
             is_correct
-        from grouped_answers
+        from internal.grouped_answers
         union all
         select
             model,
@@ -26,7 +25,7 @@ create or replace macro forecast_benchmark_correlation_at(num_months) as table
             'all' as question_group,
             opened,
             is_correct
-        from judged_answers
+        from internal.judged_answers
     ),
 
     accuracies as (
@@ -52,7 +51,7 @@ create or replace macro forecast_benchmark_correlation_at(num_months) as table
             rank() over (cohort order by s.score)
             + (count(*) over (cohort_by_score) - 1) / 2 as score_rank
         from accuracies as a
-        inner join benchmark_scores as s on a.model = s.model
+        inner join internal.benchmark_scores as s on a.model = s.model
         window
             cohort as (
                 partition by a.source, a.protocol, a.question_group, a.period, s.benchmark

@@ -4,8 +4,8 @@
 -- Units: bin is the number of days since 2015-01-01 over 30, rounded half to even, so that a bin
 --   reaches 15 days to either side of its middle. adjusted_score is NULL where the observed
 --   variance is 0.
--- Source: metrics.md, section 3. Reads judged_answers.
-create or replace macro forecast_bins_at(variance) as table
+-- Source: docs/metrics.md (Forecasts).
+create or replace macro internal.forecast_bins_at(variance) as table
     with counted as (
         select
             model,
@@ -15,7 +15,7 @@ create or replace macro forecast_bins_at(variance) as table
             count(*) as num_questions,
             avg(cast(is_correct as integer)) as accuracy,
             avg(expected) as expected_accuracy
-        from judged_answers
+        from internal.judged_answers
         where is_before_release
         group by model, source, protocol, bin
     )
@@ -32,8 +32,8 @@ create or replace macro forecast_bins_at(variance) as table
             accuracy,
             expected_accuracy,
             case
-                when variance = 'null' then expected_accuracy * (1 - expected_accuracy)
-                when variance = 'observed' then accuracy * (1 - accuracy)
+                when variance = 'null' then expected_accuracy
+                when variance = 'observed' then accuracy
                 else cast(error('variance must be null or observed') as double)
             end,
             num_questions

@@ -2,7 +2,7 @@
 -- Grain: one row per model, source, protocol, question_group; `none` is of unknown tags.
 -- Units: shares, 0 to 1; *_low and *_high bound a 95 % interval (Wilson's); adjusted_score as in
 --   forecast_accuracy_monthly; test_*: of questions opened after the model's cutoff.
--- Source: Zhu et al. 2024, section 4.4 and appendix G. Reads grouped_answers.
+-- Source: Zhu et al. 2024, section 4.4 and appendix G.
 create or replace view forecast_by_group as
 with counted as (
     select
@@ -15,7 +15,7 @@ with counted as (
         avg(expected) as expected_accuracy,
         count(*) filter (where is_test) as num_test_questions,
         count(*) filter (where is_test and is_correct) as num_test_correct
-    from grouped_answers
+    from internal.grouped_answers
     group by model, source, protocol, question_group
 )
 
@@ -29,12 +29,8 @@ select
     wilson_low(num_correct, num_questions) as accuracy_low,
     wilson_high(num_correct, num_questions) as accuracy_high,
     expected_accuracy,
-    adjusted_score(
-        num_correct / num_questions,
-        expected_accuracy,
-        expected_accuracy * (1 - expected_accuracy),
-        num_questions
-    ) as adjusted_score,
+    adjusted_score(accuracy, expected_accuracy, expected_accuracy, num_questions)
+        as adjusted_score,
     num_test_questions,
     num_test_correct / nullif(num_test_questions, 0) as test_accuracy,
     wilson_low(num_test_correct, num_test_questions) as test_accuracy_low,

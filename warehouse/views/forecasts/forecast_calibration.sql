@@ -9,92 +9,24 @@
 --   off at 0, and at 2 for brier_score. crowd_brier_score is over the num_crowd questions for which
 --   both are known, model_brier_score_there the model's over the same. There are no scores while
 --   num_unknown outcomes are not known: right answers always tell it, and are no fair sample.
--- Source: Brier 1950; Good 1952; metrics.md, section 3. Reads judged_answers, forecast_reliability.
+-- Source: Brier 1950; Good 1952; docs/metrics.md (Forecasts).
+-- Further columns: internal.forecast_calibration_details.
 create or replace view forecast_calibration as
-with counted as (
-    select
-        *,
-        count(*) filter (where p_correct is null) over (partition by model, source, protocol)
-            as num_unknown
-    from judged_answers
-    where p_correct is not null or p_chosen is not null
-),
-
-complete as (
-    select
-        * replace (case when num_unknown = 0 then brier end as brier),
-        case when num_unknown = 0 then -ln(greatest(p_correct, 0.0001)) end as loss
-    from counted
-),
-
-scored as (
-    select
-        model,
-        source,
-        protocol,
-        num_unknown,
-        count(*) as num_answers,
-        count(*) filter (where p_correct < 0.0001) as num_ruled_out,
-        count(brier) as num_brier,
-        avg(brier) as brier_score,
-        t_975(greatest(1, count(brier) - 1)) * stddev_samp(brier) / sqrt(count(brier))
-            as brier_half,
-        avg(loss) as log_score,
-        t_975(greatest(1, count(loss) - 1)) * stddev_samp(loss) / sqrt(count(loss)) as log_half,
-        count(brier + crowd_brier) as num_crowd,
-        avg(crowd_brier) filter (where brier is not null) as crowd_brier_score,
-        avg(brier) filter (where crowd_brier is not null) as model_brier_score_there
-    from complete
-    group by model, source, protocol, num_unknown
-),
-
-binned as (
-    select
-        model,
-        source,
-        protocol,
-        cast(sum(num_answers) as bigint) as num_binned,
-        sum(num_answers * abs(mean_probability - accuracy)) / sum(num_answers) as calibration_error,
-        list(
-            {
-                'bin': bin,
-                'num_answers': num_answers,
-                'mean_probability': mean_probability,
-                'accuracy': accuracy
-            }
-            order by bin
-        ) as bins
-    from forecast_reliability
-    group by model, source, protocol
-)
-
 select
-    s.model,
-    s.source,
-    s.protocol,
-    s.num_answers,
-    s.num_unknown,
-    s.num_brier,
-    s.brier_score,
-    -- Not greatest and least, which pass over the NULL of an interval that is not known.
-    case when s.brier_half > s.brier_score then 0 else s.brier_score - s.brier_half end
-        as brier_score_low,
-    case when s.brier_score + s.brier_half > 2 then 2 else s.brier_score + s.brier_half end
-        as brier_score_high,
-    s.log_score,
-    case when s.log_half > s.log_score then 0 else s.log_score - s.log_half end as log_score_low,
-    s.log_score + s.log_half as log_score_high,
-    s.num_ruled_out,
-    coalesce(b.num_binned, 0) as num_binned,
-    b.calibration_error,
-    b.bins,
-    s.num_crowd,
-    s.crowd_brier_score,
-    s.model_brier_score_there
-from scored as s
-left join binned as b
-    on
-        s.model = b.model
-        and s.source = b.source
-        and s.protocol = b.protocol
-        and s.num_unknown = 0;
+    model,
+    source,
+    protocol,
+    brier_score,
+    brier_score_low,
+    brier_score_high,
+    log_score,
+    log_score_low,
+    log_score_high,
+    calibration_error,
+    num_crowd,
+    num_brier,
+    num_answers,
+    num_unknown,
+    crowd_brier_score,
+    model_brier_score_there
+from internal.forecast_calibration_details;

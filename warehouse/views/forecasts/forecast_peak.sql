@@ -1,7 +1,7 @@
 -- The quarter whose questions a model answers best, and how long before its cutoff that is.
 -- Grain: one row per model, source, protocol.
 -- Units and columns: as forecast_peak_at, with periods of three months.
--- Source: Zhu et al. 2024, section 4.2. Reads forecast_peak_at.
+-- Source: Zhu et al. 2024, section 4.2.
 create or replace view forecast_peak as
 select *
 from forecast_peak_at(3);

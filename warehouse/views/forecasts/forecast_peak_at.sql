@@ -6,8 +6,8 @@
 --   median period's cannot be it. Of periods of equal accuracy the latest counts: it is how far
 --   full knowledge reaches. months_to_cutoff is from the first month of the period to the cutoff
 --   month (to the month of release where the cutoff is not known), negative after it.
--- Source: Zhu et al. 2024, section 4.2 (3 months), Tables 8 and 15 (6); metrics.md, section 3.
--- Reads judged_answers.
+-- Source: Zhu et al. 2024, section 4.2 (3 months), Tables 8 and 15 (6);
+--   docs/metrics.md (Forecasts).
 create or replace macro forecast_peak_at(num_months) as table
     with periods as (
         select
@@ -19,7 +19,7 @@ create or replace macro forecast_peak_at(num_months) as table
                 as cutoff_month,
             count(*) as num_questions,
             count(*) filter (where is_correct) as num_correct
-        from judged_answers
+        from internal.judged_answers
         group by model, source, protocol, peak
     ),
 

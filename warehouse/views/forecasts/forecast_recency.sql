@@ -6,7 +6,7 @@
 --   of the source and protocol. *_low and *_high bound a 95 % interval, answers of a quarter taken
 --   as independent draws of its accuracy (of two right ones and two wrong ones more: Agresti and
 --   Coull).
--- Source: Zhu et al. 2024, appendix E and Table 14; metrics.md, section 3. Reads judged_answers.
+-- Source: Zhu et al. 2024, appendix E and Table 14; docs/metrics.md (Forecasts).
 create or replace view forecast_recency as
 with quarters as (
     select
@@ -19,7 +19,7 @@ with quarters as (
         -- Whole numbers, divided last: what is printed is met to its last digit.
         sum(round_even((opened - date '2015-01-01') / 90.0, 0)) filter (where is_correct) as score,
         sum(pow(round_even((opened - date '2015-01-01') / 90.0, 0) / 40, 2)) as squared_weights
-    from judged_answers
+    from internal.judged_answers
     group by model, source, protocol, quarter
 ),
 

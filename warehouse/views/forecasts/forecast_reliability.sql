@@ -3,13 +3,13 @@
 -- Units: bin is the lower end of the tenth (the last one includes 1); shares, 0 to 1; accuracy_low
 --   and accuracy_high bound a 95 % interval (Wilson's). Answers without a probability of the chosen
 --   option are not in it.
--- Source: Murphy 1973, "A New Vector Partition of the Probability Score". Reads judged_answers.
+-- Source: Murphy 1973, "A New Vector Partition of the Probability Score".
 create or replace view forecast_reliability as
 with binned as (
     select
         *,
         least(9, floor(p_chosen * 10)) / 10 as bin
-    from judged_answers
+    from internal.judged_answers
     where p_chosen is not null
 )
 

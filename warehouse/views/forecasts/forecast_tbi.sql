@@ -1,7 +1,7 @@
 -- Temporal Bias Index of accuracy: does a model answer earlier questions better than later ones?
 -- Grain: one row per model, source, protocol; models of known release, two bins or more.
 -- Units and columns: as forecast_tbi_at, with the variance of a guess.
--- Source: metrics.md, section 3. Reads forecast_tbi_at.
+-- Source: docs/metrics.md (Forecasts).
 create or replace view forecast_tbi as
 select *
 from forecast_tbi_at('null');

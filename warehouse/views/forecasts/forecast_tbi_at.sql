@@ -7,7 +7,7 @@
 --   of ordinary least squares: a guesser's scores are as variable in a bin of few questions as in
 --   one of many), NULL below three bins. bias_class is the paper's rule: Balanced within -1 and 1,
 --   Nostalgia below, Neophilia above. It takes no notice of chance: see forecast_bias_test.
--- Source: Zhu et al. 2024, section 4.2 and Table 7; metrics.md, section 3. Reads forecast_bins_at.
+-- Source: Zhu et al. 2024, section 4.2 and Table 7; docs/metrics.md (Forecasts).
 create or replace macro forecast_tbi_at(variance) as table
     with fitted as (
         select
@@ -26,7 +26,7 @@ create or replace macro forecast_tbi_at(variance) as table
                 regr_syy(adjusted_score, bin)
                 - pow(regr_sxy(adjusted_score, bin), 2) / nullif(regr_sxx(adjusted_score, bin), 0)
             ) / nullif(count(adjusted_score) - 2, 0) as noise
-        from forecast_bins_at(variance)
+        from internal.forecast_bins_at(variance)
         group by model, source, protocol
     ),
 

@@ -1,8 +1,8 @@
 -- Judged answers by the groups of their questions' tags; a question of two groups is in both.
 -- Grain: one row per model, source, protocol, question_id, question_group.
 -- Units: question_group is `none` for a question without a tag that tag_groups knows.
--- Source: Zhu et al. 2024, Table 16. Reads judged_answers, tag_groups.
-create or replace view grouped_answers as
+-- Source: Zhu et al. 2024, Table 16.
+create or replace view internal.grouped_answers as
 with tagged as (
     select
         model,
@@ -14,7 +14,7 @@ with tagged as (
         is_correct,
         expected,
         unnest(case when len(tags) > 0 then tags else [''] end) as tag
-    from judged_answers
+    from internal.judged_answers
 ),
 
 named as (
@@ -22,7 +22,7 @@ named as (
         t.* exclude (tag),
         g.question_group
     from tagged as t
-    left join tag_groups as g on lower(trim(t.tag)) = g.tag
+    left join internal.tag_groups as g on lower(trim(t.tag)) = g.tag
 )
 
 select distinct

@@ -6,8 +6,8 @@
 --   the probabilities do not follow from what is known; is_test says that the question was opened
 --   after the model's cutoff month, or from its release on where the cutoff is not known.
 --   Answers that contradict what is known of their question are left out (see answer_fits).
--- Source: metrics.md, section 3. Reads forecast_answers, forecast_questions, models, answer_fits.
-create or replace view judged_answers as
+-- Source: docs/metrics.md (Forecasts).
+create or replace view internal.judged_answers as
 with dated as (
     select
         a.* replace (
@@ -29,10 +29,10 @@ with dated as (
         q.answer_index,
         m.cutoff,
         coalesce(a.released, m.released) as released_at
-    from forecast_answers as a
-    inner join forecast_questions as q
+    from main.forecast_answers as a
+    inner join main.forecast_questions as q
         on a.source = q.source and a.question_id = q.question_id
-    left join models as m on a.model = m.model
+    left join main.models as m on a.model = m.model
     where
         a.is_correct is not null
         and q.status = 'resolved'

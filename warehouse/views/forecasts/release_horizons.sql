@@ -3,8 +3,8 @@
 -- Units: horizon 0 is the six months before release, 3, 6, 9 and 12 the three months that end so
 --   many months after it. variance is that of the accuracy, with two right and two wrong answers
 --   more (Agresti and Coull), so that it is above 0 where all are right.
--- Source: Zhu et al. 2024, Table 9. Reads judged_answers.
-create or replace view release_horizons as
+-- Source: Zhu et al. 2024, Table 9.
+create or replace view internal.release_horizons as
 with placed as (
     select
         model,
@@ -21,7 +21,7 @@ with placed as (
             when opened < cast(released + interval 9 month as date) then 9
             when opened < cast(released + interval 12 month as date) then 12
         end as horizon
-    from judged_answers
+    from internal.judged_answers
     where released is not null
 )
 

@@ -4,8 +4,7 @@
 --   tokens, so the documents grow fewer (and longer) from one milestone to the next.
 -- Cells with a loss that is not finite are left out, as in monthly_loss.
 -- Tokens of different tokenizers cover different lengths of text: compare models by bits_per_byte.
--- Source: Zhu et al. 2024, arXiv 2405.08460; metrics.md, section 1.
--- Reads cell_milestones, unmeasured.
+-- Source: Zhu et al. 2024, arXiv 2405.08460; docs/metrics.md (Likelihood).
 create or replace view length_milestones as
 select
     model,

@@ -10,8 +10,8 @@
 --   weight_deviation is that of the month's bytes, its mean square made 1: it tells how far months
 --   consist of the same clusters. bytes_deviation is the same as a share of the bytes, as it is: 1
 --   over its mean square is Kish's effective number of clusters.
--- Source: metrics.md, section 5. Reads monthly_loss, cell_replicates.
-create or replace view replicate_deviations as
+-- Source: docs/metrics.md (Intervals).
+create or replace view internal.replicate_deviations as
 with cells as (
     select
         model,
@@ -21,7 +21,7 @@ with cells as (
         bits_per_byte,
         num_bytes,
         standard_error
-    from monthly_loss
+    from internal.monthly_loss_details
     where standard_error is not null
 ),
 
@@ -35,7 +35,7 @@ deviations as materialized (
         c.standard_error,
         coalesce(r.nll_nats / (ln(2) * nullif(r.num_bytes, 0)) - c.bits_per_byte, 0) as deviation,
         r.num_bytes / c.num_bytes - 1 as weight_deviation
-    from cell_replicates as r
+    from internal.cell_replicates as r
     inner join cells as c
         on
             r.model = c.model

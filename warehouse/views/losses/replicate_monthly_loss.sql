@@ -4,8 +4,8 @@
 --   alone: resampling one cluster says nothing, so what averages over months has an interval only
 --   where every one of them has replicates.
 -- Units: bits per UTF-8 byte; NULL where a replicate drew no document of the month.
--- Source: metrics.md, section 5. Reads monthly_loss and cell_replicates.
-create or replace view replicate_monthly_loss as
+-- Source: docs/metrics.md (Intervals).
+create or replace view internal.replicate_monthly_loss as
 with figures as (
     select
         model,
@@ -14,7 +14,7 @@ with figures as (
         month,
         is_text,
         bits_per_byte
-    from monthly_loss
+    from internal.monthly_loss_details
     where bits_per_byte is not null
 )
 
@@ -36,7 +36,7 @@ select
     r.replicate,
     f.is_text,
     r.nll_nats / (ln(2) * nullif(r.num_bytes, 0)) as bits_per_byte
-from cell_replicates as r
+from internal.cell_replicates as r
 inner join figures as f
     on
         r.model = f.model

@@ -1,8 +1,8 @@
 -- The landed cells; sums are NULL where a loss is not finite. For other views to read.
 -- Grain: one row per model, source, month, protocol.
 -- Units: as landed_cells.
--- Source: metrics.md, section 1. Reads landed_cells.
-create or replace view sound_cells as
+-- Source: docs/metrics.md (Likelihood).
+create or replace view internal.sound_cells as
 select
     model,
     revision,
@@ -21,4 +21,4 @@ select
     case when num_not_finite = 0 then num_bytes end as num_bytes,
     case when num_not_finite = 0 then standard_error end as standard_error,
     case when num_not_finite = 0 then degrees_of_freedom end as degrees_of_freedom
-from landed_cells;
+from internal.landed_cells;

@@ -7,10 +7,10 @@
 -- Compressors do not decide: they are compared where they have all the cells that the models have
 --   in common. Where there are compressors alone, they count as models.
 -- Units: bits per byte; num_unmeasured are chunks.
--- Source: metrics.md, section 1. Reads eligible_cells.
-create or replace view compared_cells as
+-- Source: docs/metrics.md (Headline).
+create or replace view internal.compared_cells as
 with eligible as materialized (
-    select * from eligible_cells
+    select * from internal.eligible_cells
 ),
 
 cells as materialized (

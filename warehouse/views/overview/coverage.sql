@@ -31,8 +31,8 @@ with cells as (
             c.partition_digest <> p.partition_digest
             and coalesce(c.partition_version, 0) < p.partition_version
         ) as num_outdated_cells
-    from landed_cells as c
-    left join landed_partitions as p
+    from internal.landed_cells as c
+    left join internal.landed_partitions as p
         on c.source = p.source and c.month is not distinct from p.month
     left join cell_costs as costs
         on

@@ -4,14 +4,13 @@
 --   is not finite (neither has a figure in monthly_loss), suspect_cells, and models whose tokenizer
 --   is lossy.
 -- Units: bits per byte; num_unmeasured are chunks.
--- Source: metrics.md, section 1.
--- Reads monthly_loss, landed_cells, tokenizer_comparison, suspect_cells.
-create or replace view eligible_cells as
+-- Source: docs/metrics.md (Headline).
+create or replace view internal.eligible_cells as
 with lossy_models as (
     select
         model,
         revision
-    from tokenizer_comparison
+    from main.tokenizer_comparison
     where is_lossy
 )
 
@@ -22,8 +21,8 @@ select
     loss.num_unmeasured,
     loss.bits_per_byte,
     landed.fingerprint
-from monthly_loss as loss
-inner join landed_cells as landed
+from internal.monthly_loss_details as loss
+inner join internal.landed_cells as landed
     on
         loss.model = landed.model
         and loss.source = landed.source
@@ -31,7 +30,7 @@ inner join landed_cells as landed
         and loss.protocol = landed.protocol
 anti join lossy_models as lossy
     on landed.model = lossy.model and landed.revision = lossy.revision
-anti join suspect_cells as suspect
+anti join main.suspect_cells as suspect
     on
         loss.model = suspect.model
         and loss.source = suspect.source

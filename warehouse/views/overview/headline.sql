@@ -6,11 +6,11 @@
 -- low and high bound 95 % intervals: of the figure by bootstrap over clusters and Student's t; of
 --   the rank from 1 + the models that are surely better to all less those that are surely worse,
 --   as in monthly_rank. NULL where a cell is of a single cluster.
--- Source: metrics.md, sections 1, 2 and 5; the mean over sources is Uncheatable Eval's.
--- Reads headline_figures, models, paired_error, difference_p_value, t_975.
+-- Source: docs/metrics.md (Likelihood, Headline, Intervals); the mean over sources is
+--   Uncheatable Eval's.
 create or replace view headline as
 with figures as materialized (
-    select * from headline_figures
+    select * from internal.headline_figures
 ),
 
 pairs as (

@@ -4,10 +4,10 @@
 --   num_months are those in any source. deviations are bootstrap replicates less the figure, in
 --   the order of replicates, NULL where a cell has no standard error; degrees_of_freedom are
 --   Satterthwaite's over cells, as for the intervals around a split (ADR 0016).
--- Source: metrics.md, sections 1 and 5. Reads compared_cells, monthly_loss, replicate_deviations.
-create or replace view headline_figures as
+-- Source: docs/metrics.md (Likelihood, Intervals).
+create or replace view internal.headline_figures as
 with compared as materialized (
-    select * from compared_cells
+    select * from internal.compared_cells
 ),
 
 sources as (
@@ -27,7 +27,7 @@ cells as materialized (
         s.coefficient
     from compared as c
     inner join sources as s on c.model = s.model and c.source = s.source
-    inner join monthly_loss as l
+    inner join internal.monthly_loss_details as l
         on
             c.model = l.model
             and c.source = l.source
@@ -57,7 +57,7 @@ replicates as (
         c.model,
         r.replicate,
         sum(c.coefficient * r.deviation) as deviation
-    from replicate_deviations as r
+    from internal.replicate_deviations as r
     inner join cells as c
         on
             r.model = c.model

@@ -2,8 +2,8 @@
 -- Grain: one row per protocol, source, model; source NULL is for the mean over sources: the models
 --   that have the same cells of text in all sources. For other views to read.
 -- Of all sets of months the one that most models have; where two are as common, the larger.
--- Source: metrics.md, section 2. Reads monthly_loss.
-create or replace view commonest_months as
+-- Source: docs/metrics.md (Ranks).
+create or replace view internal.commonest_months as
 with sets as (
     select
         protocol,
@@ -11,7 +11,7 @@ with sets as (
         model,
         list(month order by month) as months,
         [source] as sources
-    from monthly_loss
+    from internal.monthly_loss_details
     where bits_per_byte is not null
     group by protocol, source, model
     union all
@@ -21,7 +21,7 @@ with sets as (
         model,
         list(month order by source, month) as months,
         list(source order by source, month) as sources
-    from monthly_loss
+    from internal.monthly_loss_details
     where bits_per_byte is not null and is_text
     group by protocol, model
 ),

@@ -7,8 +7,8 @@
 --   two give as many, the larger. Of these cells, only those that every ranked model has.
 -- num_models: how many are ranked. Units: as monthly_loss; degrees_of_freedom are those of an
 --   interval (ADR 0016).
--- Source: metrics.md, section 1. Reads monthly_loss.
-create or replace macro comparable_cells_at(left_out) as table
+-- Source: docs/metrics.md (Likelihood).
+create or replace macro internal.comparable_cells_at(left_out) as table
     with cells as materialized (
         select
             protocol,
@@ -21,7 +21,7 @@ create or replace macro comparable_cells_at(left_out) as table
                 when standard_error is not null
                     then least(3 * degrees_of_freedom, num_clusters - 1)
             end as degrees_of_freedom
-        from monthly_loss
+        from internal.monthly_loss_details
         where
             bits_per_byte is not null
             and is_text

@@ -5,8 +5,8 @@
 -- A model that comes or goes would move all others: so it takes no part. For the same reason the
 --   mean over sources is followed only between months that are of the same sources.
 -- Units: bits per byte; rank 1 is the lowest, equals share the best of their ranks.
--- Source: Uncheatable Eval's rankings over time. Reads monthly_loss, comparable_cells_at.
-create or replace macro consecutive_ranks_at(left_out) as table
+-- Source: Uncheatable Eval's rankings over time.
+create or replace macro internal.consecutive_ranks_at(left_out) as table
     with figures as materialized (
         select
             protocol,
@@ -15,7 +15,7 @@ create or replace macro consecutive_ranks_at(left_out) as table
             month,
             bits_per_byte,
             cast([] as varchar[]) as sources
-        from monthly_loss
+        from internal.monthly_loss_details
         where bits_per_byte is not null
         union all
         select
@@ -25,7 +25,7 @@ create or replace macro consecutive_ranks_at(left_out) as table
             month,
             avg(bits_per_byte) as bits_per_byte,
             list(source order by source) as sources
-        from comparable_cells_at(left_out)
+        from internal.comparable_cells_at(left_out)
         group by protocol, model, month
     )
 

@@ -9,7 +9,7 @@
 --   num_documents_for_a_hundredth are the documents a month that a gap of 0.01 would need.
 -- Months count as independent: where the same pages come back each month, less is enough.
 -- A gap of the text itself, which every model has, is not told apart: see the controls.
--- Source: two-sided test at 5 %, power 80 %; metrics.md, section 5. Reads monthly_loss, t_975.
+-- Source: two-sided test at 5 %, power 80 %; docs/metrics.md (Power).
 create or replace view detectable_gap as
 with months as (
     select
@@ -25,7 +25,7 @@ with months as (
                     then least(3 * degrees_of_freedom, num_clusters - 1)
             end
         ) as degrees_of_freedom
-    from monthly_loss
+    from internal.monthly_loss_details
     where bits_per_byte is not null
     group by model, source, protocol
 ),

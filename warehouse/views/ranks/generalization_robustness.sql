@@ -2,7 +2,24 @@
 -- Grain: one row per model, source, protocol; source NULL is the mean over sources of text. Only
 --   models whose cutoff the catalogue knows.
 -- Units and columns: as generalization_robustness_at.
--- Source: Li et al. 2024, Figure 2b; metrics.md, section 2. Reads generalization_robustness_at.
+-- Source: Li et al. 2024, Figure 2b; docs/metrics.md (Ranks).
+-- generalization_robustness_at has further columns.
 create or replace view generalization_robustness as
-select *
+select
+    model,
+    source,
+    protocol,
+    rank,
+    rank_in_band,
+    is_compared,
+    expected_next,
+    bits_per_byte_gap,
+    bits_per_byte_gap_low,
+    bits_per_byte_gap_high,
+    bits_per_byte_after,
+    num_months_before,
+    num_months_after,
+    size_band,
+    split_date,
+    split_basis
 from generalization_robustness_at(cast(null as date));

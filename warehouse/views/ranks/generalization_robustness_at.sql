@@ -9,8 +9,8 @@
 --   billion parameters) or among larger ones. Only models of the same cells are ranked, those that
 --   is_compared tells (commonest_months): ranks are NULL elsewhere. Split at their own cutoffs,
 --   models are compared over the same months, but each divided in its own way.
--- Source: Li et al. 2024, Figure 2b, and Table 3 for ranks at most 7B and above; metrics.md,
---   section 2. Reads train_test_gap_at, train_test_gap_overall_at, commonest_months, models.
+-- Source: Li et al. 2024, Figure 2b, and Table 3 for ranks at most 7B and above;
+--   docs/metrics.md (Ranks).
 create or replace macro generalization_robustness_at(split_on) as table
     with gaps as (
         select * from train_test_gap_at(split_on)
@@ -29,7 +29,7 @@ create or replace macro generalization_robustness_at(split_on) as table
             g.expected_next is not null and c.model is not null as is_compared
         from gaps as g
         left join models as m on g.model = m.model
-        left join commonest_months as c
+        left join internal.commonest_months as c
             on
                 g.model = c.model
                 and g.protocol = c.protocol

@@ -3,11 +3,10 @@
 -- Parameter: left_out, a list of sources that do not count.
 -- Units: as ranked_pairs; the mean over sources is over comparable_cells_at. Degrees of freedom are
 --   Satterthwaite's over the sources, the fewer of the two models'.
--- Source: metrics.md, section 5. Reads comparable_cells_at, replicate_deviations, models,
---   size_class, paired_error, difference_p_value.
-create or replace macro mean_rank_pairs_at(left_out) as table
+-- Source: docs/metrics.md (Intervals).
+create or replace macro internal.mean_rank_pairs_at(left_out) as table
     with cells as materialized (
-        select * from comparable_cells_at(left_out)
+        select * from internal.comparable_cells_at(left_out)
     ),
 
     figures as (
@@ -37,7 +36,7 @@ create or replace macro mean_rank_pairs_at(left_out) as table
             r.replicate,
             avg(r.deviation) as deviation
         from cells as c
-        inner join replicate_deviations as r
+        inner join internal.replicate_deviations as r
             on
                 c.protocol = r.protocol
                 and c.model = r.model
@@ -58,7 +57,7 @@ create or replace macro mean_rank_pairs_at(left_out) as table
         from figures as f
         inner join replicates as r
             on f.protocol = r.protocol and f.model = r.model and f.month = r.month
-        left join models as m on f.model = m.model
+        left join main.models as m on f.model = m.model
         group by f.protocol, f.model, f.month
     ),
 

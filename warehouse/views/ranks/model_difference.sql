@@ -9,10 +9,10 @@
 --   a whole family with a chance of at most 5 %. A family is all rows of a protocol that are of one
 --   source; the means are a family of their own.
 -- Sources count as independent in the mean.
--- Source: Holm 1979; metrics.md, section 5. Reads source_differences, difference_p_value, t_975.
+-- Source: Holm 1979; docs/metrics.md (Pairs).
 create or replace view model_difference as
 with rows_of_sources as materialized (
-    select * from source_differences
+    select * from internal.source_differences
 ),
 
 rows_and_means as (

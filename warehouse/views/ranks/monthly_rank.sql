@@ -10,8 +10,7 @@
 -- has_same_documents: every other model ranked there has measured the same documents; NULL where
 --   rates are published ones.
 -- Source: Uncheatable Eval; Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for Ranks";
---   metrics.md, sections 2 and 5.
--- Reads monthly_loss, models, ranked_pairs, consecutive_ranks_at, size_class.
+--   docs/metrics.md (Ranks, Intervals).
 create or replace view monthly_rank as
 with figures as (
     select
@@ -26,7 +25,7 @@ with figures as (
         count(*) over (partition by l.source, l.protocol, l.month) as num_models,
         count(*) over (partition by l.source, l.protocol, l.month, size_class(m.parameters))
             as num_in_class
-    from monthly_loss as l
+    from internal.monthly_loss_details as l
     left join models as m on l.model = m.model
     where l.bits_per_byte is not null
 ),
@@ -34,11 +33,10 @@ with figures as (
 -- Of models that were measured on other documents nothing is sure.
 same_pairs as (
     select *
-    from ranked_pairs
+    from internal.ranked_pairs
     where has_same_documents
 ),
 
--- Of n models, n - 1 are compared with: two-sided 10 % is one-sided 5 %.
 sure as (
     select
         f.model,
@@ -46,19 +44,15 @@ sure as (
         f.protocol,
         f.month,
         count(*) as num_same_documents,
-        count(*) filter (where p.p_value * (f.num_models - 1) <= 0.1 and p.difference > 0)
+        count(*) filter (where sure_sign(p.p_value, p.difference, f.num_models) = 1)
             as num_better,
-        count(*) filter (where p.p_value * (f.num_models - 1) <= 0.1 and p.difference < 0)
+        count(*) filter (where sure_sign(p.p_value, p.difference, f.num_models) = -1)
             as num_worse,
         count(*) filter (
-            where p.is_same_class
-            and p.p_value * (f.num_in_class - 1) <= 0.1
-            and p.difference > 0
+            where p.is_same_class and sure_sign(p.p_value, p.difference, f.num_in_class) = 1
         ) as num_better_in_class,
         count(*) filter (
-            where p.is_same_class
-            and p.p_value * (f.num_in_class - 1) <= 0.1
-            and p.difference < 0
+            where p.is_same_class and sure_sign(p.p_value, p.difference, f.num_in_class) = -1
         ) as num_worse_in_class
     from figures as f
     inner join same_pairs as p
@@ -104,5 +98,5 @@ select
 from figures as f
 left join sure as s
     on f.model = s.model and f.source = s.source and f.protocol = s.protocol and f.month = s.month
-left join consecutive_ranks_at([]) as c
+left join internal.consecutive_ranks_at([]) as c
     on f.model = c.model and f.source = c.source and f.protocol = c.protocol and f.month = c.month;

@@ -9,8 +9,7 @@
 -- Units: bits per byte is the unweighted mean over sources. Ranks and their intervals are as in
 --   monthly_rank, which is of each source by itself; rank_in_class is among the ranked models of a
 --   size_class; rank_change is NULL where the month before is not of the same sources.
--- Source: Uncheatable Eval, rankings over time; metrics.md, sections 2 and 5.
--- Reads comparable_cells_at, mean_rank_pairs_at, consecutive_ranks_at, models, size_class.
+-- Source: Uncheatable Eval, rankings over time; docs/metrics.md (Ranks, Intervals).
 create or replace macro monthly_rank_at(left_out) as table
     with figures as (
         select
@@ -21,7 +20,7 @@ create or replace macro monthly_rank_at(left_out) as table
             avg(c.bits_per_byte) as bits_per_byte,
             count(*) as num_sources,
             count(c.standard_error) = count(*) as has_interval
-        from comparable_cells_at(left_out) as c
+        from internal.comparable_cells_at(left_out) as c
         left join models as m on c.model = m.model
         group by c.protocol, c.model, c.month
     ),
@@ -39,22 +38,18 @@ create or replace macro monthly_rank_at(left_out) as table
             f.protocol,
             f.model,
             f.month,
-            count(*) filter (where p.p_value * (f.num_models - 1) <= 0.1 and p.difference > 0)
+            count(*) filter (where sure_sign(p.p_value, p.difference, f.num_models) = 1)
                 as num_better,
-            count(*) filter (where p.p_value * (f.num_models - 1) <= 0.1 and p.difference < 0)
+            count(*) filter (where sure_sign(p.p_value, p.difference, f.num_models) = -1)
                 as num_worse,
             count(*) filter (
-                where p.is_same_class
-                and p.p_value * (f.num_in_class - 1) <= 0.1
-                and p.difference > 0
+                where p.is_same_class and sure_sign(p.p_value, p.difference, f.num_in_class) = 1
             ) as num_better_in_class,
             count(*) filter (
-                where p.is_same_class
-                and p.p_value * (f.num_in_class - 1) <= 0.1
-                and p.difference < 0
+                where p.is_same_class and sure_sign(p.p_value, p.difference, f.num_in_class) = -1
             ) as num_worse_in_class
         from counted as f
-        inner join mean_rank_pairs_at(left_out) as p
+        inner join internal.mean_rank_pairs_at(left_out) as p
             on f.protocol = p.protocol and f.model = p.model and f.month = p.month
         group by f.protocol, f.model, f.month
     )
@@ -88,7 +83,7 @@ create or replace macro monthly_rank_at(left_out) as table
         c.rank - c.rank_before as rank_change
     from counted as f
     left join sure as s on f.protocol = s.protocol and f.model = s.model and f.month = s.month
-    left join consecutive_ranks_at(left_out) as c
+    left join internal.consecutive_ranks_at(left_out) as c
         on
             f.protocol = c.protocol
             and f.model = c.model

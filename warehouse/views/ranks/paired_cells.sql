@@ -6,8 +6,8 @@
 --   freedom); degrees_of_freedom are those of the interval, the fewer of the two models' (three
 --   times those of the cell where its clusters allow, see ADR 0016). num_documents are the model's.
 -- has_same_documents: both have measured the same documents, and the same bytes of each.
--- Source: metrics.md, section 5. Reads sound_cells.
-create or replace view paired_cells as
+-- Source: docs/metrics.md (Pairs).
+create or replace view internal.paired_cells as
 with figures as (
     select
         model,
@@ -23,7 +23,7 @@ with figures as (
             when degrees_of_freedom is not null
                 then least(3 * degrees_of_freedom, num_clusters - 1)
         end as degrees_of_freedom
-    from sound_cells
+    from internal.sound_cells
     where month is not null and num_bytes > 0
 )
 

@@ -4,8 +4,7 @@
 -- Units: num_models are those that both months have, by which alone the correlations are made.
 --   Spearman's is Pearson's correlation of ranks, equals sharing the mean of theirs; Kendall's is
 --   tau-b. Both are NULL below 3 models, or where all models of a month are equal.
--- Source: Uncheatable Eval (rankings are stable from month to month); metrics.md, section 2.
--- Reads consecutive_ranks_at.
+-- Source: Uncheatable Eval (rankings are stable from month to month); docs/metrics.md (Ranks).
 create or replace view rank_stability as
 with models as materialized (
     select
@@ -17,7 +16,7 @@ with models as materialized (
         bits_per_byte_before,
         rank + (count(*) over same_now - 1) / 2 as mean_rank,
         rank_before + (count(*) over same_before - 1) / 2 as mean_rank_before
-    from consecutive_ranks_at([])
+    from internal.consecutive_ranks_at([])
     window
         same_now as (partition by protocol, source, month, bits_per_byte),
         same_before as (partition by protocol, source, month, bits_per_byte_before)

@@ -5,9 +5,8 @@
 --   t with the standard error of paired bootstrap replicates. It is NULL where a month is of a
 --   single cluster, and below 2 degrees of freedom (less what rounding takes), where nothing can
 --   be sure.
--- Source: metrics.md, section 5.
--- Reads paired_cells, replicate_deviations, models, size_class, paired_error, difference_p_value.
-create or replace view ranked_pairs as
+-- Source: docs/metrics.md (Pairs).
+create or replace view internal.ranked_pairs as
 with vectors as (
     select
         model,
@@ -15,7 +14,7 @@ with vectors as (
         protocol,
         month,
         list(deviation order by replicate) as deviations
-    from replicate_deviations
+    from internal.replicate_deviations
     group by model, source, protocol, month
 ),
 
@@ -30,7 +29,7 @@ errors as (
         p.difference,
         p.degrees_of_freedom,
         paired_error(a.deviations, b.deviations) as standard_error
-    from paired_cells as p
+    from internal.paired_cells as p
     left join vectors as a
         on
             p.model = a.model
@@ -54,8 +53,8 @@ pairs as (
                 then difference_p_value(e.difference, e.standard_error, e.degrees_of_freedom)
         end as p_value
     from errors as e
-    left join models as m on e.model = m.model
-    left join models as o on e.other_model = o.model
+    left join main.models as m on e.model = m.model
+    left join main.models as o on e.other_model = o.model
 )
 
 select

@@ -5,8 +5,8 @@
 --   month weigh the same in all of them), NULL where a month is of a single cluster.
 -- Replicates are averaged once per model and set of months, not once per pair: most pairs have the
 --   same months.
--- Source: metrics.md, section 5. Reads paired_cells, replicate_deviations, paired_error.
-create or replace view same_document_differences as
+-- Source: docs/metrics.md (Pairs).
+create or replace view internal.same_document_differences as
 with pairs as materialized (
     select
         model,
@@ -23,7 +23,7 @@ with pairs as materialized (
             / nullif(sum(power(sum_of_variances, 2) / degrees_of_freedom), 0),
             min(degrees_of_freedom)
         ) as degrees_of_freedom
-    from paired_cells
+    from internal.paired_cells
     where has_same_documents
     group by model, other_model, source, protocol
 ),
@@ -63,7 +63,7 @@ means as (
         s.id,
         r.replicate,
         avg(r.deviation) as deviation
-    from replicate_deviations as r
+    from internal.replicate_deviations as r
     inner join members as s
         on
             r.model = s.model

@@ -3,9 +3,9 @@
 --   whose documents differ, so far as they share any. For other views to read.
 -- Only documents of which both measured as many bytes: of others, they measured different parts.
 -- Units: difference_bits is model less other_model, in bits; num_bytes are UTF-8.
--- Reads chunk_losses, but of the cells in question alone: nothing where all documents are the same.
--- Source: metrics.md, section 5. Reads paired_cells, chunk_losses, documents.
-create or replace view shared_clusters as
+
+-- Source: docs/metrics.md (Pairs).
+create or replace view internal.shared_clusters as
 with pairs as materialized (
     select
         model,
@@ -14,7 +14,7 @@ with pairs as materialized (
         protocol,
         month,
         row_number() over () as id
-    from paired_cells
+    from internal.paired_cells
     where not has_same_documents
 ),
 
@@ -46,7 +46,7 @@ losses as (
         c.document_id,
         sum(c.nll_nats) / ln(2) as bits,
         cast(sum(c.num_bytes) as double) as num_bytes
-    from chunk_losses as c
+    from main.chunk_losses as c
     inner join cells
         on
             c.model = cells.model
@@ -87,7 +87,7 @@ select
     sum(o.num_bytes) as num_bytes
 from documents_of_pairs as o
 inner join pairs as p on o.id = p.id
-left join documents as d
+left join main.documents as d
     on p.source = d.source and p.month = d.month and o.document_id = d.document_id
 group by
     p.model,

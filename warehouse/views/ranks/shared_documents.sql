@@ -3,10 +3,10 @@
 -- Units: difference is model less other_model, in bits per byte, a ratio of sums over the clusters
 --   of shared_clusters. standard_error is the jackknife's over clusters, as in landed_cells;
 --   degrees_of_freedom are as in paired_cells. NULL where the documents are of one cluster.
--- Source: metrics.md, section 5. Reads shared_clusters.
-create or replace view shared_documents as
+-- Source: docs/metrics.md (Pairs).
+create or replace view internal.shared_documents as
 with clusters as materialized (
-    select * from shared_clusters
+    select * from internal.shared_clusters
 ),
 
 sums as materialized (

@@ -4,8 +4,8 @@
 --   differences on the documents that both measured. A month whose documents differ counts by
 --   those that are shared, and as independent of other months; degrees_of_freedom are
 --   Satterthwaite's.
--- Source: metrics.md, section 5. Reads same_document_differences, shared_documents, paired_cells.
-create or replace view source_differences as
+-- Source: docs/metrics.md (Pairs).
+create or replace view internal.source_differences as
 with parts as (
     select
         model,
@@ -17,7 +17,7 @@ with parts as (
         difference,
         standard_error,
         degrees_of_freedom
-    from same_document_differences
+    from internal.same_document_differences
     union all
     select
         model,
@@ -29,7 +29,7 @@ with parts as (
         difference,
         standard_error,
         degrees_of_freedom
-    from shared_documents
+    from internal.shared_documents
 ),
 
 sums as (
@@ -59,7 +59,7 @@ kinds as (
         source,
         protocol,
         bool_and(is_text) as is_text
-    from paired_cells
+    from internal.paired_cells
     group by source, protocol
 )
 

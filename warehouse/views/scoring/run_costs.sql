@@ -20,7 +20,7 @@ with runs as (
         max(c.peak_memory_bytes) as peak_memory_bytes,
         case when count(c.energy_joules) = count(*) then sum(c.energy_joules) end as energy_joules
     from cell_costs as c
-    inner join landed_cells as cells
+    inner join internal.landed_cells as cells
         on
             c.model = cells.model
             and c.source = cells.source

@@ -8,7 +8,6 @@
 --   one exotic character in a large corpus throws no model out, a normaliser that changes ordinary
 --   text does. Only cells with a record count; NULL where there are none.
 -- Source: Li et al. 2024, arXiv 2402.00861.
--- Reads tokenizers, landed_cells, cell_costs.
 create or replace view tokenizer_comparison as
 with sums as (
     select
@@ -19,7 +18,7 @@ with sums as (
         cast(sum(cells.num_documents) filter (where c.model is not null) as bigint)
             as num_documents,
         cast(sum(c.num_lossy_documents) as bigint) as num_lossy_documents
-    from landed_cells as cells
+    from internal.landed_cells as cells
     left join cell_costs as c
         on
             cells.model = c.model

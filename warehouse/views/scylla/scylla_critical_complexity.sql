@@ -6,7 +6,7 @@
 --   is at largest_level. joint_p_value allows for the levels looked at: of five, with no true
 --   gap, some interval lies above 0 in 12 % of models. missing_levels have no answers;
 --   partial_levels lack some puzzle.
--- Source: Qi et al. 2024; metrics.md, Puzzles. Reads scylla_valley, scylla_replicate_levels.
+-- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
 create or replace view scylla_critical_complexity as
 with largest as (
     select
@@ -34,7 +34,7 @@ drawn as (
         ood_split,
         rules,
         arg_min(level, (-round(gap, 12), level)) as largest_level
-    from scylla_replicate_levels
+    from internal.scylla_replicate_levels
     where level is not null
     group by model, protocol, ood_split, rules, replicate
 ),

@@ -1,14 +1,14 @@
 -- What became of each item of a puzzle, by the strict rules and by the lenient ones.
 -- Grain: one row per model, puzzle, protocol, split, item, rules.
 -- Units: is_correct is NULL where there was an error: such an item is not scored.
--- Source: metrics.md, Puzzles. Reads scylla_answers.
-create or replace view scylla_judged_answers as
+-- Source: docs/metrics.md (Puzzles).
+create or replace view internal.scylla_judged_answers as
 with readings as (
     select
         *,
         unnest(['strict', 'lenient']) as rules,
         unnest([status, lenient_status]) as read_as
-    from scylla_answers
+    from internal.scylla_answers
 )
 
 select

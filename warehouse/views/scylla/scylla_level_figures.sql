@@ -7,11 +7,11 @@
 --   is 0 and by less and less elsewhere. score_bias is 0.42 exp(-z^2) standard errors a puzzle, z
 --   the gap in standard errors; score_error has the variance of a normal variable that is clipped
 --   at z + 0.7. The interval in scylla_scores follows from both; why these: scylla_scores.yml.
--- Source: Qi et al. 2024; metrics.md, Puzzles. Reads scylla_puzzle_scores, scylla_cells.
-create or replace view scylla_level_figures as
+-- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
+create or replace view internal.scylla_level_figures as
 with registry as (
     select num_anchors
-    from scylla_cells
+    from internal.scylla_cells
     order by list_sum(num_anchors) desc
     limit 1
 ),
@@ -28,7 +28,7 @@ scaled as (
         *,
         sqrt(gap_variance) as error,
         smoothed_gap / sqrt(gap_variance) as z
-    from scylla_puzzle_scores
+    from internal.scylla_puzzle_scores_details
 ),
 
 shifted as (
@@ -59,7 +59,7 @@ asked as (
         protocol,
         ood_split,
         rules
-    from scylla_puzzle_scores
+    from internal.scylla_puzzle_scores_details
 )
 
 select

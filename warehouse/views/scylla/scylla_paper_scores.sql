@@ -4,8 +4,8 @@
 --   from which an answer was read, and 0 where fewer than a tenth were; the critical level is that
 --   of the largest gap, tested by nothing, the earliest on a tie. score and critical_level: the
 --   corrected figures under the strict rules.
--- Source: Qi et al. 2024 and its released code; metrics.md, Puzzles.
---   Reads scylla_answers, scylla_cells, scylla_scores, scylla_critical_complexity.
+-- Source: Qi et al. 2024 and its released code; docs/metrics.md (Puzzles).
+--  
 create or replace view scylla_paper_scores as
 with counted as (
     select
@@ -16,7 +16,7 @@ with counted as (
         count(*) filter (where paper_status = 'correct') as num_correct,
         count(*) filter (where paper_status in ('correct', 'wrong')) as num_parsed,
         count(*) as num_items
-    from scylla_answers
+    from internal.scylla_answers
     group by model, puzzle, protocol, split
 ),
 
@@ -30,7 +30,7 @@ accuracies as (
         case when 10 * c.num_parsed >= c.num_items then c.num_correct / c.num_parsed else 0 end
             as accuracy
     from counted as c
-    inner join scylla_cells as cells
+    inner join internal.scylla_cells as cells
         on c.model = cells.model and c.puzzle = cells.puzzle and c.protocol = cells.protocol
     where cells.level is not null
 ),
@@ -68,7 +68,7 @@ select
     arg_min(p.level, (-round(p.gap, 12), p.level))
         over (partition by s.model, s.protocol, s.ood_split) as paper_critical_level,
     ours.critical_level
-from scylla_scores as s
+from internal.scylla_scores_details as s
 left join levels as p
     on
         s.model = p.model

@@ -4,7 +4,7 @@
 --   distribution first has the probe's, from level 1 on; num_crossings counts all such places (a
 --   stretch of equal height is one). first_level and last_level are the ends of the line, which
 --   passes over levels without answers. No interval: take it as a few tenths of a level.
--- Source: Qi et al. 2024; metrics.md, Puzzles. Reads scylla_puzzle_scores, scylla_level_figures.
+-- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
 create or replace view scylla_probes as
 with differences as (
     select
@@ -17,8 +17,8 @@ with differences as (
         probe.ood_accuracy,
         f.level,
         round(f.ood_accuracy - probe.ood_accuracy, 12) as difference
-    from scylla_puzzle_scores as probe
-    left join scylla_level_figures as f
+    from internal.scylla_puzzle_scores_details as probe
+    left join internal.scylla_level_figures as f
         on
             probe.model = f.model
             and probe.protocol = f.protocol

@@ -4,7 +4,7 @@
 --   other signs than letters and digits. Ours are on data out of distribution of the paper's range
 --   (split ood). NULL: we have not asked this model. The paper's runs cannot be repeated: versions
 --   of models, prompts and judging differ.
--- Source: Qi et al. 2024, Table 2. Reads published_figures, scylla_paper_scores.
+-- Source: Qi et al. 2024, Table 2.
 create or replace view scylla_published as
 with printed as (
     select

@@ -1,7 +1,7 @@
 -- Bootstrap replicates of the means over the puzzles of a level.
 -- Grain: one row per model, protocol, ood_split, rules, level (NULL: all anchors), replicate.
--- Units: as scylla_level_figures. Reads scylla_replicates, scylla_cells.
-create or replace view scylla_replicate_levels as
+-- Units: as scylla_level_figures.
+create or replace view internal.scylla_replicate_levels as
 select
     r.model,
     r.protocol,
@@ -11,9 +11,9 @@ select
     r.replicate,
     avg(greatest(r.id_accuracy - r.ood_accuracy, 0)) as gap,
     avg(r.ood_accuracy - greatest(r.id_accuracy - r.ood_accuracy, 0)) as score
-from scylla_replicates as r
+from internal.scylla_replicates as r
 inner join
-    scylla_cells as cells
+    internal.scylla_cells as cells
     on r.model = cells.model and r.puzzle = cells.puzzle and r.protocol = cells.protocol
 where cells.level is not null
 group by

@@ -6,7 +6,7 @@
 --   Spearman's, with the mean rank where models tie. Both are over num_models: those whose size is
 --   known and whose critical level was found; a model without one is left out, not put at a level.
 --   reason says why a model is not among these, trend_reason why there is no trend.
--- Source: Qi et al. 2024; metrics.md, Puzzles. Reads scylla_critical_complexity, models.
+-- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
 create or replace view scylla_size_trend as
 with sized as (
     select

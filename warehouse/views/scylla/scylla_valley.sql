@@ -4,14 +4,14 @@
 --   signed_gap that of the others, with a 95 % interval. p_value, one-sided: how often chance
 --   alone makes a signed gap as large where the true one is 0; joint_p_value allows for all levels
 --   that were looked at (Bonferroni).
--- Source: Qi et al. 2024, figure 5; metrics.md, Puzzles. Reads scylla_level_figures.
+-- Source: Qi et al. 2024, figure 5; docs/metrics.md (Puzzles).
 create or replace view scylla_valley as
 with tested as (
     select
         *,
         normal_cdf(-smoothed_gap / signed_gap_error) as p_value,
         count(score) over (partition by model, protocol, ood_split, rules) as num_levels
-    from scylla_level_figures
+    from internal.scylla_level_figures
     where level is not null
 )
 

@@ -5,25 +5,24 @@
 -- Figures of the two methods say different things: articles follows the same pages through their
 --   versions, pooled holds one month's sample of texts against another's.
 -- Source: Li et al. 2024, arXiv 2402.00861, appendix B; `tidemark compare-texts`.
--- Reads text_comparisons.
 create or replace view text_difference as
 with first_months as (
     select
         source,
         min(other_month) as first_month
-    from text_comparisons
+    from internal.text_comparisons
     group by source
 ),
 
 from_first as (
     select t.*
-    from text_comparisons as t
+    from internal.text_comparisons as t
     inner join first_months as f on t.source = f.source and t.other_month = f.first_month
 ),
 
 from_previous as (
     select *
-    from text_comparisons
+    from internal.text_comparisons
     where other_month = month - interval 1 month
 )
 

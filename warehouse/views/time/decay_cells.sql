@@ -3,9 +3,8 @@
 -- Units: as monthly_loss; spread as in split_cells_at. horizon: 0 for the six months before
 --   release, 3, 6, 9 or 12 for the three months that end so many months after it; NULL for other
 --   months, and where a month of the period is missing.
--- Source: Zhu et al. (FreshBench), Tables 9, 11, 12; metrics.md, section 2.
--- Reads monthly_loss, models.
-create or replace view decay_cells as
+-- Source: Zhu et al. (FreshBench), Tables 9, 11, 12; docs/metrics.md (Time).
+create or replace view internal.decay_cells as
 with points as (
     select
         l.model,
@@ -17,8 +16,8 @@ with points as (
         l.standard_error,
         power(l.standard_error, 4) / least(3 * l.degrees_of_freedom, l.num_clusters - 1) as spread,
         date_diff('month', date_trunc('month', m.released), l.month) as months_after
-    from monthly_loss as l
-    inner join models as m on l.model = m.model
+    from internal.monthly_loss_details as l
+    inner join main.models as m on l.model = m.model
     where m.released is not null and l.bits_per_byte is not null
 ),
 

@@ -4,8 +4,8 @@
 -- Units: coefficient, in % per bit per byte, of each of the horizon's num_cells figures, by the
 --   delta method: the decay is 100 * (mean of the horizon / mean of the base - 1). variance and
 --   spread are sums over these cells, NULL where one has no standard error.
--- Source: metrics.md, sections 2 and 5. Reads decay_cells.
-create or replace view decay_coefficients as
+-- Source: docs/metrics.md (Time, Intervals).
+create or replace view internal.decay_coefficients as
 with means as (
     select
         model,
@@ -17,7 +17,7 @@ with means as (
         case when count(standard_error) = count(*) then sum(power(standard_error, 2)) end
             as variance,
         sum(spread) as spread
-    from decay_cells
+    from internal.decay_cells
     where horizon is not null
     group by model, source, protocol, horizon
 ),

@@ -1,9 +1,8 @@
 -- Half of the 95 % intervals of a model's decay after release. For decay_after_release.
 -- Grain: one row per model, source, protocol.
 -- Units: percent; NULL where the decay is, or where a month has no standard error.
--- Source: metrics.md, section 5; ADR 0016.
--- Reads decay_cells, decay_coefficients, replicate_deviations.
-create or replace view decay_errors as
+-- Source: docs/metrics.md (Intervals); ADR 0016.
+create or replace view internal.decay_errors as
 with figures as (
     select
         model,
@@ -13,7 +12,7 @@ with figures as (
         sum(power(coefficient, 2) * variance) as cell_variance,
         sum(power(coefficient, 4) * spread) as spread,
         sum(power(coefficient, 4) * num_cells) as squares
-    from decay_coefficients
+    from internal.decay_coefficients
     group by model, source, protocol, figure
     having count(variance) = count(*)
 ),
@@ -27,8 +26,8 @@ sums as (
         d.replicate,
         sum(d.deviation) as deviation,
         sum(d.weight_deviation) as weight_deviation
-    from replicate_deviations as d
-    inner join decay_cells as c
+    from internal.replicate_deviations as d
+    inner join internal.decay_cells as c
         on
             d.model = c.model
             and d.source = c.source
@@ -47,7 +46,7 @@ replicates as (
         sum(c.coefficient * s.deviation) as deviation,
         sum(power(c.coefficient, 2) * s.weight_deviation) as weight_deviation
     from sums as s
-    inner join decay_coefficients as c
+    inner join internal.decay_coefficients as c
         on
             s.model = c.model
             and s.source = c.source

@@ -8,7 +8,7 @@
 -- Units: residual_variance is the population variance of the residuals, leave_one_out_error the
 --   mean square of the errors for a month that is left out, both in (bits per byte)^2, whatever
 --   was fitted; NULL with fewer than three months. best_by_*: the least of the four.
--- Source: Zhu et al. (FreshBench), appendix E; metrics.md, section 2. Reads decay_fit_points.
+-- Source: Zhu et al. (FreshBench), appendix E; docs/metrics.md (Time).
 create or replace view decay_fit as
 with centred as (
     select
@@ -18,7 +18,7 @@ with centred as (
         avg(v) over curve as mean_v,
         var_pop(u) over curve * count(v) over curve as squares_u,
         covar_pop(v, u) over curve / nullif(var_pop(u) over curve, 0) as rate
-    from decay_fit_points
+    from internal.decay_fit_points
     window curve as (partition by model, source, protocol, fit)
 ),
 

@@ -4,8 +4,8 @@
 -- Units: t counts calendar months, 1 the first month that is fitted; y is bits per byte. u and v
 --   are what a straight line v = intercept + slope * u is fitted through: t or ln t, y or ln y;
 --   v is NULL in all of a curve's rows where ln y does not exist for one.
--- Source: Zhu et al. (FreshBench), appendix E; metrics.md, section 2. Reads monthly_loss, models.
-create or replace view decay_fit_points as
+-- Source: Zhu et al. (FreshBench), appendix E; docs/metrics.md (Time).
+create or replace view internal.decay_fit_points as
 with points as (
     select
         l.model,
@@ -15,8 +15,8 @@ with points as (
         case when m.cutoff is null then 'all months' else m.cutoff_provenance end as fit_basis,
         l.bits_per_byte as y,
         min(l.month) over (partition by l.model, l.source, l.protocol) as first_month
-    from monthly_loss as l
-    left join models as m on l.model = m.model
+    from internal.monthly_loss_details as l
+    left join main.models as m on l.model = m.model
     where l.bits_per_byte is not null and (m.cutoff is null or l.month > m.cutoff)
 ),
 

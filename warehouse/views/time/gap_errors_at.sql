@@ -2,11 +2,11 @@
 -- Grain: one row per model, scope, protocol; scope is a source, or NULL for the mean over sources.
 -- Parameter: split_on, as of split_cells_at.
 -- Units: bits per byte; NULL where a side has no month, or one without a standard error.
--- Source: metrics.md, section 5; ADR 0016. Reads split_coefficients_at, split_replicates_at.
-create or replace macro gap_errors_at(split_on) as table
+-- Source: docs/metrics.md (Intervals); ADR 0016.
+create or replace macro internal.gap_errors_at(split_on) as table
     with coefficients as materialized (
         select *
-        from split_coefficients_at(split_on)
+        from internal.split_coefficients_at(split_on)
     ),
 
     figures as (
@@ -31,7 +31,7 @@ create or replace macro gap_errors_at(split_on) as table
             c.figure,
             sum(c.coefficient * r.deviation) as deviation,
             sum(power(c.coefficient, 2) * r.weight_deviation) as weight_deviation
-        from split_replicates_at(split_on) as r
+        from internal.split_replicates_at(split_on) as r
         inner join coefficients as c
             on
                 r.model = c.model

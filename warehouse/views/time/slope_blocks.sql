@@ -4,9 +4,9 @@
 -- Units: bits per byte per month. error is half of a 95 % interval: the jackknife that leaves out
 --   one block of months at a time, about the square root of their number, because neighbours
 --   resemble each other; Student's t with a degree of freedom less than there are blocks.
--- Source: metrics.md, section 5; delete-a-group jackknife: Kott 2001, "The Delete-a-Group
---   Jackknife", Journal of Official Statistics 17(4); ADR 0016. Reads slope_cells.
-create or replace view slope_blocks as
+-- Source: docs/metrics.md (Intervals); delete-a-group jackknife: Kott 2001, "The Delete-a-Group
+--   Jackknife", Journal of Official Statistics 17(4); ADR 0016.
+create or replace view internal.slope_blocks as
 with curves as (
     select
         model,
@@ -15,7 +15,7 @@ with curves as (
         month,
         any_value(x) as x,
         avg(bits_per_byte) as y
-    from slope_cells
+    from internal.slope_cells
     group by model, scope, protocol, month
 ),
 

@@ -3,8 +3,8 @@
 --   mean over sources: of text, with two months or more, over the months that all of these have.
 -- Units: x counts months from the scope's mean month; coefficient is what the slope has of the
 --   cell's bits per byte, NULL where there is a single month; spread as in split_cells_at.
--- Source: metrics.md, sections 1 and 2. Reads monthly_loss.
-create or replace view slope_cells as
+-- Source: docs/metrics.md (Likelihood, Time).
+create or replace view internal.slope_cells as
 with points as (
     select
         model,
@@ -17,7 +17,7 @@ with points as (
         standard_error,
         power(standard_error, 4) / least(3 * degrees_of_freedom, num_clusters - 1) as spread,
         count(*) over (partition by model, protocol, source) > 1 as is_lasting
-    from monthly_loss
+    from internal.monthly_loss_details
     where bits_per_byte is not null
 ),
 

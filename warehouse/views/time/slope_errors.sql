@@ -4,11 +4,11 @@
 -- Units: bits per byte per month. The wider of two: for months that differ by chance (slope_blocks)
 --   and for documents that are drawn by chance, of which the same come back every month where pages
 --   are monitored, so that months alone do not show it.
--- Source: metrics.md, section 5; ADR 0016. Reads slope_cells, slope_blocks, replicate_deviations.
-create or replace view slope_errors as
+-- Source: docs/metrics.md (Intervals); ADR 0016.
+create or replace view internal.slope_errors as
 with cells as materialized (
     select *
-    from slope_cells
+    from internal.slope_cells
     where coefficient is not null
 ),
 
@@ -32,7 +32,7 @@ replicates as (
         c.protocol,
         sum(c.coefficient * d.deviation) as deviation,
         sum(power(c.coefficient, 2) * d.weight_deviation) as weight_deviation
-    from replicate_deviations as d
+    from internal.replicate_deviations as d
     inner join cells as c
         on
             d.model = c.model
@@ -66,7 +66,7 @@ inner join variances as v
         f.model = v.model
         and f.scope is not distinct from v.scope
         and f.protocol = v.protocol
-inner join slope_blocks as b
+inner join internal.slope_blocks as b
     on
         f.model = b.model
         and f.scope is not distinct from b.scope

@@ -6,8 +6,8 @@
 --   Satterthwaite's formula: 3 times those of the cell where its clusters allow, see ADR 0016.
 -- is_common: the month counts in means over sources: of text, of a source with months on both
 --   sides, and all such sources have it.
--- Source: metrics.md, sections 1 and 2. Reads monthly_loss, models.
-create or replace macro split_cells_at(split_on) as table
+-- Source: docs/metrics.md (Likelihood, Time).
+create or replace macro internal.split_cells_at(split_on) as table
     with cells as (
         select
             l.*,
@@ -16,8 +16,8 @@ create or replace macro split_cells_at(split_on) as table
                 cast(m.cutoff + interval 1 month as date)
             ) as split_date,
             case when split_on is null then m.cutoff_provenance else 'analyst' end as split_basis
-        from monthly_loss as l
-        left join models as m on l.model = m.model
+        from internal.monthly_loss_details as l
+        left join main.models as m on l.model = m.model
     ),
 
     two_sided as (

@@ -4,11 +4,11 @@
 --   left out.
 -- Parameter: split_on, as of split_cells_at.
 -- Units: coefficient of each of num_cells monthly figures; variance and spread are sums over these.
--- Source: metrics.md, sections 2 and 5. Reads split_cells_at.
-create or replace macro split_coefficients_at(split_on) as table
+-- Source: docs/metrics.md (Time, Intervals).
+create or replace macro internal.split_coefficients_at(split_on) as table
     with cells as materialized (
         select *
-        from split_cells_at(split_on)
+        from internal.split_cells_at(split_on)
         where bits_per_byte is not null
     ),
 

@@ -3,8 +3,8 @@
 --   the cells that count in means over sources.
 -- Parameter: split_on, as of split_cells_at.
 -- Units: deviation in bits per byte.
--- Source: metrics.md, section 5. Reads split_cells_at, replicate_deviations.
-create or replace macro split_replicates_at(split_on) as table
+-- Source: docs/metrics.md (Intervals).
+create or replace macro internal.split_replicates_at(split_on) as table
     with sums as materialized (
         select
             c.model,
@@ -15,8 +15,8 @@ create or replace macro split_replicates_at(split_on) as table
             d.replicate,
             sum(d.deviation) as deviation,
             sum(d.weight_deviation) as weight_deviation
-        from replicate_deviations as d
-        inner join split_cells_at(split_on) as c
+        from internal.replicate_deviations as d
+        inner join internal.split_cells_at(split_on) as c
             on
                 d.model = c.model
                 and d.source = c.source

@@ -4,8 +4,7 @@
 --   bias_slope = -tbi, so that positive means "better on newer"; the intercept is where
 --   year * 12 + month is 0. *_low and *_high bound a 95 % interval (slope_errors), NULL with fewer
 --   than 8 months or where one is of a single cluster.
--- Source: Zhu et al. (FreshBench), section 3.2; metrics.md, sections 2 and 5.
--- Reads slope_cells, slope_errors.
+-- Source: Zhu et al. (FreshBench), section 3.2; docs/metrics.md (Time, Intervals).
 create or replace view tbi_likelihood as
 with fits as (
     select
@@ -16,7 +15,7 @@ with fits as (
         sum(coefficient * bits_per_byte) as slope,
         avg(bits_per_byte) as mean,
         avg(month_number) as mean_month
-    from slope_cells
+    from internal.slope_cells
     where scope is not null
     group by model, source, protocol
 )
@@ -35,5 +34,5 @@ select
     12 * (f.slope - e.error) as tbi_per_year_low,
     12 * (f.slope + e.error) as tbi_per_year_high
 from fits as f
-left join slope_errors as e
+left join internal.slope_errors as e
     on f.model = e.model and f.source = e.scope and f.protocol = e.protocol;

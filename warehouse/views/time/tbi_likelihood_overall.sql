@@ -6,14 +6,14 @@
 --   NULL where that is less than two months. Images and audio are left out. bias_slope = -tbi.
 --   *_low and *_high as in tbi_likelihood.
 -- Source: Zhu et al. (FreshBench), section 3.2; mean over sources as in Uncheatable Eval;
---   metrics.md, sections 1, 2 and 5. Reads monthly_loss, slope_cells, slope_errors.
+--   docs/metrics.md (Likelihood, Time, Intervals).
 create or replace view tbi_likelihood_overall as
 with lasting as (
     select
         model,
         protocol,
         source
-    from monthly_loss
+    from internal.monthly_loss_details
     where bits_per_byte is not null and is_text
     group by model, protocol, source
     having count(*) > 1
@@ -34,7 +34,7 @@ fits as (
         protocol,
         count(distinct month) as num_months,
         sum(coefficient * bits_per_byte) as slope
-    from slope_cells
+    from internal.slope_cells
     where scope is null
     group by model, protocol
 )
@@ -53,5 +53,5 @@ select
     12 * (f.slope + e.error) as tbi_per_year_high
 from num_lasting as n
 left join fits as f on n.model = f.model and n.protocol = f.protocol
-left join slope_errors as e
+left join internal.slope_errors as e
     on n.model = e.model and n.protocol = e.protocol and e.scope is null;

@@ -6,8 +6,7 @@
 --   *_weighted ratios of the periods' sums; gap = after - before; NULL where a side is empty.
 --   *_low and *_high bound a 95 % interval (Student's t on the cluster bootstrap's standard error),
 --   NULL where a month of theirs has none: it is of a single cluster.
--- Source: Li et al. 2024, Table 3 and Rate24 (expected_next); metrics.md, sections 2 and 5.
--- Reads split_cells_at, gap_errors_at.
+-- Source: Li et al. 2024, Table 3 and Rate24 (expected_next); docs/metrics.md (Time, Intervals).
 create or replace macro train_test_gap_at(split_on) as table
     with periods as (
         select
@@ -26,7 +25,7 @@ create or replace macro train_test_gap_at(split_on) as table
             / (ln(2) * nullif(sum(num_bytes) filter (where not is_after), 0)) as rate_before,
             sum(nll_nats) filter (where is_after)
             / (ln(2) * nullif(sum(num_bytes) filter (where is_after), 0)) as rate_after
-        from split_cells_at(split_on)
+        from internal.split_cells_at(split_on)
         group by model, source, protocol
     )
 
@@ -57,5 +56,5 @@ create or replace macro train_test_gap_at(split_on) as table
         p.rate_after - p.rate_before as bits_per_byte_gap_weighted,
         2 * p.rate_after - p.rate_before as expected_next_weighted
     from periods as p
-    left join gap_errors_at(split_on) as e
+    left join internal.gap_errors_at(split_on) as e
         on p.model = e.model and p.source = e.scope and p.protocol = e.protocol;

@@ -5,8 +5,7 @@
 --   months on both sides count, over the months that all of these have; num_sources,
 --   num_months_before and num_months_after say what is left. Images and audio are left out.
 --   Intervals as in train_test_gap_at.
--- Source: mean over sources as in Uncheatable Eval; metrics.md, sections 1, 2 and 5.
--- Reads split_cells_at, gap_errors_at.
+-- Source: mean over sources as in Uncheatable Eval; docs/metrics.md (Likelihood, Time, Intervals).
 create or replace macro train_test_gap_overall_at(split_on) as table
     with periods as (
         select
@@ -21,7 +20,7 @@ create or replace macro train_test_gap_overall_at(split_on) as table
             avg(bits_per_byte) as mean_all,
             avg(bits_per_byte) filter (where not is_after) as mean_before,
             avg(bits_per_byte) filter (where is_after) as mean_after
-        from split_cells_at(split_on)
+        from internal.split_cells_at(split_on)
         where is_common
         group by model, protocol
     )
@@ -48,5 +47,5 @@ create or replace macro train_test_gap_overall_at(split_on) as table
         2 * p.mean_after - p.mean_before - e.next_error as expected_next_low,
         2 * p.mean_after - p.mean_before + e.next_error as expected_next_high
     from periods as p
-    left join gap_errors_at(split_on) as e
+    left join internal.gap_errors_at(split_on) as e
         on p.model = e.model and p.protocol = e.protocol and e.scope is null;

@@ -1,2 +1,2 @@
-from bias_samples
+from internal.bias_samples
 where comparison = 'older half'

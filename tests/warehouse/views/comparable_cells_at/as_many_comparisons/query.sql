@@ -1,1 +1,1 @@
-from comparable_cells_at(['wiki'])
+from internal.comparable_cells_at(['wiki'])

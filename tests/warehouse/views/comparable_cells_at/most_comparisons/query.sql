@@ -1,1 +1,1 @@
-from comparable_cells_at(null)
+from internal.comparable_cells_at(null)

@@ -1,1 +1,1 @@
-from consecutive_ranks_at([])
+from internal.consecutive_ranks_at([])

@@ -5,4 +5,4 @@ select
     protocol,
     control,
     standard_error < 1e-6 as is_zero
-from control_gap_errors_at(date '2024-03-01');
+from internal.control_gap_errors_at(date '2024-03-01');

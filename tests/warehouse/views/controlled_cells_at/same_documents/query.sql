@@ -1,3 +1,3 @@
 -- No cutoff is needed where a date is given.
-from controlled_cells_at(date '2024-03-01')
+from internal.controlled_cells_at(date '2024-03-01')
 where protocol = 'default';

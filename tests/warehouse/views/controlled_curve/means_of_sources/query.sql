@@ -1,3 +1,3 @@
 -- The mean has the months of both a and b; c has too few; the control lacks a month of b.
-from controlled_curve
+from internal.controlled_curve
 where model = 'm';

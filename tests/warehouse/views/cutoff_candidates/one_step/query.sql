@@ -1,2 +1,2 @@
 -- A curve that falls has no jump.
-from cutoff_candidates;
+from internal.cutoff_candidates;

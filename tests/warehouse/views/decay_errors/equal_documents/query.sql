@@ -6,4 +6,4 @@ select
     error_9,
     error_12,
     round(error_mean, 5) as error_mean
-from decay_errors;
+from internal.decay_errors;

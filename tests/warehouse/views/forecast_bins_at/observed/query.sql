@@ -1,1 +1,1 @@
-from forecast_bins_at('observed')
+from internal.forecast_bins_at('observed')

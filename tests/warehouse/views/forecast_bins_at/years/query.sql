@@ -1,1 +1,1 @@
-from forecast_bins_at('null')
+from internal.forecast_bins_at('null')

@@ -5,4 +5,4 @@ select
     round(after_error, 6) as after_error,
     round(gap_error, 6) as gap_error,
     round(next_error, 6) as next_error
-from gap_errors_at(date '2024-03-01');
+from internal.gap_errors_at(date '2024-03-01');

@@ -1,1 +1,1 @@
-from mean_rank_pairs_at([])
+from internal.mean_rank_pairs_at([])

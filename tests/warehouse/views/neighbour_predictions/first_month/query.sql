@@ -1,2 +1,2 @@
-from neighbour_predictions
+from internal.neighbour_predictions
 where source = 'a' and month = '2024-01-01';

@@ -5,5 +5,5 @@ select
     count(*) as num_rows,
     round(sqrt(avg(deviation * deviation)), 6) as root_mean_square,
     round(avg(weight_deviation * weight_deviation), 9) as weight_mean_square
-from replicate_deviations
+from internal.replicate_deviations
 group by month;

@@ -5,5 +5,5 @@ select
     max(replicate) as last_replicate,
     bool_and(is_text) as is_text,
     any_value(bits_per_byte) filter (where replicate = 0) as bits_per_byte
-from replicate_monthly_loss
+from internal.replicate_monthly_loss
 group by month;

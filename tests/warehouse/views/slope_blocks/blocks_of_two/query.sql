@@ -3,4 +3,4 @@ select
     model,
     scope,
     round(error, 7) as error
-from slope_blocks;
+from internal.slope_blocks;

@@ -1,1 +1,1 @@
-from split_cells_at(date '2024-03-01');
+from internal.split_cells_at(date '2024-03-01');

@@ -1,2 +1,2 @@
 -- Models without a cutoff are left out.
-from split_cells_at(cast(null as date));
+from internal.split_cells_at(cast(null as date));

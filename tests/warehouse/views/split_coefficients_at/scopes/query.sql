@@ -1,2 +1,2 @@
 -- Pictures have months of a single cluster: no coefficients.
-from split_coefficients_at(date '2024-03-01');
+from internal.split_coefficients_at(date '2024-03-01');

@@ -3,5 +3,5 @@ select
     scope,
     is_after,
     count(*) as num_rows
-from split_replicates_at(date '2024-03-01')
+from internal.split_replicates_at(date '2024-03-01')
 group by scope, is_after;

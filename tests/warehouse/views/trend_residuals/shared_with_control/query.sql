@@ -1,2 +1,2 @@
-from trend_residuals
+from internal.trend_residuals
 where model = 'm';

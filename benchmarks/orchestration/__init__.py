@@ -1,0 +1,1 @@
+"""Orchestration: a Prefect server under load and during an outage."""

@@ -1,0 +1,1 @@
+"""Scoring: models of known shapes, and the scorers that are compared."""

@@ -1,0 +1,61 @@
+"""The memory of one scoring job, in a process of its own.
+
+    python -m benchmarks.scoring.footprint ours FOLDER TEXTS.json disjoint-1024
+    python -m benchmarks.scoring.footprint plain FOLDER TEXTS.json sliding-1024-256
+    python -m benchmarks.scoring.footprint lm-eval FOLDER TEXTS.json 1024:4     (context : batch)
+
+prints the largest resident size in bytes, libraries and loading of the weights included.
+``getrusage`` would not do: its maximum starts at the size of the parent process.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from core.settings import load_settings, set_library_defaults
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def footprint(kind: str, folder: Path, texts: Path, job: str) -> int:
+    """Run a job in a new process and return its largest resident size in bytes.
+
+    ``kind``: ours, plain or lm-eval. ``folder``: a checkpoint. ``texts``: a JSON list of strings.
+    ``job``: a protocol; for lm-eval, context and batch.
+    """
+    command = [sys.executable, "-m", __spec__.name, kind, str(folder), str(texts), job]
+    done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return int(done.stdout.split()[-1])
+
+
+def _run(kind: str, folder: Path, texts: list[str], job: str) -> None:
+    from benchmarks.scoring.scorers import LmEval, Ours, PlainLoop  # after the libraries' defaults
+
+    if kind == "lm-eval":
+        context, batch = map(int, job.split(":"))
+        LmEval.load(folder, context, batch).score(texts)
+    elif kind == "plain":
+        PlainLoop.load(folder, job).score(texts)
+    else:
+        Ours.load(folder, job).score(texts)
+
+
+def largest_resident_size() -> int:
+    """Return the largest resident size of this process so far, in bytes."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return 1024 * int(found[1])
+
+
+if __name__ == "__main__":
+    _kind, _folder, _texts, _job = sys.argv[1:]
+    with TemporaryDirectory(prefix="tidemark-bench-") as scratch:
+        set_library_defaults(load_settings(home=scratch))
+        _run(_kind, Path(_folder), json.loads(Path(_texts).read_bytes()), _job)
+    print(largest_resident_size())

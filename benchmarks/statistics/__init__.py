@@ -1,0 +1,1 @@
+"""Statistics: coverage of 95 % intervals in simulated worlds."""

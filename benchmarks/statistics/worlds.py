@@ -1,0 +1,145 @@
+"""Worlds with a known truth, as tables of losses: for checking intervals by simulation.
+
+A world has three models (one with a gap after its cutoff, one without, and a compressor) and two
+sources over 24 months: ``fresh`` has other documents every month, ``pages`` the same monitored
+pages. Lengths are log-normal (sigma 1), as long tails are what intervals fail on. Texts grow harder
+by a drift and by shocks that last into the next month; how hard a document is, is mostly the same
+for all models. Pages keep their lengths and difficulties, and each has a drift of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.month import Month
+from core.schemas.tables import LOSSES
+
+NUM_MONTHS, NUM_BEFORE = 24, 12
+FIRST = Month("2023-01")
+MODELS = ("gap", "steady", "control")
+SOURCES = ("fresh", "pages")
+CONTROL = "control:zstd"
+
+_GAP = 0.05  # bits per byte, of the first model
+_LEVELS = (0.9, 1.0, 2.0)
+_MONTH_SD, _MONTH_MEMORY = 0.04, 0.3
+_DOCUMENT_SD = 0.2  # shared by all models
+_PAIR_SD = 0.08  # of one model and document, or of one month of a page
+_PAGE_DRIFT_SD = 0.002  # a month
+_MEAN_LOG_BYTES = 7.0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class World:
+    """One world's truth; ``number`` names it.
+
+    ``monthly``: true bits per byte, without sampling; model x source x month.
+    ``drift``: growth of bits per byte a month; one a source.
+    """
+
+    number: int
+    monthly: Floats
+    drift: Floats
+
+    def name(self, what: str) -> str:
+        """Return the name of a model or source in this world."""
+        return f"world-{self.number:04d}-{what}"
+
+
+def simulate(numbers: Sequence[int], num_documents: int) -> tuple[list[World], pa.Table]:
+    """Draw the worlds of ``numbers``, which are names and seeds: other worlds change nothing.
+
+    Return the worlds, and their losses (schema LOSSES), one chunk a document. Each source and month
+    has ``num_documents``. The compressor is the model ``control:zstd`` in all worlds.
+    """
+    worlds, tables = [], []
+    for number in numbers:
+        rng = np.random.default_rng([number, num_documents])
+        world = _draw_world(number, rng)
+        num_bytes, bits = _draw_documents(world, num_documents, rng)
+        worlds.append(world)
+        tables.append(_losses(world, num_bytes, bits))
+    return worlds, pa.concat_tables(tables)
+
+
+def catalogue(worlds: Sequence[World]) -> list[dict[str, Any]]:
+    """Return the rows of table ``models``: cutoff after NUM_BEFORE months, released a month on."""
+    cutoff = FIRST + (NUM_BEFORE - 1)
+    released = (cutoff + 1).first_day
+    facts = {"cutoff": cutoff, "cutoff_provenance": "planted", "released": released}
+    return [{"name": world.name(model), **facts} for world in worlds for model in MODELS[:2]]
+
+
+def _draw_world(number: int, rng: np.random.Generator) -> World:
+    drift = rng.normal(0, 0.003, len(SOURCES))
+    noise = rng.normal(0, _MONTH_SD, (len(SOURCES), NUM_MONTHS + 1))
+    shocks = noise[:, 1:] + _MONTH_MEMORY * noise[:, :-1]
+    gaps = np.zeros((len(MODELS), 1, NUM_MONTHS))
+    gaps[0, :, NUM_BEFORE:] = _GAP
+    levels = np.array(_LEVELS).reshape(-1, 1, 1)
+    monthly = levels + gaps + drift[:, None] * np.arange(NUM_MONTHS) + shocks
+    return World(number, monthly, drift)
+
+
+def _draw_documents(
+    world: World, num_documents: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], Floats]:
+    """Return bytes (source x month x document) and bits per byte (model x those)."""
+    shape = (NUM_MONTHS, num_documents)
+    sizes = np.exp(rng.normal(_MEAN_LOG_BYTES, 1, (len(SOURCES), *shape)))
+    hardness = rng.normal(0, _DOCUMENT_SD, (len(SOURCES), *shape))
+    months = np.arange(NUM_MONTHS)[:, None] - (NUM_MONTHS - 1) / 2
+    pages = SOURCES.index("pages")
+    sizes[pages] = sizes[pages, :1] * np.exp(rng.normal(0, 0.1, shape))
+    hardness[pages] = (
+        hardness[pages, :1]
+        + rng.normal(0, _PAGE_DRIFT_SD, num_documents) * months
+        + rng.normal(0, _PAIR_SD, shape)
+    )
+    own = rng.normal(0, _PAIR_SD, (len(MODELS), len(SOURCES), *shape))
+    bits = world.monthly[..., None] + hardness + own
+    return np.ceil(sizes).astype(np.int64), np.maximum(bits, 0)
+
+
+def _losses(world: World, num_bytes: NDArray[np.int64], bits: Floats) -> pa.Table:
+    shape = bits.shape
+    index = np.indices(shape).reshape(len(shape), -1)
+    names = [world.name(model) for model in MODELS[:2]] + [CONTROL]
+    bytes_of_all = np.broadcast_to(num_bytes, shape).ravel()
+    sizes = pa.array(bytes_of_all)
+    months = [(FIRST + number).first_day for number in range(NUM_MONTHS)]
+    columns = {
+        "model": pa.array(names).take(pa.array(index[0])),
+        "source": pa.array([world.name(source) for source in SOURCES]).take(pa.array(index[1])),
+        "month": pa.array(months).take(pa.array(index[2])),
+        "document_id": _document_ids(world, shape),
+        "chunk_index": pa.array(np.zeros(bits.size, np.int32)),
+        "nll_nats": pa.array(bits.ravel() * bytes_of_all * np.log(2)),
+        **dict.fromkeys(("num_tokens", "num_chars", "num_bytes"), sizes),
+        **{
+            name: pa.repeat(value, bits.size)
+            for name, value in (("revision", "r1"), ("protocol", "default"))
+        },
+        "reason": pa.nulls(bits.size, pa.string()),
+    }
+    return pa.table([columns[field.name].cast(field.type) for field in LOSSES], schema=LOSSES)
+
+
+def _document_ids(world: World, shape: tuple[int, ...]) -> pa.Array:
+    """Return the documents' names: a page has the same one every month, and is a cluster by it."""
+    _, _, num_months, num_documents = shape
+    fresh = [
+        f"{world.number}-{month}-{number}"
+        for month in range(num_months)
+        for number in range(num_documents)
+    ]
+    pages = [f"{world.number}-page-{number}" for number in range(num_documents)] * num_months
+    return pa.array((fresh + pages) * len(MODELS))

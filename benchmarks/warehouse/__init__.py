@@ -1,0 +1,1 @@
+"""The warehouse: landing generated losses and reading views of them."""

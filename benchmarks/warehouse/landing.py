@@ -1,0 +1,113 @@
+"""The warehouse at the papers' full size: landing against a bare insert, views against polars.
+
+What landing does beyond the insert: it checks every row, refuses duplicates and conflicts, records
+the cells with sums and standard errors, and draws the 200 bootstrap replicates of their sums. The
+replicates are most of it, so landing is measured without them too.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+
+from benchmarks.measure import Contender, Report, measure
+from benchmarks.warehouse.generated_losses import MEAN_CHUNKS, NUM_MODELS, NUM_MONTHS, NUM_SOURCES
+from benchmarks.warehouse.views import measure_views
+from core.settings import Settings
+from core.storage.store import Store
+from warehouse.database.lake import Turns
+from warehouse.database.schema import read_sql
+from warehouse.database.statements import Statements
+from warehouse.database.writer import STORAGE_VERSION, connected, locked, writer_path
+from warehouse.land.losses import Warehouse, open_warehouse
+
+_BARE = "bare insert"
+
+
+def run(rounds: int, rows: int) -> Sequence[Report]:
+    """Land generated losses of about ``rows`` rows; read the views of these, and of a tenth."""
+    with TemporaryDirectory(prefix="tidemark-bench-") as folder:
+        path, tenth = Path(folder) / "losses.parquet", Path(folder) / "tenth.parquet"
+        num_rows, num_rows_of_tenth = generate(path, rows), generate(tenth, rows // 10)
+        landing = measure_landing(path, num_rows, rounds)
+        views = measure_views({num_rows: path, num_rows_of_tenth: tenth}, rounds)
+    return landing, views
+
+
+def generate(path: Path, rows: int) -> int:
+    """Write a file of losses in a separate process; return its number of rows."""
+    command = [sys.executable, "-m", "benchmarks.warehouse.generated_losses", str(path), str(rows)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(done.stdout)
+
+
+def measure_landing(path: Path, num_rows: int, rounds: int) -> Report:
+    """Time landing a file, with and without replicates, and a bare insert of it."""
+    amounts = {"rows": float(num_rows)}
+    sizes: list[int] = []
+    contenders = [
+        Contender(_BARE, lambda home: insert_bare(home, path), amounts),
+        Contender("land_file", lambda home: sizes.append(land(home, path)), amounts, _BARE),
+        Contender(
+            "land_file without replicates",
+            lambda home: land_without_replicates(home, path),
+            amounts,
+            _BARE,
+        ),
+    ]
+    timings = measure(contenders, rounds)
+    conditions = (
+        f"{num_rows:,} rows of schema LOSSES in one Parquet file "
+        f"({path.stat().st_size / 1e6:.0f} MB): {NUM_MODELS} models x {NUM_SOURCES} sources x "
+        f"{NUM_MONTHS} months, documents of {MEAN_CHUNKS} chunks (1 to 7). Each run: a fresh "
+        f"database file, opened, filled and closed; it ends with {sizes[-1] / num_rows:.1f} bytes "
+        "a row, views and replicates included. The bare insert is "
+        f"`insert into chunk_losses … from read_parquet` (DuckDB {duckdb.__version__}), without "
+        "checks, cells or replicates."
+    )
+    return Report("warehouse: landing", conditions, timings)
+
+
+def insert_bare(home: Path, path: Path) -> int:
+    """Insert a file into a fresh database of the same schema; return the number of rows."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "storage_compatibility_version": STORAGE_VERSION
+    }
+    with duckdb.connect(str(home / "bare.duckdb"), config=config) as connection:
+        connection.execute(read_sql("tables", "chunk_losses"))
+        insert = "insert into chunk_losses by name select * from read_parquet(?)"
+        [(num_rows,)] = connection.execute(insert, [str(path)]).fetchall()
+    return int(num_rows)
+
+
+def land(home: Path, path: Path) -> int:
+    """Land a file as ``tidemark land`` does; return the size of the database in bytes."""
+    settings = Settings(home=str(home))
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_file(path)
+    return writer_path(settings).stat().st_size
+
+
+def land_without_replicates(home: Path, path: Path) -> int:
+    """Land a file with all but the bootstrap; return the number of rows."""
+    settings = Settings(home=str(home))
+    with locked(settings), connected(settings) as connection:
+        warehouse = Warehouse(connection, Store(settings.home), Turns(None))
+        warehouse._statements = _WithoutReplicates(connection)
+        return warehouse.land_file(path).num_rows
+
+
+class _WithoutReplicates(Statements):
+    """Land without replicates, to show their cost."""
+
+    def run(
+        self, statement: str, parameters: Mapping[str, object] | None = None
+    ) -> list[tuple[Any, ...]]:
+        left_out = {"seed_clusters", "insert_replicates"}
+        return [] if statement in left_out else super().run(statement, parameters)

@@ -1,0 +1,130 @@
+"""Reading every view at full size and at a tenth, and the same figures from Parquet with polars."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import polars as pl
+
+from benchmarks.measure import Contender, Report, measure
+from benchmarks.warehouse.generated_losses import model_names
+from core.settings import Settings
+from warehouse.database.schema import describe_view, list_views
+from warehouse.database.writer import writer_path
+from warehouse.land.losses import open_warehouse
+
+_CELL = ["model", "source", "protocol", "month"]
+
+
+def measure_views(files: Mapping[int, Path], rounds: int) -> Report:
+    """Time every view for analysts, by size of ``files`` (rows); polars on the largest."""
+    largest = max(files)
+    contenders = []
+    with TemporaryDirectory(prefix="tidemark-bench-") as folder:
+        for num_rows, file in sorted(files.items(), reverse=True):
+            snapshot = _landed(Path(folder) / str(num_rows), file)
+            suffix = "" if num_rows == largest else f" at {num_rows:,} rows"
+            contenders += [
+                Contender(
+                    f"{view}{suffix}",
+                    _reader(snapshot, view),
+                    {},
+                    _baseline(view) if not suffix else view,
+                )
+                for view in _names()
+            ]
+        contenders += [
+            Contender(name, _polars_reader(files[largest], figure), {})
+            for name, figure in _PEERS.items()
+        ]
+        timings = measure(contenders, rounds)
+    conditions = (
+        f"Every view that analysts read, in full into Arrow tables, of {largest:,} rows, each run "
+        "on a connection of its own; the views of the smaller database are compared with those of "
+        "the larger. Peers: the same figures by polars "
+        f"{pl.__version__} (streaming) from the Parquet file, without intervals."
+    )
+    return Report("warehouse: views", conditions, timings)
+
+
+def _names() -> list[str]:
+    """Return the views that analysts read, without helper views and macros."""
+    return [
+        view
+        for view, file in list_views().items()
+        if not view.endswith("_at") and not describe_view(file).is_internal
+    ]
+
+
+def _landed(home: Path, file: Path) -> Path:
+    """Land a file, and the cutoffs of its models that views split by."""
+    settings = Settings(home=str(home))
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_file(file)
+        warehouse.upsert_models(
+            [
+                {
+                    "name": name,
+                    "kind": "control" if name.startswith("control:") else "causal_lm",
+                    "cutoff": None if name.startswith("control:") else dt.date(2020 + n % 3, 6, 1),
+                    "cutoff_provenance": "stated",
+                    "released": dt.date(2020 + n % 3, 10, 1),
+                    "parameters": 10**9 * (n + 1),
+                }
+                for n, name in enumerate(model_names())
+            ]
+        )
+    return writer_path(settings)
+
+
+def _reader(snapshot: Path, view: str) -> Callable[[Path], object]:
+    def read(_: Path) -> object:
+        with duckdb.connect(str(snapshot), read_only=True) as connection:
+            return connection.table(view).to_arrow_table()
+
+    return read
+
+
+def _polars_reader(
+    file: Path, figure: Callable[[pl.LazyFrame], pl.LazyFrame]
+) -> Callable[[Path], object]:
+    return lambda _: figure(pl.scan_parquet(file)).collect(engine="streaming")
+
+
+def _monthly_loss(losses: pl.LazyFrame) -> pl.LazyFrame:
+    sums = [pl.col(name).sum() for name in ("nll_nats", "num_tokens", "num_chars", "num_bytes")]
+    return (
+        losses.group_by(_CELL)
+        .agg(pl.col("document_id").n_unique().alias("num_documents"), pl.len(), *sums)
+        .with_columns(
+            (pl.col("nll_nats") / (pl.lit(2.0).log() * pl.col("num_bytes"))).alias("bits_per_byte")
+        )
+    )
+
+
+def _tbi_likelihood(losses: pl.LazyFrame) -> pl.LazyFrame:
+    x = pl.col("month").dt.year() * 12 + pl.col("month").dt.month()
+    slope = pl.cov(x, pl.col("bits_per_byte")) / x.var()
+    return _monthly_loss(losses).group_by(_CELL[:3]).agg(slope.alias("tbi_per_month"))
+
+
+def _train_test_gap(losses: pl.LazyFrame) -> pl.LazyFrame:
+    is_after = pl.col("month") >= dt.date(2021, 1, 1)
+    bits = pl.col("bits_per_byte")
+    gap = bits.filter(is_after).mean() - bits.filter(~is_after).mean()
+    return _monthly_loss(losses).group_by(_CELL[:3]).agg(gap.alias("gap"))
+
+
+_PEERS = {
+    "polars: monthly_loss": _monthly_loss,
+    "polars: tbi_likelihood": _tbi_likelihood,
+    "polars: train_test_gap": _train_test_gap,
+}
+
+
+def _baseline(view: str) -> str | None:
+    return f"polars: {view}" if f"polars: {view}" in _PEERS else None

@@ -1,0 +1,106 @@
+"""Output of the command line: tables, progress bars, errors, ages."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from core import progress
+from core.errors import TidemarkError, UsageError
+from core.progress import duration
+
+# Piped output has no width of its own; rich would cut tables at 80 columns.
+_PIPED_WIDTH = 200
+# All controls but tab and newline, and characters that change the direction of text.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def _console(stderr: bool) -> Console:
+    """Return a console that reads no markup, because names come from outside."""
+    console = Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        console.width = _PIPED_WIDTH
+    return console
+
+
+out = _console(stderr=False)
+err = _console(stderr=True)
+
+
+def visible(text: str) -> str:
+    """Spell out control characters, so that text from outside cannot control the terminal."""
+    return _CONTROLS.sub(_spelled, text)
+
+
+def _spelled(control: re.Match[str]) -> str:
+    code = ord(control[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows under a title."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*("–" if cell is None else visible(str(cell)) for cell in row))
+    out.print(table)
+
+
+def do_each(step: str, jobs: Mapping[str, Callable[[], None]]) -> list[str]:
+    """Do jobs by name under a progress bar; return the failures, which do not stop the others."""
+    failures = []
+    with progress_bars():
+        for number, (name, job) in enumerate(jobs.items(), start=1):
+            try:
+                job()
+            except UsageError:
+                raise
+            except TidemarkError as error:
+                failures.append(f"{name}: {error}")
+            progress.report(step, number, len(jobs))
+    return failures
+
+
+def fail_with(failures: Sequence[str]) -> None:
+    """Print failures; if there are any, end the command with exit code 1."""
+    for failure in failures:
+        err.print(visible(f"failed: {failure}"), soft_wrap=True)
+    if failures:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def progress_bars() -> Iterator[None]:
+    """Draw one bar for each step that reports progress, until the block ends."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err) as bars:
+        ids = {}
+
+        def draw(step: str, done: int, total: int) -> None:
+            if step not in ids:
+                ids[step] = bars.add_task(step, total=total)
+            bars.update(ids[step], completed=done, total=total)
+
+        progress.listen(draw)
+        try:
+            yield
+        finally:
+            progress.listen(None)
+
+
+def age(moment: dt.datetime) -> str:
+    """Return the time since a moment, at least 0 s, because clocks differ."""
+    return duration(max(0.0, (dt.datetime.now(dt.UTC) - moment).total_seconds()))

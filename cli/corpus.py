@@ -1,0 +1,344 @@
+"""`tidemark corpus` and `compare-texts`: sealed months, versions, differences."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+from cli.console import out, print_table, progress_bars, visible
+from cli.options import FirstMonth, LastMonth, Sources, settings_of, window
+from core import progress
+from core.errors import UsageError
+from core.month import Month
+from core.storage.store import Store
+
+if TYPE_CHECKING:
+    from core.corpus.partition import Partition, Seal
+
+corpus_app = typer.Typer(no_args_is_help=True, help="The sealed text: look at it, take it down.")
+
+SourceArgument = Annotated[str, Argument(help="Source.", metavar="SOURCE")]
+MonthArgument = Annotated[str, Argument(help="Month, or undated.", metavar="YYYY-MM")]
+
+
+def _partition(source: str, month: str) -> Partition:
+    from core.corpus.partition import Partition
+
+    return Partition(source, None if month == "undated" else Month(month))
+
+
+@corpus_app.command("show")
+def show_command(
+    context: typer.Context,
+    source: SourceArgument,
+    month: MonthArgument,
+    version: Annotated[
+        int | None, Option(min=1, help="Default: the newest, or by TIDEMARK_CORPUS_AS_OF.")
+    ] = None,
+    held: Annotated[bool, Option("--held", help="Show the month that is held back.")] = False,
+    dropped: Annotated[
+        bool, Option("--dropped", help="List each dropped item and the reason.")
+    ] = False,
+    paths: Annotated[
+        bool, Option("--paths", help="Print the Parquet files alone, one a line.")
+    ] = False,
+) -> None:
+    """Print the manifest of a month: its origin, and the counts of kept and dropped items."""
+    settings = settings_of(context)
+    store = Store(settings.home)
+    partition = _partition(source, month)
+    seal = choose_seal(store, partition, version, held, settings.corpus_as_of)
+    if paths:
+        for path in seal.parts:
+            out.print(visible(store.url(path)), soft_wrap=True)
+        return
+    print_table(f"{partition}", ["manifest", "says"], describe_seal(store, seal))
+    if dropped:
+        columns = ["item", "outcome", "reason", "detail"]
+        print_table("not kept", columns, list_dropped(store, seal))
+
+
+@corpus_app.command("diff")
+def diff_command(
+    context: typer.Context,
+    source: SourceArgument,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    versions: Annotated[
+        bool, Option("--versions", help="Each version of a month with the one before.")
+    ] = False,
+) -> None:
+    """Print how different months' texts are from the month before, and from the source's first.
+
+    1 - similarity, as in appendix B of Li et al. 2024; computed here, nothing lands (see
+    `tidemark compare-texts` for that). With --versions: how the versions of one month differ.
+    """
+    settings = settings_of(context)
+    store = Store(settings.home)
+    months = window(month, to)
+    with progress_bars():
+        if versions:
+            rows = diff_versions(store, source, months)
+        else:
+            rows = diff_months(store, source, months, settings.corpus_as_of)
+    columns = ["month", "against", "method", "documents", "bytes", "difference"]
+    print_table(f"{source}: 1 - similarity", columns, rows)
+
+
+@corpus_app.command("accept")
+def accept_command(
+    context: typer.Context,
+    source: SourceArgument,
+    month: MonthArgument,
+    why: Annotated[str, Option(help="Reason to accept it; goes into the manifest.")],
+) -> None:
+    """Seal a month that is held back, after a look at `corpus show --held`."""
+    from core.corpus.sealing import accept_held
+
+    partition = _partition(source, month)
+    seal = accept_held(Store(settings_of(context).home), partition, why)
+    out.print(f"{partition}: {seal.num_documents} documents, version {seal.version}")
+
+
+@corpus_app.command("forget")
+def forget_command(
+    context: typer.Context,
+    documents: Annotated[
+        list[str] | None, Argument(help="Ids (column document_id).", metavar="DOCUMENT")
+    ] = None,
+    native_id: Annotated[
+        list[str] | None,
+        Option(
+            help="A site's own id: all versions of an item. Repeat for several.",
+            metavar="SOURCE:ID",
+        ),
+    ] = None,
+    again: Annotated[
+        bool, Option("--again", help="All documents ever forgotten, as after a restore.")
+    ] = False,
+    why: Annotated[str, Option(help="Who asked for it, and why; is recorded.")] = "takedown",
+) -> None:
+    """Take documents down: out of the corpus, caches, losses, the warehouse and releases.
+
+    A tombstone for each makes later crawls and imports drop it. If this is killed, run it again.
+    """
+    from core.corpus.tombstones import item_key
+    from instruments.takedown import forget
+
+    items = [_item(each) for each in native_id or []]
+    if again == bool(documents or items):
+        raise UsageError("say which documents, by id or by --native-id; or say --again")
+    keys = [*(documents or []), *(item_key(*each) for each in items)]
+    with progress_bars():
+        done = forget(settings_of(context), keys, why)
+    out.print(
+        f"{len(done.document_ids)} documents forgotten; rewritten: {done.num_versions} versions of "
+        f"partitions, {len(done.releases)} releases; {done.num_fetched} fetched answers deleted"
+    )
+    if not done.num_versions:
+        out.print("none of them is in the corpus (any more); the tombstones keep them out")
+    out.print("Copies that you have made (backups, exports, trained models) are yours to look to.")
+
+
+def _item(text: str) -> tuple[str, str]:
+    source, colon, native_id = text.partition(":")
+    if not (source and colon and native_id):
+        raise UsageError(f"{text!r} is not SOURCE:ID, such as wikipedia_new:12345")
+    return source, native_id
+
+
+def compare_texts_command(
+    context: typer.Context,
+    source: Sources = None,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    against: Annotated[
+        Literal["first", "previous"] | None,
+        Option(help="Only the first, or only the previous month."),
+    ] = None,
+) -> None:
+    """Compare the text of sealed months with the month before and with the source's first.
+
+    The differences land for view text_difference. Landed comparisons are skipped.
+    """
+    from core.corpus.difference import Against
+    from warehouse.land.text_comparisons import compare_texts, plan_comparisons
+    from warehouse.read.publish import publish
+
+    settings = settings_of(context)
+    plan = plan_comparisons(
+        Store(settings.home),
+        source,
+        window(month, to),
+        [Against(against)] if against else list(Against),
+        settings.corpus_as_of,
+    )
+    with progress_bars():
+        made = compare_texts(plan, settings)
+    publish(settings)
+    out.print(f"{made} of {len(plan)} comparisons made, {len(plan) - made} were landed already")
+
+
+Row = tuple[object, ...]
+
+# The keys of a manifest that are shown first, in this order.
+_FIRST = (
+    "kind", "status", "ended_early", "held_because", "accepted", "window", "started_at", "ended_at",
+    "sealed_at", "num_documents", "num_bytes", "content", "digest", "content_digest", "forgotten",
+)  # fmt: skip
+_ACCOUNT = ("requested", "kept", "dropped", "failed", "repeated")
+_LEFT_OUT = ("source", "month", "version", "files", *_ACCOUNT)
+
+
+def choose_seal(
+    store: Store, partition: Partition, version: int | None, held: bool, as_of: dt.datetime | None
+) -> Seal:
+    """Return the requested version of a partition."""
+    from core.corpus.partition import list_versions, read_seal
+    from core.corpus.sealing import read_held
+
+    if held:
+        seal = read_held(store, partition)
+    elif version is None:
+        seal = read_seal(store, partition, as_of)
+    else:
+        versions = {each.version: each for each in list_versions(store, partition)}
+        seal = versions.get(version)
+    if seal is not None:
+        return seal
+    known = [str(each.version) for each in list_versions(store, partition)]
+    is_held = read_held(store, partition) is not None
+    if not known and not is_held:
+        raise UsageError(
+            f"nothing is sealed of {partition} under {store.root}; see `tidemark sources list`"
+        )
+    held_too = "; something is held back (--held)" if is_held and not held else ""
+    raise UsageError(
+        f"there is no such version of {partition} under {store.root} (sealed versions: "
+        f"{', '.join(known) or 'none'}{held_too})"
+    )
+
+
+def describe_seal(store: Store, seal: Seal) -> list[Row]:
+    """Return the fields of a manifest, and counts over its parts, for people."""
+    manifest = seal.manifest
+    rows: list[Row] = [("version", _of_versions(store, seal)), ("folder", store.url(seal.folder))]
+    rows += [(name, _plain(manifest[name])) for name in _FIRST if manifest.get(name) is not None]
+    rows += _account(manifest)
+    for name in ("licence", "language"):
+        rows.append((f"{name}s of documents", _counts(_column(store, seal, name))))
+    rest = [name for name in manifest if name not in (*_FIRST, *_LEFT_OUT)]
+    return rows + [(name, _plain(manifest[name])) for name in rest if manifest[name] is not None]
+
+
+def _of_versions(store: Store, seal: Seal) -> str:
+    from core.corpus.partition import list_versions
+    from core.corpus.sealing import read_held
+
+    if PurePosixPath(seal.folder).name == "held":
+        return "held back"
+    versions = [each.version for each in list_versions(store, seal.partition)]
+    held = "; another is held back (--held)" if read_held(store, seal.partition) else ""
+    return f"{seal.version} of {len(versions)}{held}"
+
+
+def _account(manifest: Mapping[str, object]) -> Iterator[Row]:
+    """Yield the outcomes of the requested items; they must add up."""
+    if "requested" not in manifest:
+        return
+    sums: dict[str, int] = {}
+    for name in _ACCOUNT[1:]:
+        value = manifest.get(name, 0)
+        sums[name] = sum(value.values()) if isinstance(value, dict) else int(str(value))
+    total = " + ".join(f"{num:,} {name}" for name, num in sums.items())
+    yield "requested", f"{manifest['requested']:,} = {total}"
+    for name in ("dropped", "failed"):
+        reasons = manifest.get(name)
+        if isinstance(reasons, dict) and reasons:
+            yield name, ", ".join(f"{num:,} {reason}" for reason, num in reasons.items())
+
+
+def _column(store: Store, seal: Seal, name: str) -> Iterator[object]:
+    from core.corpus.partition import read_documents
+
+    for batch in read_documents(store, seal, columns=[name], batch_rows=8192):
+        yield from batch[name].to_pylist()
+
+
+def _counts(values: Iterator[object]) -> str:
+    counts = Counter(str(value) for value in values)
+    return ", ".join(f"{num:,} {value}" for value, num in counts.most_common())
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_plain(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(str(_plain(each)) for each in value)
+    return value
+
+
+def list_dropped(store: Store, seal: Seal) -> list[Row]:
+    """Return the dropped and failed items: id, outcome, reason, detail."""
+    import zstandard
+
+    path = f"{seal.folder}/dropped.jsonl.zst"
+    if not store.exists(path):
+        return []
+    with store.open(path) as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
+        items = [json.loads(line) for line in reader.read().splitlines()]
+    names = ("native_id", "outcome", "reason", "detail")
+    return [tuple(item[name] for name in names) for item in items]
+
+
+def diff_months(
+    store: Store, source: str, months: Sequence[Month] | None, as_of: dt.datetime | None
+) -> list[Row]:
+    """Compare months with the month before and with the first one."""
+    from warehouse.land.text_comparisons import plan_comparisons
+
+    plan = plan_comparisons(store, [source], months, as_of=as_of)
+    pairs = [(each.earlier, each.later) for each in plan]
+    if not pairs:
+        raise UsageError(f"{source} has no two months to compare; crawl or import more of it")
+    return _compare(
+        store, [(str(b.partition.month), str(a.partition.month), a, b) for a, b in pairs]
+    )
+
+
+def diff_versions(store: Store, source: str, months: Sequence[Month] | None) -> list[Row]:
+    """Compare each version of months with the version before."""
+    from core.corpus.partition import list_sealed, list_versions
+
+    jobs = []
+    for newest in list_sealed(store, source):
+        if months is not None and newest.partition.month not in months:
+            continue
+        versions = [seal for seal in list_versions(store, newest.partition) if seal.is_text]
+        for before, after in zip(versions, versions[1:], strict=False):
+            name = f"{newest.partition.month or 'undated'} version {after.version}"
+            jobs.append((name, f"version {before.version}", before, after))
+    if not jobs:
+        raise UsageError(f"no month of {source} has two versions to compare")
+    return _compare(store, jobs)
+
+
+def _compare(store: Store, jobs: Sequence[tuple[str, str, Seal, Seal]]) -> list[Row]:
+    from core.corpus.difference import measure_difference
+
+    rows: list[Row] = []
+    for number, (name, other, earlier, later) in enumerate(jobs, start=1):
+        found = measure_difference(store, earlier, later)
+        value = found.reason if found.difference is None else f"{found.difference:.4f}"
+        rows.append((name, other, found.method, found.num_documents, found.num_bytes, value))
+        progress.report("compare texts", number, len(jobs))
+    return rows

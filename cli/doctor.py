@@ -1,0 +1,185 @@
+"""`tidemark doctor`: check that a run has all it needs; say how to repair faults."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.console import print_table
+from cli.options import settings_of
+from core.errors import TidemarkError
+from core.storage.store import Store
+
+if TYPE_CHECKING:
+    from core.settings import Settings
+
+MIN_FREE_BYTES = 5 * 2**30  # one month of the default sources, a small model and two snapshots
+
+_CONDITIONS = "use an object store that supports conditional puts (If-None-Match: *)"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check; ``mend`` says how to repair a fault."""
+
+    what: str
+    is_well: bool
+    detail: str
+    mend: str = ""
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Run every check; a fault does not stop the others."""
+    checks: list[Callable[[Settings], Finding]] = [
+        _python, _torch, _chromium, _git, _disk, _home, _writer, _server,
+    ]  # fmt: skip
+    return [check(settings) for check in checks]
+
+
+def _python(_: Settings) -> Finding:
+    mend = "install Python 3.11 and run make install"
+    return Finding("Python", sys.version_info >= (3, 11), platform.python_version(), mend)
+
+
+def _torch(settings: Settings) -> Finding:
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return Finding("torch", False, str(error), "run make install")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    detail = f"{torch.__version__}, device {device}"
+    if settings.device not in {"auto", "cpu"} and device == "cpu":
+        mend = "set TIDEMARK_DEVICE=auto, or install a CUDA build of torch and a driver"
+        return Finding("torch", False, f"{detail}, asked for {settings.device}", mend)
+    return Finding("torch", True, detail)
+
+
+def _version_of(*command: str) -> str | None:
+    try:
+        said = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=20)
+        return said.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _chromium(settings: Settings) -> Finding:
+    mend = "apt-get install chromium, or .venv/bin/playwright install chromium"
+    binary = settings.chromium or _playwright_chromium()
+    if binary is None:
+        return Finding("Chromium", False, "not found (only some sources need it)", mend)
+    version = _version_of(str(binary), "--version")
+    detail = f"{version} at {binary}" if version else f"{binary} does not start"
+    return Finding("Chromium", version is not None, detail, mend)
+
+
+def _playwright_chromium() -> Path | None:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        binary = Path(playwright.chromium.executable_path)
+    return binary if binary.exists() else None
+
+
+def _git(_: Settings) -> Finding:
+    version = _version_of("git", "--version")
+    return Finding("git", version is not None, version or "not found", "apt-get install git")
+
+
+def _disk(settings: Settings) -> Finding:
+    folder = settings.scratch
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    detail = f"{free / 2**30:.1f} GiB free at {folder}"
+    gib = f"{MIN_FREE_BYTES / 2**30:.0f} GiB"
+    mend = f"free at least {gib} or set TIDEMARK_WORK_DIR to another disk"
+    return Finding("disk", free >= MIN_FREE_BYTES, detail, mend)
+
+
+def _home(settings: Settings) -> Finding:
+    mend = "set TIDEMARK_HOME to a folder (or s3:// address) that you may write to"
+    try:
+        store = Store(settings.home)
+        if not _keeps_conditions(store):
+            detail = f"{settings.home} takes a second file where only a first may be"
+            return Finding("data root", False, detail, _CONDITIONS)
+        settings.scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.scratch):
+            return Finding("data root", True, f"{settings.home} is writable")
+    except (TidemarkError, OSError) as error:
+        return Finding("data root", False, str(error), mend)
+
+
+def _keeps_conditions(store: Store) -> bool:
+    """Return True if only one of two writers can create a file."""
+    path = f"work/.doctor-{secrets.token_hex(4)}"
+    try:
+        return store.create_bytes(path, b"first") and not store.create_bytes(path, b"second")
+    finally:
+        store.delete(path)
+
+
+def _writer(settings: Settings) -> Finding:
+    from warehouse.database.lock import is_writer, read_writer
+
+    what = "warehouse"
+    try:
+        if settings.warehouse is not None:
+            return Finding(what, True, "a lake, which many may write")
+        named = read_writer(Store(settings.home))
+        if named is None:
+            return Finding(what, True, "nothing has landed yet")
+        where = f"written from {named.scratch} of machine {named.machine}"
+        if not is_writer(settings):
+            where += (
+                ": runs from deployments leave landing to it, other commands land there alone; "
+                "where that folder is lost, run tidemark take-over"
+            )
+        return Finding(what, True, where)
+    except (TidemarkError, OSError) as error:
+        return Finding(what, False, str(error), "see what the data root says")
+
+
+def _server(_: Settings) -> Finding:
+    import requests
+
+    from core.settings import prefect_access, prefect_server, without_password
+
+    address = prefect_server()
+    if address is None:
+        return Finding("Prefect server", True, "none configured: flows run in-process")
+    mend = "start it (prefect server start) or unset PREFECT_API_URL"
+    shown = without_password(address)
+    headers, verify = prefect_access()
+    try:  # not its health, which it also tells to clients without a password
+        response = requests.get(
+            f"{address.rstrip('/')}/admin/version", headers=headers, verify=verify, timeout=5
+        )
+    except requests.RequestException as error:
+        why = f"{shown}: {type(error).__name__}"
+        return Finding("Prefect server", False, why, mend)
+    if response.status_code in (401, 403):
+        mend = "set PREFECT_API_AUTH_STRING to its user:password"
+    return Finding("Prefect server", response.ok, f"{shown} answers {response.status_code}", mend)
+
+
+def doctor_command(context: typer.Context) -> None:
+    """Check Python, torch, Chromium, git, disk, data root, warehouse, server; say how to mend."""
+    findings = examine(settings_of(context))
+    rows = [
+        (f.what, "ok" if f.is_well else "PROBLEM", f.detail, "" if f.is_well else f.mend)
+        for f in findings
+    ]
+    print_table("doctor", ["what", "state", "found", "to mend it"], rows)
+    if not all(f.is_well for f in findings):
+        raise typer.Exit(1)

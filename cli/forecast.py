@@ -1,0 +1,128 @@
+"""`tidemark forecast`: crawl forecasting questions, have models answer them, report."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from cli.console import do_each, err, fail_with, out, progress_bars, visible
+from cli.options import FirstMonth, LastMonth, ModelNames, Sources, settings_for_tasks, window
+from core.errors import UsageError
+from core.month import Month
+from core.storage.store import Store
+
+if TYPE_CHECKING:
+    from core.corpus.questions import QuestionSeal
+
+forecast_app = typer.Typer(
+    help="Forecasting questions: crawl them, have models answer, report.", no_args_is_help=True
+)
+
+
+@forecast_app.command("crawl")
+def forecast_crawl(
+    context: typer.Context,
+    source: Sources = None,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    replace: Annotated[
+        bool, Option("--replace", help="Ask again, and replace what differs.")
+    ] = False,
+) -> None:
+    """Seal the questions that sites resolved in some months; default: the last complete month.
+
+    A source that needs a permission (`tidemark sources permit`) or a token is left out without one.
+    It is refused if --source names it.
+    """
+    settings = settings_for_tasks(context)
+    from instruments.planning import plan_question_crawl
+    from tasks.questions import add_tokens, crawl
+
+    months = window(month, to) or [Month.last_complete()]
+    plan, left_out = plan_question_crawl(source, months, settings, add_tokens)
+    for why in left_out:
+        err.print(visible(f"left out: {why}"), soft_wrap=True)
+
+    def crawl_source(name: str) -> None:
+        _print_seals(crawl(name, plan[name], settings, replace=replace))
+
+    fail_with(do_each("crawl", {name: partial(crawl_source, name) for name in plan}))
+
+
+@forecast_app.command("import")
+def forecast_import(
+    context: typer.Context,
+    path: Annotated[Path, Argument(help="A file, or a folder of what belongs together.")],
+    source: Annotated[str, Option(help="Name of the source to import as.", metavar="NAME")],
+    replace: Annotated[
+        bool, Option("--replace", help="Replace sealed questions that differ.")
+    ] = False,
+) -> None:
+    """Import published questions: FreshBench's gjo.json, or ForecastBench's question sets.
+
+    Each question goes to the month of its resolution. A malformed file is refused; nothing is
+    written then.
+    """
+    settings = settings_for_tasks(context)
+    from crawlers.questions.files import import_questions
+
+    store = Store(settings.home, settings.scratch)
+    _print_seals(import_questions(path, source, store, replace))
+
+
+def _print_seals(seals: list[QuestionSeal]) -> None:
+    for seal in seals:
+        lack = " (partial)" if seal.is_partial else ""
+        out.print(visible(f"{seal}: {seal.num_questions} questions{lack}"), soft_wrap=True)
+
+
+@forecast_app.command("answer")
+def forecast_answer(
+    context: typer.Context,
+    model: ModelNames = None,
+    source: Sources = None,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    protocol: Annotated[
+        list[str] | None,
+        Option(
+            "--protocol",
+            "-p",
+            help="letter, text, text-byte, letter-rotated-chat, …; repeat for several. Default: "
+            "TIDEMARK_ANSWER_PROTOCOL, of a model behind an API generate.",
+            metavar="NAME",
+        ),
+    ] = None,
+) -> None:
+    """Have models answer the sealed questions, land the answers and publish.
+
+    Answered questions are not asked again. --month is the month of resolution; default: all months.
+    """
+    settings = settings_for_tasks(context)
+    from instruments.forecasts import answer_and_land, answering_models, spent_by
+
+    months = window(month, to)
+    models = model or answering_models(settings)
+    if not models:
+        raise UsageError("no model that can answer: name one with --model, or in TIDEMARK_MODELS")
+    with progress_bars():
+        answered, landed, failures = answer_and_land(
+            settings, models, protocol or [None], source, months
+        )
+    out.print(f"{answered:,} questions answered, {landed} cells landed")
+    for name, spent in spent_by(models, settings).items():
+        out.print(visible(f"{name} has taken so far: {spent}"), soft_wrap=True)
+    fail_with(failures)
+
+
+@forecast_app.command("report")
+def forecast_report(context: typer.Context) -> None:
+    """Write the page of forecasts from the published snapshot."""
+    settings = settings_for_tasks(context)
+    from reports.forecasts import write_forecasts
+
+    out.print(f"report    {write_forecasts(settings)}", soft_wrap=True)

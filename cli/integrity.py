@@ -1,0 +1,285 @@
+"""`tidemark check`, `release`, `reproduce`, `compress`, `decompress` and `verify-losses`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from cli.console import fail_with, out, print_table, progress_bars, visible
+from cli.options import (
+    FirstMonth,
+    LastMonth,
+    ModelNames,
+    Sources,
+    settings_for_tasks,
+    settings_of,
+    window,
+)
+from core.errors import MalformedInput, UsageError
+from core.month import Month
+from core.storage.store import Store
+
+if TYPE_CHECKING:  # torch takes seconds to import
+    from core.settings import Settings
+    from instruments.reproduction import Reproduction
+    from models.codec import Compressed
+    from warehouse.read.check import Finding
+
+
+def check_command(
+    context: typer.Context,
+    deep: Annotated[
+        bool, Option("--deep", help="Read every chunk, and all of corpus/ and losses/, too.")
+    ] = False,
+) -> None:
+    """Check that the published snapshot is sound, and list faults; nothing is changed.
+
+    Exits with 1 if there is a fault.
+    """
+    from warehouse.read.check import check_home
+    from warehouse.read.query import local_snapshot
+
+    settings = settings_of(context)
+    with local_snapshot(settings) as path, progress_bars():
+        findings = list(check_home(path, Store(settings.home), deep))
+    for finding in findings:
+        _print_finding(finding)
+    if findings:
+        raise typer.Exit(1)
+    out.print("sound" if deep else "sound, as far as quick checks tell; --deep reads everything")
+
+
+def _print_finding(finding: Finding) -> None:
+    from warehouse.database.statements import show
+
+    num = "1 row" if finding.num_rows == 1 else f"{finding.num_rows:,} rows"
+    out.print(f"{finding.check}: {num}")
+    lines = [finding.meaning, *map(show, finding.rows)]
+    if finding.num_rows > len(finding.rows):
+        lines.append(f"… and {finding.num_rows - len(finding.rows):,} more")
+    for line in [*lines, f"What to do: {finding.remedy}"]:
+        out.print(visible(f"    {line}").replace("\n", " "), soft_wrap=True)
+
+
+def release_command(
+    context: typer.Context,
+    month: Annotated[str, Argument(help="The last month in it.", metavar="YYYY-MM")],
+    output: Annotated[
+        Path | None, Option(help="A new folder, instead of releases/YYYY-MM of the data root.")
+    ] = None,
+) -> None:
+    """Freeze the published snapshot, up to a month, so that it can be cited and verified.
+
+    Everything is checked first, as by `tidemark check --deep`. A release is never written over.
+    """
+    from warehouse.read.release import make_release
+
+    settings = settings_of(context)
+    with progress_bars():
+        address = make_release(settings, Month(month), output)
+    out.print(visible(f"{address}: verify it with `sha256sum -c SHA256SUMS`"), soft_wrap=True)
+
+
+def reproduce_command(
+    context: typer.Context,
+    cell: Annotated[
+        str,
+        Argument(help="MODEL/SOURCE/YYYY-MM/PROTOCOL, or undated for the month.", metavar="CELL"),
+    ],
+    release: Annotated[
+        str | None,
+        Option(
+            help="Compare with a release of the data root, or of a folder. Default: with what is "
+            "published.",
+            metavar="YYYY-MM|FOLDER",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        Option("--model", "-m", help="Where the model is now, if its name does not say."),
+    ] = None,
+) -> None:
+    """Score one cell again, and compare it with its landed losses; nothing is changed.
+
+    The text and the model must be the scored ones. Exits with 1 if the nats of the cell, or of a
+    chunk, differ by more than 1e-6 of the cell's.
+    """
+    settings = settings_for_tasks(context)
+    from instruments.reproduction import reproduce
+
+    found = reproduce(settings, cell, release, model)
+    _print_comparison(cell, found)
+    if not found.is_reproduced:
+        raise typer.Exit(1)
+
+
+def _print_comparison(cell: str, found: Reproduction) -> None:
+    rows = [
+        ("nats", repr(found.landed_nats), repr(found.rescored_nats)),
+        *(
+            (name, found.then.get(name), found.now.get(name))
+            for name in dict.fromkeys([*found.then, *found.now])
+        ),
+    ]
+    print_table(cell, ["", "landed", "now"], rows)
+    out.print(f"relative difference       {found.relative_difference:.1e}")
+    out.print(f"largest chunk difference  {found.largest_chunk_nats:.1e} nats")
+    out.print(f"chunks                    {found.num_chunks:,}")
+    if found.num_unmatched:
+        out.print(f"chunks that do not match  {found.num_unmatched:,}")
+    if not found.is_same_scoring:
+        out.print("scored otherwise now: the protocol, the dtype or tidemark's code has changed")
+    out.print("reproduced" if found.is_reproduced else "NOT reproduced")
+
+
+Source = Annotated[Path, Argument(metavar="IN", help="File to read.", show_default=False)]
+Target = Annotated[Path, Argument(metavar="OUT", help="File to write.", show_default=False)]
+
+
+def compress_command(
+    context: typer.Context,
+    source: Source,
+    target: Target,
+    model: Annotated[str, Option("--model", "-m", help="Catalogue name, hub id or model folder.")],
+) -> None:
+    """Compress a text with a language model's probabilities.
+
+    IN is any UTF-8 text. The file is as long as the model's loss on it. To decompress it, use
+    the same model on the same kind of machine with the same libraries.
+    """
+    raw = _read(source, target)
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedInput(
+            f"{source} is not UTF-8 text (byte {error.start} is 0x{raw[error.start]:02x}); only "
+            "texts can be compressed with a language model"
+        ) from error
+    from models.catalogue import find_model
+    from models.codec import compress
+
+    settings = settings_of(context)
+    entry = find_model(model, settings)
+    with progress_bars():
+        coded = compress(text, entry, settings)
+    _write(target, coded.data)
+    out.print(visible(f"{target}: {_sizes(coded, len(raw))}"), soft_wrap=True)
+
+
+def decompress_command(
+    context: typer.Context,
+    source: Source,
+    target: Target,
+    model: Annotated[
+        str | None,
+        Option(
+            "--model",
+            "-m",
+            help="Where the model is now. Default: where it was; its files must be the same.",
+        ),
+    ] = None,
+) -> None:
+    """Restore a text that `tidemark compress` compressed."""
+    coded = _read(source, target)
+    from models.codec import decompress
+
+    with progress_bars():
+        raw = decompress(coded, settings_of(context), model, str(source))
+    _write(target, raw)
+    out.print(visible(f"{target}: {len(raw):,} bytes"), soft_wrap=True)
+
+
+def verify_losses_command(
+    context: typer.Context,
+    model: ModelNames = None,
+    source: Sources = None,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    sample: Annotated[int, Option(min=1, help="Chunks of each model.")] = 16,
+) -> None:
+    """Code a sample of scored chunks and check that their sizes agree with their losses.
+
+    The chunks are the same each time, of cells under the default protocol. Each is decoded again.
+    """
+    from models.catalogue import find_model
+
+    settings = settings_for_tasks(context)
+    names = model or list(settings.models)
+    for name in names:
+        find_model(name, settings)  # refuse a misspelt name before coding starts
+    failures = []
+    for name in names:
+        with progress_bars():
+            failures += _verify(name, source, window(month, to), sample, settings)
+    fail_with(failures)
+
+
+def _verify(
+    name: str,
+    sources: list[str] | None,
+    months: list[Month] | None,
+    num_chunks: int,
+    settings: Settings,
+) -> list[str]:
+    from instruments.losses import plan_scoring
+    from models.catalogue import find_model
+    from models.codec.check import check_losses
+    from models.codec.file import PROTOCOL
+
+    entry = find_model(name, settings)
+    if not entry.backend.codes:
+        is_code = entry.backend.is_control
+        what = "its loss is a code length already" if is_code else "it has no codec"
+        out.print(f"{entry.name}: skipped, {what}")
+        return []
+    cells = plan_scoring(name, [PROTOCOL], sources, months, settings).done
+    if not cells:
+        raise UsageError(
+            f"nothing is scored with {entry.name} under protocol {PROTOCOL} of what was asked "
+            f"for; run `tidemark score --model {name}` first"
+        )
+    verdicts = check_losses(cells, entry, settings, num_chunks)
+    if not verdicts:
+        raise UsageError(f"no chunk of text was measured with {entry.name}, so none can be coded")
+    rows, problems = [], []
+    for chunk, coded, problem, note in verdicts:
+        ratio = f"{coded / chunk.predicted_bytes:.4f}" if coded and chunk.predicted_bytes else None
+        where = f"{chunk.cell.partition} {chunk.document_id} {chunk.chunk_index}"
+        rows.append((where, f"{chunk.predicted_bytes:.1f}", coded, ratio, problem or note or "ok"))
+        if problem:
+            problems.append(f"{entry.name}, chunk {where}: {problem}")
+    columns = ["chunk", "predicted bytes", "coded bytes", "ratio", "result"]
+    print_table(f"{entry.name}: codes and landed losses", columns, rows)
+    return problems
+
+
+def _sizes(coded: Compressed, num_bytes: int) -> str:
+    size = len(coded.data)
+    chunks = "1 chunk" if coded.num_chunks == 1 else f"{coded.num_chunks:,} chunks"
+    return (
+        f"{size:,} bytes of {num_bytes:,} ({chunks}: {coded.predicted_bytes:,.1f} predicted, "
+        f"{coded.coded_bytes:,} coded; {size - coded.coded_bytes:,} of header)"
+    )
+
+
+def _read(source: Path, target: Path) -> bytes:
+    """Read one file, after a check that the other can be written."""
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{target} is no file; give a name to write to")
+    if not target.absolute().parent.is_dir():
+        raise UsageError(f"{target.absolute().parent} is no folder; make it first")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise UsageError(f"{source} would be written over; give another name to write to")
+    try:
+        return source.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{source} cannot be read: {error.strerror}") from error
+
+
+def _write(target: Path, data: bytes) -> None:
+    """Write a file completely, or leave it unchanged."""
+    path = target.absolute()
+    Store(str(path.parent)).write_bytes(path.name, data)

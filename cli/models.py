@@ -1,0 +1,247 @@
+"""`tidemark models`: the catalogue, the local cache of the hub, and reference models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from cli.console import fail_with, out, print_table, progress_bars, visible
+from cli.options import Sources, settings_for_tasks, settings_of
+from core.errors import TidemarkError, UsageError
+from core.month import Month
+
+if TYPE_CHECKING:
+    from core.settings import Settings
+    from models.catalogue import ModelEntry
+
+HubModels = Annotated[list[str], Argument(help="Catalogue names or hub ids.", metavar="NAME")]
+
+models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
+
+
+@models_app.command("list")
+def models_list(context: typer.Context) -> None:
+    """List the catalogue: shipped, your own, controls and reference models."""
+    from models.catalogue import list_models
+
+    rows = [
+        (m.name, m.kind, m.location, m.released, m.cutoff, m.cutoff_provenance, m.parameters)
+        for m in list_models(settings_of(context))
+    ]
+    columns = ["model", "kind", "location", "released", "cutoff", "provenance", "parameters"]
+    print_table("models", columns, rows)
+
+
+@models_app.command("show")
+def models_show(context: typer.Context, name: str) -> None:
+    """Show the entry of a model in the catalogue."""
+    from dataclasses import fields
+
+    from models.catalogue import find_model
+    from models.weights.hub import is_on_hub
+
+    entry = find_model(name, settings_of(context))
+    rows = [(field.name, getattr(entry, field.name)) for field in fields(entry)]
+    if is_on_hub(entry):
+        rows.append(("cached", _cached(entry, settings_of(context))))
+    print_table(entry.name, ["field", "value"], rows)
+
+
+def _cached(entry: ModelEntry, settings: Settings) -> str:
+    from models.weights.cache import list_cached, readable_size
+    from models.weights.hub import find_cached
+
+    folder = find_cached(entry.location, entry.revision, settings.allow_pickle_weights)
+    sizes = [model.num_bytes for model in list_cached() if model.location == entry.location]
+    taken = f"{readable_size(sum(sizes))} in the cache"
+    if folder is not None:
+        return f"yes, commit {folder.name}; {taken}"
+    return f"not whole, or not at this revision; {taken}" if sizes else "no"
+
+
+@models_app.command("fetch")
+def models_fetch(context: typer.Context, names: HubModels) -> None:
+    """Fetch models from the hub into the local cache: the needed files, with checksums.
+
+    Without a pinned revision, the newest is fetched. Runs use the cached one and do not ask the
+    hub. An adapter comes with its base model. An interrupted fetch is continued.
+    """
+    from models.weights.cache import fetch_with_base, readable_size
+
+    settings = settings_of(context)
+    failures = []
+    for entry in _hub_entries(names, settings):
+        try:
+            for location, got in fetch_with_base(entry.location, entry.revision, settings):
+                new = f"{readable_size(got.num_new_bytes)} fetched" if got.num_new_bytes else "here"
+                size = readable_size(got.num_bytes)
+                out.print(visible(f"{location}: {size}, {new}, commit {got.commit}"))
+        except TidemarkError as error:
+            failures.append(str(error))
+    fail_with(failures)
+
+
+@models_app.command("evict")
+def models_evict(
+    context: typer.Context,
+    names: HubModels,
+    old: Annotated[
+        bool, Option("--old", help="Keep the revision that runs use, remove the others.")
+    ] = False,
+) -> None:
+    """Remove models of the hub from the local cache."""
+    from models.weights.cache import evict, list_cached, readable_size
+    from models.weights.hub import find_cached
+
+    settings = settings_of(context)
+    entries = _hub_entries(names, settings)
+    cached = {model.location for model in list_cached()}
+    for entry in entries:
+        used = find_cached(entry.location, entry.revision, settings.allow_pickle_weights)
+        if entry.location not in cached:
+            out.print(f"{entry.name}: not cached")
+        elif old and used is None:
+            out.print(f"{entry.name}: the revision that runs use is not cached; nothing removed")
+        else:
+            freed = evict(entry.location, keep=used.name if old and used else None)
+            out.print(f"{entry.name}: {readable_size(freed)} freed")
+
+
+@models_app.command("cache")
+def models_cache(context: typer.Context) -> None:
+    """Show the models in the local cache, least recently used first."""
+    import datetime as dt
+
+    from models.catalogue import list_models
+    from models.weights.cache import list_cached, readable_size
+
+    settings = settings_of(context)
+    names = {entry.location: entry.name for entry in list_models(settings)}
+    models = list_cached()
+    rows = [
+        (
+            names.get(model.location, model.location),
+            " ".join(commit[:12] for commit in model.commits),
+            readable_size(model.num_bytes),
+            dt.datetime.fromtimestamp(model.used_at, dt.UTC).date(),
+        )
+        for model in models
+    ]
+    print_table("model cache", ["model", "commits", "size", "last used"], rows)
+    limit = settings.model_cache_bytes
+    total = readable_size(sum(model.num_bytes for model in models))
+    out.print(f"{total} of {'what the disk has' if limit is None else readable_size(limit)}")
+
+
+def _hub_entries(names: list[str], settings: Settings) -> list[ModelEntry]:
+    """Find models by name; each must be on the hub."""
+    from models.catalogue import find_model
+    from models.weights.hub import is_on_hub
+
+    entries = [find_model(name, settings) for name in names]
+    for entry in entries:
+        if not is_on_hub(entry):
+            raise UsageError(
+                f"{entry.name} ({entry.location}) is not a model of the hub, so it is not in the "
+                "cache: folders are yours to fill and to remove, controls need no files"
+            )
+    return entries
+
+
+@models_app.command("add")
+def models_add(
+    context: typer.Context,
+    name: Annotated[str, Argument(help="Name in the catalogue.")],
+    location: Annotated[
+        str, Argument(help="Hub id, folder or .pth file; http://host:port of a server.")
+    ],
+    cutoff: Annotated[
+        str | None, Option(help="Last month the model has seen.", metavar="YYYY-MM")
+    ] = None,
+    released: Annotated[
+        str | None, Option(help="Day of the release.", metavar="YYYY-MM-DD")
+    ] = None,
+    revision: Annotated[str | None, Option(help="Commit of the hub to pin.")] = None,
+    tokenizer: Annotated[
+        str | None, Option(help="Hub id or folder of a served model's tokenizer.")
+    ] = None,
+    served_name: Annotated[
+        str | None, Option(help="What its server calls a model; default: its only one.")
+    ] = None,
+    api: Annotated[
+        bool, Option("--api", help="The server writes answers: …/v1 of a chat API.")
+    ] = False,
+    api_key: Annotated[
+        str | None, Option(help="NAME of its key, TIDEMARK_API_KEYS__<NAME>.", metavar="NAME")
+    ] = None,
+    prices: Annotated[
+        tuple[float, float] | None,
+        Option(help="Dollars per million tokens of input and of output.", metavar="IN OUT"),
+    ] = None,
+    notes: Annotated[str, Option(help="Anything worth knowing.")] = "",
+    replace: Annotated[bool, Option("--replace", help="Replace an entry of that name.")] = False,
+) -> None:
+    """Add a model to your own catalogue (catalogue.yaml under the data root)."""
+    _add_to_catalogue(
+        settings_of(context),
+        replace,
+        name=name,
+        location=location,
+        cutoff=cutoff,
+        released=released,
+        revision=revision,
+        tokenizer=tokenizer,
+        served_name=served_name,
+        kind="api" if api else None,
+        api_key=api_key,
+        dollars_per_million_input_tokens=prices[0] if prices else None,
+        dollars_per_million_output_tokens=prices[1] if prices else None,
+        notes=notes,
+    )
+    out.print(f"added {name}")
+
+
+@models_app.command("train")
+def models_train(
+    context: typer.Context,
+    name: Annotated[str, Argument(help="Name of the reference model.")],
+    cutoff: Annotated[str, Option(help="Train up to this month, included.", metavar="YYYY-MM")],
+    source: Sources = None,
+    epochs: Annotated[int, Option(min=1, help="Passes over the corpus.")] = 2,
+    seed: Annotated[int, Option(help="Seed of weights and order.")] = 0,
+) -> None:
+    """Train a small reference model on the sealed corpus up to a month.
+
+    Its cutoff is known, so its gap must appear in the figures: a control with a planted truth.
+    """
+    settings = settings_for_tasks(context)
+    from instruments.training import train
+    from models.training import Recipe
+
+    recipe = Recipe(name=name, cutoff=Month(cutoff), seed=seed, epochs=epochs)
+    with progress_bars():
+        entry = train(recipe, source, settings)
+    out.print(f"{entry.name}: cutoff {entry.cutoff}, saved at {entry.location}")
+
+
+def _add_to_catalogue(settings: Settings, replace: bool, location: str, **fields: object) -> None:
+    """Add a model without the fields that are None; a cutoff counts as stated to the month."""
+    from pydantic import ValidationError
+
+    from models.catalogue import ModelEntry, add_model, kind_of
+
+    given: dict[str, object] = {"location": location, "kind": kind_of(location)}
+    given |= {name: value for name, value in fields.items() if value is not None}
+    if "cutoff" in given:
+        given |= {"cutoff_provenance": "stated", "cutoff_precision": "month"}
+    try:
+        entry = ModelEntry(**given)  # type: ignore[arg-type]
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc'])) or 'entry'}: {problem['msg']}"
+            for problem in error.errors()
+        )
+        raise UsageError(f"not a valid model: {problems}") from error
+    add_model(entry, settings, replace)

@@ -1,0 +1,170 @@
+"""`tidemark deploy`, `serve`, `metrics`, `simulate` and `take-over`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from cli.console import out, visible
+from cli.options import settings_for_tasks, settings_of
+from core.errors import UsageError
+from core.month import Month, month_range
+
+if TYPE_CHECKING:
+    from deployments.deploy import Deployed
+
+YEAR = 12  # months that are served where none are given
+
+
+def deploy_command(
+    context: typer.Context,
+    gpu_slots: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="How many models are scored at a time, on all GPU workers together. Default: "
+            "what the pool gpu has; 1 where it is new.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Print what would change, and change nothing.")
+    ] = False,
+) -> None:
+    """Make the pools, limits, deployments and automations of tidemark on a Prefect server.
+
+    PREFECT_API_URL is its address. A second deployment changes only what differs. Alarms go to
+    TIDEMARK_NOTIFY_URL.
+    """
+    from core.settings import prefect_server
+
+    address = prefect_server()
+    if address is None:
+        raise UsageError(
+            "tidemark deploy needs a Prefect server: start one (`prefect server start`) and set "
+            "PREFECT_API_URL to its address, such as http://127.0.0.1:4200/api"
+        )
+    settings = settings_for_tasks(context)
+    from deployments.deploy import deploy
+
+    _print(deploy(address, settings.notify_url, gpu_slots, dry_run), dry_run)
+    if settings.notify_url is None:
+        out.print(
+            "no alarms: nobody is told when a run fails; set TIDEMARK_NOTIFY_URL to a webhook and "
+            "deploy again",
+            soft_wrap=True,
+        )
+
+
+def _print(deployed: Deployed, dry_run: bool) -> None:
+    if dry_run:
+        out.print("dry run, nothing is changed; what `tidemark deploy` would do:")
+    for change in deployed.changes:
+        detail = f" ({change.detail})" if change.detail else ""
+        out.print(visible(f"{change.verb:10} {change.what}{detail}"), soft_wrap=True)
+    times = ", ".join(f"{time:%Y-%m-%d %H:%M}" for time in deployed.next_runs)
+    out.print(f"next runs of monthly (UTC): {times or 'none; not deployed, or paused'}")
+
+
+def serve_command(
+    context: typer.Context,
+    host: Annotated[
+        str, Option(help="Address to listen on; 0.0.0.0: all.", metavar="ADDRESS")
+    ] = "127.0.0.1",
+    port: Annotated[int, Option(min=1, max=65535, help="Port to listen on.")] = 8080,
+) -> None:
+    """Serve the report page and warehouse.duckdb to read, until Ctrl-C.
+
+    It has no passwords and no TLS: put a reverse proxy before it, see docs/operate.md.
+    """
+    from reports.server import run_server
+
+    settings = settings_of(context)
+    out.print(f"{settings.home}: http://{host}:{port}/", soft_wrap=True)
+    run_server(settings, host, port)
+
+
+def metrics_command(
+    context: typer.Context,
+    port: Annotated[int, Option(min=0, max=65535, help="0: any that is free.")] = 9464,
+    host: Annotated[
+        str, Option(help="Address to listen on; others than this machine's are asked for.")
+    ] = "127.0.0.1",
+) -> None:
+    """Serve figures about the data root for Prometheus, read-only, until Ctrl-C.
+
+    Partitions, cells, claims, runs and the age of the snapshot, from files alone: runs are not
+    asked. docs/operate.md lists all metrics, with alerts.
+    """
+    from prometheus_client import CollectorRegistry, start_http_server
+
+    from reports.metrics import DataRoot
+
+    registry = CollectorRegistry()
+    registry.register(DataRoot(settings_of(context)))
+    with _until_ctrl_c(f"{host}:{port}", "--host or --port"):
+        server, _ = start_http_server(port, addr=host, registry=registry)
+        out.print(f"http://{host}:{server.server_port}/metrics", soft_wrap=True)
+
+
+@contextmanager
+def _until_ctrl_c(where: str, options: str) -> Iterator[None]:
+    """Start a server in the block, then wait for Ctrl-C or SIGTERM. UsageError: address in use."""
+    for end in (signal.SIGINT, signal.SIGTERM):  # background jobs of a shell ignore SIGINT
+        signal.signal(end, signal.default_int_handler)
+    try:
+        yield
+        out.print("Ctrl-C ends it.")
+        threading.Event().wait()
+    except OSError as error:
+        raise UsageError(f"cannot listen on {where} ({error}); give {options} another") from error
+    except KeyboardInterrupt:
+        out.print("ended")
+
+
+def simulate_command(
+    seed: Annotated[int, Option(help="Seed of the simulated world.")] = 0,
+    first: Annotated[str | None, Option("--from", help="First month.", metavar="YYYY-MM")] = None,
+    last: Annotated[
+        str | None, Option("--to", help="Last month, included.", metavar="YYYY-MM")
+    ] = None,
+    port: Annotated[
+        int, Option(min=0, max=65535, help="Of the site that names all others; 0: any.")
+    ] = 8600,
+) -> None:
+    """Serve the simulated sites on loopback until Ctrl-C, with faults to switch on by URL.
+
+    `curl -X POST 'http://127.0.0.1:8600/faults?site=arxiv&fault=403&times=3'` adds a fault, and
+    `POST /faults/clear` removes all. Default: the twelve months up to the last complete one.
+    """
+    from simulator import control
+    from simulator.server import running, serve
+    from simulator.world import World
+
+    until = Month(last) if last else Month.last_complete()
+    months = list(month_range(Month(first) if first else until - (YEAR - 1), until))
+    title = f"A simulated web of {months[0]} to {months[-1]}, seed {seed}"
+    with ExitStack() as sites, _until_ctrl_c(f"port {port}", "--port"):
+        web = sites.enter_context(serve(World(seed, months[0], months[-1])))
+        url = sites.enter_context(running(control.Site(web, title), web, port=port))
+        out.print(f"{title}: {url}/", soft_wrap=True)
+        out.print("\n".join(control.exports(web)), soft_wrap=True)
+
+
+def take_over_command(context: typer.Context) -> None:
+    """Make this machine the writer of the warehouse; the former writer is refused from now on.
+
+    Use it if the scratch folder of the former writer is lost. The warehouse begins with the
+    published snapshot. Later cells land with the next `tidemark score` or `tidemark run`.
+    """
+    from warehouse.database.writer import take_over
+
+    settings = settings_of(context)
+    is_new = take_over(settings)
+    what = "is written from here now" if is_new else "has been written from here before"
+    out.print(visible(f"the warehouse of {settings.home} {what}"), soft_wrap=True)

@@ -1,0 +1,85 @@
+"""Options that several commands share, and the settings that each command gets."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from core.errors import UsageError
+from core.month import Month, month_range
+
+if TYPE_CHECKING:  # pydantic-settings takes a fifth of a second to import
+    from core.settings import Settings
+
+Sources = Annotated[
+    list[str] | None,
+    Option("--source", "-s", help="Source; repeat for several. Default: all.", metavar="NAME"),
+]
+ModelNames = Annotated[
+    list[str] | None,
+    Option(
+        "--model",
+        "-m",
+        help="Catalogue name, model folder, or control:zstd; repeat for several. "
+        "Default: TIDEMARK_MODELS.",
+        metavar="NAME|FOLDER",
+    ),
+]
+FirstMonth = Annotated[
+    str | None, Option("--month", help="Month, or the first of several.", metavar="YYYY-MM")
+]
+LastMonth = Annotated[str | None, Option("--to", help="Last month, included.", metavar="YYYY-MM")]
+
+
+def settings_of(context: typer.Context) -> Settings:
+    """Return the settings that were read when the command line started."""
+    settings: Settings = context.obj
+    return settings
+
+
+def settings_for_tasks(context: typer.Context) -> Settings:
+    """Return the settings for a command that uses Prefect, after a check of access to its server.
+
+    Raises StorageError (no space for Prefect's files) or UsageError (the password is refused).
+    """
+    from core.settings import prefect_server, set_library_defaults
+
+    settings = settings_of(context)
+    set_library_defaults(settings)
+    if server := prefect_server():
+        from cli.server import require_access
+
+        require_access(server)
+    if prefect_server() and not settings.is_local:
+        from tasks.prefect.storage_keys import sign_in
+
+        sign_in(settings)
+    return settings
+
+
+@contextmanager
+def nothing_kept(settings: Settings) -> Iterator[None]:
+    """Keep libraries' files in a temporary folder for the block; StorageError without space."""
+    from core.settings import set_library_defaults
+
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+        set_library_defaults(settings.model_copy(update={"work_dir": Path(folder)}))
+        yield
+
+
+def window(month: str | None, to: str | None) -> list[Month] | None:
+    """Return the months from ``--month`` to ``--to``; None without either option.
+
+    Raises UsageError for a malformed month, an empty range, or ``--to`` alone.
+    """
+    if month is None:
+        if to is not None:
+            raise UsageError("--to needs --month")
+        return None
+    return list(month_range(Month(month), Month(month if to is None else to)))

@@ -1,0 +1,175 @@
+"""`tidemark sql`, `shell`, `export` and `report`: access to the published warehouse."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+from cli.console import err, out, visible
+from cli.options import settings_of
+from core.errors import UsageError
+from core.month import Month
+from core.storage.store import Store
+
+if TYPE_CHECKING:
+    from core.settings import Settings
+
+_MISSING = (
+    "there is no DuckDB client: neither `duckdb` on the PATH nor the package duckdb-cli; get it by "
+    "`pip install 'duckdb-cli>=1.5'`, or from duckdb.org. `tidemark sql` needs none"
+)
+export_app = typer.Typer(
+    help="Export figures as tidy files, or a sealed month as a benchmark.", no_args_is_help=True
+)
+
+TableFormat = Literal["table", "csv", "json", "parquet"]
+
+
+def sql_command(
+    context: typer.Context,
+    query: Annotated[
+        str | None, Argument(help="One statement, e.g. 'from monthly_loss'; - reads it from stdin.")
+    ] = None,
+    file: Annotated[
+        Path | None, Option("--file", "-f", help="Read the statement from a file instead.")
+    ] = None,
+    format: Annotated[
+        Literal["table", "csv", "json", "parquet"], Option(help="How to print.")
+    ] = "table",
+    output: Annotated[
+        Path | None, Option(help="Write to a file instead; needed for parquet.")
+    ] = None,
+) -> None:
+    """Query the published warehouse, read-only.
+
+    Rows are written as they are read, so a large result needs no memory. A file appears when it is
+    complete. A result that is wider than the terminal is shown one record below the other.
+    """
+    from cli.tables import write_table
+    from warehouse.read.query import query_batches
+
+    with query_batches(settings_of(context), _statement(query, file)) as reader:
+        write_table(reader, format, output)
+
+
+def _statement(query: str | None, file: Path | None) -> str:
+    if (query is None) == (file is None):
+        raise UsageError("give one statement: as an argument, as --file FILE, or - for stdin")
+    if query is not None and query != "-":
+        return query
+    try:
+        raw = sys.stdin.buffer.read() if file is None else file.read_bytes()
+        return raw.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {file or 'stdin'}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file or 'stdin'} is not UTF-8: {error}") from error
+
+
+def shell_command(context: typer.Context) -> None:
+    """Open the DuckDB client on the published warehouse, read-only.
+
+    Arguments after -- go to the client: tidemark shell -- -json -c 'from headline'. A snapshot in
+    an object store is fetched first.
+    """
+    raise typer.Exit(run_client(settings_of(context), context.args))
+
+
+@export_app.command("figures")
+def figures_command(
+    context: typer.Context,
+    format: Annotated[Literal["csv", "parquet"], Option(help="Of the files.")] = "csv",
+    output: Annotated[
+        Path, Option(help="Folder to make; one of an earlier export is replaced.")
+    ] = Path("tidemark-figures"),
+) -> None:
+    """Write every view of the published warehouse to a file of its own.
+
+    A manifest describes each column and has the checksums of the files. The same warehouse gives
+    the same CSV files, byte for byte.
+    """
+    from reports.export_figures import export_figures
+
+    num_files = export_figures(settings_of(context), format, output)
+    out.print(visible(f"{num_files} views in {output}"), soft_wrap=True)
+
+
+@export_app.command("lm-eval")
+def lm_eval_command(
+    context: typer.Context,
+    source: Annotated[str, Option("--source", "-s", help="Source.", metavar="NAME")],
+    month: Annotated[str, Option(help="A sealed month, or undated.", metavar="YYYY-MM")],
+    output: Annotated[
+        Path | None, Option(help="Folder to make. Default: tidemark-lm-eval/ and the task's name.")
+    ] = None,
+) -> None:
+    """Write a sealed month as a task of lm-evaluation-harness.
+
+    lm_eval --include_path FOLDER --tasks NAME then gives what protocol lm-eval gives here.
+    """
+    from reports.export_lm_eval import export_lm_eval
+
+    chosen = None if month == "undated" else Month(month)
+    task = export_lm_eval(settings_of(context), source, chosen, output)
+    out.print(
+        visible(f"task {task.name} of {task.num_documents} documents in {task.folder}"),
+        soft_wrap=True,
+    )
+    if task.num_restricted:
+        err.print(
+            f"warning: {task.num_restricted} documents have no licence that lets others pass their "
+            "text on; keep this copy to yourself (the README of the folder lists licences)",
+            soft_wrap=True,
+        )
+
+
+def run_client(settings: Settings, arguments: Sequence[str]) -> int:
+    """Run the DuckDB client read-only until it ends; return its exit code."""
+    from warehouse.read.query import local_snapshot
+
+    client = find_client()
+    with local_snapshot(settings) as path, _interrupts_left_to_the_client():
+        command = [str(client), "-readonly", str(path.absolute()), *arguments]
+        code = subprocess.run(command, check=False).returncode
+    return code if code >= 0 else 128 - code  # a shell's code for a signal
+
+
+def find_client() -> Path:
+    """Return the client on the PATH, else the one that duckdb-cli installed with this Python."""
+    found = shutil.which("duckdb") or shutil.which("duckdb", path=str(Path(sys.executable).parent))
+    if found is None:
+        raise UsageError(_MISSING)
+    return Path(found).absolute()
+
+
+@contextmanager
+def _interrupts_left_to_the_client() -> Iterator[None]:
+    """Leave Ctrl-C to the client, which then ends its query; a child inherits no handler."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def report_command(context: typer.Context) -> None:
+    """Write the report page from the published warehouse."""
+    from reports.page import write_report
+
+    settings = settings_of(context)
+    print_paths(settings, write_report(settings))
+
+
+def print_paths(settings: Settings, report: str) -> None:
+    """Print where the snapshot and the report are."""
+    out.print(f"database  {Store(settings.home).url('warehouse.duckdb')}", soft_wrap=True)
+    out.print(f"report    {report}", soft_wrap=True)

@@ -1,0 +1,169 @@
+"""`tidemark run`, `backfill` and `demo`: whole runs, their plans and summary tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+from typer import Option
+
+from cli.console import fail_with, out, print_table, progress_bars, visible
+from cli.losses import warn_of_inaccessible
+from cli.options import ModelNames, Sources, nothing_kept, settings_for_tasks, settings_of, window
+from cli.query import print_paths
+from core.month import Month, month_range
+
+if TYPE_CHECKING:
+    from core.settings import Settings
+    from flows.run import RunSummary
+    from instruments.planning import Request
+    from reports.summary import GapRow
+
+_FIGURES = ("before", "after", "gap", "95 % interval", "TBI\na year", "est.\ncutoff", "cutoff")
+_NOTE = (
+    "A model's own line is the mean over its sources. TBI: slope in bits per byte a year.\n"
+    "(month): no cutoff is known; split where another model's cutoff is, to be held against it."
+)
+
+
+def demo_command(
+    context: typer.Context,
+    seed: Annotated[int, Option(help="Seed of the simulated world and of the models.")] = 0,
+    home: Annotated[
+        str | None, Option(help="Folder of the demo. Default: tidemark-demo.", metavar="ROOT")
+    ] = None,
+) -> None:
+    """Run the whole job on a simulated web: no network, no GPU, no configuration.
+
+    Four simulated sources are crawled over loopback HTTP, and two small models are trained up to
+    two known months. They and three compressors are scored on every month, and the report shows
+    whether the planted cutoffs come back. A second run reuses finished work.
+    """
+    before = context.parent.params["home"] if context.parent else None  # tidemark --home ROOT demo
+    given = before if home is None else home
+    from core.settings import load_settings
+
+    context.obj = load_settings(home="tidemark-demo" if given is None else given)
+    settings = settings_for_tasks(context)
+    from flows.demo import run_demo
+
+    with progress_bars():
+        summary = run_demo(settings, seed)
+    if summary.report:
+        print_gaps(settings)
+        print_paths(settings, summary.report)
+    fail_with([str(hole) for hole in summary.holes])
+
+
+def run_command(
+    context: typer.Context,
+    month: Annotated[
+        str | None, Option(help="Default: the last complete month.", metavar="YYYY-MM")
+    ] = None,
+    source: Sources = None,
+    model: ModelNames = None,
+) -> None:
+    """Do a monthly run: crawl, score, land, publish, report."""
+    from instruments.planning import check_request
+
+    # Check first: Prefect takes seconds to start and shows a wrong request with a traceback.
+    months = window(month, None) or [Month.last_complete()]
+    check_request(months, source, model, settings_of(context))
+    warn_of_inaccessible(model, settings_of(context))
+    settings = settings_for_tasks(context)
+    from flows.monthly import monthly
+
+    with progress_bars():
+        summary = monthly(month=month, sources=source, models=model, settings=settings)
+    _print_summary(summary)
+    fail_with([str(hole) for hole in summary.holes])
+
+
+def _print_summary(summary: RunSummary) -> None:
+    out.print(str(summary), soft_wrap=True)
+    for partition in summary.partial:
+        out.print(visible(f"partial: {partition}"), soft_wrap=True)
+
+
+def backfill_command(
+    context: typer.Context,
+    first: Annotated[str, Option("--from", help="First month.", metavar="YYYY-MM")],
+    last: Annotated[str, Option("--to", help="Last month, included.", metavar="YYYY-MM")],
+    source: Sources = None,
+    model: ModelNames = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Print the plan and its time; do nothing.")
+    ] = False,
+) -> None:
+    """Do the monthly run for a range of months; finished work is skipped."""
+    from instruments.planning import check_request
+
+    months = list(month_range(Month(first), Month(last)))
+    request = check_request(months, source, model, settings_of(context))
+    if dry_run:
+        with nothing_kept(settings_of(context)):
+            _print_plan(request, settings_of(context))
+        return
+    warn_of_inaccessible(model, settings_of(context))
+    settings = settings_for_tasks(context)
+    from flows.backfill import backfill as backfill_flow
+
+    with progress_bars():
+        summary = backfill_flow(
+            first=first, last=last, sources=source, models=model, settings=settings
+        )
+    _print_summary(summary)
+    fail_with([str(hole) for hole in summary.holes])
+
+
+def _print_plan(request: Request, settings: Settings) -> None:
+    """Print the plan of a run; write, crawl and fetch nothing."""
+    from instruments.run_plan import plan_run
+
+    plan = plan_run(request, settings)
+    for table in plan.tables():
+        print_table(table.title, table.columns, table.rows)
+    out.print(visible(plan.total()), soft_wrap=True)
+
+
+def print_gaps(settings: Settings) -> None:
+    """Print bits per byte before and after the cutoffs, by model and source."""
+    from reports.summary import by_model, gap_rows
+
+    table = Table(
+        title="bits per byte before and after the cutoff",
+        title_justify="left",
+        title_style="bold",
+        caption=_NOTE,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    table.add_column("model / source", overflow="fold")
+    for name in _FIGURES:
+        # The interval of an estimate goes below it.
+        table.add_column(name, justify="right", overflow="fold", max_width=19)
+    for rows in by_model(gap_rows(settings, settings.protocol)):
+        for number, row in enumerate(rows):
+            table.add_row(
+                # Names come from outside: they are never read as markup.
+                Text(_name(row, is_first=number == 0)),
+                *_figures(row),
+                style=None if row.source else "bold",
+            )
+    out.print(table)
+
+
+def _name(row: GapRow, is_first: bool) -> str:
+    return f"  {row.source}" if row.source else row.model if is_first else ""
+
+
+def _figures(row: GapRow) -> list[str]:
+    split = row.split if row.split is None or row.provenance else f"({row.split})"
+    figures = [row.before, row.after, row.gap, row.interval, row.tbi]
+    of_model = ["", ""] if row.source else [row.estimated_cutoff or "–", split or "–"]
+    return [figure or "–" for figure in figures] + of_model

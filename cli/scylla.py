@@ -1,0 +1,211 @@
+"""`tidemark scylla`: have models solve generated puzzles, and show the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Option
+
+from cli.console import fail_with, out, print_table, progress_bars, visible
+from cli.options import settings_for_tasks, settings_of
+from core.errors import StorageError, UnknownName, UsageError
+from core.storage.store import Store
+
+if TYPE_CHECKING:
+    from core.settings import Settings
+
+_SCORES = """
+    select s.model, s.protocol, s.level, s.score, s.score_low, s.score_high, s.num_puzzles,
+        s.num_expected, s.num_insufficient, c.critical_level, c.status
+    from scylla_scores as s
+    inner join scylla_critical_complexity as c using (model, protocol, ood_split, rules)
+    where s.rules = 'strict' and s.ood_split = 'ood'
+        and ($models::varchar[] is null or list_contains($models::varchar[], s.model))
+    order by s.protocol, s.model, s.level nulls last
+"""
+_CELLS = """
+    select model, puzzle, protocol, answer_cell, status, num_completions, num_id_examples
+    from internal.scylla_cells
+    where ($models::varchar[] is null or list_contains($models::varchar[], model))
+        and list_contains($puzzles::varchar[], puzzle)
+    order by all
+"""
+_PUBLISHED = "select distinct model from internal.scylla_cells order by model"
+_NUM_SHOWN = 2  # items shown of a split
+
+scylla_app = typer.Typer(
+    help="Scylla's puzzles: generalisation against memorisation.", no_args_is_help=True
+)
+
+WriterNames = Annotated[
+    list[str] | None,
+    Option(
+        "--model",
+        "-m",
+        help="Catalogue name, model folder, or scripted:valley; repeat for several. "
+        "Default of run: TIDEMARK_MODELS; of show: all.",
+        metavar="NAME|FOLDER",
+    ),
+]
+PuzzleNames = Annotated[
+    list[str] | None,
+    Option("--puzzle", "-p", help="Puzzle; repeat for several. Default: all.", metavar="NAME"),
+]
+
+
+@scylla_app.command("run")
+def scylla_run(
+    context: typer.Context, model: WriterNames = None, puzzle: PuzzleNames = None
+) -> None:
+    """Have models solve the puzzles, land the scores, publish, and write the page.
+
+    Solved items are not asked again; a killed run is continued. Scripted models with known scores
+    are controls: -m scripted:small -m scripted:large.
+    """
+    settings = settings_for_tasks(context)
+    from instruments.forecasts import answering_models, spent_by
+    from instruments.puzzles import solve_and_land
+    from reports.puzzles import write_puzzles
+    from scylla.scripted import PREFIX, list_scripted
+
+    models = model or answering_models(settings)
+    if not models:
+        raise UsageError(
+            "no model that can write: name one with --model, or in TIDEMARK_MODELS; to look at how "
+            f"it works, one of {', '.join(list_scripted())}"
+        )
+    with progress_bars():
+        solved = solve_and_land(settings, models, puzzle)
+    for remark in solved.remarks:
+        out.print(visible(str(remark)), soft_wrap=True)
+    out.print(f"{solved.num_items:,} items a split solved, {solved.num_landed} puzzles landed")
+    bought = [name for name in models if not name.startswith(PREFIX)]
+    for name, spent in spent_by(bought, settings).items():
+        out.print(visible(f"{name} has taken so far: {spent}"), soft_wrap=True)
+    if solved.num_cells:
+        out.print(f"report    {write_puzzles(settings)}", soft_wrap=True)
+    fail_with(list(map(str, solved.failures)))
+
+
+@scylla_app.command("show")
+def scylla_show(
+    context: typer.Context, model: WriterNames = None, puzzle: PuzzleNames = None
+) -> None:
+    """Print the published scores by level, and critical complexity.
+
+    With --puzzle, items of a model: the input, the response, and the verdict.
+    """
+    settings = settings_of(context)
+    if puzzle:
+        print_items(settings, model, puzzle)
+    else:
+        print_scores(settings, model)
+
+
+def print_scores(settings: Settings, models: Sequence[str] | None) -> None:
+    """Print scores by level, and the critical complexity."""
+    from warehouse.read.query import query
+
+    given = _names(models, settings)
+    rows = query(settings, _SCORES, {"models": given}).to_pylist()
+    if not rows:
+        raise _nothing(settings, given)
+    by_model: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        by_model.setdefault((row["model"], row["protocol"]), []).append(row)
+    print_table(
+        "score by level of complexity: share solved out of distribution, less the gap",
+        ("model", "asked", "1", "2", "3", "4", "5", "all", "95 % interval", "critical", "puzzles"),
+        [[name, protocol, *_line(own)] for (name, protocol), own in by_model.items()],
+    )
+
+
+def _line(rows: Sequence[dict[str, Any]]) -> list[str]:
+    overall = rows[-1]
+    interval = "–"
+    if overall["score_low"] is not None:
+        interval = f"{overall['score_low']:+.2f} to {overall['score_high']:+.2f}"
+    lacking = overall["num_insufficient"]
+    return [
+        *("–" if row["score"] is None else f"{row['score']:+.2f}" for row in rows),
+        interval,
+        str(overall["critical_level"] or overall["status"]),
+        f"{overall['num_puzzles']} of {overall['num_expected']}"
+        + (f"; {lacking}: too few inputs" if lacking else ""),
+    ]
+
+
+def print_items(settings: Settings, models: Sequence[str] | None, puzzles: Sequence[str]) -> None:
+    """Print some items of puzzles: the input, the response, and the verdict."""
+    from scylla.puzzle import load_puzzle
+    from warehouse.read.query import query
+
+    names = _names(models, settings)
+    given = {"models": names, "puzzles": [load_puzzle(puzzle).name for puzzle in puzzles]}
+    cells = query(settings, _CELLS, given).to_pylist()
+    if not cells:
+        raise _nothing(settings, names, puzzles)
+    store = Store(settings.home)
+    for cell in cells:
+        title = f"{cell['model']} on {cell['puzzle']} ({cell['protocol']})"
+        out.print(visible(title), style="bold")
+        if cell["status"] != "complete":
+            examples, texts = cell["num_id_examples"], cell["num_completions"]
+            out.print(f"insufficient ID data: {examples} inputs in {texts} texts\n")
+            continue
+        for row in _rows(store, cell["answer_cell"]):
+            if row["item"] < _NUM_SHOWN:
+                _print_item(row)
+
+
+def _rows(store: Store, path: str) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with store.open(path) as file:
+            rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise StorageError(
+            f"{store.url(path)} cannot be read ({error}); delete it and the .json beside it, and "
+            "run `tidemark scylla run` again"
+        ) from error
+    return rows
+
+
+def _print_item(row: dict[str, Any]) -> None:
+    lines = [
+        f"{row['split']} {row['item']}: {row['status']}",
+        *row["input"].splitlines(),
+        "->",
+        *(row["response"].strip() or row["reason"] or "(nothing)").splitlines(),
+    ]
+    out.print("\n    ".join(map(visible, lines)) + "\n")
+
+
+def _names(models: Sequence[str] | None, settings: Settings) -> list[str] | None:
+    """Return the names under which models landed; a name not in the catalogue stays as it is."""
+    from models.catalogue import find_model
+
+    names = []
+    for model in models or ():
+        try:
+            names.append(find_model(model, settings).name)
+        except UnknownName:
+            names.append(model)
+    return names or None
+
+
+def _nothing(
+    settings: Settings, models: Sequence[str] | None, puzzles: Sequence[str] = ()
+) -> UsageError:
+    from warehouse.read.query import query
+
+    published = query(settings, _PUBLISHED)["model"].to_pylist()
+    asked = " on ".join(", ".join(map(repr, each)) for each in (models or (), puzzles) if each)
+    return UsageError(
+        f"nothing of {asked or 'any model'} is published; published are: "
+        f"{', '.join(published) or 'none'}; have models solve puzzles with `tidemark scylla run`"
+    )

@@ -1,0 +1,139 @@
+"""The Prefect server: access, and facts by HTTP, because importing Prefect takes seconds."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import requests
+
+from core.errors import UsageError
+from core.settings import prefect_access, prefect_server, without_password
+
+TIMEOUT_S = 4.0  # for connecting, each response, and all requests together
+_RECENT = dt.timedelta(days=7)  # age of the failures that are shown
+_MAX_LISTED = 10
+_UNDER_WAY = ("RUNNING", "PENDING", "CANCELLING", "PAUSED")
+_BROKEN = ("FAILED", "CRASHED")
+_REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+
+
+def require_access(url: str) -> None:
+    """Check that the Prefect server accepts the configured password; an absent one passes."""
+    import httpx
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import PrefectHTTPStatusError
+
+    try:
+        with get_client(sync_client=True) as client:
+            client.api_version()
+    except PrefectHTTPStatusError as error:
+        if error.response.status_code not in _REFUSALS:
+            raise
+        raise UsageError(
+            f"the Prefect server at {without_password(url)} does not let us in "
+            f"({error.response.status_code}): set PREFECT_API_AUTH_STRING to what it was started "
+            "with as PREFECT_SERVER_API_AUTH_STRING (user:password), here and for every worker"
+        ) from None
+    except httpx.TransportError:
+        return
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """Facts of a Prefect server about its runs and workers."""
+
+    address: str  # of its API
+    problem: str = ""  # the reason why it gave no facts
+    # Name, deployment, state and start of runs, and of last week's failures, newest first
+    under_way: tuple[tuple[str, str, str, str], ...] = ()
+    broken: tuple[tuple[str, str, str, str], ...] = ()
+    late: tuple[tuple[str, int], ...] = ()  # by deployment: scheduled runs that wait for a worker
+    scheduled: tuple[tuple[str, str], ...] = ()  # each deployment with a next run, and its time
+    workers: tuple[tuple[str, tuple[str, ...]], ...] = ()  # by pool: name and state of each
+
+
+def ask_server() -> ServerStatus | None:
+    """Ask the server that is configured; return None if there is none."""
+    address = prefect_server()
+    if address is None:
+        return None
+    try:
+        return _Questions(address.rstrip("/")).ask()
+    except (requests.RequestException, ValueError, KeyError, TypeError) as error:
+        return ServerStatus(
+            without_password(address), problem=f"does not answer as it should: {_why(error)}"
+        )
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, requests.Timeout):
+        return f"nothing for {TIMEOUT_S:g} s"
+    if isinstance(error, requests.ConnectionError):
+        return "it cannot be reached"
+    if isinstance(error, requests.HTTPError) and error.response.status_code in (401, 403):
+        return "it wants a user and password (PREFECT_API_AUTH_STRING)"
+    return str(error)
+
+
+class _Questions:
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._session = requests.Session()
+        headers, self._session.verify = prefect_access()
+        # A password in ~/.netrc must not replace the configured one.
+        self._session.trust_env = False
+        self._session.headers.update(headers)
+
+    def ask(self) -> ServerStatus:
+        names = {each["id"]: each["name"] for each in self._filter("deployments", {})}
+        now = dt.datetime.now(dt.UTC)
+        under_way = self._runs(_UNDER_WAY, "START_TIME_DESC")
+        recent = {"expected_start_time": {"after_": (now - _RECENT).isoformat()}}
+        broken = self._runs(_BROKEN, "EXPECTED_START_TIME_DESC", recent)
+        scheduled = self._runs(("SCHEDULED",), "EXPECTED_START_TIME_ASC")
+        next_runs: dict[str, str] = {}
+        late: Counter[str] = Counter()
+        for run in scheduled:
+            deployment = names.get(run["deployment_id"], run["name"])
+            if run["state_name"] == "Late" or run["expected_start_time"] < now.isoformat():
+                late[deployment] += 1
+            else:
+                next_runs.setdefault(deployment, run["expected_start_time"])
+        pools = [pool["name"] for pool in self._filter("work_pools", {})]
+        return ServerStatus(
+            address=without_password(self._address),
+            under_way=tuple(_line(run, names) for run in under_way),
+            broken=tuple(_line(run, names) for run in broken[:_MAX_LISTED]),
+            late=tuple(late.items()),
+            scheduled=tuple(next_runs.items()),
+            workers=tuple((name, self._workers(name)) for name in pools),
+        )
+
+    def _runs(
+        self, states: Sequence[str], sort: str, when: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        # Subflows belong to a run that is listed itself.
+        top = {"parent_task_run_id": {"is_null_": True}, "state": {"type": {"any_": states}}}
+        return self._filter("flow_runs", {"flow_runs": {**top, **(when or {})}, "sort": sort})
+
+    def _workers(self, pool: str) -> tuple[str, ...]:
+        found = self._filter(f"work_pools/{quote(pool, safe='')}/workers", {})
+        return tuple(f"{each['name']} {each['status'].lower()}" for each in found)
+
+    def _filter(self, what: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+        url = f"{self._address}/{what}/filter"
+        response = self._session.post(url, json={"limit": 200, **body}, timeout=TIMEOUT_S)
+        response.raise_for_status()
+        found: list[dict[str, Any]] = response.json()
+        return found
+
+
+def _line(run: dict[str, Any], names: dict[str, str]) -> tuple[str, str, str, str]:
+    start = run["start_time"] or run["expected_start_time"] or ""
+    return run["name"], names.get(run["deployment_id"], ""), run["state_name"], start

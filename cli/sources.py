@@ -1,0 +1,241 @@
+"""Crawl and import; Prefect only with a server (docs/adr/0007-direct-commands.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+from cli.console import do_each, err, fail_with, out, print_table, visible
+from cli.options import FirstMonth, LastMonth, Sources, settings_for_tasks, settings_of, window
+from core.errors import UnknownName, UsageError
+from core.month import Month
+from core.storage.store import Store
+
+if TYPE_CHECKING:
+    from core.corpus.partition import Partition, Seal
+
+sources_app = typer.Typer(no_args_is_help=True, help="The sources of text.")
+
+SourceName = Annotated[str, Option(help="Name of the source to import as.", metavar="NAME")]
+GivenMonth = Annotated[
+    str | None, Option(help="The month that the content is from.", metavar="YYYY-MM")
+]
+TextFormat = Literal["auto", "json-list", "jsonl", "parquet", "folder"]
+Undated = Annotated[bool, Option("--undated", help="The content has no month.")]
+Replace = Annotated[
+    bool, Option("--replace", help="Seal as the next version of what is sealed there.")
+]
+
+
+def crawl_command(
+    context: typer.Context,
+    source: Sources = None,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    limit: Annotated[
+        int | None, Option(min=1, help="Keep about this many documents a month, sampled.")
+    ] = None,
+    seed: Annotated[int, Option(help="Seed of the sample; recorded.")] = 0,
+    replace: Annotated[
+        bool, Option("--replace", help="Crawl sealed months again, as next versions.")
+    ] = False,
+    reparse: Annotated[
+        bool, Option("--reparse", help="Seal next versions from the raw cache.")
+    ] = False,
+) -> None:
+    """Crawl months of sources into sealed Parquet partitions.
+
+    A sealed month is skipped. Of a partial one, failed items are asked for again. Without --month:
+    the last complete month.
+    """
+    from core.settings import prefect_server
+    from crawlers.manifest import lack_of
+    from instruments.planning import find_refused, plan_crawl
+
+    if replace and reparse:
+        raise UsageError("--replace asks the sites, --reparse does not; give one of them")
+    settings = settings_of(context)
+    refused = find_refused(source, settings)
+    months = window(month, to) or [Month.last_complete()]
+    partitions, lacks = plan_crawl(source, months, refused)
+    for lack in [*refused.values(), *lacks]:
+        err.print(f"left out: {lack}", soft_wrap=True)
+    crawl_one: Callable[..., Seal]
+    if prefect_server():
+        settings_for_tasks(context)
+        from tasks.crawling import crawl as crawl_one
+    else:
+        from crawlers.crawl import crawl_partition as crawl_one
+
+    def crawl_month(name: str, each: Month) -> None:
+        seal = crawl_one(
+            name, each, Store(settings.home, settings.scratch), settings,
+            limit=limit, seed=seed, replace=replace, reparse=reparse,
+        )  # fmt: skip
+        lack = f" (partial: {lack_of(seal)})" if seal.is_partial else ""
+        line = f"{seal.partition}: {seal.num_documents} documents{lack}"
+        out.print(visible(line), soft_wrap=True)
+
+    jobs = {f"{name} {each}": partial(crawl_month, name, each) for name, each in partitions}
+    fail_with(do_each("crawl", jobs))
+
+
+def import_texts_command(
+    context: typer.Context,
+    path: Annotated[Path, Argument(help="A file or a folder of texts.")],
+    source: SourceName,
+    month: GivenMonth = None,
+    undated: Undated = False,
+    format: Annotated[TextFormat, Option(help="How the texts are stored.")] = "auto",
+    clean: Annotated[
+        bool, Option("--clean", help="Clean like crawled text; default: keep every character.")
+    ] = False,
+    min_chars: Annotated[
+        int, Option(min=1, help="Drop and count texts of fewer characters.")
+    ] = 100,
+    replace: Replace = False,
+) -> None:
+    """Import texts of your own as one sealed partition.
+
+    Formats: json-list (a list of strings, as Uncheatable Eval publishes), jsonl (objects with a
+    `text`), parquet (a `text` column), folder (one text a file). Records that are empty, shorter
+    than --min-chars or longer than TIDEMARK_MAX_DOCUMENT_BYTES are dropped and counted. --clean
+    drops duplicates, too. A malformed file is refused; nothing is written then.
+    """
+    from crawlers.imports.texts import ImportOptions, import_texts
+
+    partition = _partition(source, month, undated)
+    settings = settings_of(context)
+    chosen = ImportOptions(
+        format=format,
+        clean=clean,
+        min_chars=min_chars,
+        max_document_bytes=settings.max_document_bytes,
+        replace=replace,
+    )
+    _print_import(import_texts(path, partition, Store(settings.home, settings.scratch), chosen))
+
+
+def import_media_command(
+    context: typer.Context,
+    path: Annotated[Path, Argument(help="A file or a folder of images, or of recordings.")],
+    source: SourceName,
+    month: GivenMonth = None,
+    undated: Undated = False,
+    replace: Replace = False,
+) -> None:
+    """Import images or recordings of your own as one sealed partition, to be scored as bytes.
+
+    Images (PNG, JPEG, WebP, GIF) become greyscale patches of 64 rows and 128 columns, up to 16 an
+    image. Recordings (WAV, FLAC, Ogg, MP3) become 16 kHz mono PCM, cut every 4 seconds. Each is a
+    document. Files that are damaged, too small or of another format are dropped and counted.
+    """
+    from crawlers.imports.media import import_media
+
+    partition = _partition(source, month, undated)
+    _print_import(import_media(path, partition, Store(settings_of(context).home), replace))
+
+
+def _partition(source: str, month: str | None, undated: bool) -> Partition:
+    if (month is None) == (not undated):
+        raise UsageError("say either --month YYYY-MM or --undated")
+    from core.corpus.partition import Partition
+
+    return Partition(source, Month(month) if month else None)
+
+
+def _print_import(seal: Seal) -> None:
+    out.print(f"{seal.partition}: {seal.num_documents} documents")
+    dropped = seal.manifest.get("dropped")
+    if isinstance(dropped, dict) and dropped:
+        counts = ", ".join(f"{count} {reason}" for reason, count in sorted(dropped.items()))
+        out.print(f"dropped: {counts}")
+
+
+@sources_app.command("list")
+def sources_list(context: typer.Context) -> None:
+    """List the sources: title, licence, sites, and sealed months."""
+    from core.corpus.partition import list_sealed
+    from crawlers.contract import list_sources, load_crawler
+
+    store = Store(settings_of(context).home)
+    sealed: dict[str, list[str]] = {}
+    for seal in list_sealed(store):
+        sealed.setdefault(seal.partition.source, []).append(str(seal.partition.month or "undated"))
+    rows = []
+    for name in list_sources():
+        info = load_crawler(name).INFO
+        months = sealed.pop(name, [])
+        sites = " ".join(f"{key}={url}" for key, url in info.sites.items())
+        rows.append((name, info.title, info.licence, sites, _span(months)))
+    rows += [(name, "imported", "", "", _span(months)) for name, months in sorted(sealed.items())]
+    print_table("sources", ["source", "title", "licence", "sites", "sealed"], rows)
+
+
+def _span(months: list[str]) -> str | None:
+    if not months:
+        return None
+    return months[0] if len(months) == 1 else f"{months[0]} … {months[-1]} ({len(months)})"
+
+
+@sources_app.command("permit")
+def permit_command(
+    context: typer.Context,
+    source: Annotated[str, Argument(help="See `tidemark sources permits`.")],
+    note: Annotated[
+        str, Option(help="Who permitted what, and where it is written.", metavar="TEXT")
+    ],
+    until: Annotated[
+        str, Option(help="Last day on which a crawl may start (UTC).", metavar="YYYY-MM-DD")
+    ],
+) -> None:
+    """Record a permission to crawl a source that is not crawled without one.
+
+    It is kept under permissions/ of the data root, and in the manifest of each crawl by it. A later
+    permission replaces it; to withdraw it, delete its file.
+    """
+    from core.corpus.permissions import record_permission
+
+    reasons = _reasons()
+    if source not in reasons:
+        raise UnknownName("source", source, sorted(reasons))
+    if reasons[source] is None:
+        raise UsageError(f"{source} needs no permission; it is crawled as its robots.txt allows")
+    permission = record_permission(Store(settings_of(context).home), source, note, until)
+    out.print(visible(f"{source}: permitted until {permission.until}: {permission.note}"))
+
+
+@sources_app.command("permits")
+def permits_command(context: typer.Context) -> None:
+    """List the sources that need a permission: the reason, the record, and its last day."""
+    from core.corpus.permissions import read_permission
+
+    store = Store(settings_of(context).home)
+    rows: list[tuple[object, ...]] = []
+    for source, why in sorted(_reasons().items()):
+        if why is None:
+            continue
+        permission = read_permission(store, source)
+        if permission is None:
+            rows.append((source, "none recorded", None, None, None, why))
+        else:
+            state = "in force" if permission.is_in_force() else "over"
+            recorded = permission.recorded_at.isoformat(timespec="seconds")
+            rows.append((source, state, permission.until, permission.note, recorded, why))
+    columns = ["source", "permission", "until", "note", "recorded", "needed because"]
+    print_table("permissions", columns, rows)
+
+
+def _reasons() -> dict[str, str | None]:
+    """Return the reason why each source needs a permission; None if it needs none."""
+    from crawlers.contract import list_sources, load_crawler
+    from crawlers.questions.contract import list_question_sources, load_question_crawler
+
+    infos = [load_crawler(name).INFO for name in list_sources()]
+    infos += [load_question_crawler(name).INFO for name in list_question_sources()]
+    return {info.name: info.permission for info in infos}

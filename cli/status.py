@@ -1,0 +1,170 @@
+"""`tidemark status`: the state of the data root, and of the Prefect server if there is one."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Option
+
+from cli.console import age, out, print_table, visible
+from cli.options import FirstMonth, LastMonth, settings_of, window
+from core.month import Month
+from core.progress import duration
+
+if TYPE_CHECKING:
+    from cli.server import ServerStatus
+    from instruments.status import ModelState, RunState, Status
+
+_MONTHS_A_LINE = 72
+_MAX_HOLES = 20
+_LEGEND = "# sealed   p partial   h held back   > being crawled   . missing   - not available"
+
+
+def status_command(
+    context: typer.Context,
+    month: FirstMonth = None,
+    to: LastMonth = None,
+    as_json: Annotated[bool, Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show finished, running, failed and missing work, and the time left.
+
+    The facts come from files of the data root. A configured Prefect server is asked for waiting,
+    late and scheduled runs, and for its workers. Without --month: the months of the newest run,
+    else all sealed ones. Exits with 0 even if work is missing.
+    """
+    from cli.server import ask_server
+    from instruments.status import find_status
+
+    status = find_status(settings_of(context), window(month, to))
+    server = ask_server()
+    if as_json:
+        out.print(json.dumps(_plain(status, server), indent=2, default=str), soft_wrap=True)
+        return
+    for line in [*_months(status), *_summary(status)]:
+        out.print(visible(line), soft_wrap=True)
+    if status.models:
+        columns = ["model", "done", "published", "running", "to score", "time left", "failed"]
+        print_table("cells", columns, map(_model_row, status.models))
+    for line in [*_runs(status.runs), *_server(server)]:
+        out.print(visible(line), soft_wrap=True)
+
+
+def _months(status: Status) -> Iterator[str]:
+    """Draw the months of each source, one character a month, some years a line."""
+    from instruments.status import MARKS
+
+    if not status.months:
+        return
+    width = max([len(source) for source in status.partitions], default=0) + 2
+    for start in range(0, len(status.months), _MONTHS_A_LINE):
+        months = status.months[start : start + _MONTHS_A_LINE]
+        yield " " * width + _years(months)
+        for source, states in status.partitions.items():
+            marks = "".join(MARKS[state] for state in states[start : start + _MONTHS_A_LINE])
+            yield f"{source:<{width}}{_by_year(months, marks)}"
+    yield f"{'':<{width}}{_LEGEND}"
+    yield ""
+
+
+def _years(months: Sequence[Month]) -> str:
+    years = [(year, len(list(each))) for year, each in groupby(str(month)[:4] for month in months)]
+    return " ".join(f"{year if num >= 4 else '':<{num}}" for year, num in years)
+
+
+def _by_year(months: Sequence[Month], marks: str) -> str:
+    pairs = groupby(zip(months, marks, strict=True), key=lambda pair: str(pair[0])[:4])
+    return " ".join("".join(mark for _, mark in year) for _, year in pairs)
+
+
+def _summary(status: Status) -> Iterator[str]:
+    counts = ", ".join(f"{num} {state}" for state, num in sorted(status.counts.items()))
+    span = f"{status.months[0]} … {status.months[-1]}" if status.months else "no months"
+    yield f"data root: {status.home}"
+    yield f"months: {span}: {counts or 'nothing is sealed'}"
+    at = status.published_at
+    yield f"published: {f'{at:%Y-%m-%d %H:%M} UTC, {age(at)} ago' if at else 'nothing yet'}"
+    left = [model.pending_s for model in status.models]
+    if status.crawl_s != 0:
+        yield f"to crawl what is missing: {_about(status.crawl_s)}, one month after the other"
+    if any(model.num_pending for model in status.models):
+        total = None if None in left else sum(each or 0 for each in left)
+        at_end = ""
+        if total is not None:
+            end = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=total)
+            at_end = f", that is until {end:%Y-%m-%d %H:%M} UTC"
+        yield f"to score what is sealed: {_about(total)}, one cell at a time{at_end}"
+
+
+def _about(seconds: float | None) -> str:
+    if seconds is None:
+        return "not known, for want of measured ones"
+    return f"about {duration(seconds)}"
+
+
+def _model_row(model: ModelState) -> Sequence[object]:
+    running = ", ".join(model.running[:2]) + (" …" if len(model.running) > 2 else "")
+    left = duration(model.pending_s) if model.num_pending else "–"
+    done = f"{model.num_done} of {model.num_sealed}"
+    return (
+        model.model, done, model.num_published, running, model.num_pending, left, model.num_failed,
+    )  # fmt: skip
+
+
+def _runs(runs: Sequence[RunState]) -> Iterator[str]:
+    for run in runs:
+        end = f", ended {age(run.ended_at)} ago" if run.ended_at else ""
+        yield f"run {run.run}: {run.state}, started {age(run.started_at)} ago{end}"
+        if run.missing:
+            yield f"  not ended: {', '.join(run.missing)}"
+        for hole in run.holes[:_MAX_HOLES]:
+            yield f"  hole: {hole}"
+        if len(run.holes) > _MAX_HOLES:
+            yield f"  … {len(run.holes) - _MAX_HOLES} more holes; --json shows all"
+
+
+def _server(server: ServerStatus | None) -> Iterator[str]:
+    if server is None:
+        yield "no Prefect server is configured (PREFECT_API_URL)"
+        return
+    if server.problem:
+        yield f"Prefect server {server.address} {server.problem}"
+        return
+    yield f"Prefect server {server.address}"
+    for title, runs in (("under way", server.under_way), ("broken", server.broken)):
+        for name, deployment, state, start in runs:
+            of = f" of {deployment}" if deployment else ""
+            yield f"  {title}: {name}{of}, {state}{_since(start)}"
+    for deployment, num in server.late:
+        yield f"  late: {num} of {deployment}"
+    for deployment, at in server.scheduled:
+        yield f"  next: {deployment} at {dt.datetime.fromisoformat(at):%Y-%m-%d %H:%M %Z}"
+    for pool, workers in server.workers:
+        yield f"  pool {pool}: {', '.join(workers) or 'no worker'}"
+
+
+def _since(start: str) -> str:
+    return f", started {age(dt.datetime.fromisoformat(start))} ago" if start else ""
+
+
+def _plain(status: Status, server: ServerStatus | None) -> dict[str, Any]:
+    """Return the fields of the classes for JSON, with months and times as text."""
+    return {
+        "home": status.home,
+        "months": [str(month) for month in status.months],
+        "partitions": {
+            source: dict(zip(map(str, status.months), states, strict=True))
+            for source, states in status.partitions.items()
+        },
+        "counts": dict(status.counts),
+        "models": [{**vars(model), "num_pending": model.num_pending} for model in status.models],
+        "runs": [dataclasses.asdict(run) for run in status.runs],
+        "published_at": status.published_at,
+        "seconds_to_crawl": status.crawl_s,
+        "server": server and dataclasses.asdict(server),
+    }

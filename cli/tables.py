@@ -1,0 +1,163 @@
+"""Write a query's result as a table for people, CSV, JSON or Parquet, one batch at a time."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+from rich.cells import cell_len
+
+from cli.console import out, print_table, visible
+from core.errors import StorageError, UsageError
+from core.storage.store import explain_disk_errors, writing_file
+from reports.export_files import csv_parts, plain, write_parquet
+
+MAX_SHOWN_ROWS = 200
+_BATCH_ROWS = 4096
+_MAX_COLUMN = 40  # characters of a column; longer text stays readable when it is folded
+
+
+def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) -> None:
+    """Print a result, or write it to a file, which appears when it is complete.
+
+    Of columns with the same name, the later ones are numbered (``a``, ``a_1``). JSON has null for
+    NaN and infinities, and bytes as hex. On a terminal, control characters are spelled out. A table
+    that is wider than the terminal is shown one record below the other. A table's file is CSV.
+
+    Raises:
+        UsageError: Parquet, which is binary, to a terminal; a column that the format cannot hold.
+        StorageError: the file cannot be written.
+    """
+    if format == "parquet" and output is None and sys.stdout.isatty():
+        raise UsageError("parquet is binary: add --output FILE, or pipe it into one")
+    schema = _with_unique_names(reader.schema)
+    batches = (batch.rename_columns(schema.names) for batch in reader)
+    try:
+        if format == "table" and output is None:
+            _show(schema, batches)
+        elif format == "parquet":
+            _write_parquet(schema, batches, output)
+        else:
+            _write(_FORMATS[format](schema, batches), output)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        types = ", ".join(f"{field.name} {field.type}" for field in schema)
+        raise UsageError(
+            f"this result cannot be written as {format} ({error}); its columns are: {types}. "
+            "Cast what is unusual in the query, such as column::varchar"
+        ) from error
+
+
+def _with_unique_names(schema: pa.Schema) -> pa.Schema:
+    """Number repeated names, as DuckDB does in subqueries; it ignores case."""
+    given = {name.lower() for name in schema.names}
+    seen: set[str] = set()
+    fields = []
+    for field in schema:
+        name = field.name
+        if name.lower() in seen:
+            numbered = (f"{field.name}_{number}" for number in itertools.count(1))
+            name = next(each for each in numbered if each.lower() not in given | seen)
+        seen.add(name.lower())
+        fields.append(field.with_name(name))
+    return pa.schema(fields)
+
+
+def _show(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    rows: list[dict[str, object]] = []
+    num_rows = 0
+    for batch in batches:
+        rows += batch.slice(0, MAX_SHOWN_ROWS - len(rows)).to_pylist()
+        num_rows += batch.num_rows
+    names = [visible(name) for name in schema.names]
+    cells = [[_shown(cell) for cell in row.values()] for row in rows]
+    if out.is_terminal and cells and _width([names, *cells]) > out.width:
+        _print_records(names, cells)
+    else:
+        print_table("", names, cells)
+    if num_rows > len(rows):
+        out.print(f"… {num_rows - len(rows)} more rows; --format csv shows all")
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "–"
+    return visible(f"{value:.6g}" if isinstance(value, float) else str(value))
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of a table, its borders included; long text is folded in its column."""
+    columns = ("\n".join(column).split("\n") for column in zip(*rows, strict=True))
+    return 1 + sum(min(max(map(cell_len, lines)), _MAX_COLUMN) + 3 for lines in columns)
+
+
+def _print_records(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print each row as a record: one line a column, its name before its value."""
+    pad = max(map(cell_len, names))
+    for number, row in enumerate(rows, start=1):
+        out.print(f"─ record {number} ".ljust(pad + 3, "─"), style="bold")
+        for name, cell in zip(names, row, strict=True):
+            lines = cell.replace("\n", f"\n{'':{pad}} │ ")
+            out.print(f"{name}{'':{pad - cell_len(name)}} │ {lines}", soft_wrap=True)
+
+
+def _write(parts: Iterable[str], output: Path | None) -> None:
+    if output is None:
+        show: Callable[[str], str] = visible if sys.stdout.isatty() else str
+        with _standard_output() as stream:
+            for part in parts:
+                stream.write(show(part).encode())
+        return
+    with writing_file(output) as staged, staged.open("wb") as file:
+        for part in parts:
+            file.write(part.encode())
+
+
+def _write_parquet(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path | None
+) -> None:
+    if output is not None:
+        with writing_file(output) as staged:
+            write_parquet(schema, batches, staged)
+        return
+    # Readers of Parquet begin at its end, so the file is complete before it is piped.
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+        path = Path(folder) / "result.parquet"
+        with explain_disk_errors(str(path)):
+            write_parquet(schema, batches, path)
+        with _standard_output() as stream, path.open("rb") as file:
+            shutil.copyfileobj(file, stream)
+
+
+@contextmanager
+def _standard_output() -> Iterator[IO[bytes]]:
+    try:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Python would try again, and report the error, when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise StorageError(f"cannot write to standard output: {error}") from error
+
+
+def _json(_: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    before = "["
+    for batch in batches:
+        for start in range(0, batch.num_rows, _BATCH_ROWS):
+            for row in batch.slice(start, _BATCH_ROWS).to_pylist():
+                yield f"{before}\n{json.dumps(plain(row), ensure_ascii=False)}"
+                before = ","
+    yield "\n]\n" if before == "," else "[\n]\n"
+
+
+_FORMATS = {"table": csv_parts, "csv": csv_parts, "json": _json}

@@ -1,0 +1,65 @@
+"""Records of canary runs, as files; the warehouse can be restored from these files.
+
+canary/<moment>.json
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from core.errors import MalformedInput
+from core.storage.store import Store
+
+DRIFT_LIMIT = 1e-6  # relative drift; view suspect_cells uses the same limit
+
+
+class CanaryRecord(BaseModel):
+    """One run of the canary."""
+
+    # Allow NaN and infinity: such a loss must be stored, too.
+    model_config = ConfigDict(frozen=True, strict=True, ser_json_inf_nan="constants")
+
+    run_at: AwareDatetime  # UTC
+    device: str  # kind and name
+    dtype: str
+    versions: dict[str, str]  # versions of the libraries used, by name
+    nll_nats: float  # measured loss of the canary's texts
+    expected_nats: float  # reference loss of the same texts
+    drift: float  # (nll_nats - expected_nats) / expected_nats
+    num_tokens: Annotated[int, Field(gt=0)]
+
+    @property
+    def is_well(self) -> bool:
+        """True if losses scored on this device can be trusted."""
+        return abs(self.drift) <= DRIFT_LIMIT  # False for NaN
+
+    def __str__(self) -> str:
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        return (
+            f"the canary's loss on {self.device} in {self.dtype} is off by {self.drift:.1e} "
+            f"({versions}; {DRIFT_LIMIT:.0e} is the most): what was scored since its last good run "
+            "is suspect; go back to the versions of that run, or score those cells again"
+        )
+
+
+def write_canary_record(store: Store, record: CanaryRecord) -> None:
+    """Store the record of a run."""
+    moment = record.run_at.astimezone(dt.UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    store.write_bytes(f"canary/{moment}.json", record.model_dump_json().encode())
+
+
+def read_canary_records(store: Store) -> list[CanaryRecord]:
+    """Return all runs, the oldest first; MalformedInput names a malformed file."""
+    records = []
+    for path in store.list("canary/*.json"):
+        try:
+            records.append(CanaryRecord.model_validate_json(store.read_bytes(path)))
+        except ValidationError as error:
+            raise MalformedInput(
+                f"{store.url(path)} is not a run of the canary ({error.errors()[0]['msg']}); "
+                "delete it and run `tidemark canary`"
+            ) from error
+    return sorted(records, key=lambda record: record.run_at)

@@ -1,0 +1,163 @@
+"""Answers of a model to one puzzle, as a Parquet file and a record beside it.
+
+    puzzles/model=<m>/puzzle=<p>/<protocol>-<revision>-<generation>.parquet
+    puzzles/model=<m>/puzzle=<p>/<protocol>-<revision>-<generation>.json
+
+The path is a pure function of the inputs that decide the content. The record is written last: a
+cell with a record is done. The next run repeats only the requests that the record counts as errors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.cells import BaseCell
+from core.errors import SchemaMismatch, StorageError
+from core.schemas.tables import PUZZLE_ANSWERS, validate
+from core.storage.store import Store, path_part
+
+Split = Literal["id", "ood", "ood_near"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+Status = Literal["correct", "wrong", "unparsed", "truncated", "error"]
+CellStatus = Literal["complete", "insufficient_id_data"]
+
+
+@dataclass(frozen=True)
+class PuzzleAnswer:
+    """The answer of a model to one item; a row of PUZZLE_ANSWERS.
+
+    Status ``unparsed`` (no answer found) and ``truncated`` (the text was cut) count as wrong.
+    Status ``error`` (the request failed) is not scored.
+    """
+
+    split: Split  # in or out of distribution; ``ood_near``: out of it, with numbers of similar size
+    item: int  # counted from 0; items with the same number have the same shape in all splits
+    input: str  # as shown to the model
+    response: str  # text that the model wrote; empty after an error
+    answer: tuple[int, ...] | None  # numbers parsed by the strict rules
+    status: Status  # verdict by the strict rules
+    lenient_status: Status
+    paper_status: Literal["correct", "wrong", "unparsed", "error"]  # verdict by the paper's rules
+    num_tokens: int | None = None
+    reason: str | None = None  # reason of an error
+
+
+@dataclass(frozen=True, order=True)
+class PuzzleCell(BaseCell):
+    """The key of a model's answers to a puzzle.
+
+    Attributes:
+        protocol: name of the protocol, which decides the prompts.
+        generation: short hash over prompts, decoding, sampling of data and the code's version.
+    """
+
+    ROOT: ClassVar[str] = "puzzles"
+
+    puzzle: str
+    protocol: str
+    generation: str
+
+    @property
+    def folder(self) -> str:
+        """The folder of the puzzle."""
+        return f"puzzle={path_part(self.puzzle)}"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Protocol, revision and generation."""
+        return (self.protocol, self.revision[:12], self.generation)
+
+    @property
+    def done_path(self) -> str:
+        """The path of the record, which is written last."""
+        return self.record_path
+
+    def __str__(self) -> str:
+        return f"{self.model} on {self.puzzle} under {self.protocol}"
+
+
+@dataclass(frozen=True)
+class PuzzleRecord:
+    """The status and the counts of a cell.
+
+    Status ``insufficient_id_data``: the model wrote too few valid inputs of the puzzle, so it was
+    asked no item. The search for inputs ends at four times the required number.
+    """
+
+    status: CellStatus
+    level: int | None  # level of the puzzle; None for a probe
+    complexity: str  # complexity class of the puzzle
+    num_completions: int  # texts that the model wrote as inputs
+    num_id_elements: int  # numbers in these texts
+    num_distinct_elements: int
+    num_id_examples: int  # distinct valid inputs in the texts, including repaired ones
+    num_repaired: int  # repaired inputs among them
+    num_items: int  # items per split
+    num_errors: int  # items of all splits whose request failed
+    answers_digest: str | None  # SHA-256 of the file of answers; None without answers
+    num_anchors: tuple[int, ...]  # anchors at each of the levels 1 to 5
+
+
+def write_puzzle_cell(
+    store: Store, cell: PuzzleCell, record: PuzzleRecord, answers: Sequence[PuzzleAnswer]
+) -> PuzzleRecord:
+    """Write a cell's files, the record last; return the record with error count and digest set.
+
+    Raises:
+        SchemaMismatch: an item occurs twice, or the splits differ in their number of items.
+    """
+    key = {name: getattr(cell, name) for name in ("model", "revision", "puzzle", "protocol")}
+    in_order = sorted(answers, key=lambda answer: (answer.split, answer.item))
+    rows = [{**dataclasses.asdict(answer), **key} for answer in in_order]
+    _require_regular(cell, answers, record.num_items)
+    digest = None
+    if rows:
+        table = validate(pa.Table.from_pylist(rows, schema=PUZZLE_ANSWERS), PUZZLE_ANSWERS)
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
+        digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+        store.write_bytes(cell.path, buffer.getvalue())
+    num_errors = sum(answer.status == "error" for answer in answers)
+    record = dataclasses.replace(record, num_errors=num_errors, answers_digest=digest)
+    document = dataclasses.asdict(cell) | dataclasses.asdict(record)
+    store.write_bytes(cell.record_path, json.dumps(document, indent=1).encode())
+    return record
+
+
+def read_puzzle_record(store: Store, cell: PuzzleCell) -> PuzzleRecord | None:
+    """Return a cell's record, or None if the cell is not done.
+
+    Raises:
+        StorageError: the file is damaged.
+    """
+    if not store.exists(cell.record_path):
+        return None
+    names = {field.name for field in dataclasses.fields(PuzzleRecord)}
+    try:
+        document: dict[str, Any] = json.loads(store.read_bytes(cell.record_path))
+        document["num_anchors"] = tuple(document["num_anchors"])
+        return PuzzleRecord(**{name: document[name] for name in names})
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"{store.url(cell.record_path)} is damaged ({error}); delete it and run "
+            "`tidemark scylla run` again"
+        ) from error
+
+
+def _require_regular(cell: PuzzleCell, answers: Sequence[PuzzleAnswer], num_items: int) -> None:
+    for split in SPLITS:
+        items = sorted(answer.item for answer in answers if answer.split == split)
+        if items and items != list(range(num_items)):
+            raise SchemaMismatch(
+                f"{cell}: split {split} has {len(items)} items; expected 0 to {num_items - 1}, "
+                "each once"
+            )

@@ -1,0 +1,1 @@
+"""The corpus: sealed partitions, their versions, takedown, permissions, and sealed questions."""

@@ -1,0 +1,290 @@
+"""The corpus: sealed partitions of documents, one source and one month each.
+
+A document is a text (schema DOCUMENTS), or an image or a recording (schema MEDIA). All documents
+of a partition have the same kind.
+
+    corpus/source=<source>/month=<YYYY-MM | undated>/part-00000-<random>.parquet …
+    corpus/source=<source>/month=<YYYY-MM | undated>/manifest.json
+    corpus/source=<source>/month=<YYYY-MM | undated>/version=<N>/…   the same for later versions
+    corpus/source=<source>/month=<YYYY-MM | undated>/held/…          a crawl that failed a check
+
+The manifest is written last: a version without a manifest does not exist. A sealed version never
+changes, except by takedown (``core/corpus/takedown.py``). A repeated crawl is sealed as the next
+version. See docs/adr/0018-versions.md for the reasons.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.errors import StorageError
+from core.month import Month
+from core.schemas.tables import DOCUMENTS, MEDIA
+from core.storage.store import Store, name_of_part, path_part
+
+BATCH_ROWS = 256
+BATCH_BYTES = 32 * 2**20  # bytes of content that end a batch early
+MANIFEST = "manifest.json"
+_UNDATED = "undated"
+
+Content = Literal["text", "image", "audio"]
+
+
+@dataclass(frozen=True, order=True)
+class Partition:
+    """One source and one month; ``month`` is None for an undated corpus."""
+
+    source: str
+    month: Month | None
+
+    @property
+    def path(self) -> str:
+        """The partition's folder under the data root."""
+        return f"corpus/source={path_part(self.source)}/month={self.month or _UNDATED}"
+
+    def folder_of(self, version: int) -> str:
+        """Return the folder of a version; version 1 is directly in the partition's folder."""
+        return self.path if version == 1 else f"{self.path}/version={version}"
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.month or _UNDATED}"
+
+
+@dataclass(frozen=True)
+class Seal:
+    """The manifest of a version of a partition; paths are under the data root.
+
+    ``digest`` is over the ids and digests of the documents at sealing, in row order. It names the
+    version in losses and in the warehouse, and a takedown does not change it.
+    """
+
+    partition: Partition
+    digest: str
+    num_documents: int  # current number of documents
+    num_bytes: int  # current size of their text or media
+    parts: tuple[str, ...]
+    manifest: dict[str, object]
+    version: int  # counted from 1
+    folder: str
+    sealed_at: dt.datetime | None = None  # None if the manifest has no time
+    content: Content = "text"
+
+    @property
+    def content_digest(self) -> str:
+        """The digest over the current documents, without those removed by takedown."""
+        return str(self.manifest.get("content_digest", self.digest))
+
+    @property
+    def is_partial(self) -> bool:
+        """Return True if items were unavailable; another crawl may fetch them."""
+        return self.manifest.get("status") == "partial"
+
+    @property
+    def is_text(self) -> bool:
+        """Return True if the documents are of schema DOCUMENTS; False if of MEDIA."""
+        return self.content == "text"
+
+
+def document_id(source: str, native_id: str, version_id: str | None) -> str:
+    """Return the id of one version of one item; crawls and imports give the same id."""
+    return hashlib.sha256(f"{source}|{native_id}|{version_id or ''}".encode()).hexdigest()[:32]
+
+
+def tables_of(rows: Iterable[Mapping[str, Any]], partition: Partition) -> Iterator[pa.Table]:
+    """Collect rows into tables of some hundred rows or some dozen megabytes each.
+
+    A row with ``text`` has columns of DOCUMENTS by name; other rows have columns of MEDIA. Derived
+    columns are added: id, source, month, digest and length of the content. ``cluster_id`` is added
+    if the row has none.
+    """
+    for is_text, group in groupby(rows, key=lambda row: "text" in row):
+        yield from _batches(group, partition, DOCUMENTS if is_text else MEDIA)
+
+
+def _batches(
+    rows: Iterable[Mapping[str, Any]], partition: Partition, schema: pa.Schema
+) -> Iterator[pa.Table]:
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        batch.append(_completed(row, partition))
+        size += batch[-1]["num_bytes"]
+        if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield pa.Table.from_pylist(batch, schema=schema)
+            batch, size = [], 0
+    if batch:
+        yield pa.Table.from_pylist(batch, schema=schema)
+
+
+def _completed(row: Mapping[str, Any], partition: Partition) -> dict[str, Any]:
+    raw = row["text"].encode() if "text" in row else row["media"]
+    digest = hashlib.sha256(raw).hexdigest()
+    if "text" in row:
+        derived = {"num_chars": len(row["text"]), "sha256_text": digest}
+    else:
+        derived = {"sha256_media": digest}
+    return {
+        **row,
+        **derived,
+        "document_id": document_id(partition.source, row["native_id"], row.get("version_id")),
+        "source": partition.source,
+        "month": partition.month.first_day if partition.month else None,
+        "cluster_id": row.get("cluster_id") or row["native_id"],
+        "num_bytes": len(raw),
+    }
+
+
+def read_seal(store: Store, partition: Partition, as_of: dt.datetime | None = None) -> Seal | None:
+    """Return the newest version (sealed by ``as_of``), or None if nothing is sealed.
+
+    Raises:
+        StorageError: a manifest is damaged.
+    """
+    return _newest(store, partition, _list_manifests(store, partition), as_of)
+
+
+def list_versions(store: Store, partition: Partition) -> list[Seal]:
+    """Return all versions of a partition, the oldest first."""
+    paths = _list_manifests(store, partition)
+    return [read_manifest(store, partition, paths[version]) for version in sorted(paths)]
+
+
+def find_version(store: Store, partition: Partition, digest: str) -> Seal | None:
+    """Return the newest version of a partition with a digest, or None."""
+    found = (seal for seal in reversed(list_versions(store, partition)) if seal.digest == digest)
+    return next(found, None)
+
+
+def list_sealed(
+    store: Store, source: str | None = None, as_of: dt.datetime | None = None
+) -> list[Seal]:
+    """Return the newest version (sealed by ``as_of``) of each partition (of one source), in order.
+
+    Raises:
+        StorageError: a manifest is damaged.
+    """
+    seals = (
+        _newest(store, partition, paths, as_of)
+        for partition, paths in list_manifests(store, source).items()
+    )
+    return [seal for seal in seals if seal is not None]
+
+
+def list_manifests(store: Store, source: str | None = None) -> dict[Partition, dict[int, str]]:
+    """Return the manifest paths by version of each partition (of one source), in order."""
+    folder = f"corpus/source={path_part(source)}" if source else "corpus/source=*"
+    found: dict[Partition, dict[int, str]] = {}
+    for path in store.list(f"{folder}/month=*/{MANIFEST}"):
+        found[partition_of(path)] = {1: path}
+    for path in store.list(f"{folder}/month=*/version=*/{MANIFEST}"):
+        found.setdefault(partition_of(path), {})[_version_of(path)] = path
+    return found
+
+
+def _list_manifests(store: Store, partition: Partition) -> dict[int, str]:
+    first = f"{partition.path}/{MANIFEST}"
+    found = {1: first} if store.exists(first) else {}
+    for path in store.list(f"{partition.path}/version=*/{MANIFEST}"):
+        found[_version_of(path)] = path
+    return found
+
+
+def _version_of(path: str) -> int:
+    folder = path.split("/")[-2]
+    try:
+        return int(folder.removeprefix("version="))
+    except ValueError as error:
+        raise StorageError(
+            f"{path}: expected a folder version=N, found {folder}; move it out of corpus/"
+        ) from error
+
+
+def _newest(
+    store: Store, partition: Partition, paths: Mapping[int, str], as_of: dt.datetime | None
+) -> Seal | None:
+    for version in sorted(paths, reverse=True):
+        seal = read_manifest(store, partition, paths[version])
+        if as_of is None or seal.sealed_at is None or seal.sealed_at <= as_of:
+            return seal
+    return None
+
+
+def read_manifest(store: Store, partition: Partition, path: str) -> Seal:
+    """Read one manifest of a partition.
+
+    Raises:
+        StorageError: the manifest is missing or damaged.
+    """
+    raw = store.read_bytes(path)
+    folder = path.rpartition("/")[0]
+    try:
+        manifest = json.loads(raw)
+        content = manifest.get("content", "text")  # early manifests lack the key
+        if content not in get_args(Content):
+            raise ValueError(f"unknown content {content!r}")
+        # Early manifests have only ``ended_at``, a moment before sealing.
+        moment = manifest.get("sealed_at", manifest.get("ended_at"))
+        sealed_at = dt.datetime.fromisoformat(moment).astimezone(dt.UTC) if moment else None
+        return Seal(
+            partition=partition,
+            digest=manifest["digest"],
+            num_documents=manifest["num_documents"],
+            num_bytes=manifest["num_bytes"],
+            parts=tuple(f"{folder}/{file['name']}" for file in manifest["files"]),
+            manifest=manifest,
+            version=int(manifest.get("version", 1)),
+            folder=folder,
+            sealed_at=sealed_at,
+            content=content,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StorageError(
+            f"{store.url(path)} is not a manifest of tidemark ({error!r}); "
+            "delete its folder and crawl or import the partition again"
+        ) from error
+
+
+def partition_of(path: str) -> Partition:
+    """Return the partition of a path below ``corpus/source=…/month=…/``.
+
+    Raises:
+        UsageError: the folder's month is malformed.
+    """
+    source, month = path.split("/")[1:3]
+    month = month.removeprefix("month=")
+    return Partition(
+        source=name_of_part(source.removeprefix("source=")),
+        month=None if month == _UNDATED else Month(month),
+    )
+
+
+def read_documents(
+    store: Store, seal: Seal, columns: list[str] | None = None, batch_rows: int = 256
+) -> Iterator[pa.RecordBatch]:
+    """Stream a partition's documents in their sealed order.
+
+    Yields:
+        Record batches of DOCUMENTS or MEDIA (or of ``columns``), at most ``batch_rows`` rows each.
+
+    Raises:
+        StorageError: a part is missing or damaged.
+    """
+    for path in seal.parts:
+        try:
+            with store.open(path) as file:
+                parquet = pq.ParquetFile(file, page_checksum_verification=True)
+                yield from parquet.iter_batches(batch_size=batch_rows, columns=columns)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise StorageError(
+                f"{store.url(path)} is damaged ({error}); "
+                f"crawl or import {seal.partition} again with --replace"
+            ) from error

@@ -1,0 +1,167 @@
+"""Part files of a partition: write them as Parquet, and verify sealed ones."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.corpus.partition import BATCH_ROWS, MANIFEST, Seal
+from core.errors import SchemaMismatch, StorageError
+from core.schemas.tables import DOCUMENTS
+from core.storage.store import Store
+
+PART_BYTES = 128 * 2**20  # bytes of content that complete a part file
+
+
+class PartWriter:
+    """A writer of part files with unique names.
+
+    So a crash or a concurrent writer damages no other file. Without documents, one empty part of
+    schema ``schema`` is written. ``name`` appears in error messages.
+
+    Attributes:
+        digest: digest over the ids and digests of the documents, in row order.
+        num_bytes: size of the documents' content so far.
+        files: the entries for the manifest: name, rows, sha256.
+        is_kept: True if a manifest names the parts; ``discard`` then keeps them.
+    """
+
+    def __init__(self, store: Store, folder: str, name: str, schema: pa.Schema = DOCUMENTS) -> None:
+        self._store, self._folder, self._name, self._schema = store, folder, name, schema
+        self.digest = hashlib.sha256()
+        self.num_documents = 0
+        self.num_bytes = 0
+        self.files: list[dict[str, object]] = []
+        self.is_kept = False
+        self._contents: set[str] = set()
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
+        self._run = secrets.token_hex(4)
+
+    @property
+    def content(self) -> str:
+        """The kind of content: text, image or audio; text if no document was added."""
+        return next(iter(self._contents), "text")
+
+    def add(self, table: pa.Table) -> None:
+        """Add documents of schema DOCUMENTS or MEDIA.
+
+        Raises:
+            SchemaMismatch: their kind differs from that of earlier documents.
+        """
+        if not table.num_rows:
+            return
+        is_text = holds_text(table)
+        self._contents |= {"text"} if is_text else set(table["media_kind"].to_pylist())
+        if len(self._contents) > 1:
+            raise SchemaMismatch(
+                f"{self._name}: {' and '.join(sorted(self._contents))} in one partition; "
+                "expected documents of one kind. Seal each kind as a source of its own"
+            )
+        digests = table["sha256_text" if is_text else "sha256_media"].to_pylist()
+        for document_id, sha256 in zip(table["document_id"].to_pylist(), digests, strict=True):
+            self.digest.update(f"{document_id} {sha256}\n".encode())
+        size = sum(table["num_bytes"].to_pylist())
+        self.num_documents += table.num_rows
+        self.num_bytes += size
+        self._pending.append(table)
+        self._pending_bytes += size
+        if self._pending_bytes >= PART_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        table = pa.concat_tables(self._pending or [self._schema.empty_table()])
+        name = f"part-{len(self.files):05d}-{self._run}.parquet"
+        with self._store.writing(f"{self._folder}/{name}") as staged:
+            pq.write_table(
+                table,
+                staged.path,
+                compression="zstd",
+                compression_level=6,
+                write_page_checksum=True,  # detects flipped bits on reading
+            )
+        self.files.append({"name": name, "rows": table.num_rows, "sha256": staged.sha256})
+        self._pending, self._pending_bytes = [], 0
+
+    def close(self) -> None:
+        """Write the remaining documents; write one empty part if there are none."""
+        if self._pending or not self.files:
+            self._flush()
+
+    def discard(self) -> None:
+        """Delete the written parts, unless ``is_kept``."""
+        for path in [] if self.is_kept else self.paths:
+            self._store.delete(path)
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the parts under the data root."""
+        return [f"{self._folder}/{file['name']}" for file in self.files]
+
+    @property
+    def are_there(self) -> bool:
+        """Return True if all written parts still exist."""
+        return all(self._store.exists(path) for path in self.paths)
+
+    def move(self, folder: str) -> None:
+        """Move the written parts to another folder."""
+        for path in self.paths:
+            self._store.move(path, f"{folder}/{path.rpartition('/')[2]}")
+        self._folder = folder
+
+
+def holds_text(table: pa.Table) -> bool:
+    """Return True if a table is of schema DOCUMENTS; False if of MEDIA."""
+    return "text" in table.column_names or "media" not in table.column_names
+
+
+def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
+    """Read a whole partition, compare it with its seal, and yield (path, description) of damage.
+
+    Each file must have the checksum of the manifest. Each document must have the digest of its row.
+    All documents together must have the digest of the seal.
+    """
+    digest, num_documents, is_readable = hashlib.sha256(), 0, True
+    checksums = _checksums(seal)
+    for path in seal.parts:
+        try:
+            expected = checksums.get(path)
+            if expected is not None and (found := store.sha256(path)) != expected:
+                yield path, f"has SHA-256 {found}, and the manifest says {expected}"
+            for document_id, stated, is_intact in _documents(store, path, seal):
+                digest.update(f"{document_id} {stated}\n".encode())
+                num_documents += 1
+                if not is_intact:
+                    yield path, f"document {document_id} is not the text of its digest {stated}"
+        except (pa.ArrowException, KeyError, OSError, StorageError) as error:
+            is_readable = False
+            yield path, f"cannot be read: {error}"
+    manifest = f"{seal.folder}/{MANIFEST}"
+    if is_readable and digest.hexdigest() != seal.content_digest:
+        yield manifest, f"has digest {seal.content_digest}, and its documents {digest.hexdigest()}"
+    if is_readable and num_documents != seal.num_documents:
+        yield manifest, f"has {seal.num_documents} documents, and its files {num_documents}"
+
+
+def _checksums(seal: Seal) -> dict[str, str]:
+    """Return the checksum of each part by its path; early manifests have none."""
+    files = seal.manifest["files"]
+    assert isinstance(files, list)  # noqa: S101 - read_seal has checked the type
+    digests = [file.get("sha256") for file in files]
+    return {path: str(sha) for path, sha in zip(seal.parts, digests, strict=True) if sha}
+
+
+def _documents(store: Store, path: str, seal: Seal) -> Iterator[tuple[str, str, bool]]:
+    """Yield (id, digest in the row, True if the content has that digest) for each document."""
+    names = ["sha256_text", "text"] if seal.is_text else ["sha256_media", "media"]
+    with store.open(path) as file:
+        parquet = pq.ParquetFile(file, page_checksum_verification=True)
+        for batch in parquet.iter_batches(BATCH_ROWS, columns=["document_id", *names]):
+            columns = (batch.column(name).to_pylist() for name in ("document_id", *names))
+            for document_id, stated, content in zip(*columns, strict=True):
+                raw = content.encode() if isinstance(content, str) else content
+                yield document_id, stated, hashlib.sha256(raw).hexdigest() == stated

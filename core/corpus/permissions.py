@@ -1,0 +1,126 @@
+"""Permissions to crawl sources that require one.
+
+    permissions/<source>.json      the grantor, the scope, and the last day
+
+A later permission replaces an earlier one. The manifest of a crawl contains the permission in
+force. To withdraw a permission, delete its file.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from core.errors import AccessRefused, StorageError, UsageError
+from core.storage.store import Store, path_part
+
+FOLDER = "permissions"
+
+
+class Permission(BaseModel):
+    """A recorded permission to crawl a source."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+    note: str  # grantor and scope, as entered by the user
+    until: dt.date  # the last day on which a crawl may start (UTC)
+    recorded_at: AwareDatetime
+
+    def is_in_force(self, now: dt.datetime | None = None) -> bool:
+        """Return True if the last day has not passed."""
+        return _today(now) <= self.until
+
+    def describe(self) -> dict[str, str]:
+        """Return the permission as entries of a manifest."""
+        return self.model_dump(mode="json", exclude={"source"})
+
+
+def record_permission(store: Store, source: str, note: str, until: str) -> Permission:
+    """Record that a source may be crawled until a day, YYYY-MM-DD.
+
+    Raises:
+        UsageError: the note is empty, or ``until`` is malformed or in the past.
+    """
+    if not note.strip():
+        raise UsageError(
+            f"the note of {source}'s permission is empty; say who permitted what, and where that "
+            "is written"
+        )
+    now = dt.datetime.now(dt.UTC)
+    day = _read_day(until)
+    if day < _today(now):
+        raise UsageError(f"a permission until {day} is over already; today is {_today(now)} (UTC)")
+    permission = Permission(
+        source=source, note=note.strip(), until=day, recorded_at=now.replace(microsecond=0)
+    )
+    store.write_bytes(_path(source), permission.model_dump_json(indent=1).encode() + b"\n")
+    return permission
+
+
+def _read_day(text: str) -> dt.date:
+    says = f"--until {text!r} is no day; expected YYYY-MM-DD"
+    try:
+        day = dt.date.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(says) from error
+    if day.isoformat() != text:  # refuse other forms of ISO 8601
+        raise UsageError(says)
+    return day
+
+
+def read_permission(store: Store, source: str) -> Permission | None:
+    """Return the permission recorded for a source, in force or not, or None.
+
+    Raises:
+        StorageError: the file is damaged or names another source.
+    """
+    path = _path(source)
+    if not store.exists(path):
+        return None
+    try:
+        permission = Permission.model_validate_json(store.read_bytes(path))
+    except ValidationError as error:
+        why = error.errors()[0]["msg"]
+        raise StorageError(f"{store.url(path)} is no permission ({why}); {_AGAIN}") from error
+    if permission.source != source:
+        raise StorageError(f"{store.url(path)} is {permission.source}'s, not {source}'s; {_AGAIN}")
+    return permission
+
+
+def require_permission(
+    store: Store, source: str, why: str | None, now: dt.datetime | None = None
+) -> Permission | None:
+    """Return the permission of a source, or None if the source requires none.
+
+    ``why`` states the reason for the requirement and the contact; None if there is none.
+
+    Raises:
+        AccessRefused: the source requires a permission, and none is recorded or it has expired.
+        StorageError: the file is damaged.
+    """
+    if why is None:
+        return None
+    permission = read_permission(store, source)
+    if permission is None:
+        lack = "none is recorded"
+    elif not permission.is_in_force(now):
+        lack = f"the one recorded ended on {permission.until}"
+    else:
+        return permission
+    raise AccessRefused(
+        f"{source} is crawled by permission only, and {lack}: {why}. With a permission: "
+        f'tidemark sources permit {source} --note "who permitted what" --until YYYY-MM-DD'
+    )
+
+
+def _path(source: str) -> str:
+    return f"{FOLDER}/{path_part(source)}.json"
+
+
+def _today(now: dt.datetime | None) -> dt.date:
+    return (now or dt.datetime.now(dt.UTC)).astimezone(dt.UTC).date()
+
+
+_AGAIN = "delete it and record the permission again: tidemark sources permit"

@@ -1,0 +1,311 @@
+"""Sealing: documents become a version of a partition, completely or not at all.
+
+A crawl that fails a check is stored in the folder ``held/``, unsealed. It stays there until an
+operator accepts it or another crawl replaces it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from core.corpus.partition import (
+    MANIFEST,
+    Partition,
+    Seal,
+    list_versions,
+    partition_of,
+    read_documents,
+    read_manifest,
+)
+from core.corpus.parts import PartWriter, find_damage, holds_text
+from core.corpus.tombstones import list_tombstones
+from core.errors import PartitionHeld, PartitionSealed, SchemaMismatch, StorageError, UsageError
+from core.schemas.tables import DOCUMENTS, MEDIA, validate
+from core.storage.store import Store
+
+# Keys of a manifest that stay when the same content is crawled again.
+_OF_THE_VERSION = ("digest", "content_digest", "forgotten", "accepted")
+_SEALED_MEANWHILE = "{}: another process sealed it meanwhile; run the same again"
+HELD_BECAUSE = "held_because"  # key of a held manifest: the failed checks
+
+
+@dataclass(frozen=True)
+class Description:
+    """The manifest and the additional files of a version."""
+
+    manifest: Mapping[str, object] = field(default_factory=dict)  # window, counts of items, …
+    files: Mapping[str, bytes] = field(default_factory=dict)  # small files, by name
+    held_because: Sequence[str] = ()  # failed checks; if any, the partition is held, not sealed
+
+
+class Contents(Protocol):
+    """The contents of a version: documents, then their description."""
+
+    def documents(self) -> Generator[pa.Table]:
+        """Yield tables of schema DOCUMENTS, or of MEDIA of one kind, in final row order."""
+
+    def finish(self) -> Description:
+        """Return the description; called once, after the last document."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Contents with a description that is known before the documents are read."""
+
+    tables: Iterable[pa.Table]
+    manifest: Mapping[str, object] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    held_because: Sequence[str] = ()
+
+    def documents(self) -> Generator[pa.Table]:
+        """Yield the tables."""
+        yield from self.tables
+
+    def finish(self) -> Description:
+        """Return the given description."""
+        return Description(self.manifest, self.files, self.held_because)
+
+
+def seal_partition(
+    store: Store, partition: Partition, contents: Contents, replace: bool = False
+) -> Seal:
+    """Write documents as Parquet parts, then the manifest that publishes them.
+
+    The first version is in the partition's own folder, later ones are in subfolders. If several
+    processes seal the same version at once, only one succeeds.
+
+    With ``replace``, different content becomes the next version. If the newest version has the same
+    content, its manifest is updated from this crawl, and damaged files are repaired.
+
+    Returns:
+        The new seal, or the seal of the newest version if that has the same content.
+
+    Raises:
+        PartitionSealed: different content is sealed and ``replace`` is not set.
+        PartitionHeld: the description has ``held_because``; nothing is sealed.
+        SchemaMismatch: a row does not fit its schema, belongs to another partition, or differs in
+            kind from earlier rows; nothing is sealed.
+        StorageError: another process sealed this version, or a takedown ran, during the call.
+    """
+    forgotten = list_tombstones(store)
+    versions = list_versions(store, partition)
+    folder = partition.folder_of(_next(versions))
+    writer = PartWriter(store, folder, str(partition))
+    try:
+        with closing(contents.documents()) as tables:
+            for table in tables:
+                schema = DOCUMENTS if holds_text(table) else MEDIA
+                valid = validate(table, schema, where=str(partition))
+                writer.add(_require_partition(valid, partition))
+        description = contents.finish()
+        writer.close()
+        with store.alone(partition.path):
+            # Another process may have changed versions or tombstones since the start.
+            if list_tombstones(store) != forgotten:
+                raise StorageError(
+                    f"{partition}: documents were forgotten meanwhile; run the same again, "
+                    "without them"
+                )
+            if list_versions(store, partition) != versions or not writer.are_there:
+                raise StorageError(_SEALED_MEANWHILE.format(partition))
+            return _Sealing(store, partition, versions, writer, description).finish(replace)
+    except BaseException as error:  # includes cancellation; raised again below
+        writer.discard()
+        is_gone = isinstance(error.__cause__, FileNotFoundError)
+        if is_gone and list_versions(store, partition) != versions:
+            # The faster process has deleted our parts.
+            raise StorageError(_SEALED_MEANWHILE.format(partition)) from error
+        raise
+
+
+def _next(versions: Sequence[Seal]) -> int:
+    return versions[-1].version + 1 if versions else 1
+
+
+def _require_partition(table: pa.Table, partition: Partition) -> pa.Table:
+    """Return the table if all rows belong to the partition; raise SchemaMismatch if not."""
+    month = partition.month.first_day if partition.month else None
+    for name, expected in (("source", partition.source), ("month", month)):
+        if table.num_rows and (found := table[name].unique().to_pylist()) != [expected]:
+            raise SchemaMismatch(f"{partition}: {name} must be {expected} in all rows: {found}")
+    return table
+
+
+class _Sealing:
+    """The last step: seal the written documents, hold them back, or discard them."""
+
+    def __init__(
+        self,
+        store: Store,
+        partition: Partition,
+        versions: Sequence[Seal],
+        writer: PartWriter,
+        description: Description,
+    ) -> None:
+        self._store, self._partition, self._writer = store, partition, writer
+        self._newest = versions[-1] if versions else None
+        self._version = _next(versions)
+        self._digest = writer.digest.hexdigest()
+        self._description = description
+
+    def finish(self, replace: bool) -> Seal:
+        reasons = self._description.held_because
+        if self._newest is not None and self._newest.content_digest == self._digest:
+            return self._keep(self._newest, replace and not reasons)
+        if self._newest is not None and not replace:
+            raise PartitionSealed(
+                f"{self._partition} is sealed with other content ({self._newest.num_documents} "
+                f"documents, digest {self._newest.digest[:12]}, now {self._writer.num_documents} "
+                f"documents, digest {self._digest[:12]}); use --replace to seal the new content "
+                "as its next version"
+            )
+        if reasons:
+            raise self._hold(reasons)
+        return self._seal()
+
+    def _keep(self, newest: Seal, is_again: bool) -> Seal:
+        """Return the existing version; with ``is_again``, update its manifest from this crawl."""
+        if not is_again:
+            self._writer.discard()
+            self._clear(newest)
+            return newest
+        files = newest.manifest["files"]
+        if any(find_damage(self._store, newest)):
+            self._writer.move(newest.folder)
+            files = self._writer.files
+        for name, data in self._description.files.items():
+            self._store.write_bytes(f"{newest.folder}/{name}", data)
+        former = newest.manifest
+        stays = {name: former[name] for name in _OF_THE_VERSION if name in former}
+        stays["sealed_at"] = former.get("sealed_at", former.get("ended_at"))
+        manifest = {**self._manifest(self._description.manifest), **stays, "files": files}
+        manifest["version"] = newest.version
+        self._store.write_bytes(f"{newest.folder}/{MANIFEST}", _as_json(manifest))
+        self._writer.is_kept = files is self._writer.files
+        self._writer.discard()
+        kept = read_manifest(self._store, self._partition, f"{newest.folder}/{MANIFEST}")
+        self._clear(kept)
+        return kept
+
+    def _seal(self) -> Seal:
+        folder = self._partition.folder_of(self._version)
+        for name, data in self._description.files.items():
+            self._store.write_bytes(f"{folder}/{name}", data)
+        path = f"{folder}/{MANIFEST}"
+        if not self._store.create_bytes(path, _as_json(self._manifest(self._description.manifest))):
+            raise StorageError(_SEALED_MEANWHILE.format(self._partition))
+        self._writer.is_kept = True
+        seal = read_manifest(self._store, self._partition, path)
+        self._clear(seal)
+        delete_held(self._store, self._partition)
+        return seal
+
+    def _hold(self, reasons: Sequence[str]) -> PartitionHeld:
+        folder = held_folder(self._partition)
+        delete_held(self._store, self._partition)
+        self._writer.move(folder)
+        for name, data in self._description.files.items():
+            self._store.write_bytes(f"{folder}/{name}", data)
+        former = self._description.manifest
+        described = {**former, "status": "held", HELD_BECAUSE: list(reasons)}
+        described["status_when_accepted"] = former.get("status")
+        self._store.write_bytes(f"{folder}/{MANIFEST}", _as_json(self._manifest(described)))
+        self._writer.is_kept = True
+        month = self._partition.month or "undated"
+        return PartitionHeld(
+            f"{self._partition} is held back: {'; '.join(reasons)}. Look at it (`tidemark corpus "
+            f"show {self._partition.source} {month} --held`), then seal it with "
+            f"`tidemark corpus accept {self._partition.source} {month} --why TEXT`, "
+            "or crawl it again"
+        )
+
+    def _manifest(self, describe: Mapping[str, object]) -> dict[str, object]:
+        return {
+            "source": self._partition.source,
+            "month": str(self._partition.month) if self._partition.month else None,
+            "version": self._version,
+            "sealed_at": dt.datetime.now(dt.UTC).isoformat(timespec="microseconds"),
+            **describe,
+            "content": self._writer.content,
+            "digest": self._digest,
+            "num_documents": self._writer.num_documents,
+            "num_bytes": self._writer.num_bytes,
+            "files": self._writer.files,
+        }
+
+    def _clear(self, newest: Seal) -> None:
+        """Delete remains of killed runs in the folders of the newest version and the next."""
+        for pattern in ("part-*", ".tmp-*"):
+            for path in self._store.list(f"{newest.folder}/{pattern}"):
+                if path not in newest.parts:
+                    self._store.delete(path)
+        following = self._partition.folder_of(newest.version + 1)
+        if not self._store.exists(f"{following}/{MANIFEST}"):
+            self._store.delete(following)
+
+
+def _as_json(manifest: Mapping[str, object]) -> bytes:
+    return (json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n").encode()
+
+
+def held_folder(partition: Partition) -> str:
+    """Return the folder of a partition's held crawl, under the data root."""
+    return f"{partition.path}/held"
+
+
+def read_held(store: Store, partition: Partition) -> Seal | None:
+    """Return the held crawl of a partition, or None; StorageError if its manifest is damaged."""
+    path = f"{held_folder(partition)}/{MANIFEST}"
+    return read_manifest(store, partition, path) if store.exists(path) else None
+
+
+def delete_held(store: Store, partition: Partition) -> None:
+    """Delete the held crawl of a partition, if there is one; delete its manifest first."""
+    store.delete(f"{held_folder(partition)}/{MANIFEST}")
+    store.delete(held_folder(partition))
+
+
+def accept_held(store: Store, partition: Partition, why: str) -> Seal:
+    """Seal the held crawl of a partition after review by an operator.
+
+    ``why`` is the reason, stored in the manifest. If this call is killed, repeat it.
+
+    Raises:
+        UsageError: the partition has no held crawl, or ``why`` is empty.
+        StorageError: the held crawl is damaged.
+    """
+    held = read_held(store, partition)
+    if held is None:
+        raise UsageError(f"nothing is held back of {partition}")
+    if not why.strip():
+        raise UsageError("say why it is right: --why TEXT")
+    for path, problem in find_damage(store, held):
+        raise StorageError(f"{store.url(path)} {problem}; crawl {partition} again")
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    accepted = {"why": why.strip(), "at": now, "although": held.manifest[HELD_BECAUSE]}
+    derived = ("source", "month", "version", "sealed_at", HELD_BECAUSE, "status_when_accepted")
+    describe = {key: value for key, value in held.manifest.items() if key not in derived}
+    describe |= {"status": held.manifest["status_when_accepted"], "accepted": accepted}
+    names = [path.rpartition("/")[2] for path in store.list(f"{held.folder}/*")]
+    files = {
+        name: store.read_bytes(f"{held.folder}/{name}")
+        for name in names
+        if name != MANIFEST and not name.startswith(("part-", ".tmp-"))
+    }
+    tables = (pa.Table.from_batches([batch]) for batch in read_documents(store, held))
+    seal = seal_partition(store, partition, Ready(tables, describe, files), replace=True)
+    delete_held(store, partition)
+    return seal
+
+
+def list_held(store: Store) -> Iterator[Seal]:
+    """Yield the seals of all held crawls."""
+    for path in store.list(f"corpus/source=*/month=*/held/{MANIFEST}"):
+        yield read_manifest(store, partition_of(path), path)

@@ -1,0 +1,221 @@
+"""Takedown: remove documents from the corpus and from losses, permanently.
+
+The parts of each version are rewritten without the documents, and the manifest's counts are
+updated. ``digest`` stays, since losses refer to the version by it. ``content_digest`` is over the
+remaining documents. Tombstones are written first, so that repeating a killed run completes it.
+See docs/adr/0018-versions.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import zstandard
+
+from core.corpus.partition import (
+    MANIFEST,
+    Partition,
+    Seal,
+    list_manifests,
+    partition_of,
+    read_documents,
+    read_manifest,
+)
+from core.corpus.parts import PartWriter
+from core.corpus.sealing import list_held
+from core.corpus.tombstones import item_key
+from core.errors import StorageError
+from core.schemas.tables import DOCUMENTS, MEDIA
+from core.storage.store import Store
+
+_KEYS = ["document_id", "native_id", "url"]
+_ID_COLUMNS = ("document_id", "duplicate_of_document_id")
+
+
+@dataclass(frozen=True)
+class FoundDocument:
+    """A document to remove, and its place: in a version or in a held crawl."""
+
+    document_id: str
+    native_id: str
+    url: str | None
+    seal: Seal
+
+    @property
+    def item(self) -> str:
+        """The ``item_key`` of the document's item."""
+        return item_key(self.seal.partition.source, self.native_id)
+
+
+def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
+    """Find documents in all versions of all partitions, and in held crawls.
+
+    Keys are document ids, or ``item_key`` values; for an item, all versions are found.
+
+    Raises:
+        StorageError: a partition is damaged, so its documents are unknown.
+    """
+    found = []
+    for seal in _all_seals(store):
+        for batch in read_documents(store, seal, columns=_KEYS, batch_rows=8192):
+            for row in zip(*(batch[name].to_pylist() for name in _KEYS), strict=True):
+                document = FoundDocument(row[0], row[1], row[2], seal)
+                if document.document_id in keys or document.item in keys:
+                    found.append(document)
+    return found
+
+
+def _all_seals(store: Store) -> Iterator[Seal]:
+    for partition, paths in list_manifests(store).items():
+        for path in paths.values():
+            yield read_manifest(store, partition, path)
+    yield from list_held(store)
+
+
+def forget_texts(store: Store, found: Collection[FoundDocument]) -> None:
+    """Remove documents from the versions and held crawls that contain them.
+
+    Raises:
+        StorageError: a partition is damaged, or another process changed it during the call.
+    """
+    # Do this first: after a kill, the next run cannot find documents that are already removed.
+    for source in {each.seal.partition.source for each in found}:
+        ids = {each.native_id for each in found if each.seal.partition.source == source}
+        for seal in _all_seals(store):
+            if seal.partition.source == source:
+                with store.alone(seal.partition.path):
+                    _rewrite_dropped(store, seal, ids)
+    for seal in {each.seal.folder: each.seal for each in found}.values():
+        ids = {each.document_id for each in found if each.seal.folder == seal.folder}
+        with store.alone(seal.partition.path):
+            newest = read_manifest(store, seal.partition, f"{seal.folder}/{MANIFEST}")
+            _rewrite_version(store, newest, ids)
+
+
+def _rewrite_version(store: Store, seal: Seal, ids: Collection[str]) -> None:
+    schema = DOCUMENTS if seal.is_text else MEDIA
+    writer = PartWriter(store, seal.folder, str(seal.partition), schema)
+    try:
+        for batch in read_documents(store, seal):
+            writer.add(_without(pa.Table.from_batches([batch]), ids))
+        writer.close()
+        before = seal.manifest.get("forgotten", 0)
+        gone = seal.num_documents - writer.num_documents
+        manifest = dict(seal.manifest)
+        if isinstance(boilerplate := manifest.get("boilerplate"), dict):
+            # Removed boilerplate lines may identify the document.
+            manifest["boilerplate"] = {**boilerplate, "most_frequent": []}
+        manifest |= {
+            "content_digest": writer.digest.hexdigest(),
+            "num_documents": writer.num_documents,
+            "num_bytes": writer.num_bytes,
+            "forgotten": (before if isinstance(before, int) else 0) + gone,
+            "files": writer.files,
+        }
+        text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+        store.write_bytes(f"{seal.folder}/{MANIFEST}", text.encode())
+        writer.is_kept = True
+    finally:
+        writer.discard()
+    for path in seal.parts:
+        store.delete(path)
+
+
+def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> None:
+    """Blank the records of dropped items that name these items; keep the counts."""
+    path = f"{seal.folder}/dropped.jsonl.zst"
+    if not store.exists(path):
+        return
+    # The frame header may lack the size, which one-shot decompression requires.
+    with store.open(path) as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
+        lines = reader.read().decode().splitlines()
+    blanked = []
+    for line in lines:
+        item = json.loads(line)
+        if item["native_id"] in native_ids:
+            item = {**item, "native_id": item_key(seal.partition.source, item["native_id"])}
+            line = json.dumps({**item, "detail": ""})
+        elif any(native_id in item["detail"] for native_id in native_ids):
+            line = json.dumps({**item, "detail": ""})  # "same text as …"
+        blanked.append(line)
+    if blanked != lines:
+        text = "".join(f"{line}\n" for line in blanked)
+        store.write_bytes(path, zstandard.compress(text.encode(), 6))
+
+
+def _without(table: pa.Table, ids: Collection[str]) -> pa.Table:
+    """Return a table without the rows that contain one of the ids."""
+    wanted = pa.array(sorted(ids), pa.string())
+    for name in _ID_COLUMNS:
+        if name in table.column_names:
+            named = pc.is_in(table[name].cast(pa.string()), value_set=wanted)
+            table = table.filter(pc.invert(named))
+    return table
+
+
+def clear_remains(store: Store) -> None:
+    """Delete parts of killed runs, which no manifest names.
+
+    This also deletes the parts of a crawl in progress. That crawl cannot be sealed anyway, since
+    tombstones have changed.
+    """
+    kept = {path for seal in _all_seals(store) for path in seal.parts}
+    for folder in ("month=*", "month=*/version=*", "month=*/held"):
+        for pattern in ("part-*", ".tmp-*"):
+            for path in store.list(f"corpus/source=*/{folder}/{pattern}"):
+                if path not in kept:
+                    store.delete(path)
+
+
+def forget_in_sidecars(store: Store, sources: Collection[str], ids: Collection[str]) -> None:
+    """Remove rows of documents from the tables beside the partitions of some sources.
+
+    Another month may name a document as the original of a duplicate.
+    """
+    for folder in ("month=*", "month=*/version=*", "month=*/held"):
+        for path in store.list(f"corpus/source=*/{folder}/*.parquet"):
+            is_part = path.rpartition("/")[2].startswith(("part-", ".tmp-"))
+            if not is_part and partition_of(path).source in sources:
+                _rewrite_table(store, path, ids)
+
+
+def forget_losses(store: Store, partitions: Collection[Partition], ids: Collection[str]) -> None:
+    """Remove rows of documents from all loss files of some partitions.
+
+    If no row is left, delete the file and its record.
+    """
+    for partition in sorted(partitions, key=str):
+        folder = partition.path.removeprefix("corpus/")
+        for path in store.list(f"losses/model=*/{folder}/.tmp-*"):
+            store.delete(path)  # from a killed run, or a run that is scoring the document now
+        for path in store.list(f"losses/model=*/{folder}/*.parquet"):
+            if _rewrite_table(store, path, ids) == 0:
+                store.delete(path)
+                store.delete(f"{path.removesuffix('.parquet')}.json")
+
+
+def _rewrite_table(store: Store, path: str, ids: Collection[str]) -> int:
+    """Rewrite a Parquet file without the rows of documents; return the number of rows left."""
+    try:
+        with store.open(path) as file:
+            schema = pq.read_schema(file)
+            names = [name for name in _ID_COLUMNS if name in schema.names]
+            if not names:
+                return -1
+            table = pq.read_table(file, columns=names)
+            if len(_without(table, ids)) == len(table):
+                return len(table)
+            rest = _without(pq.read_table(file), ids)
+    except (pa.ArrowException, OSError) as error:
+        raise StorageError(
+            f"{store.url(path)} is damaged ({error}), so it cannot be said whether it names what "
+            "is to be forgotten; delete it, then run the same again"
+        ) from error
+    with store.writing(path) as staged:
+        pq.write_table(rest, staged.path, compression="zstd")
+    return len(rest)

@@ -1,0 +1,1 @@
+"""The record types as Arrow schemas."""

@@ -1,0 +1,1 @@
+"""Files under the data root: the store, object stores, and claims."""

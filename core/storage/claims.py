@@ -1,0 +1,324 @@
+"""Claims: files under the data root that prevent two processes from doing the same work.
+
+    claims/<digest of the name>.<id of the claim>.json
+
+Only its holder writes a claim's file, and no file name is used twice. The file names the holder
+(host, process id, start of the process). It has a beat, a number that the holder increases every
+``BEAT_S``. Clocks of two machines are never compared. A holder counts as dead if a waiting process
+sees the same beat for ``DEAD_AFTER_S`` of its own time. A holder on the same host counts as dead
+as soon as its process has ended.
+
+A process lists the claims of a name, writes its file, and lists them again. If another claim has
+appeared, it deletes its file. Of two concurrent writers, at least the later one sees the other's
+file, so they never both hold the name. On a local disk a lock (``Store.alone``) lets one succeed.
+The next holder ignores and deletes dead claims. A suspended holder that resumes finds its file
+deleted at its next beat and logs a warning. Two processes that write the same cell write the same
+losses, atomically.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import random
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from core.errors import StorageError
+from core.storage.store import Store
+
+FOLDER = "claims"
+BEAT_S = 15.0
+DEAD_AFTER_S = 90.0
+LOOK_S = 1.0
+_READ_TRIES = 5
+_log = logging.getLogger(__name__)
+_Tool = TypeVar("_Tool")
+_Result = TypeVar("_Result")
+
+
+class Holder(BaseModel):
+    """The content of a claim's file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str  # the claimed name
+    host: str  # machine name, id of its boot, and process id namespace
+    pid: int
+    started: int | None  # start of the process, in kernel ticks since boot; None if unknown
+    beat: int = 0  # number of renewals of the claim
+
+    @property
+    def is_gone(self) -> bool:
+        """True if the holder is an ended process of this host; False if unknown."""
+        if self.host != this_host() or self.started is None:
+            return False
+        return _start_of(self.pid) != self.started
+
+    def __str__(self) -> str:
+        return f"process {self.pid} of {self.host.split()[0]}"
+
+
+@dataclass
+class _Watched:
+    """The last observed beat of another process, and the time for which it is unchanged."""
+
+    beat: int
+    looked_at: float
+    unchanged_s: float = 0.0
+
+
+class Claims:
+    """Claims of this process; for use by one thread. Methods raise StorageError.
+
+    A holder whose beat is unchanged for ``dead_after_s`` seconds is dead.
+    """
+
+    def __init__(
+        self, store: Store, beat_s: float = BEAT_S, dead_after_s: float = DEAD_AFTER_S
+    ) -> None:
+        self._store = store
+        self._beat_s = beat_s
+        self._dead_after_s = dead_after_s
+        self._look_s = min(LOOK_S, beat_s)
+        self._watched: dict[str, _Watched] = {}
+
+    @contextlib.contextmanager
+    def hold(self, names: Sequence[str]) -> Iterator[list[str]]:
+        """Claim the unclaimed names of ``names`` and yield them; do not wait."""
+        held: dict[str, Holder] = {}
+        try:
+            for name in names:
+                if (path := self._take(name)) is not None:
+                    held[path] = _myself(name)
+            with _beating(self._store, held, self._beat_s):
+                yield [holder.name for holder in held.values()]
+        finally:
+            for path in held:
+                self._release(path)
+
+    def wait(self, name: str, is_done: Callable[[], bool]) -> None:
+        """Wait until the work of ``name`` is done or no living process claims it."""
+        while True:
+            # A random pause separates two processes that withdrew at the same time.
+            time.sleep(self._look_s * random.uniform(0.5, 1.5))  # noqa: S311
+            if is_done() or all(self._is_dead(path) for path in self._paths(name)):
+                return
+
+    def _release(self, path: str) -> None:
+        try:
+            self._store.delete(path)
+        except StorageError as error:  # the claimed work is done nevertheless
+            _log.warning("a claim stays for %.0f s: %s", self._dead_after_s, error)
+
+    def _take(self, name: str) -> str | None:
+        """Create a claim and return its file, or None if another process claims the name."""
+        with self._store.alone(FOLDER):
+            dead = self._paths(name)
+            if not all(self._is_dead(path) for path in dead):
+                return None
+            path = f"{FOLDER}/{_key(name)}.{uuid.uuid4().hex}.json"
+            self._store.write_bytes(path, _myself(name).model_dump_json().encode())
+            try:
+                is_second = bool(set(self._paths(name)) - {path, *dead})
+            except StorageError:
+                self._release(path)  # else our next attempt would see a foreign claim
+                raise
+            if is_second:
+                self._store.delete(path)
+                return None
+        for each in dead:
+            self._store.delete(each)
+            self._watched.pop(each, None)
+        return path
+
+    def _paths(self, name: str) -> list[str]:
+        return self._store.list(f"{FOLDER}/{_key(name)}.*.json")
+
+    def _is_dead(self, path: str) -> bool:
+        """Return True if the holder of a claim is dead, or the claim is released."""
+        holder = _read(self._store, path)
+        if holder is None:
+            self._watched.pop(path, None)
+            return True
+        if holder.is_gone:
+            _log.info("%s: its holder, %s, is gone", holder.name, holder)
+            return True
+        now = time.monotonic()
+        watched = self._watched.get(path)
+        if watched is None or watched.beat != holder.beat:
+            self._watched[path] = _Watched(holder.beat, now)
+            return False
+        # Limit the added time: this process or the store may have been suspended.
+        watched.unchanged_s += min(now - watched.looked_at, 2 * self._look_s)
+        watched.looked_at = now
+        if watched.unchanged_s < self._dead_after_s:
+            return False
+        _log.warning("%s: no beat of %s for %.0f s", holder.name, holder, watched.unchanged_s)
+        return True
+
+
+@dataclass(frozen=True)
+class Claimed(Generic[_Result]):
+    """The result of ``do_claimed``."""
+
+    results: tuple[_Result, ...] = ()  # one per call of ``do``
+    others: tuple[str, ...] = ()  # names that other processes still claim
+
+
+def do_claimed(
+    store: Store,
+    names: Sequence[str],
+    ready: Callable[[], contextlib.AbstractContextManager[_Tool]],
+    do: Callable[[_Tool, list[str]], _Result],
+    is_done: Callable[[str], bool],
+    wait: bool = True,
+) -> Claimed[_Result]:
+    """Do work under claims, so that one process at a time does it.
+
+    Args:
+        store: the data root.
+        names: the names to claim.
+        ready: returns a context that prepares the tool of the work. It is entered before any claim,
+            so that claimed work begins at once.
+        do: does the work of some names; it may raise.
+        is_done: returns True if the work of a name is done. It may raise to end a wait.
+        wait: True to wait for other processes, and to take over the work of dead ones.
+
+    Raises:
+        StorageError: claims cannot be read or written.
+    """
+    claims, left, results = Claims(store), list(names), []
+    while left:
+        with ready() as tool, claims.hold(left) as held:
+            # Another process may have finished since the caller's check.
+            if missing := [name for name in held if not is_done(name)]:
+                results.append(do(tool, missing))
+        left = [name for name in left if name not in held]
+        if not left or not wait:
+            break
+        _log.warning("waiting: another process holds %s", "; ".join(left))
+        claims.wait(left[0], is_done=partial(is_done, left[0]))
+        left = [name for name in left if not is_done(name)]
+    return Claimed(tuple(results), tuple(left))
+
+
+def sweep(store: Store) -> int:
+    """Delete claims of ended processes of this host; return their number."""
+    gone = [path for path, holder in _holders(store) if holder.is_gone]
+    for path in gone:
+        store.delete(path)
+    return len(gone)
+
+
+def list_claimed(store: Store) -> list[str]:
+    """Return the names that are claimed now, except by ended processes of this host.
+
+    Processes of other machines count as living, since only a change of the beat proves that.
+    """
+    return sorted(holder.name for _, holder in _holders(store) if not holder.is_gone)
+
+
+def _holders(store: Store) -> Iterator[tuple[str, Holder]]:
+    """Yield all claims; log and skip damaged ones."""
+    for path in store.list(f"{FOLDER}/*.json"):
+        try:
+            holder = _read(store, path)
+        except StorageError as error:
+            _log.warning("skipped: %s", error)
+            continue
+        if holder is not None:
+            yield path, holder
+
+
+@contextlib.contextmanager
+def _beating(store: Store, held: dict[str, Holder], beat_s: float) -> Iterator[None]:
+    """Renew claims from a thread until the block ends."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        beats = dict(held)
+        while beats and not ended.wait(beat_s):
+            for path, holder in list(beats.items()):
+                try:
+                    if not store.exists(path):
+                        _log.warning("%s: the claim is lost; was this process suspended?", holder)
+                        del beats[path]
+                        continue
+                    beats[path] = holder.model_copy(update={"beat": holder.beat + 1})
+                    store.write_bytes(path, beats[path].model_dump_json().encode())
+                except StorageError as error:
+                    _log.warning("%s: no beat: %s", holder.name, error)
+
+    thread = threading.Thread(target=beat, name="claims", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()  # else a last beat could restore the file after its deletion
+
+
+def _key(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def _read(store: Store, path: str) -> Holder | None:
+    """Return the content of a claim, or None if the file is gone."""
+    try:
+        return Holder.model_validate_json(_bytes_of(store, path))
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        raise StorageError(
+            f"{store.url(path)} is no claim that this version of tidemark knows; delete it once "
+            "no other version of tidemark uses this data root"
+        ) from error
+
+
+def _bytes_of(store: Store, path: str) -> bytes:
+    for attempt in range(_READ_TRIES):
+        try:
+            return store.read_bytes(path)
+        except StorageError:
+            if not store.exists(path):
+                raise FileNotFoundError(path) from None
+            if attempt == _READ_TRIES - 1:
+                raise  # on earlier attempts, a concurrent beat may have caused the error
+    raise AssertionError("unreachable")
+
+
+def _myself(name: str) -> Holder:
+    pid = os.getpid()
+    return Holder(name=name, host=this_host(), pid=pid, started=_start_of(pid))
+
+
+@lru_cache(maxsize=1)
+def this_host() -> str:
+    """Return a name of this machine that differs between boots and between containers."""
+    facts = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        facts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
+        facts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return " ".join(facts)
+
+
+def _start_of(pid: int) -> int | None:
+    """Return the start of a process of this host (proc(5)), or None if it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    state, *fields = stat.rpartition(")")[2].split()  # process names may contain spaces, brackets
+    return None if state in "ZX" else int(fields[18])

@@ -1,0 +1,1 @@
+"""API clients that several sources share, one per site."""

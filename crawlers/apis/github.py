@@ -1,0 +1,284 @@
+"""GitHub's REST API for the crawlers: search, commits, trees, blobs, tarballs.
+
+Protocol: https://docs.github.com/en/rest. Limits (2026-11): 60 requests an hour and 10 searches a
+minute without a token, 5,000 and 30 with one. Each response states the remaining number. If none
+remain, requests to the host pause until the limit resets. A pause longer than ``pacing.MAX_WAIT_S``
+ends the source. The same holds for secondary limits, which are also status 403.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from core.errors import (
+    AccessRefused,
+    ItemFailed,
+    ItemUnavailable,
+    SourceChanged,
+    SourceError,
+    TokenRefused,
+)
+from crawlers.contract import Document, Drop, Failure, Item, Quota, missing_item
+from crawlers.text.code import blob_id
+from crawlers.web.fetcher import Fetched, Fetcher, read_time
+from crawlers.web.pacing import ApiRules, read_retry_after
+
+SITE = "github_api"
+SITES = {SITE: "https://api.github.com", "github_codeload": "https://codeload.github.com"}
+MAX_RESULTS = 1000  # per query
+PER_PAGE = 100
+MAX_TARBALL_BYTES = 32 * 2**20
+MAX_BLOB_BYTES = 10**6
+SECONDARY_PAUSE_S = 60.0  # if a secondary limit has no Retry-After; from GitHub's documentation
+
+_JSON = "application/vnd.github+json"
+_VERSION = "2022-11-28"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
+_OID = re.compile("[0-9a-f]{40}")
+_Value = TypeVar("_Value")
+
+
+class SearchPage(NamedTuple):
+    """A page of results, unchecked; ``total`` counts all pages."""
+
+    total: int
+    items: list[Any]
+
+
+class Commit(NamedTuple):
+    """A commit and its committer date."""
+
+    sha: str
+    tree: str
+    committed_at: dt.datetime
+
+
+class TreeEntry(NamedTuple):
+    """A row of a tree's top folder."""
+
+    path: str
+    mode: str
+    sha: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository in a search result."""
+
+    id: int
+    name: str  # ``owner/repository``
+    created_at: dt.datetime
+    branch: str | None  # default branch; None if the response lacks it
+
+
+class GitHubApi:
+    """Uses the API through a crawl's fetcher."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        token = fetcher.token(SITE)
+        self.has_token = token is not None  # a token raises the rate limits
+        self._headers = {"Accept": _JSON, "X-GitHub-Api-Version": _VERSION}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
+        self._fetcher = fetcher
+        fetcher.heed(SITE, ApiRules(read_limits, {409: "empty"}))  # 409: no commits
+
+    def search(self, query: str, page: int) -> SearchPage:
+        """Return a page (from 1) of the repositories that match a query, by stars.
+
+        Retry a search that timed out on the server, and an empty page before the last.
+
+        Raises:
+            ItemFailed: the response stayed incomplete.
+            SourceChanged, SourceUnavailable: see ``Fetcher.get``.
+        """
+        params: dict[str, str | int] = {
+            "q": query,
+            "sort": "stars",
+            "order": "desc",
+            "per_page": PER_PAGE,
+            "page": page,
+        }
+        body = self._get("/search/repositories", params, is_search=True).json()
+        items = take("search", body, "items", list)
+        return SearchPage(take("search", body, "total_count", int), items)
+
+    def last_commit(self, name: str, branch: str | None, end: dt.datetime) -> Commit:
+        """Return a branch's last commit before ``end``; raise ItemUnavailable if there is none."""
+        last = f"{end - dt.timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"  # "until" is inclusive
+        params: dict[str, str | int] = {"until": last, "per_page": 1}
+        if branch:
+            params["sha"] = branch
+        where = f"commits of {name}"
+        rows = self._get(f"/repos/{name}/commits", params).json()
+        if not isinstance(rows, list):
+            raise _unexpected(where, "a list", rows)
+        if not rows:
+            raise ItemUnavailable("not_yet_created", f"no commit before {end:%Y-%m-%d}")
+        inner = take(where, rows[0], "commit", dict)
+        committer = take(where, inner, "committer", dict)
+        tree = take(where, take(where, inner, "tree", dict), "sha", str)
+        sha = take(where, rows[0], "sha", str)
+        if not (_OID.fullmatch(sha) and _OID.fullmatch(tree)):
+            raise _unexpected(where, "ids of 40 hexadecimal digits", [sha, tree])
+        return Commit(sha, tree, read_moment(where, committer, "date"))
+
+    def tree(self, name: str, sha: str) -> list[TreeEntry]:
+        """Return the top folder's plain files; raise ItemUnavailable if gone or truncated."""
+        where = f"tree of {name}"
+        body = self._get(f"/repos/{name}/git/trees/{sha}").json()
+        if take(where, body, "truncated", bool):
+            raise ItemUnavailable("too_large", f"{where}: GitHub lists a part of it only")
+        return [
+            TreeEntry(
+                take(where, row, "path", str),
+                take(where, row, "mode", str),
+                take(where, row, "sha", str),
+                take(where, row, "size", int),
+            )
+            for row in take(where, body, "tree", list)
+            if take(where, row, "type", str) == "blob"
+        ]
+
+    def blob(self, name: str, entry: TreeEntry) -> tuple[bytes, dt.datetime]:
+        """Return a file's contents, and the time of the response.
+
+        Raise ItemUnavailable if it is gone, over MAX_BLOB_BYTES, not in base64, or another file.
+        """
+        if entry.size > MAX_BLOB_BYTES:
+            raise ItemUnavailable("too_large", f"{entry.path} has {entry.size} bytes")
+        where = f"{entry.path} of {name}"
+        if not _OID.fullmatch(entry.sha):
+            raise _unexpected(where, "an id of 40 hexadecimal digits", entry.sha)
+        fetched = self._get(f"/repos/{name}/git/blobs/{entry.sha}")
+        body = fetched.json()
+        if (encoding := take(where, body, "encoding", str)) != "base64":
+            raise ItemUnavailable("parse_error", f"{where}: encoded as {encoding!r}")
+        try:
+            packed = "".join(take(where, body, "content", str).split())
+            content = base64.b64decode(packed, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ItemUnavailable("parse_error", f"{where}: {error}") from error
+        if blob_id(content) != entry.sha:
+            raise ItemUnavailable("damaged", f"{where} is not what {entry.sha} names")
+        return content, fetched.retrieved_at
+
+    def tarball(self, name: str, sha: str) -> Fetched:
+        """Return a commit as gzip tar; raise ItemUnavailable if gone or over MAX_TARBALL_BYTES."""
+        path = f"/repos/{name}/tarball/{sha}"
+        return self._fetcher.get(SITE, path, headers=self._headers, max_bytes=MAX_TARBALL_BYTES)
+
+    def _get(
+        self, path: str, params: Mapping[str, str | int] | None = None, is_search: bool = False
+    ) -> Fetched:
+        is_busy = is_incomplete if is_search else is_blank
+        return self._fetcher.get(SITE, path, params, headers=self._headers, is_busy=is_busy)
+
+
+def keep_files(
+    repository: str, files: Mapping[str, Callable[[], Document]], quota: Quota, most: int
+) -> Iterator[Item]:
+    """Yield up to ``most`` files of a repository, made by ``files``, until the quota is full."""
+    num_kept = 0
+    for path, make in files.items():
+        native_id = f"{repository}:{path}"
+        if quota.is_full or num_kept == most:
+            yield Drop(native_id, "sample_cap", f"{num_kept} files of it are kept")
+            continue
+        try:
+            document = make()
+        except ItemUnavailable as error:
+            yield missing_item(native_id, error)
+            continue
+        num_kept += 1
+        yield quota.take(document)
+
+
+def missing_repository(name: str, error: SourceError) -> Drop | Failure:
+    """Return the drop or failure of a repository; raise ``error`` if it concerns the whole site."""
+    if isinstance(error, ItemUnavailable | ItemFailed):
+        return missing_item(name, error)
+    if isinstance(error, SourceChanged):
+        return Drop(name, "parse_error", str(error))
+    if isinstance(error, AccessRefused) and not isinstance(error, TokenRefused):
+        return Failure(name, "damaged_answer", str(error))
+    raise error
+
+
+def read_limits(status: int, answer: Fetched) -> float | None:
+    """Return the seconds to pause requests to GitHub after a response, or None."""
+    is_refused = status in (403, 429)
+    pause_s = read_retry_after(answer.headers.get("retry-after")) if is_refused else None
+    if pause_s is not None:
+        return pause_s
+    if answer.headers.get("x-ratelimit-remaining") == "0":
+        reset = answer.headers.get("x-ratelimit-reset", "")
+        if re.fullmatch("[0-9]{1,11}", reset):
+            return max(0.0, int(reset) - time.time()) + 1.0  # margin for clock differences
+    if status == 429 or (status == 403 and b"rate limit" in answer.body.lower()):
+        return SECONDARY_PAUSE_S
+    return None
+
+
+def is_blank(fetched: Fetched) -> bool:
+    """Return True for a response without a body, which is always an error."""
+    return not fetched.body.strip()
+
+
+def is_incomplete(fetched: Fetched) -> bool:
+    """Return True for a search that timed out, or an empty page before the last."""
+    if is_blank(fetched):
+        return True
+    body = fetched.json()
+    if not isinstance(body, dict):
+        return False
+    match = re.search("[?&]page=([0-9]+)", fetched.url)
+    first = (int(match[1]) - 1) * PER_PAGE if match else 0
+    total = body.get("total_count")
+    is_empty = isinstance(total, int) and first < total and body.get("items") == []
+    return body.get("incomplete_results") is True or is_empty
+
+
+def read_repository(row: Any) -> Repository:
+    """Parse a search result; raise SourceChanged if it has another form than documented."""
+    where = "search"
+    name = take(where, row, "full_name", str)
+    if not _NAME.fullmatch(name) or name.endswith(("/.", "/..")):
+        raise _unexpected(where, "owner/repository", name)
+    branch = row.get("default_branch")
+    return Repository(
+        id=take(where, row, "id", int),
+        name=name,
+        created_at=read_moment(where, row, "created_at"),
+        branch=branch if isinstance(branch, str) and branch else None,
+    )
+
+
+def read_moment(where: str, row: Any, key: str) -> dt.datetime:
+    """Parse a time such as 2024-04-01T01:02:03Z."""
+    value = take(where, row, key, str)
+    if (moment := read_time(value)) is None:
+        raise _unexpected(where, "a moment with its zone", value)
+    return moment
+
+
+def take(where: str, row: Any, key: str, kind: type[_Value]) -> _Value:
+    """Return a value of a JSON object; raise SourceChanged if it is missing or of another type."""
+    value = row.get(key) if isinstance(row, dict) else None
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise _unexpected(where, f"{key!r} of type {kind.__name__}", row)
+    return value
+
+
+def _unexpected(where: str, expected: str, got: object) -> SourceChanged:
+    return SourceChanged(
+        f"GitHub's {where}: expected {expected}, got {str(got)[:300]!r}; did the API change?"
+    )

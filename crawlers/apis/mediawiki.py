@@ -1,0 +1,289 @@
+"""MediaWiki's action API for the crawlers of Wikipedia and Wikinews.
+
+Protocol: https://www.mediawiki.org/wiki/API:Query; etiquette:
+https://www.mediawiki.org/wiki/API:Etiquette. Errors have status 200; long responses are split.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable
+from core.month import Month
+from crawlers.contract import Drop, Failure, missing_item
+from crawlers.web.fetcher import Fetched, Fetcher
+
+SITE = "wikipedia"
+BASE_URL = "https://en.wikipedia.org"
+LANGUAGE_SITES = {SITE: "https://{language}.wikipedia.org"}
+API_PATH = "/w/api.php"
+# robots.txt disallows /w/ to page crawlers. The API allows programs that follow its etiquette: one
+# request at a time, maxlag, Retry-After, and a user agent that identifies tidemark.
+ROBOTS_EXEMPT_PATHS = (API_PATH,)
+BATCH = 50  # ids or titles per request, for clients without bot rights
+
+_ALWAYS: Mapping[str, str | int] = {
+    "action": "query",
+    "format": "json",
+    "formatversion": 2,
+    "maxlag": 5,
+    "errorformat": "plaintext",
+}
+_PASSING = ("maxlag", "ratelimited", "readonly", "internal_api_error")  # error code prefixes
+_SECOND = dt.timedelta(seconds=1)  # the resolution of MediaWiki's timestamps
+
+T = TypeVar("T")
+Found = dict[int, "Revision | Drop | Failure"]  # by page id
+Piece = tuple[dict[str, Any], dt.datetime]  # the ``query`` part of a response, time of the response
+
+
+@dataclass(frozen=True)
+class Edition:
+    """One wiki: a project in a language."""
+
+    language: str = "en"  # of its text
+    site: str = SITE  # the fetcher's key of its base URL
+    project: str = SITE  # second level of the host name: wikipedia, wikinews
+    is_home: bool = True  # the source's own language; its page ids have no prefix
+
+    @property
+    def address(self) -> str:
+        """Return the public URL, even if requests go to a simulated site."""
+        return f"https://{self.language}.{self.project}.org"
+
+    def native_id(self, key: object) -> str:
+        """Return the native id of a page id, title or log row in this wiki: ``123``, ``de:123``."""
+        return str(key) if self.is_home else f"{self.language}:{key}"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One version of a page."""
+
+    page_id: int
+    revision_id: int
+    timestamp: dt.datetime
+    wikitext: str | None  # None if not requested, or hidden
+    is_hidden: bool  # the text was removed from public view
+    retrieved_at: dt.datetime  # time of the response
+
+
+class MediaWiki:
+    """A client of one wiki, the English Wikipedia by default.
+
+    Raises:
+        ItemFailed: the wiki is overloaded for too long; the page may be skipped.
+        AccessRefused: the wiki refuses the client.
+        SourceChanged: a response violates the protocol.
+    """
+
+    def __init__(self, fetcher: Fetcher, edition: Edition | None = None) -> None:
+        self._fetcher, self.edition = fetcher, edition or Edition()
+
+    def query(self, **params: str | int) -> Iterator[Piece]:
+        """Yield a response piece by piece, following every ``continue``.
+
+        If the wiki rejects its own ``continue`` (``badcontinue``), read the list once more from its
+        start. Rows may then repeat. The second reading adds ``requestid``, which changes the URL
+        and so prevents cache hits of the first.
+        """
+        try:
+            yield from self._pieces(params)
+        except _CannotContinue:
+            again = f"again-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}"
+            yield from self._pieces({**params, "requestid": again})
+
+    def _pieces(self, params: Mapping[str, str | int]) -> Iterator[Piece]:
+        more: dict[str, str | int] = {}
+        passed: list[dict[str, str | int]] = []
+        while more not in passed:
+            passed.append(more)
+            fetched = self._get({**_ALWAYS, **params, **more})
+            answer = fetched.json()
+            if more and "badcontinue" in _error_codes(answer):
+                raise _CannotContinue(f"{fetched.url}: the wiki cannot continue its own list")
+            if not isinstance(answer, dict) or _error_codes(answer):
+                raise unexpected(fetched.url, "an answer without errors", answer)
+            yield take(answer, "query", dict, default={}), fetched.retrieved_at
+            if "continue" not in answer:
+                return
+            more = take(answer, "continue", dict)
+        raise unexpected(fetched.url, "a continuation that leads on", more)
+
+    def pages(self, **params: str | int) -> list[dict[str, Any]]:
+        """Return the pages of a response; ``revisions`` of each is a list of Revision."""
+        return _merge(self.query(**params))
+
+    def history(self, page_id: int, **params: str | int) -> list[Revision] | None:
+        """Return revisions of one page, without text, in the requested order; None if deleted."""
+        pages = _merge(self._history(page_id, **params))
+        if any(page.get("missing") for page in pages):
+            return None
+        return [revision for page in pages for revision in page["revisions"]]
+
+    def last_revision_before(self, page_id: int, end: dt.datetime) -> Revision | None:
+        """Return a page's last version before an instant; None if it did not exist yet."""
+        start = stamp(end - _SECOND)  # inclusive
+        # Use the first piece only: following ``continue`` would read the page's whole history.
+        pieces = itertools.islice(
+            self._history(page_id, rvdir="older", rvlimit=1, rvstart=start), 1
+        )
+        found = [revision for page in _merge(pieces) for revision in page["revisions"]]
+        return found[0] if found else None
+
+    def texts(self, revision_ids: Sequence[int]) -> dict[int, Revision]:
+        """Return revisions with their text, by id; deleted ones are missing."""
+        found: dict[int, Revision] = {}
+        for batch in batches(revision_ids, BATCH):
+            pages = self.pages(
+                prop="revisions", revids=join(batch), rvprop="ids|timestamp|content", rvslots="main"
+            )
+            found |= {row.revision_id: row for page in pages for row in page["revisions"]}
+        return found
+
+    def add_texts(self, found: Found) -> Found:
+        """Return ``found`` with the text of each revision, or why it has none."""
+        filled = dict(found)
+        revisions = {key: row for key, row in found.items() if isinstance(row, Revision)}
+        for batch in batches(list(revisions), BATCH):
+            try:
+                texts = self.texts([revisions[page_id].revision_id for page_id in batch])
+            except ItemFailed as error:
+                filled |= {key: missing_item(self.edition.native_id(key), error) for key in batch}
+                continue
+            for page_id in batch:
+                revision_id = revisions[page_id].revision_id
+                gone = f"revision {revision_id} is gone"
+                is_gone = Drop(self.edition.native_id(page_id), "deleted", gone)
+                filled[page_id] = texts.get(revision_id, is_gone)
+        return filled
+
+    def _history(self, page_id: int, **params: str | int) -> Iterator[Piece]:
+        return self.query(prop="revisions", rvprop="ids|timestamp", pageids=page_id, **params)
+
+    def _get(self, params: Mapping[str, str | int]) -> Fetched:
+        site = self.edition.site
+        token = self._fetcher.token(site)  # owner-only OAuth 2 token: higher limits, optional
+        headers = {"Authorization": f"Bearer {token.get_secret_value()}"} if token else {}
+        try:
+            return self._fetcher.get(site, API_PATH, params, headers=headers, is_busy=_is_busy)
+        except ItemUnavailable as error:  # a missing API is no missing item
+            if error.reason in ("http_403", "robots", "permission"):
+                raise AccessRefused(f"the wiki's API refuses us: {error}") from error
+            raise SourceUnavailable(f"the wiki's API cannot be reached: {error}") from error
+
+
+def month_window(month: Month) -> tuple[str, str]:
+    """Return the first and the last second of a month, for parameters that include both."""
+    return stamp(month.start), stamp(month.end - _SECOND)
+
+
+def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield the items in order, ``size`` at a time."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def join(values: Sequence[object]) -> str:
+    """Join values into one parameter."""
+    return "|".join(map(str, values))
+
+
+def stamp(moment: dt.datetime) -> str:
+    """Format an instant for the API."""
+    return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def read_time(row: Mapping[str, Any]) -> dt.datetime:
+    """Return the ``timestamp`` of a row; raise SourceChanged if it is missing or not in UTC."""
+    text = take(row, "timestamp", str)
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise unexpected("timestamp", "an ISO 8601 instant", text) from error
+    if moment.utcoffset() != dt.timedelta(0):
+        raise unexpected("timestamp", "an instant in UTC", text)
+    return moment
+
+
+def take(row: object, name: str, kind: type[T], default: T | None = None) -> T:
+    """Return a field of a row.
+
+    Raise SourceChanged if it has another type, or is missing and there is no default.
+    """
+    value = row.get(name, default) if isinstance(row, Mapping) else None
+    if not isinstance(value, kind):
+        raise unexpected(f"field {name!r}", kind.__name__, row)
+    return value
+
+
+def rows_of(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return a list of objects, [] if absent; raise SourceChanged for any other value."""
+    rows = take(answer, name, list, default=[])
+    if not all(isinstance(row, dict) for row in rows):
+        raise unexpected(f"field {name!r}", "a list of objects", rows)
+    return rows
+
+
+def _merge(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
+    pages: dict[int | str, dict[str, Any]] = {}
+    for piece, retrieved_at in pieces:
+        for page in rows_of(piece, "pages"):
+            has_id = "pageid" in page  # a title without a page has no id
+            key = take(page, "pageid", int) if has_id else take(page, "title", str)
+            known = pages.setdefault(key, {})
+            revisions = known.get("revisions", [])
+            rows = [_revision(page, row, retrieved_at) for row in rows_of(page, "revisions")]
+            passed = {revision.revision_id for revision in revisions}
+            revisions += [revision for revision in rows if revision.revision_id not in passed]
+            known.update(page)
+            known["revisions"] = revisions
+    return list(pages.values())
+
+
+def _revision(page: Mapping[str, Any], row: Mapping[str, Any], at: dt.datetime) -> Revision:
+    slots = take(row, "slots", dict, default={})
+    main = take(slots, "main", dict, default={})
+    is_hidden = bool(main.get("texthidden"))
+    return Revision(
+        page_id=take(page, "pageid", int),
+        revision_id=take(row, "revid", int),
+        timestamp=read_time(row),
+        wikitext=take(main, "content", str) if main and not is_hidden else None,
+        is_hidden=is_hidden,
+        retrieved_at=at,
+    )
+
+
+def _is_busy(fetched: Fetched) -> bool:
+    """Return True for a temporary error; such responses are retried and never cached."""
+    if not fetched.body.strip():
+        return True
+    if not fetched.body.lstrip().startswith(b"{") or b'"error' not in fetched.body:
+        return False
+    return any(code.startswith(_PASSING) for code in _error_codes(fetched.json()))
+
+
+def _error_codes(answer: object) -> list[str]:
+    """Return the codes of a response's errors, in the new (``errors``) or old form (``error``)."""
+    if not isinstance(answer, Mapping):
+        return []
+    rows = rows_of(answer, "errors")
+    if "error" in answer:
+        rows = [*rows, take(answer, "error", dict)]
+    return [str(row.get("code")) for row in rows]
+
+
+class _CannotContinue(SourceUnavailable):
+    """Raised if the wiki rejects its own ``continue``; the row it refers to may be deleted."""
+
+
+def unexpected(where: str, expected: str, got: object) -> SourceChanged:
+    """Return the error for a response that violates the protocol."""
+    return SourceChanged(
+        f"{where}: expected {expected}, got {str(got)[:300]!r}; see whether MediaWiki's API changed"
+    )

@@ -1,0 +1,147 @@
+"""The Stack Exchange API 2.3: paged lists and rate limits.
+
+Rules (https://api.stackexchange.com/docs/throttle): 300 requests a day per IP address without a
+key, 10,000 with one (TIDEMARK_TOKENS). A response may contain ``backoff``: seconds without calls to
+the same method. Violations are blocked with ``throttle_violation``. Here, requests to the whole
+host pause for that time. Errors are JSON with a status of their own, sometimes always 400. Times
+are seconds since 1970 in UTC.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from core.errors import (
+    AccessRefused,
+    ItemUnavailable,
+    SourceChanged,
+    SourceError,
+    SourceUnavailable,
+)
+from crawlers.web.fetcher import Fetched, Fetcher
+from crawlers.web.pacing import ApiRules
+
+SITE = "stackexchange"
+BASE_URL = "https://api.stackexchange.com"
+PAGE_SIZE = 100  # maximum of the API
+MAX_PAGES = 25  # per list; later pages need a login
+_PASSING = {500, 503}  # temporary error_id: internal_error, temporarily_unavailable
+_REFUSING = {401, 402, 403, 405, 406}  # error_id: a token or key is required, or rejected
+_THROTTLED = 502
+
+Params = Mapping[str, str | int]
+Row = dict[str, Any]
+Found = tuple[Row, dt.datetime]  # an item, and the time of the response
+
+
+class StackExchange:
+    """The API client of one crawl.
+
+    Every method raises:
+        SourceUnavailable: the daily quota is used up, the API throttles the client or does not
+            answer.
+        SourceChanged: a response is not as documented.
+        AccessRefused: a key is rejected, or robots.txt forbids the API.
+    """
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+        token = fetcher.token(SITE)
+        self._secrets = {"key": token} if token else None
+        self._used_up_on: dt.date | None = None  # UTC day; the quota is per day
+        fetcher.heed(SITE, ApiRules(_read_rules))
+
+    def count_questions(self, site: str, start: int, end: int) -> int:
+        """Return a site's number of questions between two instants; one request."""
+        window: Params = {"fromdate": start, "todate": end, "filter": "total"}
+        answer, _ = self._ask("/2.3/questions", {"site": site, **window})
+        total = answer.get("total")
+        if not isinstance(total, int) or isinstance(total, bool) or total < 0:
+            raise SourceChanged(f"{SITE}: expected the total of {site}'s questions, got {total!r}")
+        return total
+
+    def list_questions(self, site: str, start: int, end: int) -> Iterator[Found]:
+        """Yield the questions from ``start`` to ``end`` (inclusive), oldest first, with bodies."""
+        window: Params = {"fromdate": start, "todate": end, "sort": "creation", "order": "asc"}
+        return self._list("/2.3/questions", {"site": site, **window})
+
+    def list_answers(self, site: str, questions: Sequence[int]) -> Iterator[Found]:
+        """Yield all answers to up to 100 questions, oldest first, with bodies."""
+        path = f"/2.3/questions/{';'.join(map(str, questions))}/answers"
+        return self._list(path, {"site": site, "sort": "creation", "order": "asc"})
+
+    def _list(self, path: str, params: Params) -> Iterator[Found]:
+        for page in range(1, MAX_PAGES + 1):
+            more: Params = {"filter": "withbody", "pagesize": PAGE_SIZE, "page": page}
+            answer, given_at = self._ask(path, {**params, **more})
+            items = answer.get("items")
+            if not isinstance(items, list):
+                raise SourceChanged(f"{SITE}: {path}: expected a list of items, got {items!r:.80}")
+            yield from ((item, given_at) for item in items if isinstance(item, dict))
+            if not answer.get("has_more"):
+                return
+        raise SourceChanged(f"{SITE}: {path} goes on after {MAX_PAGES} pages; expected fewer")
+
+    def _ask(self, path: str, params: Params) -> Found:
+        if self._used_up_on == dt.datetime.now(dt.UTC).date():
+            raise SourceUnavailable(
+                f"{SITE}: the day's requests are used up; run the same command again tomorrow "
+                "(UTC), or set a key (TIDEMARK_TOKENS__STACKEXCHANGE), with which there are more"
+            )
+        try:
+            fetched = self._fetcher.get(
+                SITE, path, params, secret_params=self._secrets, is_busy=_is_busy
+            )
+        except ItemUnavailable as error:  # without this list the month cannot be crawled
+            kind = AccessRefused if error.reason == "robots" else SourceUnavailable
+            raise kind(f"{SITE}: a list that the month needs cannot be had: {error}") from error
+        answer = fetched.json()
+        if not isinstance(answer, dict):
+            raise SourceChanged(f"{SITE}: {path}: expected an object, got {answer!r:.80}")
+        self._note_quota(answer, fetched.retrieved_at)
+        return answer, fetched.retrieved_at
+
+    def _note_quota(self, answer: Row, given_at: dt.datetime) -> None:
+        """Record that the quota is used up; a cached response may be of another day."""
+        quota = answer.get("quota_remaining")
+        if isinstance(quota, int) and quota <= 0:
+            self._used_up_on = given_at.date()
+
+
+def _read_rules(status: int, fetched: Fetched) -> float | None:
+    """Return the seconds to pause, or raise: retries while throttled prolong the block."""
+    try:
+        answer = fetched.json()
+    except SourceChanged:  # a proxy's page; the status suffices
+        return None
+    if not isinstance(answer, dict):
+        return None
+    if refusal := _refusal(answer):
+        raise refusal
+    backoff = answer.get("backoff")
+    return float(min(backoff, 10**6)) if type(backoff) is int and backoff > 0 else None
+
+
+def _is_busy(fetched: Fetched) -> bool:
+    """Return True if a response 200 is a transient error, or an empty page before the last."""
+    answer = fetched.json()
+    if not isinstance(answer, dict):
+        return False
+    is_anomalous = answer.get("items") == [] and answer.get("has_more") is True
+    return is_anomalous or answer.get("error_id") in _PASSING
+
+
+def _refusal(answer: Row) -> SourceError | None:
+    """Return the error that an API response means; None if there is none, or it is temporary."""
+    number = answer.get("error_id")
+    if number is None or number in _PASSING:
+        return None
+    told = f"{number} {answer.get('error_name')}: {answer.get('error_message')}"
+    message = f"{SITE}: the API refuses: {told!r:.300}"
+    if number == _THROTTLED:
+        return SourceUnavailable(f"{message}; run the same command again tomorrow")
+    if number in _REFUSING:
+        return AccessRefused(message)
+    return SourceChanged(message)

@@ -1,0 +1,1 @@
+"""Chromium as a fetcher of pages that are filled in by JavaScript."""

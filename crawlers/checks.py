@@ -1,0 +1,122 @@
+"""Checks of a crawled month; a month that fails is held back.
+
+Most failures mean a changed site, an outdated parser or an interrupted crawl. If a month really
+differs from earlier ones, a person reviews and accepts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from core.corpus.partition import Partition, Seal, list_sealed, read_seal
+from core.storage.store import Store
+from crawlers.contract import SourceInfo
+
+DRIFT_MONTHS = 6  # number of nearest earlier months to compare with
+MIN_DRIFT_MONTHS = 3  # with fewer earlier months, drift is not checked
+DRIFT_FACTOR = 3.0  # allowed ratio in both directions, for documents and bytes
+MIN_COUNT = 10  # with fewer documents or items, ratios are not checked
+MAX_DROPPED = 0.9  # fraction of inspected items
+MAX_FAILED = 0.5  # fraction of requested items
+# Reasons that are no fault of the item: another month, over the sample limit, or a missing title.
+# If a site loses all items, the drift check or EmptyPartition reports it.
+_NO_FAULTS = frozenset({"sample_cap", "outside_month", "forgotten", "deleted", "not_yet_created"})
+# Settings that decide the size of a crawl; only months with equal settings are compared.
+_SIZED_BY = ("kind", "limit", "max_bytes", "languages")
+
+
+@dataclass(frozen=True)
+class Crawled:
+    """The result of a crawl: its documents, their bytes, and its manifest so far."""
+
+    num_documents: int
+    num_bytes: int
+    manifest: Mapping[str, Any]
+
+
+def find_reasons_to_hold(
+    store: Store, partition: Partition, info: SourceInfo, crawled: Crawled
+) -> list[str]:
+    """Return the reasons to hold a crawl back before it is sealed; empty if there are none."""
+    return [
+        *_rows(info, crawled),
+        *_shares(crawled.manifest),
+        *_drift(_months_before(store, partition, crawled), crawled),
+        *_shrunk(read_seal(store, partition), crawled),
+    ]
+
+
+def _rows(info: SourceInfo, crawled: Crawled) -> Iterator[str]:
+    """Check the row counts; bounds declared by the source apply to whole months, not to samples."""
+    found, declared = crawled.num_documents, f"{info.name} declares"
+    is_whole = crawled.manifest.get("limit") is None
+    if is_whole and info.min_documents is not None and found < info.min_documents:
+        yield f"{found:,} documents, and {declared} at least {info.min_documents:,} a month"
+    if info.max_documents is not None and found > info.max_documents:
+        yield f"{found:,} documents, and {declared} at most {info.max_documents:,} a month"
+
+
+def _shares(manifest: Mapping[str, Any]) -> Iterator[str]:
+    dropped = {why: n for why, n in manifest["dropped"].items() if why not in _NO_FAULTS}
+    num_dropped, num_failed = sum(dropped.values()), sum(manifest["failed"].values())
+    for what, num, counts, most in (
+        ("dropped", num_dropped, dropped, MAX_DROPPED),
+        ("failed", num_failed, manifest["failed"], MAX_FAILED),
+    ):
+        considered = manifest["kept"] + num_dropped + num_failed
+        if considered >= MIN_COUNT and num > most * considered:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+            yield (
+                f"{num:,} of {considered:,} items {what} ({reasons}), more than {100 * most:.0f} %"
+            )
+
+
+def _months_before(store: Store, partition: Partition, crawled: Crawled) -> list[Seal]:
+    # JSON manifests of other months store tuples as lists.
+    sized = [_plain(crawled.manifest.get(key)) for key in _SIZED_BY]
+    seals = [
+        seal
+        for seal in list_sealed(store, partition.source)
+        if seal.partition.month is not None
+        and partition.month is not None
+        and seal.partition.month < partition.month
+        and [_plain(seal.manifest.get(key)) for key in _SIZED_BY] == sized
+    ]
+    return sorted(seals, key=lambda seal: str(seal.partition.month))[-DRIFT_MONTHS:]
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _drift(before: Sequence[Seal], crawled: Crawled) -> Iterator[str]:
+    if len(before) < MIN_DRIFT_MONTHS:
+        return
+    usual = median(seal.num_documents for seal in before)
+    if max(usual, crawled.num_documents) < MIN_COUNT:
+        return
+    usual_bytes = median(seal.num_bytes for seal in before)
+    span = f"{before[0].partition.month} to {before[-1].partition.month}"
+    for found, expected, unit in (
+        (crawled.num_documents, usual, "documents"),
+        (crawled.num_bytes, usual_bytes, "bytes"),
+    ):
+        if not expected / DRIFT_FACTOR <= found <= expected * DRIFT_FACTOR:
+            yield (
+                f"{found:,} {unit}, and the median of {len(before)} months ({span}) is "
+                f"{expected:,.0f}: more than {DRIFT_FACTOR:g} times off"
+            )
+
+
+def _shrunk(newest: Seal | None, crawled: Crawled) -> Iterator[str]:
+    """Reject an interrupted crawl that would replace a larger one."""
+    if newest is None or crawled.manifest["status"] != "partial":
+        return
+    if crawled.num_documents < newest.num_documents:
+        yield (
+            f"partial, with {crawled.num_documents:,} documents, and version {newest.version} "
+            f"has {newest.num_documents:,}"
+        )

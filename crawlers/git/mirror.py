@@ -1,0 +1,329 @@
+"""Partial mirrors of git repositories: changes between two commits, and file contents.
+
+A mirror is a bare clone without file contents (``--filter=blob:none``) in the scratch folder. It is
+fetched again for a month that was not over at the last fetch. The file contents of a month are then
+fetched in one request. Paths inside a repository are data: no file is ever checked out or written
+under such a name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import hashlib
+import json
+import re
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, NamedTuple, cast
+
+from core.errors import ItemUnavailable, SourceUnavailable, UsageError
+from crawlers.git.binary import EMPTY_TREE, WHOLE, Git, damaged
+
+MAX_BLOB_BYTES = 10**6
+REGULAR_MODES = ("100644", "100755")
+
+_NO_OID = "0" * 40
+_COMMIT = "%H %ct %at"
+_SUBMODULE = b"160000"  # mode
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_REFUSAL_LASTS = dt.timedelta(days=1)  # a refused repository may become public again
+
+
+class Commit(NamedTuple):
+    """A commit and the dates that it claims."""
+
+    oid: str
+    committed_at: dt.datetime
+    authored_at: dt.datetime
+
+
+class Change(NamedTuple):
+    """A file that was added (``A``) or modified (``M``) between two commits; not a rename."""
+
+    path: str
+    status: str
+    mode: str
+    old_oid: str
+    new_oid: str
+
+
+class Work(NamedTuple):
+    """The changes of a repository in a period; their contents can be read."""
+
+    head: Commit  # the last first-parent commit of the period
+    is_initial: bool  # the repository has no commit before the period
+    changes: list[Change]  # files added or modified, by path
+    touches: dict[str, Commit]  # last first-parent commit of each of those files, by path
+    top_oids: list[str]  # object ids of the chosen files of the top folder, at ``head``
+    retrieved_at: dt.datetime  # when the contents were fetched
+
+
+def open_mirror(git: Git, name: str, until: dt.datetime) -> Mirror:
+    """Return the mirror of ``owner/repository``, fetched at ``until`` or later.
+
+    Raise UsageError if ``name`` is not of that form. Raise ItemUnavailable if the
+    public repository does not exist, or is too large. Raise SourceUnavailable if the site failed
+    temporarily.
+    """
+    if _NAME.fullmatch(name) is None or name.endswith(".git"):
+        raise UsageError(f"{name!r} is not a repository; expected owner/name")
+    mirror = Mirror(git, git.root / f"{name}.git")
+    if not mirror.is_fresh(until):
+        with git.alone():
+            if not mirror.is_fresh(until):  # another process may have been faster
+                mirror.refresh(f"{git.base_url}/{name}")
+    return mirror
+
+
+class Mirror:
+    """A bare clone without file contents, and queries on it; created by ``open_mirror``."""
+
+    def __init__(self, git: Git, folder: Path) -> None:
+        self._git, self._folder = git, folder
+        self._fetched, self._refused = folder / WHOLE, Path(f"{folder}.refused")
+
+    def is_fresh(self, until: dt.datetime) -> bool:
+        """Return True if the mirror was fetched at ``until`` or later.
+
+        Raise ItemUnavailable if the site refused the repository less than a day ago.
+        """
+        if self._fetched.exists() and until <= _read_time(self._fetched):
+            return True
+        if self._refused.exists():
+            refusal = json.loads(self._refused.read_text())
+            asked_at = dt.datetime.fromisoformat(refusal["at"])
+            if max(until, dt.datetime.now(dt.UTC) - _REFUSAL_LASTS) <= asked_at:
+                raise ItemUnavailable(refusal["reason"], refusal["detail"])
+        return False
+
+    def refresh(self, url: str) -> None:
+        """Clone, or fetch new commits. The caller holds the site's lock."""
+        for left in self._folder.parent.glob(f"{self._folder.name}.partial-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        asked_at = dt.datetime.now(dt.UTC).isoformat()
+        try:
+            if self._fetched.exists():
+                self._update()
+                _write(self._fetched, asked_at)
+            else:
+                self._clone(url, asked_at)
+        except ItemUnavailable as error:
+            refusal = {"at": asked_at, "reason": error.reason, "detail": str(error)}
+            _write(self._refused, json.dumps(refusal))
+            raise
+        self._refused.unlink(missing_ok=True)
+
+    def _clone(self, url: str, asked_at: str) -> None:
+        """Clone under a temporary name, so that no partial clone is taken for a mirror."""
+        self._folder.parent.mkdir(exist_ok=True)
+        # The name is unique: git may outlive a killed crawl, and deletes its own clone at exit.
+        partial = Path(f"{self._folder}.partial-{secrets.token_hex(4)}")
+        try:
+            self._git.transfer(
+                partial, "clone", "--quiet", "--bare", "--filter=blob:none", "--single-branch",
+                "--no-tags", "--template=", "--", url, str(partial),
+            )  # fmt: skip
+            if not self._git.local(partial, "for-each-ref"):
+                # Git accepts any response 200, such as an HTML error page.
+                raise SourceUnavailable(f"{url} holds no commit; if it stays so, do without it")
+            _write(partial / WHOLE, asked_at)
+            shutil.rmtree(self._folder, ignore_errors=True)
+            partial.rename(self._folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+    def _update(self) -> None:
+        branch = self._git.local(self._folder, "symbolic-ref", "HEAD").decode().strip()
+        self._fetch("origin", f"+HEAD:{branch}")
+
+    def _fetch(self, *arguments: str, stdin: bytes = b"") -> None:
+        for pattern in ("*.lock", "tmp_*"):  # left by a killed git; nobody else holds them
+            for left in self._folder.rglob(pattern):
+                left.unlink(missing_ok=True)
+        # Contents are fetched by object id; there is no common history to negotiate.
+        negotiation = "noop" if stdin else "consecutive"
+        self._git.transfer(
+            self._folder, f"--git-dir={self._folder}",
+            "-c", f"fetch.negotiationAlgorithm={negotiation}", "fetch", "--quiet", "--no-tags",
+            "--no-write-fetch-head", "--filter=blob:none", *arguments, stdin=stdin,
+        )  # fmt: skip
+
+    def work(
+        self,
+        start: dt.datetime,
+        end: dt.datetime,
+        pathspecs: tuple[str, ...],
+        top_files: re.Pattern[str],
+    ) -> Work | None:
+        """Return the changes from ``start`` up to ``end``; fetch their contents in one request.
+
+        A commit counts by its committer date, to the second. None is returned if no added or
+        modified file matches one of ``pathspecs``. Raise ItemUnavailable if the repository had no
+        commit yet at ``end``. Raise SourceUnavailable if the site failed temporarily. Raise
+        StorageError if the mirror is damaged.
+        """
+        before, head = self.span(start, end)
+        if head is None:
+            raise ItemUnavailable("not_yet_created", f"no commit before {end:%Y-%m-%d}")
+        touches, oids = self._history(before, head.oid, pathspecs)
+        if not oids:
+            return None
+        top_oids = self._top_files(head.oid, top_files)
+        retrieved_at = self._fetch_blobs([*oids, *top_oids])
+        changes = self._changes(before, head.oid, pathspecs)
+        return Work(head, before is None, changes, touches, top_oids, retrieved_at)
+
+    def span(self, start: dt.datetime, end: dt.datetime) -> tuple[str | None, Commit | None]:
+        """Return the last first-parent commits before ``start`` and before ``end``, if any.
+
+        "Last" is by place in history; a commit counts by its committer date, to the second.
+        """
+        head = None
+        output = self._git.local(
+            self._folder, "log", "--branches", "--first-parent", f"--format={_COMMIT}"
+        )
+        for line in output.decode().splitlines():
+            commit = _parse_commit(line)
+            if head is None and commit.committed_at < end:
+                head = commit
+            if head is not None and commit.committed_at < start:
+                return commit.oid, head
+        return None, head
+
+    def _history(
+        self, before: str | None, head: str, pathspecs: tuple[str, ...]
+    ) -> tuple[dict[str, Commit], list[str]]:
+        """Return the last first-parent commit of each path, and the oids of changed contents.
+
+        The oids are those at ``before`` and at ``head`` of all files that differ. The list is empty
+        if no file was added or modified.
+        """
+        output = self._git.local(
+            self._folder, "log", "--first-parent", "--diff-merges=first-parent", "--no-renames",
+            "--raw", "-z", "--no-abbrev", f"--format=%x01{_COMMIT}",
+            head if before is None else f"{before}..{head}", "--", *pathspecs,
+        )  # fmt: skip
+        touches: dict[str, Commit] = {}
+        ends: dict[str, tuple[str, str]] = {}  # path -> oid at ``before``, oid at ``head``
+        tokens = iter(output.split(b"\0"))
+        for token in tokens:
+            if token.startswith(b"\x01"):
+                commit = _parse_commit(token[1:].decode())
+            elif meta := token.strip():
+                change = _parse_change(meta, next(tokens))
+                if _SUBMODULE in meta[:14]:  # the oid is a commit of another repository
+                    continue
+                touches.setdefault(change.path, commit)
+                newest = ends.get(change.path, (change.old_oid, change.new_oid))[1]
+                ends[change.path] = (change.old_oid, newest)
+        oids = {oid for old, new in ends.values() if old != new for oid in (old, new)} - {_NO_OID}
+        is_new = any(old != new != _NO_OID for old, new in ends.values())
+        return touches, sorted(oids) if is_new else []
+
+    def _changes(self, before: str | None, head: str, pathspecs: tuple[str, ...]) -> list[Change]:
+        """Return the files added or modified between two commits, renames left out.
+
+        A rename is a new file with half the content of a removed file; both must match
+        ``pathspecs``. Their contents must have been fetched.
+        """
+        output = self._git.local(
+            self._folder, "diff", "--raw", "-z", "--no-abbrev", "-M50%", "--diff-filter=AM",
+            before or EMPTY_TREE, head, "--", *pathspecs,
+        )  # fmt: skip
+        tokens = output.split(b"\0")[:-1]
+        return [_parse_change(*pair) for pair in zip(tokens[::2], tokens[1::2], strict=True)]
+
+    def _top_files(self, commit: str, pattern: re.Pattern[str]) -> list[str]:
+        """Return the object ids of the top folder's files whose whole names match."""
+        oids = []
+        for entry in self._git.local(self._folder, "ls-tree", "-z", commit).split(b"\0")[:-1]:
+            meta, _, name = entry.decode(errors="backslashreplace").partition("\t")
+            mode, _, oid = meta.split(" ")
+            if mode in REGULAR_MODES and pattern.fullmatch(name):
+                oids.append(oid)
+        return oids
+
+    def _fetch_blobs(self, oids: Iterable[str]) -> dt.datetime:
+        """Fetch contents in one request, unless already fetched; return the time of the fetch."""
+        request = "".join(f"{oid}\n" for oid in sorted(set(oids))).encode()
+        done = self._folder / f"blobs-{hashlib.sha256(request).hexdigest()}"
+        if not done.exists():
+            with self._git.alone():
+                if not done.exists():  # another process may have been faster
+                    asked_at = dt.datetime.now(dt.UTC).isoformat()
+                    self._fetch("--stdin", "origin", stdin=request)
+                    _write(done, asked_at)
+        return _read_time(done)
+
+    @contextlib.contextmanager
+    def blobs(self) -> Iterator[BlobReader]:
+        """Open a reader of fetched contents."""
+        git = self._git
+        with subprocess.Popen(
+            git.command(f"--git-dir={self._folder}", "cat-file", "--batch"),
+            env=git.environment("none"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as process:  # fmt: skip
+            try:
+                yield BlobReader(self._folder, process)
+            finally:
+                process.kill()
+
+
+class BlobReader:
+    """Reads contents one by one from a running ``git cat-file --batch``."""
+
+    def __init__(self, folder: Path, process: subprocess.Popen[bytes]) -> None:
+        self._folder = folder
+        self._feed, self._output = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
+
+    def read(self, oid: str) -> bytes | None:
+        """Return a blob's bytes, or None if it is larger than MAX_BLOB_BYTES.
+
+        Raise StorageError if the blob is not in the mirror.
+        """
+        self._feed.write(f"{oid}\n".encode())
+        self._feed.flush()
+        header = self._output.readline().split()
+        if len(header) != 3 or header[1] != b"blob":
+            raise damaged(self._folder, f"no contents for {oid}")
+        left, is_small = int(header[2]) + 1, int(header[2]) <= MAX_BLOB_BYTES  # with a newline
+        if is_small:
+            return self._output.read(left)[:-1]
+        while left > 0:
+            left -= len(self._output.read(min(left, MAX_BLOB_BYTES)))
+        return None
+
+
+def _parse_commit(line: str) -> Commit:
+    oid, committed, authored = line.split(" ")
+    return Commit(oid, _moment(committed), _moment(authored))
+
+
+def _parse_change(meta: bytes, path: bytes) -> Change:
+    """Parse ``:old_mode new_mode old_oid new_oid status`` of git's raw format."""
+    _, mode, old_oid, new_oid, status = meta.decode().split(" ")
+    return Change(path.decode(errors="backslashreplace"), status, mode, old_oid, new_oid)
+
+
+def _moment(seconds: str) -> dt.datetime:
+    """Convert a commit's claimed time; the earliest date if it is outside the calendar."""
+    try:
+        return dt.datetime.fromtimestamp(int(seconds), dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        return dt.datetime.min.replace(tzinfo=dt.UTC)
+
+
+def _read_time(file: Path) -> dt.datetime:
+    return dt.datetime.fromisoformat(file.read_text())
+
+
+def _write(file: Path, text: str) -> None:
+    """Write atomically; the caller holds the site's lock."""
+    new = Path(f"{file}.new")
+    new.write_text(text)
+    new.replace(file)

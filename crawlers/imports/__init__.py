@@ -1,0 +1,1 @@
+"""Imports of users' own files as sealed partitions."""

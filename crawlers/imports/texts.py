@@ -1,0 +1,148 @@
+"""Importing texts: a user's files become one sealed partition.
+
+Formats:
+    json-list: one JSON list of strings, as Uncheatable Eval publishes its data.
+    jsonl: each line is a JSON object with ``text`` or a JSON string; blank lines are ignored.
+    parquet: a ``text`` column.
+    folder: each regular file is a document, by relative path; links and hidden files are skipped.
+
+Objects and Parquet rows may also have ``id``, ``title``, ``url``, ``date``, ``language``,
+``licence`` and ``category``. A date is stored in ``extra``, and has no effect on the month.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from core.corpus.partition import Partition, Seal, tables_of
+from core.corpus.sealing import Description, seal_partition
+from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
+from core.errors import MalformedInput
+from core.settings import MAX_DOCUMENT_BYTES
+from core.storage.store import Store
+from crawlers import manifest
+from crawlers.contract import Drop
+from crawlers.imports.text_files import Record, find_format, read_records, require_target
+from crawlers.text.cleaning import MIN_CHARS, Gate, clean
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """The options of an import."""
+
+    format: str = "auto"  # ``auto`` or one of the formats above
+    clean: bool = False  # clean the texts like crawled ones; else keep them unchanged
+    min_chars: int = MIN_CHARS  # shorter texts are dropped as ``too_short``
+    # larger texts are dropped as ``too_long`` (TIDEMARK_MAX_DOCUMENT_BYTES)
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
+    licence: str = "LicenseRef-unknown"  # SPDX id of records without their own
+    language: str | None = None  # BCP 47 or ``code:python``; of records without their own
+    replace: bool = False  # replace different sealed content by a new version
+
+
+def import_texts(path: Path, partition: Partition, store: Store, options: ImportOptions) -> Seal:
+    """Seal the texts of a file or folder as one partition.
+
+    Nothing is written unless the whole file is well-formed. Empty, too short, too long and repeated
+    texts are dropped; the manifest counts them by reason. If the same texts are sealed already,
+    their seal stays. Raise UsageError if the file or format is unknown, or the month is not over.
+    Raise UsageError if the name is empty, or a source of images or audio has it. Raise
+    MalformedInput if the file is not well-formed; the error names file and record. Raise
+    EmptyPartition if every record was dropped; the message counts the reasons. Raise
+    PartitionSealed if different content is sealed already and ``replace`` is not set.
+    """
+    require_target(partition, "text", store)
+    format_ = find_format(path, options.format)
+    judge = _Judge(partition, options, list_tombstones(store))
+    records = read_records(path, format_, options.max_document_bytes)
+    rules = {
+        "format": format_,
+        "is_cleaned": options.clean,
+        "min_chars": options.min_chars,
+        "max_document_bytes": options.max_document_bytes,
+    }
+    run = Import(path, partition, map(judge.examine, records), rules)
+    return seal_partition(store, partition, run, options.replace)
+
+
+class Import:
+    """One import: its documents, then its description; ``rules``: extra keys of the manifest."""
+
+    def __init__(
+        self,
+        path: Path,
+        partition: Partition,
+        outcomes: Iterable[dict[str, Any] | Drop],
+        rules: Mapping[str, object],
+    ) -> None:
+        self._path, self._partition = path, partition
+        self._outcomes, self._rules = outcomes, rules
+        self._ledger = manifest.Ledger(partition)
+        self._started_at = manifest.now()
+
+    def documents(self) -> Generator[pa.Table]:
+        """Yield the kept documents; raise MalformedInput if a file cannot be read."""
+        yield from tables_of(self._ledger.sift(self._outcomes), self._partition)
+
+    def finish(self) -> Description:
+        """Return the manifest and the dropped items; raise EmptyPartition if all are dropped."""
+        described = {
+            "kind": "import",
+            "code_version": manifest.code_version(),
+            "file": self._path.name,
+            **self._rules,
+            "started_at": self._started_at,
+            "ended_at": manifest.now(),
+            **self._ledger.close(),
+        }
+        return Description(described, {manifest.DROPPED_FILE: self._ledger.dropped_items()})
+
+
+class _Judge:
+    def __init__(
+        self, partition: Partition, options: ImportOptions, forgotten: frozenset[str]
+    ) -> None:
+        self._partition, self._options, self._forgotten = partition, options, forgotten
+        # A published corpus stays unchanged: duplicates are dropped only with ``clean``.
+        self._gate = Gate(options.min_chars, options.max_document_bytes, not options.clean)
+        self._ids: dict[str, str] = {}  # native_id -> the record that has it
+
+    def examine(self, record: Record | Drop) -> dict[str, Any] | Drop:
+        """Return the row of a record, or its drop."""
+        if isinstance(record, Drop):
+            return record
+        source = self._partition.source
+        if is_forgotten(self._forgotten, source, record.native_id, None):
+            return Drop(item_key(source, record.native_id), "forgotten")
+        row = self._row(record)
+        if refusal := self._gate.refuse(record.native_id, row["text"]):
+            reason, detail = refusal
+            return Drop(record.native_id, reason, f"{record.where}: {detail}")
+        if (first := self._ids.setdefault(record.native_id, record.where)) != record.where:
+            raise MalformedInput(
+                f"{record.where} has the id {record.native_id!r} of {first}; "
+                "ids must be unique (without `id` fields, records are numbered)"
+            )
+        return row
+
+    def _row(self, record: Record) -> dict[str, Any]:
+        details = record.details
+        language = details.get("language") or self._options.language
+        is_code = (language or "").startswith("code:")
+        return {
+            "native_id": record.native_id,
+            "date_kind": "given" if self._partition.month else "none",
+            "url": details.get("url"),
+            "title": details.get("title"),
+            "category": details.get("category"),
+            "language": language,
+            "licence": details.get("licence") or self._options.licence,
+            "extra": json.dumps({"date": details["date"]}) if "date" in details else None,
+            "text": clean(record.text, is_code) if self._options.clean else record.text,
+        }

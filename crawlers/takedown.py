@@ -1,0 +1,66 @@
+"""Takedown of fetched data: the raw HTTP cache and the mirrors of repositories.
+
+One response may hold many documents, or a form that cannot be searched (archive, list page). So
+delete all responses of a document's sites; a later crawl fetches them again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from core.corpus.partition import Seal
+from core.settings import Settings
+from core.storage.store import explain_disk_errors
+from crawlers.contract import list_sources, load_crawler
+from crawlers.web.raw_cache import RawCache
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The origin of a document: its address and its seal."""
+
+    url: str | None
+    native_id: str
+    seal: Seal
+
+
+def forget_fetched(settings: Settings, origins: Iterable[Origin]) -> int:
+    """Delete the sites' responses and mirrors; return the count; raise StorageError on failure."""
+    origins = list(origins)
+    hosts = {host for origin in origins for host in _hosts(origin, settings)}
+    num = RawCache(settings.scratch / "http-cache").forget(hosts) if hosts else 0
+    return num + _forget_mirrors(settings, origins)
+
+
+def _hosts(origin: Origin, settings: Settings) -> set[str]:
+    urls = [origin.url or ""]
+    bases = origin.seal.manifest.get("base_urls")
+    urls += bases.values() if isinstance(bases, dict) else []
+    source = origin.seal.partition.source
+    hosts = set()
+    if source in list_sources():
+        info = load_crawler(source).INFO
+        languages = origin.seal.manifest.get("languages")
+        sites = info.all_sites(tuple(map(str, languages)) if isinstance(languages, list) else ())
+        urls += [settings.sites.get(key, url) for key, url in sites.items()]
+        hosts |= {host.lower() for host in info.redirect_hosts}
+    return hosts | {urlsplit(url).netloc.lower() for url in urls if urlsplit(url).netloc}
+
+
+def _forget_mirrors(settings: Settings, origins: Collection[Origin]) -> int:
+    num = 0
+    for folder in settings.scratch.glob("git/*/*/*.git*"):
+        name = f"{folder.parent.name}/{folder.name.partition('.git')[0]}"
+        if any(_is_of(origin, name) for origin in origins):
+            with explain_disk_errors(str(folder)):
+                shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
+            num += 1
+    return num
+
+
+def _is_of(origin: Origin, repository: str) -> bool:
+    in_url = f"{urlsplit(origin.url or '').path.strip('/')}/".startswith(f"{repository}/")
+    return in_url or origin.native_id.startswith((f"{repository}:", f"{repository}@"))

@@ -1,0 +1,158 @@
+"""Source packages and tarballs (.tar.gz, .gz, bare files) read into memory, never onto the disk.
+
+The first bytes decide the type: headers are often wrong, and an HTTP client may have decompressed
+one layer already. Links are never followed. Every size is checked before memory is allocated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+
+from core.errors import ItemUnavailable
+
+MAX_MEMBERS = 2_000  # of a tar
+MAX_GZIP_MEMBERS = 100  # each costs a copy of the rest of the file
+MAX_MEMBER_BYTES = 5 * 2**20
+MAX_TOTAL_BYTES = 100 * 2**20
+LONE_FILE = "main.tex"  # name of a package of one bare file
+
+_BLOCK = 2**20
+_GZIP_WINDOW = 31  # zlib: gzip framing, largest window
+_TAR_MAGIC = slice(257, 262)
+
+
+def read_package(data: bytes, suffixes: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the text members of a source package by their path in it, in name order.
+
+    A package is a tar or one bare file, gzipped or not; a bare file is named LONE_FILE. Members
+    without one of the lower-case suffixes are skipped. Raise ItemUnavailable with the reason
+    ``pdf_only``, ``no_tex``, ``bad_archive``, ``unsafe_path`` or ``too_large``. ``no_tex`` is for
+    PostScript, web pages, or no file of the suffixes.
+    """
+    if data.startswith(b"\x1f\x8b"):
+        data = gunzip(data)
+    if data[_TAR_MAGIC] == b"ustar":
+        return _read_tar(data, suffixes)
+    _refuse_other_formats(data)
+    if len(data) > MAX_MEMBER_BYTES:
+        raise ItemUnavailable("too_large", f"the source is one file of {len(data)} bytes")
+    return {LONE_FILE: data}
+
+
+def read_files(
+    data: bytes, wants: Callable[[str], bool], max_file_bytes: int
+) -> dict[str, bytes | None]:
+    """Return files of a repository's tarball by their path in the repository.
+
+    All members are in one folder, as ``git archive`` creates it. Links and folders are skipped. A
+    file above ``max_file_bytes`` is None. Raise ItemUnavailable with the reason ``bad_archive``,
+    ``unsafe_path`` or ``too_large``.
+    """
+    if not data.startswith(b"\x1f\x8b"):
+        raise ItemUnavailable("bad_archive", "the tarball is not gzip")
+    data = gunzip(data)
+    if data[_TAR_MAGIC] != b"ustar":
+        raise ItemUnavailable("bad_archive", "no tar is in the gzip")
+    files: dict[str, bytes | None] = {}
+    with _open_tar(data) as archive:
+        for member in _regular_members(archive):
+            _, _, path = _safe_name(member.name).partition("/")
+            if path and wants(path):
+                is_small = member.size <= max_file_bytes
+                files[path] = _read_member(archive, member) if is_small else None
+    return files
+
+
+def gunzip(data: bytes, max_bytes: int = MAX_TOTAL_BYTES) -> bytes:
+    """Decompress gzip (RFC 1952), all its members; stop once the result is too large.
+
+    Raise ItemUnavailable: ``bad_archive`` (damaged, cut short, too many members) or ``too_large``.
+    """
+    unpacked = bytearray()
+    num_members = 0
+    while data.startswith(b"\x1f\x8b"):
+        num_members += 1
+        if num_members > MAX_GZIP_MEMBERS:
+            raise ItemUnavailable("bad_archive", f"more than {MAX_GZIP_MEMBERS} gzip members")
+        unpacker = zlib.decompressobj(_GZIP_WINDOW)
+        while not unpacker.eof:
+            try:
+                block = unpacker.decompress(data, _BLOCK)
+            except zlib.error as error:
+                raise ItemUnavailable("bad_archive", f"damaged gzip: {error}") from error
+            data = unpacker.unconsumed_tail
+            unpacked += block
+            if len(unpacked) > max_bytes:
+                raise ItemUnavailable("too_large", f"unpacks to more than {max_bytes} bytes")
+            if not block and not data and not unpacker.eof:
+                raise ItemUnavailable("bad_archive", "the gzip stream is cut short")
+        data = unpacker.unused_data  # more members may follow; trailing zeros are padding
+    return bytes(unpacked)
+
+
+def _refuse_other_formats(data: bytes) -> None:
+    head = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if head.startswith(b"%pdf"):
+        raise ItemUnavailable("pdf_only", "the source is a PDF")
+    if head.startswith(b"%!"):
+        raise ItemUnavailable("no_tex", "the source is PostScript")
+    if head.startswith((b"<html", b"<!doctype", b"<?xml")):
+        raise ItemUnavailable("no_tex", "the source is a web page")
+    if not head:
+        raise ItemUnavailable("bad_archive", "the source is empty")
+    if b"\0" in head:
+        raise ItemUnavailable("bad_archive", "the source is neither gzip, tar nor text")
+
+
+def _read_tar(data: bytes, suffixes: tuple[str, ...]) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    has_pdf = False
+    with _open_tar(data) as archive:
+        for member in _regular_members(archive):
+            name = _safe_name(member.name)
+            has_pdf = has_pdf or name.lower().endswith(".pdf")
+            if name.lower().endswith(suffixes):
+                files[name] = _read_member(archive, member)
+    if not files:
+        reason = "pdf_only" if has_pdf else "no_tex"
+        raise ItemUnavailable(reason, f"no member ends in {' '.join(suffixes)}")
+    return dict(sorted(files.items()))
+
+
+@contextlib.contextmanager
+def _open_tar(data: bytes) -> Iterator[tarfile.TarFile]:
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            yield archive
+    # Headers are untrusted: tarfile raises ValueError for some bad ones, and reads a chain of long
+    # names by recursion.
+    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
+        raise ItemUnavailable("bad_archive", f"damaged tar: {error}") from error
+
+
+def _regular_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield plain files; links, devices and pipes are skipped."""
+    for number, member in enumerate(archive):
+        if number >= MAX_MEMBERS:
+            raise ItemUnavailable("too_large", f"more than {MAX_MEMBERS} members")
+        if member.isreg() and not member.issparse():
+            yield member
+
+
+def _safe_name(name: str) -> str:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
+        raise ItemUnavailable("unsafe_path", f"member {name!r} points outside of its archive")
+    return str(path)
+
+
+def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    if member.size > MAX_MEMBER_BYTES:
+        raise ItemUnavailable("too_large", f"member {member.name!r} has {member.size} bytes")
+    file = archive.extractfile(member)
+    return file.read() if file is not None else b""

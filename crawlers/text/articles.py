@@ -1,0 +1,284 @@
+"""HTML of articles and posts to plain text, in time and memory linear in the HTML.
+
+Input is untrusted, so no tree is built: libxml2's parser reports elements as they come, and a
+counter marks excluded elements. Only text is kept, so nesting costs nothing. Attributes except
+``class`` and a few more are ignored. Only HTML's own entities are expanded; nothing is fetched and
+no script is run. The length is limited: MAX_CHARS of the worst markup take a second.
+
+Kept: paragraphs, headings, list items and quotations, each a block between blank lines. Excluded:
+pictures with their captions, tables, forms, navigation, embedded posts of other sites; share links,
+footnotes, boxes of contacts and of downloads, struck-out or hidden text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lxml import etree
+
+from core.errors import ItemUnavailable
+from crawlers.text.cleaning import clean, normalise, strip_markup, unescape
+
+# A tag with a known name: "a <b and c> d" counts as one, "#include <stdio.h>" does not. Repetitions
+# are possessive, so that an unclosed tag is not tried again from each character.
+_BLOCK_TAGS = (
+    "p|div|blockquote|h[1-6]|hr|ul|ol|dl|table|thead|tbody|tfoot|section|article|details|summary"
+    "|figure|figcaption|aside|header|footer|center|address"
+)
+_LINES = "br|li|dt|dd|tr|caption"
+_CELLS = "td|th"
+_HIDDEN = "script|style|template|iframe|noscript|svg|object|textarea|select|title|video|audio"
+_INLINE = (
+    "a|abbr|b|big|cite|code|del|dfn|em|font|i|img|ins|kbd|mark|q|s|samp|small|span|strike|strong"
+    "|sub|sup|tt|u|var|wbr|input|label|button|meta|link|body|html|head|bdi|bdo|time|embed|form"
+)
+_TAG = re.compile(
+    rf"<(?P<closing>/?)(?P<name>pre|{_BLOCK_TAGS}|{_LINES}|{_CELLS}|{_HIDDEN}|{_INLINE})(?=[\s/>])"
+    r"""(?:(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+|[^<>]*+)>""",
+    re.IGNORECASE,
+)
+_NEXT = re.compile(rf"<!--|{_TAG.pattern}", re.IGNORECASE)
+_KIND = {
+    name: kind
+    for kind, names in {
+        "block": _BLOCK_TAGS.replace("h[1-6]", "h1|h2|h3|h4|h5|h6"),
+        "line": _LINES,
+        "cell": _CELLS,
+        "hidden": _HIDDEN,
+        "pre": "pre",
+    }.items()
+    for name in names.split("|")
+}
+_BREAK = "\0"  # line break within a paragraph; removed from the input first
+
+
+def post_to_text(markup: str) -> str:
+    """Return the text of a post, with blank lines between paragraphs and unchanged code."""
+    writer = _Writer()
+    markup = markup.replace(_BREAK, "").replace("\r\n", "\n")
+    position = 0
+    while found := _NEXT.search(markup, position):
+        writer.add_text(unescape(markup[position : found.start()]))
+        position = found.end()
+        if found["name"] is None:  # a comment
+            end = markup.find("-->", position)
+            position = len(markup) if end < 0 else end + 3
+            continue
+        name, is_closing = found["name"].lower(), bool(found["closing"])
+        if _KIND.get(name) == "hidden" and not is_closing:
+            # An unclosed element hides all text after it, as in a browser.
+            closing = re.compile(rf"</{name}(?=[\s/>])[^<>]*>", re.I).search(markup, position)
+            position = closing.end() if closing else len(markup)
+        else:
+            writer.add_tag(name, is_closing)
+    writer.add_text(unescape(markup[position:]))
+    return writer.finish()
+
+
+def one_line(markup: str) -> str:
+    """Return a title as plain text on one line, without character references and tags."""
+    return " ".join(strip_markup(unescape(markup).replace(_BREAK, "")).split())
+
+
+class _Writer:
+    """Joins the pieces of text of one post into blocks, and the blocks into a text."""
+
+    def __init__(self) -> None:
+        self._done: list[str] = []
+        self._pieces: list[str] = []  # pieces of the current block
+        self._gap = ""  # gap before the next block
+        self._mark = ""  # mark of a list item, before the next block
+        self._counters: list[int | None] = []  # of the enclosing lists; None for bullets
+        self._is_pre = False
+
+    def add_text(self, text: str) -> None:
+        self._pieces.append(text.replace(_BREAK, ""))  # a reference may stand for _BREAK
+
+    def add_tag(self, name: str, is_closing: bool) -> None:
+        kind = _KIND.get(name, "inline")
+        if kind == "pre":
+            self._end_block("\n\n")
+            self._is_pre = not is_closing
+        elif kind == "block":
+            is_inner = name in {"ul", "ol"} and len(self._counters) > is_closing
+            self._end_block("\n" if is_inner else "\n\n")
+            self._count(name, is_closing)
+        elif kind == "cell":
+            if not is_closing and any(piece.strip() for piece in self._pieces):
+                self._pieces.append(" | ")
+        elif name == "br":
+            self._pieces.append("\n" if self._is_pre else _BREAK)
+        elif kind == "line":
+            self._end_block("\n")
+            if name == "li" and not is_closing:
+                self._mark = self._next_mark()
+
+    def finish(self) -> str:
+        self._end_block("")
+        return "".join(self._done)
+
+    def _count(self, name: str, is_closing: bool) -> None:
+        if name in {"ul", "ol"}:
+            if not is_closing:
+                self._counters.append(0 if name == "ol" else None)
+            elif self._counters:
+                self._counters.pop()
+        self._mark = self._mark if name not in {"ul", "ol"} else ""
+
+    def _next_mark(self) -> str:
+        number = self._counters[-1] if self._counters else None
+        if number is None:
+            return "- "
+        self._counters[-1] = number + 1
+        return f"{number + 1}. "
+
+    def _end_block(self, gap: str) -> None:
+        """Close the current block; the gap to the next one is at least ``gap``."""
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if self._is_pre:
+            text = text.strip("\n").rstrip()
+        else:
+            lines = (" ".join(line.split()) for line in text.split(_BREAK))
+            text = "\n".join(lines).strip()
+        if text:
+            self._done += [self._gap if self._done else "", self._mark, text]
+            self._gap = self._mark = ""
+        self._gap = max(self._gap, gap, key=len)
+
+
+MAX_CHARS = 1_000_000  # of HTML; articles have fewer than 200,000
+
+_LEFT_OUT = frozenset({
+    "applet", "aside", "audio", "button", "canvas", "del", "dialog", "embed", "fieldset",
+    "figcaption", "figure", "footer", "form", "frameset", "head", "header", "iframe", "map", "math",
+    "menu", "nav", "noembed", "noframes", "noscript", "object", "picture", "s", "script", "select",
+    "style", "svg", "table", "template", "textarea", "video",
+})  # fmt: skip
+_LEFT_OUT_CLASSES = frozenset({
+    # GOV.UK
+    "attachment", "contact", "footnote", "footnotes", "gem-c-attachment",
+    "gem-c-related-navigation", "gem-c-share-links", "govuk-visually-hidden", "visually-hidden",
+    # WordPress, its usual plug-ins, and Global Voices
+    "addtoany_share_save_container", "gallery", "gv-rss-footer", "jp-relatedposts",
+    "originally-published", "postmeta", "related", "related-posts", "relatedposts",
+    "screen-reader-text", "share", "share-links", "sharedaddy", "tagline", "wp-block-embed",
+    "wp-block-footnotes", "wp-block-gallery", "wp-block-image", "wp-caption", "wp-caption-text",
+    "wp-playlist", "wp-video", "yarpp", "yarpp-related",
+    # embedded posts of other sites
+    "bluesky-embed", "fb-post", "fb-video", "instagram-media", "mastodon-embed", "tiktok-embed",
+    "twitter-tweet", "twitter-video", "wp-embedded-content",
+})  # fmt: skip
+_LEFT_OUT_ATTRIBUTES = frozenset({"hidden", "data-fn"})  # data-fn: number of a footnote
+_BLOCKS = frozenset({
+    "address", "article", "blockquote", "body", "center", "dd", "details", "div", "dl", "dt", "h1",
+    "h2", "h3", "h4", "h5", "h6", "hr", "html", "li", "main", "ol", "p", "pre", "section",
+    "summary", "ul",
+})  # fmt: skip
+_HIDDEN_STYLE = re.compile(r"display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden", re.I)
+_SPACE = re.compile(r"\s+")
+_POINTER = re.compile(  # label of a block of links to other articles
+    r"(?:read (?:more|also|next)|also read|related(?: \w{1,20})?"
+    r"|see (?:also|our(?: \w{1,20}){1,3})"
+    r"|more (?:from|on)\b[^:]{0,60})\s?(?::|\Z)",
+    re.IGNORECASE,
+)
+_LINK_SHARE = 0.8  # share of a block's characters; such a block is only links
+
+
+def to_text(html: str) -> str:
+    """Return the blocks of an article's HTML, separated by a blank line.
+
+    Raise ItemUnavailable with the reason ``too_large`` above MAX_CHARS, or ``parse_error``.
+    """
+    if len(html) > MAX_CHARS:
+        raise ItemUnavailable("too_large", f"{len(html)} characters of HTML, at most {MAX_CHARS}")
+    html = normalise(html)  # a NUL would end the page for libxml2
+    if not html.strip():
+        return ""
+    parser = etree.HTMLParser(target=_Reader(), recover=True)
+    try:
+        parser.feed(html)
+        blocks: list[str] = parser.close()
+    except etree.LxmlError as error:
+        raise ItemUnavailable("parse_error", f"HTML that cannot be read: {error}") from error
+    return "\n\n".join(blocks)
+
+
+def to_line(html: str) -> str:
+    """Return HTML of a heading as one line of plain text; errors are those of ``to_text``."""
+    return " ".join(clean(to_text(html)).split())
+
+
+class _Reader:
+    """Handles the parser's events; ``start``, ``end``, ``data`` and ``close`` are lxml's names."""
+
+    def __init__(self) -> None:
+        self._blocks: list[str] = []
+        self._parts: list[str] = []  # pieces of the current block
+        self._num_left_out = 0  # open elements, from the outermost excluded one on
+        self._num_links = 0
+        self._link_chars = 0
+        self._is_pointing = False  # the last block named other articles
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if self._num_left_out or tag in _LEFT_OUT or _is_left_out(attributes):
+            if not self._num_left_out:
+                self._separate(tag)
+            self._num_left_out += 1
+        elif tag == "br":
+            self._parts.append("\n")
+        elif tag == "a":
+            self._num_links += 1
+        elif tag in _BLOCKS:
+            self._end_block()
+
+    def end(self, tag: str) -> None:
+        if self._num_left_out:
+            self._num_left_out -= 1
+        elif tag == "a":
+            self._num_links = max(0, self._num_links - 1)
+        elif tag in _BLOCKS:
+            self._end_block()
+
+    def data(self, text: str) -> None:
+        if not self._num_left_out:
+            self._parts.append(_SPACE.sub(" ", text))
+            self._link_chars += len(text) if self._num_links else 0
+
+    def close(self) -> list[str]:
+        self._end_block()
+        return self._blocks
+
+    def _separate(self, tag: str) -> None:
+        """End the block at an excluded element, unless it is inline (a footnote's number)."""
+        if tag not in {"a", "button", "del", "s", "span", "sup"}:
+            self._end_block()
+
+    def _end_block(self) -> None:
+        if not self._parts:
+            return
+        lines = (" ".join(line.split()) for line in "".join(self._parts).split("\n"))
+        block = "\n".join(line for line in lines if line)
+        if block:
+            label = _POINTER.match(block)
+            rest = block[label.end() :].strip() if label else block
+            is_links = self._link_chars >= _LINK_SHARE * len(rest)
+            self._is_pointing = is_links and (label is not None or self._is_pointing)
+            if not self._is_pointing:
+                self._blocks.append(block)
+        self._parts.clear()
+        self._link_chars = 0
+
+
+def _is_left_out(attributes: Mapping[str, str]) -> bool:
+    if not attributes:
+        return False
+    classes = attributes.get("class", "")[:1000].lower().split()
+    return (
+        not _LEFT_OUT_CLASSES.isdisjoint(classes)
+        or not _LEFT_OUT_ATTRIBUTES.isdisjoint(attributes)
+        or attributes.get("aria-hidden", "").lower() == "true"
+        or _HIDDEN_STYLE.search(attributes.get("style", "")[:1000]) is not None
+    )

@@ -1,0 +1,146 @@
+"""Cleaning: from extracted text to comparable text, and the rules that drop a text.
+
+Code points are normalised for every text. Markup is removed from prose alone, since it is content
+in code. All patterns take linear time: the input is untrusted.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import html
+import re
+import unicodedata
+
+from crawlers.contract import DropReason
+
+MIN_CHARS = 100  # code points; a shorter score depends more on the protocol than on the model
+
+# Line ends of other systems, vertical tab, form feed, NEL and Unicode's line and paragraph ends.
+_NEWLINE = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+# Control characters other than tab and newline, lone surrogates, non-characters; soft hyphen,
+# zero-width spaces and joiners, marks of direction, byte order mark, tags.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+    "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+_MAX_MARKS = 30  # combining marks on one letter, as in UAX #15's stream-safe text
+_MAYBE_MARKS = re.compile(rf"[^\x00-\u02ff]{{{_MAX_MARKS + 1}}}")  # no mark is below
+
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_ELEMENTS = (
+    "a|abbr|article|aside|audio|b|bdi|bdo|big|blockquote|body|br|button|caption|center|cite|code"
+    "|col|colgroup|dd|del|details|dfn|div|dl|dt|em|embed|figcaption|figure|font|footer|form|h[1-6]"
+    "|head|header|hr|html|i|iframe|img|input|ins|kbd|label|li|link|main|mark|math|meta|nav|nowiki"
+    "|object|ol|option|p|param|picture|poem|pre|q|ref|references|rp|rt|ruby|s|samp|script|section"
+    "|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td|template"
+    "|textarea|tfoot|th|thead|time|title|tr|track|tt|u|ul|var|video|wbr"
+)
+# Known elements only, with attributes of the form name=value: "a < b and c > d" is mathematics.
+_TAG = re.compile(
+    rf"</?(?:{_ELEMENTS})(?:\s[^<>=]{{0,200}}=[^<>]{{0,2000}}|\s{{0,9}}/?)>", re.IGNORECASE
+)
+_BLOCK = re.compile(r"</?(?:br|p|div|li|ul|ol|dl|dd|dt|tr|table|h[1-6]|hr)\b", re.IGNORECASE)
+_HIDDEN = (
+    (re.compile("<!--"), re.compile("-->")),
+    (re.compile(r"<script(?:\s[^<>]{0,2000})?>", re.I), re.compile(r"</script\s{0,9}>", re.I)),
+    (re.compile(r"<style(?:\s[^<>]{0,2000})?>", re.I), re.compile(r"</style\s{0,9}>", re.I)),
+)
+_MARKUP_PASSES = 3  # a removed tag may form another one; deeper nesting is deliberate
+
+
+def clean(text: str, is_code: bool = False) -> str:
+    """Return normalised text, without markup if it is prose; code keeps all white space."""
+    return normalise(text) if is_code else normalise(strip_markup(normalise(text))).strip()
+
+
+def normalise(text: str) -> str:
+    r"""Return NFC text without control characters, zero-width characters and odd line ends.
+
+    White space is kept, ``\t`` and ``\n`` included. A second call changes nothing more.
+    """
+    text = _INVISIBLE.sub("", _NEWLINE.sub("\n", text))
+    if not text.isascii():
+        # NFC takes quadratic time in the length of a run of combining marks.
+        if _MAYBE_MARKS.search(text):
+            text = _long_runs_of_marks().sub(r"\1", text)
+        text = unicodedata.normalize("NFC", text)
+    return text
+
+
+@functools.cache
+def _long_runs_of_marks() -> re.Pattern[str]:
+    marks = "".join(filter(unicodedata.combining, map(chr, range(0x110000))))
+    return re.compile(f"([{marks}]{{{_MAX_MARKS}}})[{marks}]+")
+
+
+def unescape(text: str) -> str:
+    """Decode character references, except those of thousands of digits, which ``int`` refuses."""
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
+
+
+def strip_markup(text: str) -> str:
+    """Return prose without HTML: no tags, comments, scripts or character references.
+
+    Text between tags stays; block tags become line ends. Escaped tags (``&lt;b&gt;``) are removed,
+    too, since extractors disagree on them.
+    """
+    text = unescape(text)
+    for _ in range(_MARKUP_PASSES):
+        if "<" not in text:
+            break
+        for opening, closing in _HIDDEN:
+            text = _cut(text, opening, closing)
+        text, count = _TAG.subn(_what_remains, text)
+        if not count:
+            break
+    return text
+
+
+def _what_remains(tag: re.Match[str]) -> str:
+    return "\n" if _BLOCK.match(tag[0]) else ""
+
+
+def _cut(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
+    """Cut from each opening to its closing; an unclosed opening stays."""
+    kept, position = [], 0
+    while (start := opening.search(text, position)) and (end := closing.search(text, start.end())):
+        kept.append(text[position : start.start()])
+        position = end.end()
+    return "".join(kept) + text[position:]
+
+
+class Gate:
+    """Decides which texts of one partition are kept, by length and by duplicates.
+
+    Fewer code points than ``min_chars`` are ``too_short``, more bytes of UTF-8 than ``max_bytes``
+    ``too_long``.
+    """
+
+    def __init__(self, min_chars: int, max_bytes: int, keeps_duplicates: bool = False) -> None:
+        self._min_chars, self._max_bytes = min_chars, max_bytes
+        self._keeps_duplicates = keeps_duplicates
+        self._seen: dict[bytes, str] = {}  # digest of a text -> its first item
+
+    def refuse(self, native_id: str, text: str) -> tuple[DropReason, str] | None:
+        """Return why a text is dropped and a detail; or store its digest, and return None."""
+        if not text.strip():
+            return "empty", "no text"
+        if len(text) < self._min_chars:
+            return "too_short", f"{len(text)} characters, at least {self._min_chars} are needed"
+        encoded = text.encode()
+        if len(encoded) > self._max_bytes:
+            return "too_long", too_long(len(encoded), self._max_bytes)
+        if self._keeps_duplicates:
+            return None
+        digest = hashlib.sha256(encoded).digest()
+        if digest in self._seen:
+            return "exact_dup", f"same text as {self._seen[digest]}"
+        self._seen[digest] = native_id
+        return None
+
+
+def too_long(num_bytes: int, max_bytes: int) -> str:
+    """Return the detail of a ``too_long`` drop, which explains how to keep such documents."""
+    return f"{num_bytes} bytes, at most {max_bytes} are kept; see TIDEMARK_MAX_DOCUMENT_BYTES"

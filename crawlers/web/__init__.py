@@ -1,0 +1,1 @@
+"""Network access: the fetcher, request pacing, robots.txt, the raw cache and credentials."""

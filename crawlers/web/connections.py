@@ -1,0 +1,326 @@
+"""Connections to the public internet only; responses are read within limits of time and size.
+
+A host name may resolve to a private address, even after an earlier look-up. So each connected
+socket's peer address is checked before anything is sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import http.client
+import os
+import socket
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Set
+from typing import Any, ClassVar, Protocol
+from urllib.parse import urlsplit
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    DecodeError,
+    IncompleteRead,
+    InvalidChunkLength,
+    InvalidHeader,
+    ReadTimeoutError,
+)
+
+from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged
+from crawlers.web.pacing import TryAgain
+from crawlers.web.urls import is_public
+
+CONNECT_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 30.0  # without a single byte received
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+
+class Deadline:
+    """Closes the watched connections when the time is over, even if single bytes still arrive."""
+
+    def __init__(self, seconds: float) -> None:
+        self.has_passed = False
+        self._lock = threading.Lock()
+        self._sockets: list[socket.socket] = []
+        self._timer = threading.Timer(seconds, self._hang_up)
+        self._timer.daemon = True
+
+    @contextlib.contextmanager
+    def holding(self) -> Iterator[None]:
+        """Run the clock until the block ends, for the connections of this thread."""
+        before = _deadline.set(self)
+        self._timer.start()
+        try:
+            yield
+        finally:
+            self._timer.cancel()
+            _deadline.reset(before)
+            with self._lock:
+                while self._sockets:
+                    self._sockets.pop().close()
+
+    def watch(self, connected: socket.socket) -> None:
+        """Watch one more connection; a duplicate survives the TLS wrapping of the original."""
+        with self._lock:
+            self._sockets.append(socket.socket(fileno=os.dup(connected.fileno())))
+        if self.has_passed:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        with self._lock:
+            self.has_passed = True
+            for each in self._sockets:
+                with contextlib.suppress(OSError):  # the site closed first
+                    each.shutdown(socket.SHUT_RDWR)
+
+
+_deadline: contextvars.ContextVar[Deadline | None] = contextvars.ContextVar(
+    "deadline", default=None
+)
+
+
+class _Guard:
+    """Mixin for urllib3's connections; ``_GuardedAdapter`` sets ``own``."""
+
+    own: ClassVar[Set[tuple[str, int]]]
+    host: str
+    port: int
+    proxy: Any
+    sock: Any
+
+    def _new_conn(self) -> socket.socket:
+        connected: socket.socket = super()._new_conn()  # type: ignore[misc]
+        peer = str(connected.getpeername()[0])
+        is_direct = self.proxy is None  # otherwise the peer is the proxy
+        if is_direct and (self.host, self.port) not in self.own and not is_public(peer):
+            connected.close()
+            raise AccessRefused(
+                f"{self.host} leads to {peer}, which is no address of the public internet; if it "
+                "is meant, name it in a setting: TIDEMARK_SITES__<KEY>"
+            )
+        if deadline := _deadline.get():
+            deadline.watch(connected)
+        return connected
+
+    def getresponse(self) -> urllib3.HTTPResponse:
+        if (deadline := _deadline.get()) and self.sock:
+            deadline.watch(self.sock)  # the socket may be older than this request
+        return super().getresponse()  # type: ignore[misc, no-any-return]
+
+
+class Cookies(Protocol):
+    """The cookies of a logged-in user. Without a login, no cookie is sent."""
+
+    def header_for(self, url: str) -> str | None:
+        """Return the Cookie header for a request to a URL, or None."""
+
+    def learn(self, response: requests.Response) -> None:
+        """Store the cookies that a response sets."""
+
+
+class Sender:
+    """Sends requests without cookies or .netrc, and follows no redirects.
+
+    ``own`` has the hosts and ports that settings name; these may be private.
+    """
+
+    def __init__(self, own: Set[tuple[str, int]]) -> None:
+        self._session = requests.Session()
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, _GuardedAdapter(own))
+
+    def send(
+        self, url: str, headers: Mapping[str, str], form: bytes | None = None
+    ) -> requests.Response:
+        """Request a URL, or send a form to it; read only the headers of the response."""
+        method = "GET" if form is None else "POST"
+        # Prepared without the session, whose cookies and .netrc must not be sent.
+        request = requests.Request(method, url, headers=dict(headers), data=form).prepare()
+        # Session.send would read the whole body of a redirect, however large.
+        return self._session.get_adapter(url).send(
+            request, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S), **self._route(url)
+        )
+
+    def redirect_of(self, response: requests.Response) -> str | None:
+        """Return the Location of a redirect, unresolved; None for other responses."""
+        return self._session.get_redirect_target(response)
+
+    def _route(self, url: str) -> Mapping[str, Any]:
+        """Return this machine's proxy and certificates; loopback addresses use no proxy."""
+        if urlsplit(url).hostname in _LOOPBACK:
+            return {"proxies": {}}
+        found = self._session.merge_environment_settings(url, {}, None, None, None)
+        return {"proxies": found["proxies"], "verify": found["verify"]}
+
+
+class _GuardedAdapter(HTTPAdapter):
+    """Sends requests over guarded connections. A proxy must check addresses itself."""
+
+    def __init__(self, own: Set[tuple[str, int]]) -> None:
+        self._own = own
+        super().__init__()
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        """Create the pools of direct connections."""
+        super().init_poolmanager(*arguments, **options)
+        self.poolmanager.pool_classes_by_scheme = self._pools()
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        """Create, or look up, the pools of a proxy."""
+        manager = super().proxy_manager_for(proxy, **options)
+        if not proxy.lower().startswith("socks"):  # SOCKS has its own connection classes
+            manager.pool_classes_by_scheme = self._pools()
+        return manager
+
+    def _pools(self) -> dict[str, Any]:
+        def guarded(pool: type, connection: type) -> type:
+            guard = type(f"Guarded{connection.__name__}", (_Guard, connection), {"own": self._own})
+            return type(f"Guarded{pool.__name__}", (pool,), {"ConnectionCls": guard})
+
+        return {
+            "http": guarded(urllib3.HTTPConnectionPool, HTTPConnection),
+            "https": guarded(urllib3.HTTPSConnectionPool, HTTPSConnection),
+        }
+
+
+WALL_CLOCK_S = 300.0  # for one response, headers and body
+MAX_HEADER_BYTES = 2**16  # of all headers; they are stored with the body
+_BLOCK = 2**16
+
+
+@contextlib.contextmanager
+def in_time(url: str) -> Iterator[None]:
+    """Limit sending and reading in the block to WALL_CLOCK_S, and translate transfer errors.
+
+    Raise ItemFailed if the transfer was not complete in time. Raise ItemUnavailable if the headers
+    are too large. Raise TryAgain if the connection failed or the response was damaged.
+    """
+    deadline = Deadline(WALL_CLOCK_S)
+    too_slow = ItemFailed(
+        "timeout", f"{url} was not complete after {WALL_CLOCK_S:.0f} s, then we hung up"
+    )
+    try:
+        with deadline.holding():
+            yield
+    except _TRANSFER_ERRORS as error:
+        if deadline.has_passed:
+            raise too_slow from error
+        if _has_too_many_headers(error):
+            raise _too_many_headers(url) from error
+        raise TryAgain(
+            f"{url}: {type(error).__name__}: {error}", reason=_reason_of(error)
+        ) from error
+    if deadline.has_passed:  # a cut body of unknown length looks complete
+        raise too_slow
+
+
+def read_headers(response: requests.Response, url: str) -> dict[str, str]:
+    """Return the headers, names in lower case, without Set-Cookie; ItemUnavailable if too large."""
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    headers.pop("set-cookie", None)  # a session's secret
+    if sum(len(name) + len(value) for name, value in headers.items()) > MAX_HEADER_BYTES:
+        raise _too_many_headers(url)
+    return headers
+
+
+def read_body(response: requests.Response, url: str, max_bytes: int, is_cut: bool = False) -> bytes:
+    """Read and decompress a body; hold at most ``max_bytes`` and one block in memory.
+
+    ``max_bytes`` limits both the transferred and the decompressed size. ``is_cut``: return the
+    beginning of a larger body instead of raising an error. ``response``: sent with ``stream=True``,
+    unread. Raise ItemUnavailable if the body is too large. Raise SourceChanged if the content
+    coding was not offered. Raise urllib3.exceptions.HTTPError if the connection broke, or the body
+    is shorter than announced. Raise zlib.error if the gzip stream is damaged or ends early.
+    """
+    if not is_cut and (response.raw.length_remaining or 0) > max_bytes:
+        raise too_large(url, max_bytes)
+    chunks = _read_wire(response.raw)
+    coding = response.headers.get("Content-Encoding", "").strip().lower()
+    if coding in {"gzip", "x-gzip"}:
+        chunks = _gunzip(chunks)
+    elif coding not in {"", "identity"}:
+        raise SourceChanged(f"{url} is packed as {coding!r}; only gzip was offered")
+    body = bytearray()
+    for chunk in chunks:
+        body += chunk
+        if max(len(body), response.raw.tell()) > max_bytes:
+            if is_cut:
+                return bytes(body[:max_bytes])
+            raise too_large(url, max_bytes)
+    return bytes(body)
+
+
+def _read_wire(raw: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Yield the blocks of the body; urllib3 raises if it is shorter than its Content-Length."""
+    while chunk := raw.read1(_BLOCK, decode_content=False):
+        yield chunk
+
+
+def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompress gzip in small steps; members may follow each other (RFC 1952, 2.2)."""
+    unpacker, num_members = None, 0
+    for chunk in chunks:
+        has_more = True
+        while has_more:
+            if unpacker is None:
+                if num_members and not chunk.startswith(b"\x1f"):
+                    return  # padding after the last member; every client ignores it
+                unpacker, num_members = zlib.decompressobj(wbits=31), num_members + 1
+            block = unpacker.decompress(chunk, _BLOCK)
+            yield block
+            chunk = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+            has_more = bool(chunk) or (len(block) == _BLOCK and not unpacker.eof)
+            if unpacker.eof:
+                unpacker = None
+    if unpacker is not None:
+        raise zlib.error("the gzip stream ends early")
+
+
+_TRANSFER_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, zlib.error)
+# Exact classes: a refused connection is a ConnectTimeoutError, too. A connection closed without a
+# response is a BadStatusLine.
+_TIMEOUTS = {requests.ReadTimeout, requests.ConnectTimeout, ReadTimeoutError, ConnectTimeoutError}
+_DAMAGE = {
+    http.client.BadStatusLine, http.client.IncompleteRead, http.client.UnknownProtocol,
+    http.client.UnknownTransferEncoding, IncompleteRead, InvalidChunkLength, InvalidHeader,
+    DecodeError, zlib.error,
+}  # fmt: skip
+
+
+def _reason_of(error: BaseException) -> str:
+    """Return why a transfer failed: ``timeout``, ``damaged_answer`` or ``network``."""
+    if any(type(each) in _TIMEOUTS for each in _parts(error)):
+        return "timeout"
+    if any(type(each) in _DAMAGE for each in _parts(error)):
+        return "damaged_answer"
+    return "network"
+
+
+def _has_too_many_headers(error: BaseException) -> bool:
+    """Return True if Python refused the headers: more than 100, or one above 64 KiB."""
+    return any(
+        isinstance(each, http.client.LineTooLong) or type(each) is http.client.HTTPException
+        for each in _parts(error)
+    )
+
+
+def _parts(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the errors nested in it: the libraries wrap each other's."""
+    yield error
+    for part in (*error.args, getattr(error, "reason", None)):
+        if isinstance(part, BaseException):
+            yield from _parts(part)
+
+
+def _too_many_headers(url: str) -> ItemUnavailable:
+    what = f"the headers of {url} are more than 100, or larger than {MAX_HEADER_BYTES} bytes"
+    return ItemUnavailable("too_large", what)
+
+
+def too_large(url: str, max_bytes: int) -> ItemUnavailable:
+    """Return the error for a response above its size limit."""
+    return ItemUnavailable("too_large", f"{url} is larger than {max_bytes} bytes")

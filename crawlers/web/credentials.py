@@ -1,0 +1,121 @@
+"""Tokens: sent only to their own site, and hidden everywhere else.
+
+Responses end up in files and messages, so tokens are removed from them. Errors and the HTTP
+library's logs of URLs must not show tokens either.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import logging
+import re
+import weakref
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote, quote_plus
+
+from pydantic import SecretStr
+
+from core.errors import TidemarkError, UsageError
+
+HIDDEN = "[token]"
+MIN_CHARS = 8  # hiding a shorter value would damage ordinary text
+_LOGS_OF_ADDRESSES = ("urllib3.connection", "urllib3.connectionpool", "urllib3.util.retry")
+
+
+class Tokens:
+    """The tokens that a fetcher may send, by site; UsageError if ``learn`` rejects a token."""
+
+    def __init__(self, by_site: Mapping[str, SecretStr]) -> None:
+        self._by_site = dict(by_site)
+        self._spellings: list[str] = []
+        self._text: re.Pattern[str] | None = None
+        self._packed: list[bytes] = []
+        for key, token in self._by_site.items():
+            self.learn(token, f"the token of {key} (TIDEMARK_TOKENS__{key.upper()})")
+
+    def of(self, key: str) -> SecretStr | None:
+        """Return a site's token, or None."""
+        return self._by_site.get(key)
+
+    def learn(self, token: SecretStr, what: str) -> str:
+        """Hide a value from now on, and return it unmasked.
+
+        Raise UsageError if it is shorter than MIN_CHARS, or not printable ASCII without spaces.
+        """
+        value = token.get_secret_value()
+        if len(value) < MIN_CHARS or not (value.isascii() and value.isprintable()) or " " in value:
+            raise UsageError(
+                f"{what} is none; expected at least {MIN_CHARS} printable ASCII characters "
+                "without spaces"
+            )
+        if value not in self._spellings:
+            # The longest first: one spelling may begin with another.
+            every = {value, *self._spellings, *_spellings(value)}
+            self._spellings = sorted(every, key=len, reverse=True)
+            self._text = re.compile("|".join(map(re.escape, self._spellings)), re.IGNORECASE)
+            # A case-insensitive search of a large body takes seconds.
+            cased = {form for text in self._spellings for form in (text.lower(), text.upper())}
+            forms = [*self._spellings, *sorted(cased - set(self._spellings))]
+            self._packed = [text.encode(code) for text in forms for code in _CODES]
+            _watched.add(self)
+            for name in _LOGS_OF_ADDRESSES:
+                logging.getLogger(name).addFilter(_log_filter)  # a repeated call adds nothing
+        return value
+
+    def hide(self, text: str) -> str:
+        """Return a text with all tokens removed."""
+        return self._text.sub(HIDDEN, text) if self._text else text
+
+    def hide_in(self, body: bytes) -> bytes:
+        """Return bytes with all tokens removed; bytes without tokens are returned unchanged."""
+        for spelling in self._packed:
+            body = body.replace(spelling, HIDDEN.encode())
+        return body
+
+    def hidden(self, error: TidemarkError) -> TidemarkError | None:
+        """Return a replacement for an error that shows a token, or None if it shows none.
+
+        The replacement has no cause, since a traceback shows the cause, too.
+        """
+        texts = [f"{each} {each.args!r}" for each in _chain(error)]
+        if all(self.hide(text) == text for text in texts):
+            return None
+        return type(error)(*(self.hide(str(argument)) for argument in error.args))
+
+
+_CODES = ("utf-8", "utf-16-le", "utf-16-be")
+
+
+def _spellings(value: str) -> set[str]:
+    """Return the forms in which a site may repeat a value: in a URL, in JSON, in HTML."""
+    quoted = {quote(value, safe=""), quote(value), quote_plus(value)}
+    lower = {re.sub("%..", lambda code: code[0].lower(), text) for text in quoted}
+    return {*quoted, *lower, json.dumps(value)[1:-1], html.escape(value)}
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    if error is not None:
+        yield error
+        yield from _chain(error.__cause__)
+        yield from _chain(error.__context__)
+
+
+def hide_known(text: str) -> str:
+    """Return a text without the tokens that this process has learnt so far."""
+    for tokens in list(_watched):
+        text = tokens.hide(text)
+    return text
+
+
+class _HideTokens(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        shown = hide_known(text)
+        if shown != text:
+            record.msg, record.args, record.exc_info = shown, (), None
+        return True
+
+
+_watched: weakref.WeakSet[Tokens] = weakref.WeakSet()
+_log_filter = _HideTokens()

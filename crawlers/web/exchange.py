@@ -1,0 +1,351 @@
+"""Requests to a source's hosts, used after a cache miss in ``fetcher.py``.
+
+This module handles robots.txt, pacing, retries, redirects, size limits and token hiding.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.metadata
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import protego
+import requests
+from requests.structures import CaseInsensitiveDict
+
+from core.errors import (
+    AccessRefused,
+    ItemFailed,
+    ItemUnavailable,
+    SourceChanged,
+    SourceError,
+    UsageError,
+)
+from core.settings import Settings
+from crawlers.web import pacing, urls
+from crawlers.web.connections import Cookies, Sender, in_time, read_body, read_headers
+from crawlers.web.credentials import Tokens
+from crawlers.web.raw_cache import Fetched, RawCache
+
+ROBOTS_AGENT = "tidemark"  # product token, matched against the groups of robots.txt
+ROBOTS_MAX_AGE = dt.timedelta(hours=24)  # RFC 9309, 2.4
+ROBOTS_MAX_BYTES = 2**20  # the rest is ignored; RFC 9309, 2.5 asks for at least 500 KiB
+
+
+class Robots:
+    """The robots.txt rules of a fetcher's hosts; each file is read once a day.
+
+    ``read`` fetches a robots.txt, and returns an empty file if the host has none.
+    """
+
+    def __init__(
+        self, read: Callable[[str], Fetched], cache: RawCache | None, exempt_paths: Sequence[str]
+    ) -> None:
+        self._read, self._cache = read, cache
+        self._exempt_paths = frozenset(exempt_paths)
+        self._known: dict[str, tuple[dt.datetime, protego.Protego]] = {}
+        self._lock = threading.Lock()
+
+    def obey(self, url: str) -> float:
+        """Return the crawl delay of a URL's host in seconds, or raise an error.
+
+        Raise ItemUnavailable if robots.txt disallows the URL, AccessRefused if it cannot be read.
+        """
+        origin = urls.origin_of(url)
+        with self._lock:
+            known = self._known.get(origin)
+            if known is None or _is_stale(known[0]):
+                known = self._known[origin] = self._load(f"{origin}/robots.txt")
+        rules = known[1]
+        is_exempt = urlsplit(url).path in self._exempt_paths
+        if not is_exempt and not rules.can_fetch(url, ROBOTS_AGENT):
+            raise ItemUnavailable(
+                "robots", f"{origin}/robots.txt disallows {url} for {ROBOTS_AGENT}"
+            )
+        return float(rules.crawl_delay(ROBOTS_AGENT) or 0.0)
+
+    def _load(self, url: str) -> tuple[dt.datetime, protego.Protego]:
+        fetched = self._cache.load(url) if self._cache else None
+        if fetched is None or _is_stale(fetched.retrieved_at):
+            try:
+                fetched = self._read(url)
+            except SourceError as error:
+                raise AccessRefused(
+                    f"cannot read {url}, and a host that does not say what it allows is left "
+                    f"alone ({error})"
+                ) from error
+            if self._cache:
+                self._cache.save(url, fetched)
+        body = fetched.body
+        if len(body) >= ROBOTS_MAX_BYTES:  # the last line may be half a rule
+            body = body[: body.rfind(b"\n") + 1]
+        return fetched.retrieved_at, protego.Protego.parse(body.decode("utf-8-sig", "replace"))
+
+
+def _is_stale(read_at: dt.datetime) -> bool:
+    return dt.datetime.now(dt.UTC) - read_at > ROBOTS_MAX_AGE
+
+
+DEFAULT_MAX_BYTES = 32 * 2**20
+MAX_TRIES = 5
+MAX_REDIRECTS = 5
+
+_WORTH_ANOTHER_TRY = {429, 500, 502, 503, 504}
+_COUNTED = ("requests", "cached", "retries", "2xx", "3xx", "304", "4xx", "5xx", "bytes", "wait_ms")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The parameters of one call of ``get``, or of one robots.txt request."""
+
+    url: str  # without secret parameters: for messages, files and robots.txt
+    headers: Mapping[str, str] = field(default_factory=dict)
+    secret_params: Mapping[str, str] = field(default_factory=dict)
+    known: Fetched | None = None  # cached response to revalidate
+    max_bytes: int = DEFAULT_MAX_BYTES
+    is_busy: Callable[[Fetched], bool] | None = None
+    rules: pacing.ApiRules | None = None
+    not_before: dt.datetime | None = None
+    is_robots: bool = False
+    cookies: Cookies | None = None
+    form: bytes | None = None  # to send by POST
+
+
+class _Hop(NamedTuple):
+    """One request of a chain of redirects."""
+
+    url: str  # as in Ask
+    sent_url: str
+    headers: Mapping[str, str]
+
+
+class Answer(NamedTuple):
+    """A response of any status, redirects and refusals included."""
+
+    status: int
+    fetched: Fetched  # has a body for status 200, and for errors if rules read them
+    redirect: str | None
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """The pacing and the hosts of a source; see ``Fetcher`` for the attributes."""
+
+    request_interval_s: float
+    redirect_hosts: Sequence[str]
+    robots_exempt_paths: Sequence[str]
+    shares_pace: bool
+    turnstile: pacing.Turnstile | None
+
+
+class Exchange:
+    """Sends requests to the sites of a source. Several threads may use it.
+
+    Sites from the settings may have a private address. Tokens are hidden in responses and messages.
+    The cache stores robots.txt files. UsageError is raised if a base URL or the contact is invalid.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        sites: Mapping[str, str],
+        conduct: Conduct,
+        tokens: Tokens,
+        cache: RawCache | None,
+    ) -> None:
+        hosts = [_host_of_site(key, url) for key, url in sites.items()]
+        self._hosts = {*hosts, *(host.lower() for host in conduct.redirect_hosts)}
+        self._shared_pace = hosts[0] if conduct.shares_pace and hosts else None
+        given = settings.request_interval_s
+        self._interval_s = conduct.request_interval_s if given is None else given
+        self._pace = pacing.Pace(settings.scratch / "pace", conduct.turnstile)
+        self._robots = Robots(self._read_robots, cache, conduct.robots_exempt_paths)
+        self._tokens = tokens
+        self._circuit = pacing.Circuit(", ".join(sites.values()))
+        self._own = {place for url in settings.sites.values() if (place := urls.place_of_url(url))}
+        self._sender = Sender(self._own)
+        library = requests.utils.default_user_agent()
+        self.user_agent = f"{ROBOTS_AGENT}/{_version()} (+{settings.contact}) {library}"
+        require_sendable({"User-Agent (its contact is TIDEMARK_CONTACT)": self.user_agent})
+        self._lock = threading.Lock()
+        self.stats: dict[str, int] = dict.fromkeys(_COUNTED, 0)
+
+    def knows(self, url: str) -> bool:
+        """Return True if a URL is on one of the source's hosts."""
+        return urls.host_of_url(url) in self._hosts
+
+    def count(self, **more: int) -> None:
+        """Add to ``stats``."""
+        with self._lock:
+            for name, number in more.items():
+                self.stats[name] = self.stats.get(name, 0) + number
+
+    def fetch(self, ask: Ask) -> Fetched:
+        """Return the response to a request; count a failed URL. Errors: see ``Fetcher.get``."""
+        try:
+            answer = self._persist(ask)
+            status, found, known = answer.status, answer.fetched, ask.known
+            if status == 304 and known and known.validators and known.url == found.url:
+                self.count(**{"304": 1})
+                found = known.renewed(found)
+            else:
+                pacing.require_ok(answer.status, answer.fetched.url, ask.rules)
+        except (ItemFailed, ItemUnavailable) as error:
+            self._circuit.note_address(has_failed=isinstance(error, ItemFailed))
+            raise
+        self._circuit.note_address(has_failed=False)
+        return found
+
+    def send_once(self, ask: Ask) -> Answer:
+        """Send a request once, follow no redirect, and return the response of any status.
+
+        Raise ItemFailed if the transfer failed, or the site returned 429 or 5xx.
+        """
+        self._require_known_host(ask.url, ask.url)
+        delay_s = self._robots.obey(ask.url)
+        hop = _Hop(ask.url, ask.url, ask.headers)
+        try:
+            return self._exchange(hop, ask, max(delay_s, self._interval_s))
+        except pacing.TryAgain as failure:
+            raise ItemFailed(failure.reason, str(failure)) from failure
+
+    def _persist(self, ask: Ask) -> Answer:
+        """Follow a URL to its final response; retry after temporary failures."""
+        attempt = 1
+        while True:
+            try:
+                return self._follow(ask)
+            except pacing.TryAgain as failure:
+                if attempt == MAX_TRIES:
+                    raise ItemFailed(
+                        failure.reason,
+                        f"{ask.url} failed {MAX_TRIES} times, at last: {failure}; "
+                        "run the same command again later",
+                    ) from failure
+                _log.info("trying again: %s", self._tokens.hide(str(failure)))
+                self.count(retries=1)
+                attempt += 1
+
+    def _follow(self, ask: Ask) -> Answer:
+        """Follow redirects one by one, so that each URL passes the same checks as the first."""
+        sent_url = urls.normalise(ask.url, ask.secret_params) if ask.secret_params else ask.url
+        hop = _Hop(ask.url, sent_url, ask.headers)
+        for _ in range(MAX_REDIRECTS + 1):
+            self._require_known_host(hop.url, ask.url)
+            delay_s = 0.0 if ask.is_robots else self._robots.obey(hop.url)
+            answer = self._exchange(hop, ask, max(delay_s, self._interval_s))
+            if answer.redirect is None:
+                return answer
+            target = urls.follow(hop.url, answer.redirect)
+            url = self._tokens.hide(target)
+            if urls.origin_of(target) == urls.origin_of(hop.url):
+                hop = _Hop(url, target, hop.headers)
+            else:
+                hop = _Hop(url, url, {})  # tokens are for the site alone
+        raise SourceChanged(
+            f"{ask.url} redirects more than {MAX_REDIRECTS} times, last to {hop.url}"
+        )
+
+    def _require_known_host(self, url: str, asked_url: str) -> None:
+        """Refuse a redirect to an unknown host, such as a consent page or a private machine."""
+        host = urls.host_of_url(url)
+        if host is None or host not in self._hosts:
+            raise AccessRefused(
+                f"{asked_url} leads to {url}, which is on none of this source's hosts "
+                f"({', '.join(sorted(self._hosts))}); nothing was fetched from there"
+            )
+        if urlsplit(asked_url).scheme == "https" and urlsplit(url).scheme == "http":
+            raise AccessRefused(f"{asked_url} leads to {url}, which anyone on the way can alter")
+        address = urlsplit(url).hostname or ""
+        if urls.place_of_url(url) not in self._own and urls.is_private_address(address):
+            raise AccessRefused(
+                f"{asked_url} leads to {url}, which is not on the public internet; if it is meant, "
+                "name it in a setting: TIDEMARK_SITES__<KEY>"
+            )
+
+    def _exchange(self, hop: _Hop, ask: Ask, interval_s: float) -> Answer:
+        """Wait for the host's next slot, send one request, and read the response."""
+        self._circuit.require_closed()
+        url = hop.url
+        host = self._shared_pace or urls.host_of_url(url) or url
+        with self._pace.turn(host, interval_s) as waited_s:
+            self.count(requests=1, wait_ms=round(waited_s * 1000))
+            with in_time(url), self._send(hop, ask) as response:
+                self.count(**{f"{response.status_code // 100}xx": 1})
+                self._circuit.note_status(response.status_code)
+                answer = self._read(response, url, ask)
+            pause_s = pacing.read_retry_after(answer.fetched.headers.get("retry-after"))
+            rest_s = ask.rules.pause_s(answer.status, answer.fetched) if ask.rules else None
+            pause_s = pause_s if rest_s is None else rest_s
+            if answer.status in _WORTH_ANOTHER_TRY or (answer.status == 403 and rest_s is not None):
+                reason = "http_5xx" if answer.status >= 500 else "http_429"
+                raise pacing.TryAgain(f"{url} answered {answer.status}", pause_s, reason)
+            if answer.status == 200 and ask.is_busy and ask.is_busy(answer.fetched):
+                raise pacing.TryAgain(f"{url} answered that it is busy", pause_s, "http_5xx")
+        if rest_s is not None:
+            self._pace.rest(host, rest_s)
+        return answer
+
+    def _send(self, hop: _Hop, ask: Ask) -> requests.Response:
+        merged = CaseInsensitiveDict({"Accept": "*/*", **hop.headers})
+        if ask.known and ask.known.url == hop.url:
+            merged.update(ask.known.validators)
+        merged.update({"User-Agent": self.user_agent, "Accept-Encoding": "gzip"})
+        if ask.cookies is None:
+            return self._sender.send(hop.sent_url, merged)
+        if cookie := ask.cookies.header_for(hop.sent_url):
+            merged["Cookie"] = cookie
+        response = self._sender.send(hop.sent_url, merged, ask.form)
+        ask.cookies.learn(response)
+        return response
+
+    def _read(self, response: requests.Response, url: str, ask: Ask) -> Answer:
+        redirect = self._sender.redirect_of(response)
+        try:
+            headers = read_headers(response, url)
+            is_wanted = response.status_code == 200 or (ask.rules and response.status_code >= 400)
+            body = read_body(response, url, ask.max_bytes, ask.is_robots) if is_wanted else b""
+        finally:
+            self.count(bytes=response.raw.tell())
+        headers = {name: self._tokens.hide(value) for name, value in headers.items()}
+        fetched = Fetched(url, headers, self._tokens.hide_in(body), dt.datetime.now(dt.UTC))
+        return Answer(response.status_code, fetched, redirect)
+
+    def _read_robots(self, url: str) -> Fetched:
+        answer = self._persist(Ask(url, max_bytes=ROBOTS_MAX_BYTES, is_robots=True))
+        if not 400 <= answer.status < 500:  # no robots.txt (4xx): all is allowed, RFC 9309 2.3.1.3
+            pacing.require_ok(answer.status, answer.fetched.url)
+        return answer.fetched
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version(ROBOTS_AGENT)
+    except importlib.metadata.PackageNotFoundError:  # runs from a checkout
+        return "checkout"
+
+
+def require_sendable(headers: Mapping[str, str]) -> None:
+    """Refuse header values that contain line breaks; the error shows no value, it may be secret."""
+    for name, value in headers.items():
+        if not urls.is_sendable(value):
+            raise UsageError(
+                f"the header {name} holds a line break or another character that HTTP does not "
+                "allow; see the setting it is made of"
+            )
+
+
+def _host_of_site(key: str, url: str) -> str:
+    host = urls.host_of_url(url)
+    if host is None:
+        raise UsageError(
+            f"the address of site {key!r} is {url!r}; expected http://… or https://… "
+            f"without a password (TIDEMARK_SITES__{key.upper()})"
+        )
+    return host

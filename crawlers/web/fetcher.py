@@ -1,0 +1,273 @@
+"""The polite fetcher: the only network access, apart from git.
+
+It obeys robots.txt, keeps a minimum interval between requests to a host, and honours Retry-After.
+It stops after repeated failures. Hosts, sizes, times and redirects are limited. A repeated request
+is a cache hit.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pydantic import SecretStr
+from requests.structures import CaseInsensitiveDict
+
+from core.errors import AccessRefused, ItemUnavailable, SourceChanged, TidemarkError, UnknownName
+from core.settings import Settings
+from crawlers.web.connections import Cookies, too_large
+from crawlers.web.credentials import Tokens
+from crawlers.web.exchange import DEFAULT_MAX_BYTES, Ask, Conduct, Exchange, require_sendable
+from crawlers.web.pacing import ApiRules, Turnstile
+from crawlers.web.raw_cache import Fetched, RawCache
+from crawlers.web.urls import follow, normalise
+
+__all__ = ["DEFAULT_MAX_BYTES", "Fetched", "Fetcher"]
+
+_ANY_ANSWER = ApiRules(pause_s=lambda _status, _answer: None)  # keeps error bodies
+_T = TypeVar("_T")
+
+
+class Fetcher:
+    """Fetches pages of a source's sites, politely. Several threads may use it.
+
+    All fetchers with the same scratch folder share the pace of a host. ``stats`` has counts for the
+    manifest: requests, cached, retries, 2xx … 5xx, 304, bytes (transferred), wait_ms (waiting
+    before requests, pauses included). ``user_agent`` is the User-Agent header.
+
+    Args:
+        settings: provide ``sites``, ``tokens``, ``request_interval_s``, ``contact`` and the scratch
+            folder for cache and pacing.
+        sites: default base URL by key.
+        request_interval_s: seconds between two requests to one host; ``robots.txt`` may raise it.
+        redirect_hosts: allowed redirect targets besides the sites' hosts; ``name`` or
+            ``name:port``.
+        use_cache: read and write the cache on disk.
+        robots_exempt_paths: exact paths exempt from robots.txt (see ``SourceInfo``).
+        revalidates: revalidate cached responses with the site (ETag, Last-Modified) before use.
+        shares_pace: all sites share one pace and one connection.
+        turnstile: shares the pace with other machines (see ``Pace``).
+
+    Raises:
+        UsageError: a base URL, a token or the contact cannot be used.
+    """
+
+    def __init__(  # noqa: PLR0913 - options of a source and of a run
+        self,
+        settings: Settings,
+        sites: Mapping[str, str],
+        request_interval_s: float,
+        redirect_hosts: Sequence[str] = (),
+        use_cache: bool = True,
+        robots_exempt_paths: Sequence[str] = (),
+        *,
+        revalidates: bool = False,
+        shares_pace: bool = False,
+        turnstile: Turnstile | None = None,
+    ) -> None:
+        self._sites = {key: settings.sites.get(key, url).rstrip("/") for key, url in sites.items()}
+        self._cache = RawCache(settings.scratch / "http-cache") if use_cache else None
+        self._revalidates = revalidates
+        self._tokens = Tokens(settings.tokens)
+        conduct = Conduct(
+            request_interval_s, redirect_hosts, robots_exempt_paths, shares_pace, turnstile
+        )
+        self._exchange = Exchange(settings, self._sites, conduct, self._tokens, self._cache)
+        self.user_agent, self.stats = self._exchange.user_agent, self._exchange.stats
+        self._rules: dict[str, ApiRules] = {}
+        self._answered: list[str] = []  # requests of this run whose responses are cached
+        self._last: str | None = None  # the last of these requests, unless a later one failed
+
+    def base_url(self, key: str) -> str:
+        """Return a site's base URL, without a slash at the end; UnknownName if there is none."""
+        if key not in self._sites:
+            raise UnknownName("site", key, sorted(self._sites))
+        return self._sites[key]
+
+    def token(self, key: str) -> SecretStr | None:
+        """Return a site's token from the settings, or None."""
+        return self._tokens.of(key)
+
+    def heed(self, key: str, rules: ApiRules) -> None:
+        """Apply the rules of a site's API to its responses from now on."""
+        self._rules[key] = rules
+
+    def get(  # noqa: PLR0913 - parts of a request
+        self,
+        key: str,
+        path: str,
+        params: Mapping[str, str | int] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        secret_params: Mapping[str, SecretStr] | None = None,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        is_busy: Callable[[Fetched], bool] | None = None,
+        not_before: dt.datetime | None = None,
+    ) -> Fetched:
+        """Fetch one page, from the cache if possible; return a response of status 200.
+
+        Our tokens are removed from the response.
+
+        Args:
+            key: of the site.
+            path: appended to the base URL; may hold a query.
+            params: the query, sent in sorted order.
+            headers: sent only to the site itself, not to redirect targets; never stored.
+            secret_params: more of the query; appear in no file, message, log or result, and are not
+                part of the cache key.
+            max_bytes: limit of the body, compressed and decompressed.
+            is_busy: True for a response 200 that means "try later" (an overloaded MediaWiki). It is
+                then handled like a 503.
+            not_before: a cached response older than this instant is requested again.
+
+        Raises:
+            ItemUnavailable: 403, 404, 410, 451, disallowed by robots.txt, or too large.
+            ItemFailed: all tries of this URL failed or were too slow.
+            SourceUnavailable: the site refuses us, fails repeatedly, or asks for a long pause.
+            SourceChanged: the response is one that neither HTTP nor our request explains.
+            AccessRefused: 401, a redirect to an unlisted host, a private address, or an unreadable
+                robots.txt.
+        """
+        headers = CaseInsensitiveDict(headers or {})
+        require_sendable(headers)
+        secrets = {
+            name: self._tokens.learn(value, f"the parameter {name} of {key}")
+            for name, value in (secret_params or {}).items()
+        }
+
+        def get() -> Fetched:
+            url = normalise(self.base_url(key) + path, params)
+            rules = self._rules.get(key)
+            ask = Ask(url, headers, secrets, None, max_bytes, is_busy, rules, not_before)
+            return self._get(ask)
+
+        return self._without_tokens(get)
+
+    def get_for_page(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        cookies: Cookies,
+        *,
+        is_fresh: bool = False,
+        not_before: dt.datetime | None = None,
+    ) -> Fetched:
+        """Fetch a URL for a browser page as ``get`` does, with cookies; ``is_fresh``: no cache."""
+
+        def get() -> Fetched:
+            given = CaseInsensitiveDict(headers)
+            ask = Ask(normalise(url), given, not_before=not_before, cookies=cookies)
+            return self._exchange.fetch(ask) if is_fresh else self._get(ask)
+
+        return self._without_tokens(get)
+
+    def post_for_page(
+        self, url: str, headers: Mapping[str, str], form: bytes, cookies: Cookies
+    ) -> tuple[int, Fetched, str | None]:
+        """Send a form of a page, once; return status, response and redirect target.
+
+        Raise ItemFailed if the transfer failed, or the site returned 429 or 5xx.
+        """
+
+        def post() -> tuple[int, Fetched, str | None]:
+            ask = Ask(url, headers, rules=_ANY_ANSWER, cookies=cookies, form=form)
+            answer = self._exchange.send_once(ask)
+            target = None if answer.redirect is None else follow(url, answer.redirect)
+            return answer.status, answer.fetched, target
+
+        return self._without_tokens(post)
+
+    def knows(self, url: str) -> bool:
+        """Return True if a URL is on one of the source's hosts."""
+        return self._exchange.knows(url)
+
+    def learn_secret(self, value: SecretStr, what: str) -> str:
+        """Hide a value from now on, like the tokens of the settings; see ``Tokens.learn``."""
+        return self._tokens.learn(value, what)
+
+    def hide(self, text: str) -> str:
+        """Return a text with all tokens removed."""
+        return self._tokens.hide(text)
+
+    def count(self, **more: int) -> None:
+        """Add to ``stats``."""
+        self._exchange.count(**more)
+
+    def _without_tokens(self, work: Callable[[], _T]) -> _T:
+        """Run a function; remove tokens from the project's errors that it raises."""
+        try:
+            return work()
+        except TidemarkError as error:
+            hidden = self._tokens.hidden(error)
+            if hidden is None:
+                raise
+        raise hidden  # raised outside the handler, so that it has no context
+
+    def _get(self, ask: Ask) -> Fetched:
+        self._last = None
+        request = f"GET {ask.url}\nAccept: {ask.headers.get('Accept', '')}"
+        fetched = self._cache.load(request) if self._cache else None
+        is_old = fetched and ask.not_before and fetched.retrieved_at < ask.not_before
+        if fetched and not is_old and not self._revalidates:
+            self._exchange.count(cached=1)
+        else:
+            fetched = self._exchange.fetch(replace(ask, known=fetched))
+            if self._cache:
+                self._cache.save(request, fetched)
+        self._last = request
+        self._answered.append(request)
+        if len(fetched.body) > ask.max_bytes:
+            raise too_large(ask.url, ask.max_bytes)
+        return fetched
+
+    def forget(self, last_only: bool) -> None:
+        """Delete the responses of this run, or of the last request, from the cache."""
+        last = [self._last] if self._last else []
+        for request in last if last_only else self._answered:
+            if self._cache:
+                self._cache.remove(request)
+
+
+def decode(fetched: Fetched) -> Any:
+    """Return the body parsed as UTF-8 JSON (RFC 8259, 8.1); None if invalid or ``null``."""
+    try:
+        return json.loads(fetched.body)
+    except (ValueError, RecursionError):  # a wrong encoding is a ValueError, too
+        return None
+
+
+def get_list(
+    fetcher: Fetcher,
+    key: str,
+    path: str,
+    params: Mapping[str, str | int],
+    is_busy: Callable[[Fetched], bool],
+) -> Fetched:
+    """Fetch a required page of a list.
+
+    Raise AccessRefused if robots.txt or the site forbids the list. Raise SourceChanged if the list
+    does not exist. Raise ItemFailed if the list is temporarily unavailable.
+    """
+    try:
+        return fetcher.get(key, path, params, is_busy=is_busy)
+    except ItemUnavailable as error:
+        if error.reason in {"robots", "http_403", "permission"}:
+            raise AccessRefused(f"the list of articles is closed to us: {error}") from error
+        raise SourceChanged(f"the list of articles cannot be had: {error}") from error
+
+
+def read_time(value: object, zone: dt.tzinfo | None = None) -> dt.datetime | None:
+    """Read an ISO 8601 instant of a JSON field, in UTC; None for anything else.
+
+    A time without a zone is in ``zone``; without ``zone``, the result is None.
+    """
+    try:
+        moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else None
+        if moment is None or (moment.tzinfo is None and zone is None):
+            return None
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,141 @@
+"""The raw cache: responses on disk, so that a new run parses them without a request."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import tempfile
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import zstandard
+
+from core.errors import SourceChanged, StorageError
+from core.storage.store import explain_disk_errors
+from crawlers.web.urls import is_sendable
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A response of status 200."""
+
+    url: str  # final URL, after redirects
+    headers: dict[str, str]  # as sent, names in lower case; codings of ``body`` are undone
+    body: bytes  # not decoded: the declared charset may be wrong
+    retrieved_at: dt.datetime  # time of the site's response in UTC, also for a cache hit
+
+    @property
+    def validators(self) -> dict[str, str]:
+        """Return the headers that revalidate this response (RFC 9110, 13.1)."""
+        pairs = (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified"))
+        values = ((name, self.headers.get(theirs, "")) for name, theirs in pairs)
+        return {name: value for name, value in values if value and is_sendable(value)}
+
+    def renewed(self, confirmation: Fetched) -> Fetched:
+        """Return this response with the retrieval time of the site's confirmation (304)."""
+        told = confirmation.headers.items()
+        news = {name: value for name, value in told if not name.startswith("content-")}
+        headers = {**self.headers, **news}
+        return replace(self, headers=headers, retrieved_at=confirmation.retrieved_at)
+
+    def json(self) -> Any:
+        """Parse the body as JSON, or raise SourceChanged."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            start = self.body[:80].decode("utf-8", errors="replace")
+            raise SourceChanged(
+                f"{self.url}: expected JSON, got {start!r} ({error}); see whether its API changed"
+            ) from error
+
+
+class RawCache:
+    """Responses by request, in a local folder: one compressed file each, written atomically.
+
+    A damaged file counts as absent, so no fsync is needed: after a power cut, lost responses are
+    fetched again. Of a request, only the URL of its response is stored.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self, request: str) -> Fetched | None:
+        """Return the response to a request (any text that identifies it), or None.
+
+        Raise StorageError if the file exists, but cannot be read.
+        """
+        path = self._path(request)
+        try:
+            data = zstandard.ZstdDecompressor().decompress(path.read_bytes())
+            head, _, body = data.partition(b"\n")
+            entry = json.loads(head)
+            moment = dt.datetime.fromisoformat(entry["retrieved_at"])
+            return Fetched(entry["url"], entry["headers"], body, moment)
+        except (FileNotFoundError, zstandard.ZstdError, ValueError, KeyError, TypeError):
+            return None
+        except OSError as error:
+            raise StorageError(
+                f"cannot read {path}: {error}; delete it to fetch it again"
+            ) from error
+
+    def save(self, request: str, fetched: Fetched) -> None:
+        """Store a response; on DiskFull, no partial file is left."""
+        entry = {
+            "url": fetched.url,
+            "headers": fetched.headers,
+            "retrieved_at": fetched.retrieved_at.isoformat(),
+        }
+        data = json.dumps(entry).encode() + b"\n" + fetched.body
+        packed = zstandard.ZstdCompressor(write_checksum=True).compress(data)
+        path = self._path(request)
+        with explain_disk_errors(str(path)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".tmp-", delete=False) as file:
+                temporary = Path(file.name)
+                try:
+                    file.write(packed)
+                    file.flush()
+                    temporary.replace(path)
+                finally:
+                    temporary.unlink(missing_ok=True)
+
+    def forget(self, hosts: Collection[str]) -> int:
+        """Delete all responses of some hosts (``name`` or ``name:port``); return their number.
+
+        Damaged files are deleted, too: their host is unknown.
+        """
+        paths = [path for path in self._folder.glob("*/*") if _host_of(path) in {None, *hosts}]
+        for path in paths:
+            _delete(path)
+        return len(paths)
+
+    def remove(self, request: str) -> None:
+        """Delete the response to a request, if stored."""
+        _delete(self._path(request))
+
+    def _path(self, request: str) -> Path:
+        digest = hashlib.sha256(request.encode()).hexdigest()
+        return self._folder / digest[:2] / f"{digest}.zst"
+
+
+def _delete(path: Path) -> None:
+    with explain_disk_errors(str(path)):
+        path.unlink(missing_ok=True)
+
+
+def _host_of(path: Path) -> str | None:
+    """Return the host of a cached file's response; None if the file's head is damaged."""
+    try:
+        with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
+            head = b""
+            while b"\n" not in head:
+                if not (block := reader.read(2**16)):
+                    return None
+                head += block
+        return urlsplit(str(json.loads(head.partition(b"\n")[0])["url"])).netloc.lower()
+    except (OSError, zstandard.ZstdError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,92 @@
+"""URLs: normalisation, and a test for private addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import urljoin, urlsplit
+
+import requests
+
+from core.errors import SourceChanged
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def normalise(url: str, params: Mapping[str, str | int] | None = None) -> str:
+    """Return a URL and its sorted query exactly as sent; raise SourceChanged if it is invalid."""
+    try:
+        query = sorted((params or {}).items())
+        return str(requests.Request("GET", url, params=query).prepare().url)
+    except (requests.RequestException, ValueError) as error:
+        raise SourceChanged(f"{url!r} with {dict(params or {})!r} makes no URL: {error}") from error
+
+
+def follow(url: str, location: str) -> str:
+    """Return the normalised target of a Location header, or raise SourceChanged."""
+    try:
+        return normalise(urljoin(url, location))
+    except ValueError as error:
+        raise SourceChanged(f"{url} redirects to {location!r}, which is no URL") from error
+
+
+def place_of_url(url: str) -> tuple[str, int] | None:
+    """Return host and port; None for an invalid web address."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
+        return None
+    return parts.hostname, port or 0
+
+
+def host_of_url(url: str) -> str | None:
+    """Return ``name``, or ``name:port`` for an unusual port; None for an invalid web address."""
+    if (place := place_of_url(url)) is None:
+        return None
+    host, port = place
+    return host if port == _DEFAULT_PORTS[urlsplit(url).scheme] else f"{host}:{port}"
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port: the receiver of credentials for this URL."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def is_sendable(value: str) -> bool:
+    """Return True if a header's value has no line break, and only characters that HTTP allows."""
+    return value.isascii() and value.isprintable() and value == value.strip()
+
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def is_public(address: str) -> bool:
+    """Return True if an IP address is on the public internet.
+
+    False for private, loopback, link-local, shared (CGNAT), unique local, multicast and reserved
+    addresses, also as IPv4 within IPv6. False for an invalid address.
+    """
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address):
+        is_nat64 = found in _NAT64
+        if inner := ipaddress.IPv4Address(found.packed[-4:]) if is_nat64 else found.ipv4_mapped:
+            return is_public(str(inner))
+        if found.is_site_local or found.sixtofour or found.teredo:
+            return False
+    return found.is_global and not (found.is_multicast or found.is_reserved)
+
+
+def is_private_address(host: str) -> bool:
+    """Return True if a host is an IP address that is not public; names are looked up later."""
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return not is_public(host)

@@ -1,0 +1,1 @@
+"""Deployment of tidemark on a Prefect server, a bare machine or containers."""

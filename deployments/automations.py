@@ -1,0 +1,170 @@
+"""The automations of a server: mark killed runs as crashed, resume them, and send alarms."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from uuid import UUID
+
+from prefect.client.schemas.objects import StateType
+from prefect.events.actions import ActionTypes, ChangeFlowRunState, SendNotification
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.events.schemas.events import ResourceSpecification
+
+_Match = dict[str, str | list[str]]
+
+PREFIX = "tidemark: "  # names of objects that `tidemark deploy` manages begin with this
+# A server may be down for five minutes. This time is longer, so that a restarted server does
+# not mark running runs as crashed.
+SILENCE = dt.timedelta(minutes=10)
+LONGEST_RUN = dt.timedelta(days=60)
+LATENESS = dt.timedelta(minutes=30)
+_TIDEMARK_TAG: _Match = {
+    "prefect.resource.id": "prefect.tag.tidemark",
+    "prefect.resource.role": "tag",
+}
+_FLOW_RUNS: _Match = {"prefect.resource.id": "prefect.flow-run.*"}
+_HEARTBEAT = "prefect.flow-run.heartbeat"
+
+
+def zombies(silence: dt.timedelta = SILENCE) -> AutomationCore:
+    """Return the automation that marks a run as crashed after ``silence`` without heartbeat."""
+    return AutomationCore(
+        name=f"{PREFIX}no heartbeat",
+        description=f"Marks a run as crashed that has sent no heartbeat for {silence}.",
+        trigger=_absence(
+            after={_HEARTBEAT},
+            expect={_HEARTBEAT, "prefect.flow-run.*"},
+            within=silence,
+            match=_FLOW_RUNS,
+            match_related=_TIDEMARK_TAG,
+        ),
+        actions=[
+            ChangeFlowRunState(
+                state=StateType.CRASHED,
+                name="Crashed",
+                message=f"No heartbeat for {silence}: its process was killed, or its machine died.",
+                force=False,  # keep the state of a run that has ended
+            )
+        ],
+    )
+
+
+def resumption(coordinators: Sequence[UUID]) -> AutomationCore:
+    """Return the automation that resumes crashed runs of these deployments."""
+    return AutomationCore(
+        name=f"{PREFIX}a crashed run goes on",
+        description="Starts a monthly run or back-fill again whose worker was killed.",
+        trigger=EventTrigger(
+            # Do not restart a run that cannot start: that would repeat for ever.
+            after={"prefect.flow-run.Running"},
+            expect={"prefect.flow-run.Crashed"},
+            within=LONGEST_RUN,
+            for_each={"prefect.resource.id"},
+            match=ResourceSpecification(_FLOW_RUNS),
+            match_related=ResourceSpecification(
+                {
+                    "prefect.resource.id": [f"prefect.deployment.{each}" for each in coordinators],
+                    "prefect.resource.role": "deployment",
+                }
+            ),
+        ),
+        actions=[
+            ChangeFlowRunState(
+                state=StateType.SCHEDULED,
+                name="AwaitingRetry",
+                message="It crashed, and goes on.",
+                force=False,
+            )
+        ],
+    )
+
+
+def alarms(block: UUID, monthly: UUID) -> list[AutomationCore]:
+    """Return the automations that notify through a block; one watches deployment ``monthly``."""
+    return [_failures(block), _lateness(block, monthly), _workers(block)]
+
+
+def _failures(block: UUID) -> AutomationCore:
+    states = ("Failed", "TimedOut", "Crashed", "Completed (partial)")
+    return AutomationCore(
+        name=f"{PREFIX}a run failed, crashed or is partial",
+        description="Tells of every run of ours that did not do all of its work.",
+        trigger=EventTrigger(
+            expect={f"prefect.flow-run.{state}" for state in states},
+            match=ResourceSpecification(_FLOW_RUNS),
+            match_related=ResourceSpecification(_TIDEMARK_TAG),
+        ),
+        actions=_notification(
+            block,
+            "tidemark: {{ flow_run.name }}: {{ event.payload.validated_state.name }}",
+            "{{ event.payload.validated_state.message or '' }}\n{{ flow_run|ui_url or '' }}",
+        ),
+    )
+
+
+def _lateness(block: UUID, monthly: UUID) -> AutomationCore:
+    ends = ("Pending", "Running", "Cancelled", "Completed", "Failed", "Crashed")
+    return AutomationCore(
+        name=f"{PREFIX}the monthly run is late",
+        description=f"Tells of a monthly run that is late by {LATENESS}.",
+        trigger=_absence(
+            after={"prefect.flow-run.Late"},
+            expect={f"prefect.flow-run.{state}" for state in ends},
+            within=LATENESS,
+            match=_FLOW_RUNS,
+            match_related={"prefect.resource.id": f"prefect.deployment.{monthly}"},
+        ),
+        actions=_notification(
+            block,
+            "tidemark: the monthly run is late",
+            "{{ flow_run.name }} should have begun at {{ flow_run.expected_start_time }}: is there "
+            "a worker of the pool crawl, and has it a slot left?\n{{ flow_run|ui_url or '' }}",
+        ),
+    )
+
+
+def _workers(block: UUID) -> AutomationCore:
+    return AutomationCore(
+        name=f"{PREFIX}a pool has no worker",
+        description=f"Tells of a pool of ours whose last worker has been gone for {SILENCE}.",
+        trigger=_absence(
+            after={"prefect.work-pool.not-ready"},
+            expect={"prefect.work-pool.ready", "prefect.work-pool.paused"},
+            within=SILENCE,
+            match={
+                "prefect.resource.id": "prefect.work-pool.*",
+                "prefect.resource.name": ["crawl", "gpu"],
+            },
+            match_related={},
+        ),
+        actions=_notification(
+            block,
+            "tidemark: the pool {{ work_pool.name }} has no worker",
+            f"Its last worker has not been heard of for more than {SILENCE}; nothing of this pool "
+            "starts.\n{{ work_pool|ui_url or '' }}",
+        ),
+    )
+
+
+def _notification(block: UUID, subject: str, body: str) -> list[ActionTypes]:
+    return [SendNotification(block_document_id=block, subject=subject, body=body)]
+
+
+def _absence(
+    after: set[str],
+    expect: set[str],
+    within: dt.timedelta,
+    match: _Match,
+    match_related: _Match,
+) -> EventTrigger:
+    """Return a trigger: after an event of ``after``, no event of ``expect`` came in time."""
+    return EventTrigger(
+        posture=Posture.Proactive,
+        after=after,
+        expect=expect,
+        within=within,
+        for_each={"prefect.resource.id"},
+        match=ResourceSpecification(match),
+        match_related=ResourceSpecification(match_related),
+    )

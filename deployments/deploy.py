@@ -1,0 +1,364 @@
+"""Configuration of a Prefect server: pools, limits, deployments, automations.
+
+Only differences from the server's state are applied. So a repeated deployment completes an
+interrupted one and changes nothing else. Objects paused by operators stay paused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+from uuid import UUID
+
+import httpx
+from prefect.blocks.notifications import CustomWebhookNotificationBlock
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import (
+    DeploymentScheduleCreate,
+    DeploymentScheduleUpdate,
+    DeploymentUpdate,
+    GlobalConcurrencyLimitCreate,
+    WorkPoolCreate,
+    WorkPoolUpdate,
+)
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import BlockDocument, DeploymentSchedule, StateType
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.events.schemas.automations import AutomationCore
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+from prefect.types import SecretDict
+from prefect.workers.process import ProcessWorker
+from pydantic import SecretStr
+
+from core.errors import OrchestrationError
+from core.settings import without_password
+from deployments.automations import PREFIX, alarms, resumption, zombies
+from deployments.prefect_yaml import Deployment, Schedule, is_ours, read_deployments
+from tasks.prefect.server import WRITER
+
+BLOCK, BLOCK_TYPE = "tidemark-alerts", "custom-webhook"
+QUEUE = "coordinators"
+AT_ONCE = 4  # concurrent coordinators; the worker of their pool needs more slots than this
+MONTHLY = "monthly/monthly"
+COORDINATORS = (MONTHLY, "backfill/backfill")  # runs that resume after a crash
+PAGE = 200  # maximum that a server returns per request
+NO_ID = UUID(int=0)  # id of objects in a dry run
+
+Verb = Literal["made", "changed", "removed", "as it was"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One object on the server, and the change made to it."""
+
+    verb: Verb
+    what: str
+    detail: str = ""
+
+
+@dataclass
+class Deployed:
+    """The applied changes; ``next_runs`` are the next monthly runs, in UTC."""
+
+    changes: list[Change] = field(default_factory=list)
+    next_runs: list[dt.datetime] = field(default_factory=list)
+
+
+def deploy(
+    address: str,
+    notify_url: SecretStr | None = None,
+    gpu_slots: int | None = None,
+    dry_run: bool = False,
+) -> Deployed:
+    """Create pools, limits, deployments and automations, and remove obsolete ones.
+
+    Args:
+        address: the server's URL; Prefect's settings must contain the same URL.
+        notify_url: webhook for alarms; None for no alarms.
+        gpu_slots: maximum of concurrent runs of the pool ``gpu``; None keeps an existing limit and
+            creates a new pool with 1.
+        dry_run: True to change nothing.
+
+    Raises:
+        OrchestrationError: the server does not answer, or refuses a request.
+        MalformedInput: prefect.yaml is malformed.
+    """
+    wanted = read_deployments()
+    with _explained(address), get_client(sync_client=True) as client:
+        client.request("GET", "/admin/version")
+        work = _Deployer(client, dry_run)
+        for name in dict.fromkeys(each.work_pool.name for each in wanted):
+            work.make_pool(name, gpu_slots if name == "gpu" else None)
+        work.make_queue()
+        work.make_writer_limit()
+        ids = work.make_deployments(wanted)
+        block = work.make_block(notify_url)
+        coordinators = [each for name, each in ids.items() if name in COORDINATORS]
+        automations = [zombies(), resumption(coordinators)]
+        automations += alarms(block, ids[MONTHLY]) if block else []
+        work.make_automations(automations)
+        if not block:
+            work.remove_block()
+        return Deployed(work.changes, work.next_runs(ids[MONTHLY]))
+
+
+class _Deployer:
+    """Apply the differences between the wanted and the actual state, and record the changes."""
+
+    def __init__(self, client: SyncPrefectClient, dry_run: bool) -> None:
+        self.changes: list[Change] = []
+        self._client = client
+        self._dry_run = dry_run
+
+    def _do(self, change: Change, action: Callable[..., Any], *arguments: Any) -> Any:
+        result = None if self._dry_run else action(*arguments)
+        self.changes.append(change)
+        return result
+
+    def _keep(self, what: str, detail: str = "") -> None:
+        self.changes.append(Change("as it was", what, detail))
+
+    def make_pool(self, name: str, slots: int | None) -> None:
+        what = f"work pool {name}"
+        try:
+            pool = self._client.read_work_pool(name)
+        except ObjectNotFound:
+            limit = (slots or 1) if name == "gpu" else None
+            new = WorkPoolCreate(
+                name=name,
+                type="process",
+                base_job_template=ProcessWorker.get_default_base_job_template(),
+                concurrency_limit=limit,
+            )
+            detail = f"limit {limit}" if limit else ""
+            self._do(Change("made", what, detail), self._client.create_work_pool, new)
+            return
+        if slots is None or slots == pool.concurrency_limit:
+            notes = [f"limit {pool.concurrency_limit}"] * (pool.concurrency_limit is not None)
+            self._keep(what, ", ".join(notes + ["paused"] * pool.is_paused))
+            return
+        change = Change("changed", what, f"limit {pool.concurrency_limit} → {slots}")
+        update = WorkPoolUpdate(concurrency_limit=slots)
+        self._do(change, self._client.update_work_pool, name, update)
+
+    def make_queue(self) -> None:
+        """Create the queue of coordinators; its limit leaves slots for the child runs."""
+        what = f"work queue crawl/{QUEUE}"
+        try:
+            queue = self._client.read_work_queue_by_name(QUEUE, "crawl")
+            self._keep(what, f"limit {queue.concurrency_limit}")
+        except ObjectNotFound:
+            change = Change("made", what, f"limit {AT_ONCE}")
+            create = partial(self._client.create_work_queue, work_pool_name="crawl")
+            self._do(change, partial(create, name=QUEUE, concurrency_limit=AT_ONCE))
+
+    def make_writer_limit(self) -> None:
+        what = f"concurrency limit {WRITER}"
+        try:
+            limit = self._client.read_global_concurrency_limit_by_name(WRITER)
+            self._keep(what, f"limit {limit.limit}")
+        except ObjectNotFound:
+            new = GlobalConcurrencyLimitCreate(name=WRITER, limit=1)
+            create = self._client.create_global_concurrency_limit
+            self._do(Change("made", what, "limit 1"), create, new)
+
+    def make_deployments(self, wanted: list[Deployment]) -> dict[str, UUID]:
+        """Create, update or remove deployments; return the ids by full name."""
+        existing, ids = self._existing(), {}
+        for each in wanted:
+            found = existing.pop(each.full_name, None)
+            if found is None:
+                change = Change("made", f"deployment {each.full_name}")
+                ids[each.full_name] = self._do(change, self._create, each) or NO_ID
+            else:
+                self._update(each, found)
+                ids[each.full_name] = found.id
+        for name, found in existing.items():
+            if is_ours(name, found.entrypoint, found.parameters):
+                change = Change("removed", f"deployment {name}")
+                self._do(change, self._client.delete_deployment, found.id)
+        return ids
+
+    def _existing(self) -> dict[str, DeploymentResponse]:
+        flows = {flow.id: flow.name for flow in _all(self._client.read_flows)}
+        found = _all(self._client.read_deployments)
+        return {f"{flows[each.flow_id]}/{each.name}": each for each in found}
+
+    def _create(self, wanted: Deployment) -> UUID:
+        return self._client.create_deployment(
+            flow_id=self._client.create_flow_from_name(wanted.flow),
+            name=wanted.name,
+            schedules=[DeploymentScheduleCreate(schedule=_cron(s)) for s in wanted.schedules],
+            enforce_parameter_schema=True,
+            **wanted.fields(),
+        )
+
+    def _update(self, wanted: Deployment, found: DeploymentResponse) -> None:
+        what = f"deployment {wanted.full_name}"
+        fields = wanted.fields()
+        changed = {name: value for name, value in fields.items() if value != _read(found, name)}
+        if found.global_concurrency_limit is not None:  # see deployments/prefect.yaml
+            changed["concurrency_limit"] = None
+        schedules = _reschedule(wanted.schedules, found.schedules)
+        if schedules is not None:
+            changed["schedules"] = schedules
+        if not changed:
+            is_paused = found.paused or not all(each.active for each in found.schedules)
+            self._keep(what, "paused" if is_paused else "")
+            return
+        change = Change("changed", what, ", ".join(changed))
+        self._do(change, self._client.update_deployment, found.id, DeploymentUpdate(**changed))
+
+    def make_block(self, notify_url: SecretStr | None) -> UUID | None:
+        """Store the webhook URL as a secret; return the id of its block, or None without URL."""
+        if notify_url is None:
+            return None
+        what = f"block {BLOCK}"
+        kind = CustomWebhookNotificationBlock
+        new = kind(
+            name=BLOCK,
+            url="{{ address }}",
+            # Slack, Mattermost, Google Chat and others accept this field; some refuse others.
+            json_data={"text": "{{ subject }}\n{{ body }}"},
+            secrets=SecretDict({"address": notify_url.get_secret_value()}),
+            headers=None,
+            cookies=None,
+        )
+        document = self._find_block()
+        if document is None:
+            return self._do(Change("made", what), new.save, BLOCK) or NO_ID
+        old = kind.model_validate(document.data)
+        if all(getattr(old, name) == getattr(new, name) for name in kind.model_fields):
+            self._keep(what)
+        else:
+            self._do(Change("changed", what), partial(new.save, BLOCK, overwrite=True))
+        return document.id
+
+    def remove_block(self) -> None:
+        document = self._find_block()
+        if document is not None:
+            change = Change("removed", f"block {BLOCK}", "TIDEMARK_NOTIFY_URL is not set")
+            self._do(change, self._client.delete_block_document, document.id)
+
+    def _find_block(self) -> BlockDocument | None:
+        try:
+            return self._client.read_block_document_by_name(BLOCK, BLOCK_TYPE)
+        except ObjectNotFound:
+            return None
+
+    def make_automations(self, wanted: list[AutomationCore]) -> None:
+        """Create or update automations; remove all others with the name prefix of tidemark."""
+        found = [a for a in _all(self._client.read_automations) if a.name.startswith(PREFIX)]
+        existing = {each.name: each for each in found}
+        twins = [each for each in found if existing[each.name].id != each.id]
+        for each in wanted:
+            what = f"automation {each.name}"
+            old = existing.pop(each.name, None)
+            if old is None:
+                self._do(Change("made", what), self._client.create_automation, each)
+                continue
+            same = each.model_copy(update={"enabled": old.enabled})
+            if same == AutomationCore.model_validate(old.model_dump()):
+                self._keep(what, "" if old.enabled else "switched off")
+                continue
+            # Send all fields: the client omits unset ones, but the server requires all except this.
+            whole = AutomationCore.model_validate(same.model_dump(exclude={"owner_resource"}))
+            self._do(Change("changed", what), self._client.update_automation, old.id, whole)
+        for each in [*existing.values(), *twins]:
+            change = Change("removed", f"automation {each.name}")
+            self._do(change, self._client.delete_automation, each.id)
+
+    def next_runs(self, deployment: UUID) -> list[dt.datetime]:
+        """Have the server schedule the next runs now, and return three."""
+        if not self._dry_run:
+            path = {"id": deployment}
+            three = {"min_runs": 3}
+            self._client.request("POST", "/deployments/{id}/schedule", path_params=path, json=three)
+        runs = self._client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(
+                deployment_id=FlowRunFilterDeploymentId(any_=[deployment]),
+                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
+            ),
+            sort=FlowRunSort.EXPECTED_START_TIME_ASC,
+            limit=PAGE,
+        )
+        now = dt.datetime.now(dt.UTC)
+        times: list[dt.datetime] = [run.expected_start_time or now for run in runs]
+        return [time for time in times if time > now][:3]
+
+
+def _all(read: Callable[..., list[Any]]) -> Iterator[Any]:
+    offset = 0
+    while page := read(limit=PAGE, offset=offset):
+        yield from page
+        offset += len(page)
+
+
+def _cron(schedule: Schedule) -> CronSchedule:
+    return CronSchedule(cron=schedule.cron, timezone=schedule.timezone)
+
+
+def _read(found: DeploymentResponse, name: str) -> Any:
+    """Return a field of the server's deployment in the form of ``Deployment.fields``."""
+    if name == "tags":
+        return sorted(found.tags)
+    if name == "pull_steps":
+        return found.pull_steps or []
+    return getattr(found, name)
+
+
+def _reschedule(
+    wanted: tuple[Schedule, ...], found: list[DeploymentSchedule]
+) -> list[DeploymentScheduleUpdate] | None:
+    """Return the schedules to set, or None if the server already has them.
+
+    Paused schedules stay paused; if all were paused, new ones are paused, too.
+    """
+    active = {
+        (each.schedule.cron, each.schedule.timezone): each.active
+        for each in found
+        if isinstance(each.schedule, CronSchedule)
+    }
+    keys = [(each.cron, each.timezone) for each in wanted]
+    if len(found) == len(keys) and set(keys) == set(active):
+        return None
+    otherwise = not found or any(each.active for each in found)
+    return [
+        DeploymentScheduleUpdate(schedule=_cron(each), active=active.get(key, otherwise))
+        for each, key in zip(wanted, keys, strict=True)
+    ]
+
+
+@contextlib.contextmanager
+def _explained(address: str) -> Iterator[None]:
+    server = f"the Prefect server at {without_password(address)} (PREFECT_API_URL)"
+    try:
+        yield
+    except PrefectHTTPStatusError as error:
+        code = error.response.status_code
+        if code in (401, 403):
+            raise OrchestrationError(
+                f"{server} refuses ({code}): set PREFECT_API_AUTH_STRING to the user:password that "
+                "the server has in PREFECT_SERVER_API_AUTH_STRING"
+            ) from None
+        raise OrchestrationError(
+            f"{server} answers {code} to {error.request.method} {error.request.url.path}: "
+            f"{error.response.text[:300]}; see that the address is that of a Prefect 3.8 server, "
+            "and ends in /api, then deploy again: what was made is left"
+        ) from error
+    except (httpx.TransportError, httpx.InvalidURL) as error:
+        raise OrchestrationError(
+            f"{server} does not answer ({type(error).__name__}: {error}): see that it runs, then "
+            "deploy again: what was made is left"
+        ) from error

@@ -1,0 +1,134 @@
+"""The wanted deployments: those of deployments/prefect.yaml, and one per source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from prefect.flows import Flow, load_flow_from_entrypoint
+from prefect.utilities.callables import parameter_schema
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from core.errors import MalformedInput
+from crawlers.contract import list_sources
+
+PREFECT_YAML = Path(__file__).with_name("prefect.yaml")
+NEEDED = ("monthly/monthly", "score/score", "report/report")
+
+
+class _Part(BaseModel):
+    # Refuse unknown keys.
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Pool(_Part):
+    """A work pool; ``job_variables`` refer to its base job template."""
+
+    name: str
+    work_queue_name: str = "default"
+    job_variables: dict[str, Any] = {}
+
+
+class Schedule(_Part):
+    """A cron schedule of runs."""
+
+    cron: str
+    timezone: str
+
+
+class Deployment(_Part):
+    """A deployment as described in prefect.yaml.
+
+    Attributes:
+        entrypoint: module and name of the flow, joined by a dot.
+    """
+
+    name: str
+    description: str
+    entrypoint: str
+    tags: tuple[str, ...]
+    work_pool: Pool
+    parameters: dict[str, Any] = {}
+    schedules: tuple[Schedule, ...] = ()
+
+    @property
+    def flow(self) -> str:
+        """The name of the flow."""
+        return self.entrypoint.rpartition(".")[2]
+
+    @property
+    def full_name(self) -> str:
+        """Names of flow and deployment, as Prefect shows them: ``crawl/arxiv``."""
+        return f"{self.flow}/{self.name}"
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields, without schedules, by their API names."""
+        flow: Flow[..., Any] = load_flow_from_entrypoint(
+            self.entrypoint, use_placeholder_flow=False
+        )
+        return {
+            "description": self.description,
+            "entrypoint": self.entrypoint,
+            "tags": sorted(self.tags),
+            "parameters": self.parameters,
+            "parameter_openapi_schema": parameter_schema(flow).model_dump(
+                mode="json", exclude_none=True
+            ),
+            "work_pool_name": self.work_pool.name,
+            "work_queue_name": self.work_pool.work_queue_name,
+            "job_variables": self.work_pool.job_variables,
+            "pull_steps": [],
+        }
+
+
+class _Definitions(BaseModel):
+    crawl: dict[str, Any]
+
+
+class _File(_Part):
+    name: str
+    pull: list[Any]
+    definitions: _Definitions
+    deployments: tuple[Deployment, ...]
+
+    @field_validator("deployments")
+    @classmethod
+    def _whole(cls, deployments: tuple[Deployment, ...]) -> tuple[Deployment, ...]:
+        missing = {*NEEDED} - {each.full_name for each in deployments}
+        if missing:
+            raise ValueError(f"{', '.join(sorted(missing))}: automations need it")
+        return deployments
+
+
+def read_deployments(path: Path = PREFECT_YAML) -> list[Deployment]:
+    """Return every wanted deployment.
+
+    Raises:
+        MalformedInput: the file is missing or malformed.
+    """
+    try:
+        file = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return [*file.deployments, *_of_sources(file.definitions.crawl)]
+    except OSError as error:
+        raise MalformedInput(
+            f"{path} cannot be read ({error.strerror}): tidemark deploy runs from a checkout, "
+            "installed with `make install` or `pip install -e .`"
+        ) from error
+    except (yaml.YAMLError, ValidationError) as error:
+        raise MalformedInput(f"{path} does not describe deployments: {error}") from error
+
+
+def _of_sources(template: dict[str, Any]) -> Iterator[Deployment]:
+    for source in list_sources():
+        given = {"name": source, "parameters": {"source": source}}
+        yield Deployment.model_validate({**template, **given})
+
+
+def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) -> bool:
+    """Return True if this or an earlier version of tidemark made the deployment."""
+    flow, _, name = full_name.partition("/")
+    if entrypoint != f"flows.{flow}.{flow}":
+        return False
+    return name == flow or (flow == "crawl" and parameters.get("source") == name)

@@ -1,0 +1,75 @@
+"""Steps shared by the flows of forecasts and of puzzles; called inside a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from prefect import Task
+
+from core.settings import Settings
+from instruments.runner import Failure, Plan, plan_or_failure, run
+from instruments.stopping import stop_with_flow
+from tasks.landing import land_plan, publish_warehouse
+from tasks.prefect.fan_out import as_tasks, fan_out
+from tasks.prefect.server import run_log
+
+
+@dataclass
+class Holes:
+    """A list of failures; base class of the flows' outcomes."""
+
+    holes: list[str] = field(default_factory=list)
+
+    def keep_holes(self, results: Iterable[Any]) -> list[Any]:
+        """Store the failures among the results of a fan-out, and return the other results."""
+        results = list(results)
+        self.holes += [str(result) for result in results if isinstance(result, Failure)]
+        return [result for result in results if not isinstance(result, Failure)]
+
+
+@dataclass
+class InstrumentSummary(Holes):
+    """Counts of sealed months of questions, answered items, and landed cells."""
+
+    months: int = 0
+    items: int = 0
+    landed: int = 0
+    report: str = ""
+
+
+def run_model(
+    verb: str,
+    model: str,
+    make_plan: Callable[[], Plan],
+    work: Task[..., Any],
+    settings: Settings,
+    summary: InstrumentSummary,
+) -> None:
+    """Have one model compute its pending cells as tasks, and land them.
+
+    ``verb`` starts the names of failures. An error of ``make_plan`` is one. ``work`` does a cell.
+    """
+    plan = plan_or_failure(model, make_plan)
+    if isinstance(plan, Failure):
+        summary.holes.append(f"{verb} {model}: {plan.why}")
+        return
+    with stop_with_flow():
+        done = run(plan, settings, as_tasks(work))
+    summary.items += done.num_items
+    summary.holes += [f"{verb} {failure}" for failure in done.failures]
+    for remark in done.remarks:
+        run_log().warning("%s", remark)
+    landing = [(f"land {model}", {"plan": plan, "settings": settings})]
+    summary.landed += sum(summary.keep_holes(fan_out(land_plan, landing, step=None)))
+
+
+def publish_and_report(
+    write_page: Task[..., Any], settings: Settings, summary: InstrumentSummary
+) -> None:
+    """Publish the warehouse and write the instrument's page."""
+    for work in (publish_warehouse, write_page):
+        calls = [(str(work.name), {"settings": settings})]
+        for address in summary.keep_holes(fan_out(work, calls, step=None)):
+            summary.report = str(address) if work is write_page else ""

@@ -1,0 +1,1 @@
+"""Instruments: a loop over cells, and the parts of each instrument. No import of Prefect."""

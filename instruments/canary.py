@@ -1,0 +1,65 @@
+"""The canary: a check that a fixed model and text still give the same loss."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from core.cells.canary import CanaryRecord, read_canary_records, write_canary_record
+from core.settings import Settings
+from core.storage.store import Store
+from warehouse.database.lock import may_write
+from warehouse.land.losses import Warehouse, open_warehouse
+
+
+def check_canary(settings: Settings) -> CanaryRecord:
+    """Score the canary and record the drift of its loss; the caller publishes.
+
+    Raises:
+        ModelLoadError: the canary's files have changed.
+    """
+    # torch takes seconds to import, and compressors do not require it.
+    from models.canary import score_canary
+
+    store = Store(settings.home)
+    run_at = dt.datetime.now(dt.UTC)
+    loss = score_canary(settings)
+    expected = loss.expected_nats
+    if expected is None:
+        like = [
+            record.nll_nats
+            for record in read_canary_records(store)
+            if (record.device, record.dtype) == (loss.device, loss.dtype)
+        ]
+        expected = like[0] if like else loss.nll_nats
+    record = CanaryRecord(
+        run_at=run_at,
+        device=loss.device,
+        dtype=loss.dtype,
+        versions=dict(loss.versions),
+        nll_nats=loss.nll_nats,
+        expected_nats=expected,
+        drift=(loss.nll_nats - expected) / expected,
+        num_tokens=loss.num_tokens,
+    )
+    write_canary_record(store, record)
+    if may_write(settings):  # else the writer lands it with the next cells
+        with open_warehouse(settings) as warehouse:
+            land_canary_runs(warehouse, store)
+    return record
+
+
+def is_canary_due(settings: Settings) -> bool:
+    """Return True if the canary has not run on this device with the installed libraries."""
+    from models.canary import current_conditions
+
+    here = current_conditions(settings)
+    return all(
+        here != (record.device, record.dtype, record.versions)
+        for record in read_canary_records(Store(settings.home))
+    )
+
+
+def land_canary_runs(warehouse: Warehouse, store: Store) -> None:
+    """Land all runs that the warehouse lacks, as after a loss of its database."""
+    for record in read_canary_records(store):
+        warehouse.add_canary_run(record.model_dump())

@@ -1,0 +1,233 @@
+"""The second instrument: answers of models to forecasting questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+from core.cells.answers import Answer, AnswerCell, NoAnswer, find_answers, write_answers
+from core.corpus.questions import QuestionSeal, list_questions, read_questions
+from core.errors import TidemarkError, UsageError
+from core.month import Month
+from core.settings import Settings
+from core.storage.claims import do_claimed
+from core.storage.store import Store
+from instruments.landing import Slot, land_answers
+from instruments.models import held
+from instruments.runner import Done, plan_or_failure, run_and_land
+from instruments.stopping import go_on, is_written
+from models.backends import identify, load_answerer
+from models.catalogue import ModelEntry, find_model
+from models.options.protocols import Answerer, AnswerProtocol, get_answer_protocol
+
+API_PROTOCOL = "generate"
+
+
+@dataclass(frozen=True)
+class AskedCell:
+    """A cell with the seal of its questions."""
+
+    cell: AnswerCell
+    seal: QuestionSeal
+
+    def __str__(self) -> str:
+        return str(self.cell)
+
+
+@dataclass(frozen=True)
+class AnsweringPlan:
+    """The questions that one model must answer; see ``instruments.runner.Plan``."""
+
+    entry: ModelEntry
+    cells: tuple[AskedCell, ...]  # all cells of the request
+    pending: tuple[AskedCell, ...]  # cells without all answers
+
+    @property
+    def step(self) -> str:
+        """The name of the progress reports."""
+        return f"answer {self.entry.name}"
+
+    @property
+    def groups(self) -> list[tuple[AskedCell, ...]]:
+        """The pending cells, one per group."""
+        return [(each,) for each in self.pending]
+
+    @property
+    def num_done(self) -> int:
+        """The number of cells that were complete before the run."""
+        return len(self.cells) - len(self.pending)
+
+    @property
+    def fatal(self) -> tuple[type[Exception], ...]:
+        """The error classes that affect all months of a model."""
+        return (TidemarkError,)
+
+    def in_flight(self, settings: Settings) -> int:
+        """Return 1, since a model answers many questions of one cell concurrently."""
+        return 1
+
+    def is_done(self, cell: AskedCell, store: Store) -> bool:
+        """Return True if all questions of a cell have answers."""
+        return store.exists(cell.cell.path)
+
+    def attempt(self, cells: tuple[AskedCell, ...], settings: Settings, wait: bool) -> Done:
+        """Have the model answer the questions of one month; see ``answer_cell``."""
+        return answer_cell(self.entry, cells[0], settings, wait)
+
+    def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
+        """Land the cells that have answers; return how many landed."""
+        store = Store(settings.home)
+        found = [(find_answers(store, each.cell), each.seal) for each in self.cells]
+        there = [(cell, seal) for cell, seal in found if cell is not None]
+        return land_answers(self.entry, there, settings, slot)
+
+
+def answering_models(settings: Settings) -> list[str]:
+    """Return the models of the settings that can answer; compressors cannot."""
+    return [model for model in settings.models if not model.startswith("control:")]
+
+
+def begin_spending(settings: Settings) -> None:
+    """Reset the spending budget at the start of a run; all its models share the budget."""
+    held.begin(settings)
+
+
+def plan_answers(
+    model: str,
+    protocol: str | None,
+    sources: Sequence[str] | None,
+    months: Sequence[Month] | None,
+    settings: Settings,
+) -> AnsweringPlan:
+    """List a model's cells over the sealed questions, without loading its weights.
+
+    Default for ``protocol``: ``generate`` for a model behind an API, else the ``answer_protocol``
+    setting. ``months`` are those of resolution.
+
+    Raises:
+        UnknownName: there is no such model or protocol.
+        UsageError: no questions of the request are sealed.
+        ModelLoadError: the model's files are missing or broken.
+        NotMeasurable: the model cannot answer under this protocol.
+    """
+    store, entry = Store(settings.home), find_model(model, settings)
+    name = protocol or (API_PROTOCOL if entry.backend.is_paid else settings.answer_protocol)
+    asked = get_answer_protocol(name)
+    seals = [
+        seal
+        for seal in list_questions(store)
+        if (not sources or seal.source in sources) and (months is None or seal.month in months)
+    ]
+    if not seals:
+        raise UsageError(
+            "no questions are sealed of what was asked for; crawl them with `tidemark forecast "
+            "crawl`, or import them with `tidemark forecast import`"
+        )
+    revision, answering = _identify(entry, asked, settings)
+    cells = tuple(
+        AskedCell(
+            AnswerCell(entry.name, revision, s.source, s.month, s.digest, asked.name, answering), s
+        )
+        for s in seals
+    )
+    found = {each.cell: find_answers(store, each.cell) for each in cells}
+    pending = [each for each in cells if found[each.cell] != each.cell]
+    # Incomplete cells come last, so that questions that always fail do not delay other cells.
+    pending.sort(key=lambda each: found[each.cell] is not None)
+    return AnsweringPlan(entry, cells, tuple(pending))
+
+
+def _identify(entry: ModelEntry, protocol: AnswerProtocol, settings: Settings) -> tuple[str, str]:
+    """Return the model's revision, and a hash of all settings that change its answers."""
+    if entry.backend.is_paid:
+        answerer = held.get(load_answerer, entry, settings)
+        return answerer.revision, answerer.answering_id(protocol)
+    from models.options.answering import answering_id
+
+    identity = identify(entry, settings)
+    return identity.revision, answering_id(identity, protocol)
+
+
+def spent_by(models: Sequence[str], settings: Settings) -> dict[str, str]:
+    """Return the total spending of each model behind an API, over all runs, by model."""
+    from models.servers.budget import read_spending
+
+    entries = [find_model(model, settings) for model in models]
+    store = Store(settings.home)
+    return {e.name: str(read_spending(store, e)) for e in entries if e.backend.is_paid}
+
+
+def answer_cell(entry: ModelEntry, asked: AskedCell, settings: Settings, wait: bool = True) -> Done:
+    """Have a model answer the resolved questions of a month.
+
+    Skip a complete cell. Answer an incomplete cell again; stored answers of an API are reused. One
+    process at a time answers a cell.
+
+    Raises:
+        ModelError: the model fails, or its spending limit is reached.
+        StorageError: the questions are damaged.
+    """
+    store, cell = Store(settings.home, settings.scratch), asked.cell
+    claimed = do_claimed(
+        store,
+        [cell.done_path],
+        ready=partial(held.hold, load_answerer, entry, cell.revision, settings),
+        do=lambda answerer, _: _answer(answerer, asked, store),
+        is_done=partial(is_written, store),
+        wait=wait,
+    )
+    if claimed.others:
+        return Done(claimed=(asked,))
+    return claimed.results[0] if claimed.results else Done()
+
+
+def _answer(answerer: Answerer, asked: AskedCell, store: Store) -> Done:
+    questions = [q for q in read_questions(store, asked.seal) if q.status == "resolved"]
+    answers: list[Answer] = []
+    missing: list[NoAnswer] = []
+    for answer in answerer.answer(questions, get_answer_protocol(asked.cell.protocol)):
+        go_on()
+        if isinstance(answer, NoAnswer):
+            missing.append(answer)
+        else:
+            answers.append(answer)
+    num_answers = write_answers(store, asked.cell, questions, answers, missing)
+    return Done(num_answers, lack=_describe_lack(num_answers, missing))
+
+
+def _describe_lack(num_answers: int, missing: Sequence[NoAnswer]) -> str:
+    if not missing:
+        return ""
+    first, total = missing[0], num_answers + len(missing)
+    return (
+        f"{len(missing)} of {total} questions have no answer, the first, "
+        f"{first.question_id!r}: {first.reason}; run the same command again, and only these "
+        "are asked"
+    )
+
+
+def answer_and_land(
+    settings: Settings,
+    models: Sequence[str],
+    protocols: Sequence[str | None],
+    sources: list[str] | None,
+    months: list[Month] | None,
+) -> tuple[int, int, list[str]]:
+    """Have models answer the questions without answers, land the cells and publish.
+
+    Return the number of answered questions, the number of landed cells, and the failures. Answers
+    received before a failure of the model land, too.
+
+    Raises:
+        UsageError: a name is unknown, or no questions of the request are sealed.
+    """
+    begin_spending(settings)
+    plans = [  # make all plans before any model answers
+        plan_or_failure(model, partial(plan_answers, model, protocol, sources, months, settings))
+        for model, protocol in product(models, protocols)
+    ]
+    summary = run_and_land(plans, settings)
+    return summary.num_items, summary.num_landed, list(map(str, summary.failures))

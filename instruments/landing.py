@@ -1,0 +1,286 @@
+"""Land finished cells in the warehouse, and publish.
+
+    runs/<run>/to-land/<model>.json      cells that the run's report must land
+
+One machine writes the embedded warehouse of a data root (``warehouse/database/lock.py``). A GPU
+worker on another machine stores its cells in this file, with the catalogue entry of the model. So
+the writing machine can land them without the model's files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from core import progress
+from core.cells.answers import AnswerCell
+from core.cells.losses import Cell, list_losses
+from core.cells.puzzles import PuzzleCell
+from core.corpus.partition import Partition, find_version
+from core.corpus.questions import QuestionSeal
+from core.errors import MalformedInput, TidemarkError
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store, path_part
+from crawlers.contract import list_sources, load_crawler
+from instruments.canary import land_canary_runs
+from instruments.retries import retrying
+from models.catalogue import ModelEntry, list_models
+from models.scoring.protocols import get_protocol
+from warehouse.land.answers import land_answer_cells
+from warehouse.land.keyed_rows import LandedRows
+from warehouse.land.landed import partitions_with_duplicates
+from warehouse.land.losses import Warehouse, open_warehouse
+from warehouse.land.puzzles import land_puzzle_cells
+from warehouse.read.publish import publish
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_ENTRY = TypeAdapter(ModelEntry)
+_NUM_TOGETHER = 200  # cells per progress report
+
+
+# A context that excludes writers on other machines, in addition to the warehouse's lock.
+Slot = Callable[[], AbstractContextManager[None]]
+
+
+def land_losses(
+    entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings, slot: Slot = nullcontext
+) -> list[Cell]:
+    """Land the finished cells of one model, with the rows that they refer to.
+
+    Return the cells that changed the warehouse. A cell that has landed takes little time, so a
+    killed run can be repeated. ``slot`` is held during writing.
+
+    Raises:
+        StorageError, WarehouseError: the last attempt failed.
+    """
+    return retrying(f"land {entry.name}", lambda: _land_once(entry, cells, settings, slot))
+
+
+def _land_once(
+    entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings, slot: Slot
+) -> list[Cell]:
+    store = Store(settings.home)
+    # Sort by path: a month and the undated partition of a source are not comparable.
+    in_order = sorted(cells, key=lambda cell: cell.path)
+    losses = list_losses(store, cells[0].model) if cells else set()
+    finished = [cell for cell in in_order if cell.path in losses]
+    with slot(), open_warehouse(settings) as warehouse:
+        _land_dimensions(warehouse, entry, finished)
+        land_canary_runs(warehouse, store)
+        if not finished:
+            return []
+        _land_partitions(warehouse, store, finished)
+        before = warehouse.find_landed(finished[0].model).cells
+        for number in range(0, len(finished), _NUM_TOGETHER):
+            some = finished[number : number + _NUM_TOGETHER]
+            warehouse.land_cells(some)
+            progress.report(f"land {entry.name}", number + len(some), len(finished))
+        after = warehouse.find_landed(finished[0].model).cells
+    keys = {cell: (cell.partition, cell.protocol) for cell in finished}
+    return [cell for cell, key in keys.items() if before.get(key) != after.get(key)]
+
+
+def land_answers(
+    entry: ModelEntry,
+    cells: list[tuple[AnswerCell, QuestionSeal]],
+    settings: Settings,
+    slot: Slot = nullcontext,
+) -> int:
+    """Land answered cells of one model, with their questions; return the number landed."""
+
+    def land_once() -> int:
+        with slot():
+            if cells:
+                _describe_model(entry, cells[0][0].revision, settings)
+            return land_answer_cells(settings, cells)
+
+    return retrying(f"land answers of {entry.name}", land_once)
+
+
+def land_puzzles(
+    entry: ModelEntry, cells: list[PuzzleCell], settings: Settings, slot: Slot = nullcontext
+) -> int:
+    """Land cells of one model that have a record; return the number landed."""
+
+    def land_once() -> int:
+        with slot():
+            if cells:
+                _describe_model(entry, cells[0].revision, settings)
+            return land_puzzle_cells(settings, cells)
+
+    return retrying(f"land puzzles of {entry.name}", land_once)
+
+
+def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:
+    """Land the documents of new cells, and their duplicates, unless landed before."""
+    if not cells:
+        return
+    landed = warehouse.find_landed(cells[0].model)
+    to_look_at = landed.duplicates | partitions_with_duplicates(store)
+    digests = {cell.partition: cell.partition_digest for cell in cells}
+    for partition, digest in digests.items():
+        if landed.partitions.get(partition) == digest and partition not in to_look_at:
+            continue
+        seal = find_version(store, partition, digest)
+        if seal is not None:
+            warehouse.land_documents(seal)
+            warehouse.land_duplicates(seal)
+
+
+def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell]) -> None:
+    revision = cells[0].revision if cells else entry.revision
+    warehouse.upsert_models([{**_fields(entry), "revision": revision}])
+    known = set(list_sources()) & {cell.partition.source for cell in cells}
+    warehouse.upsert_sources([_fields(load_crawler(source).INFO) for source in sorted(known)])
+    protocols = [get_protocol(name) for name in sorted({cell.protocol for cell in cells})]
+    warehouse.upsert_protocols(
+        [
+            {
+                "protocol": protocol.name,
+                "description": protocol.description,
+                "definition": json.dumps(dataclasses.asdict(protocol)),
+                "hash": protocol.digest,
+            }
+            for protocol in protocols
+        ]
+    )
+
+
+def _describe_model(entry: ModelEntry, revision: str, settings: Settings) -> None:
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models([{**_fields(entry), "revision": revision}])
+
+
+def describe_models(warehouse: Warehouse, settings: Settings) -> None:
+    """Land the catalogue entries of landed models; imported losses contain no cutoff."""
+    landed = warehouse.landed_models()
+    warehouse.upsert_models(
+        [
+            {**_fields(entry), "revision": landed[entry.name]}
+            for entry in list_models(settings)
+            if entry.name in landed
+        ]
+    )
+
+
+def describe_published(rates: LandedRows, settings: Settings) -> None:
+    """Land the catalogue entries of models and sources that have published rates."""
+    with open_warehouse(settings) as warehouse:
+        landed = warehouse.landed_models()
+        warehouse.upsert_models(
+            [
+                {**_fields(entry), "revision": landed.get(entry.name)}
+                for entry in list_models(settings)
+                if entry.name in rates.models
+            ]
+        )
+        known = set(list_sources()) & set(rates.sources)
+        warehouse.upsert_sources([_fields(load_crawler(source).INFO) for source in sorted(known)])
+
+
+def _fields(record: DataclassInstance) -> dict[str, object]:
+    """Return the fields unchanged; ``dataclasses.asdict`` would split a Month into fields."""
+    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+
+
+def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[int, list[str]]:
+    """Land files of imported losses, each atomically, and publish.
+
+    Return the number of files that have landed, and the errors of the others.
+    """
+    landed, failures = 0, []
+    with open_warehouse(settings) as warehouse:
+        for number, path in enumerate(files):
+            try:
+                warehouse.land_file(path, replace=replace)
+                landed += 1
+            except TidemarkError as error:
+                failures.append(str(error))
+            progress.report("land", number + 1, len(files))
+        describe_models(warehouse, settings)
+    if landed:
+        publish_alone(settings)
+    return landed, failures
+
+
+def publish_alone(settings: Settings, slot: Slot = nullcontext) -> str:
+    """Publish the warehouse under ``slot``; return the URL of the snapshot."""
+
+    def publish_once() -> str:
+        with slot():
+            return publish(settings)
+
+    return retrying("publish", publish_once)
+
+
+class _Cell(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    revision: str
+    source: str
+    month: str | None
+    partition_digest: str
+    partition_version: int | None
+    protocol: str
+    scoring: str
+
+    @classmethod
+    def of(cls, cell: Cell) -> _Cell:
+        source, month = cell.partition.source, cell.partition.month
+        beside = {"source": source, "month": str(month) if month else None}
+        return cls.model_validate({**_fields(cell), **beside})
+
+    def as_cell(self) -> Cell:
+        given = self.model_dump(exclude={"source", "month"})
+        partition = Partition(self.source, Month(self.month) if self.month else None)
+        return Cell(partition=partition, **given)
+
+
+class _Left(BaseModel):
+    entry: dict[str, Any]
+    cells: tuple[_Cell, ...]
+
+
+def leave(run: str, entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> None:
+    """Store a model's cells for the report of their run, which lands them."""
+    facts = {
+        name: str(value) if isinstance(value, (Month, dt.date)) else value
+        for name, value in _fields(entry).items()
+    }
+    left = _Left(entry=facts, cells=tuple(_Cell.of(cell) for cell in cells))
+    path = f"{_folder(run)}/{path_part(entry.name)}.json"
+    Store(settings.home).write_bytes(path, left.model_dump_json().encode())
+
+
+def read_left(run: str, settings: Settings) -> list[tuple[ModelEntry, tuple[Cell, ...]]]:
+    """Return the cells that scoring left for the report of a run, by model.
+
+    Raises:
+        MalformedInput: a file is not of this version of tidemark.
+    """
+    store, found = Store(settings.home), []
+    for path in store.list(f"{_folder(run)}/*.json"):
+        try:
+            left = _Left.model_validate_json(store.read_bytes(path))
+            entry = _ENTRY.validate_python(left.entry)
+        except ValidationError as error:
+            raise MalformedInput(
+                f"{store.url(path)} does not say what is to land ({error}); score the model again"
+            ) from error
+        found.append((entry, tuple(cell.as_cell() for cell in left.cells)))
+    return found
+
+
+def _folder(run: str) -> str:
+    return f"runs/{path_part(run)}/to-land"

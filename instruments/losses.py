@@ -1,0 +1,322 @@
+"""The first instrument: losses of models on sealed partitions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+
+import pyarrow.parquet as pq
+
+from core.cells.losses import Cell, list_losses
+from core.cells.record import CellRecord
+from core.corpus.partition import Seal, find_version, read_documents
+from core.errors import BatchTooLarge, ModelError, NotMeasurable, StorageError
+from core.month import Month
+from core.schemas.tables import LOSSES
+from core.settings import Settings
+from core.storage.claims import do_claimed
+from core.storage.store import Store
+from instruments.canary import check_canary, is_canary_due
+from instruments.landing import Slot, land_losses
+from instruments.models import held, scorer_of
+from instruments.planning import require_sealed, select_sealed
+from instruments.retries import retrying
+from instruments.runner import Done, Failure, plan_or_failure, run_and_land
+from instruments.stopping import go_on, is_written
+from models.backends import identify
+from models.catalogue import ModelEntry, find_model
+from models.scoring.machine import Cost, metered
+from models.scoring.protocols import get_protocol
+from models.scoring.scorer import Scorer, Tally
+
+_log = logging.getLogger(__name__)
+_KEYS = ["document_id", "source", "month"]
+
+
+@dataclass(frozen=True)
+class ScoringPlan:
+    """The cells of one model; see ``instruments.runner.Plan``."""
+
+    entry: ModelEntry
+    pending: tuple[Cell, ...]  # cells without losses
+    done: tuple[Cell, ...]  # cells with losses
+    refused: tuple[str, ...] = ()  # reasons for which protocols cannot be used
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells."""
+        return self.done + self.pending
+
+    @property
+    def groups(self) -> list[tuple[Cell, ...]]:
+        """The pending cells, grouped by partition, since one pass serves several protocols."""
+        by_partition = groupby(self.pending, key=lambda cell: cell.partition)
+        return [tuple(cells) for _, cells in by_partition]
+
+    @property
+    def step(self) -> str:
+        """The name of the progress reports."""
+        return f"score {self.entry.name}"
+
+    @property
+    def num_done(self) -> int:
+        """The number of cells that had losses before the run."""
+        return len(self.done)
+
+    @property
+    def fatal(self) -> tuple[type[Exception], ...]:
+        """No error class: each month may fail alone."""
+        return ()
+
+    def in_flight(self, settings: Settings) -> int:
+        """Return the number of groups to start at a time.
+
+        A server processes several prompts concurrently; a device computes one cell at a time. Two
+        more groups keep it busy while Prefect records one cell and prepares the next.
+        """
+        return settings.in_flight or self.entry.backend.answers_together + 2
+
+    def is_done(self, cell: Cell, store: Store) -> bool:
+        """Return True if a cell has losses."""
+        return store.exists(cell.path)
+
+    def attempt(self, cells: tuple[Cell, ...], settings: Settings, wait: bool) -> Done:
+        """Score cells of one partition; see ``score_group``."""
+        return score_group(cells, self.entry, settings, wait)
+
+    def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
+        """Land the cells that have losses; return the number that changed the warehouse."""
+        return len(land_losses(self.entry, self.cells, settings, slot))
+
+
+def plan_scoring(
+    model: str,
+    protocols: Sequence[str],
+    sources: list[str] | None,
+    months: list[Month] | None,
+    settings: Settings,
+) -> ScoringPlan:
+    """List a model's cells over the sealed partitions, without loading its weights.
+
+    Without ``months``, list all months and undated corpora.
+
+    Raises:
+        UnknownName: there is no such model or protocol.
+        ModelLoadError: the model's files are missing or broken.
+        NotMeasurable: the model is not a causal language model.
+    """
+    store = Store(settings.home)
+    entry = find_model(model, settings)
+    identity = identify(entry, settings)
+    scoring, refused = {}, []
+    for protocol in dict.fromkeys(map(get_protocol, protocols)):  # names may be synonyms
+        try:
+            scoring[protocol.name] = identity.scoring_id(protocol)
+        except NotMeasurable as error:
+            refused.append(str(error))
+    losses = list_losses(store, identity.name)
+    pending: list[Cell] = []
+    done: list[Cell] = []
+    for seal in select_sealed(store, sources, months, settings.corpus_as_of):
+        for name, scoring_id in scoring.items():
+            cell = Cell(
+                model=identity.name,
+                revision=identity.revision,
+                partition=seal.partition,
+                partition_digest=seal.digest,
+                partition_version=seal.version,
+                protocol=name,
+                scoring=scoring_id,
+            )
+            (done if cell.path in losses else pending).append(cell)
+    return ScoringPlan(entry, tuple(pending), tuple(done), tuple(refused))
+
+
+def load_model(plan: ScoringPlan, settings: Settings) -> None:
+    """Load the model of a plan, so that a broken model fails once and not per cell.
+
+    If no cell is pending, load nothing.
+    """
+    if plan.pending:
+        with held.hold(scorer_of, plan.entry, plan.pending[0].revision, settings):
+            pass
+
+
+def write_losses(
+    cells: Sequence[Cell], entry: ModelEntry, settings: Settings, wait: bool = False
+) -> tuple[Cell, ...]:
+    """Score cells of one partition, one per protocol; write each cell atomically.
+
+    One process at a time scores a cell; cells with losses are skipped. With ``wait``, wait for
+    cells of other processes, and score those of dead processes.
+
+    Returns:
+        The cells that other processes are scoring; empty if ``wait``.
+
+    Raises:
+        StorageError: the partition was removed after planning.
+        ModelLoadError: the model cannot be loaded.
+        NotMeasurable: the model cannot be scored under one of the protocols; the other cells are
+            written.
+        ModelError: chunks have a non-finite loss; the cells are written without these chunks.
+    """
+    store = Store(settings.home, settings.scratch)
+    by_path = {cell.path: cell for cell in cells}
+
+    def do(scorer: Scorer, paths: Sequence[str]) -> None:
+        missing = [by_path[path] for path in paths]
+        _log.info("scoring %s", "; ".join(map(str, missing)))
+        _write_missing(missing, scorer, store)
+
+    claimed = do_claimed(
+        store,
+        list(by_path),
+        ready=partial(held.hold, scorer_of, entry, cells[0].revision, settings),
+        do=do,
+        is_done=partial(is_written, store),
+        wait=wait,
+    )
+    return tuple(by_path[path] for path in claimed.others)
+
+
+def _write_missing(cells: Sequence[Cell], scorer: Scorer, store: Store) -> None:
+    seal = find_version(store, cells[0].partition, cells[0].partition_digest)
+    if seal is None:
+        raise StorageError(f"{cells[0].partition} was removed meanwhile; score again")
+    try:
+        num_lost = _write_together(cells, seal, scorer, store)
+    except NotMeasurable:
+        if len(cells) == 1:
+            raise
+        num_lost = _write_one_by_one(cells, seal, scorer, store)
+    if num_lost:
+        raise ModelError(
+            f"{num_lost} chunks have no finite loss, so their cells have no figure (see view "
+            "unmeasured); another TIDEMARK_DTYPE may help"
+        )
+
+
+def _write_one_by_one(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> int:
+    num_lost, failures = 0, []
+    for cell in cells:
+        try:
+            num_lost += _write_together([cell], seal, scorer, store)
+        except NotMeasurable as error:
+            failures.append(str(error))
+    if failures:
+        raise NotMeasurable("; ".join(dict.fromkeys(failures)))
+    return num_lost
+
+
+def _write_together(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> int:
+    """Write the cells' losses; return the number of chunks without a finite loss."""
+    while True:
+        try:
+            return _write(cells, seal, scorer, store)
+        except BatchTooLarge:
+            # Restart, so that all batches of a cell have the same size: half of the last size. If a
+            # single window is too large, the scorer raises another error.
+            continue
+
+
+def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> int:
+    num_lost = 0
+    protocols = [get_protocol(cell.protocol) for cell in cells]
+    tallies = [Tally() for _ in cells]
+    columns = [*_KEYS, "text"] if seal.is_text else [*_KEYS, "media", "width"]
+    documents = read_documents(store, seal, columns=columns)
+    with ExitStack() as stack:
+        writers = []
+        for cell in cells:
+            staged = stack.enter_context(store.writing(cell.path))
+            writer = pq.ParquetWriter(staged.path, LOSSES, compression="zstd")
+            writers.append(stack.enter_context(writer))
+        with metered(on_cuda=scorer.facts.device.startswith("cuda")) as cost:
+            for tables in scorer.score_together(documents, protocols, tallies):
+                go_on()
+                for writer, table in zip(writers, tables, strict=True):
+                    if table.num_rows:
+                        writer.write_table(table)
+                    num_lost += table["reason"].to_pylist().count("non_finite")
+        for cell, tally in zip(cells, tallies, strict=True):
+            record = _record(scorer, tally, cost, tallies)
+            store.write_bytes(cell.record_path, record.to_json())
+    return num_lost
+
+
+def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally]) -> CellRecord:
+    """Return the cost of one cell; of cells scored together, compute its share."""
+    facts = scorer.facts
+    total = sum(each.seconds for each in together)
+    share = tally.seconds / total if total else 1 / len(together)
+    return CellRecord(
+        scored_at=dt.datetime.now(dt.UTC),
+        device=facts.device,
+        dtype=facts.dtype,
+        batch_tokens=facts.batch_tokens,
+        context=tally.context,
+        versions=dict(facts.versions),
+        seconds=cost.seconds if len(together) == 1 else tally.seconds,
+        num_tokens_read=tally.num_tokens_read,
+        peak_memory_bytes=cost.peak_memory_bytes,
+        energy_joules=None if cost.energy_joules is None else share * cost.energy_joules,
+        num_lossy_documents=tally.num_lossy_documents,
+        tokenizer=facts.tokenizer,
+        milestones=tally.milestones(),
+    )
+
+
+def score_group(
+    cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
+) -> Done:
+    """Score cells of one partition, with retries of transient errors; see ``write_losses``."""
+    others = retrying(str(cells[0]), lambda: write_losses(cells, entry, settings, wait))
+    return Done(claimed=others)
+
+
+def score_and_land(
+    settings: Settings,
+    models: list[str],
+    sources: list[str] | None,
+    months: list[Month] | None,
+    protocols: list[str],
+) -> tuple[int, list[str]]:
+    """Score the cells that have no losses, land them and publish.
+
+    Return the number of landed cells, and the failures. Cells land even if others fail.
+
+    Raises:
+        UsageError: a name is unknown, or nothing of the request is sealed.
+    """
+    for model in models:
+        find_model(model, settings)  # fail before hours of scoring
+    require_sealed(Store(settings.home), sources, months, settings.corpus_as_of)
+
+    def plan(model: str) -> ScoringPlan:
+        planned = plan_scoring(model, protocols, sources, months, settings)
+        load_model(planned, settings)
+        return planned
+
+    def plans() -> Iterator[ScoringPlan | Failure]:
+        for model in models:
+            planned = plan_or_failure(model, partial(plan, model))
+            if isinstance(planned, ScoringPlan):
+                yield from (Failure(model, why) for why in planned.refused)
+                yield from _find_drift(planned, settings)
+            yield planned
+
+    summary = run_and_land(plans(), settings)
+    return summary.num_landed, list(map(str, summary.failures))
+
+
+def _find_drift(plan: ScoringPlan, settings: Settings) -> list[Failure]:
+    """Run the canary if the libraries have changed; return its failure, if any."""
+    if not plan.pending or plan.entry.kind in ("control", "remote") or not is_canary_due(settings):
+        return []
+    run = check_canary(settings)
+    return [] if run.is_well else [Failure("canary", str(run))]

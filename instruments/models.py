@@ -1,0 +1,129 @@
+"""Cache of the one loaded model per process, since weights take most memory and time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol, TypeVar, cast
+
+from core.errors import ModelLoadError
+from core.settings import Settings
+from models.backends import identify_texts, load_generator, load_scorer
+from models.catalogue import ModelEntry
+from models.generation import Decoding, Generation, GenerationRequest, Generator
+from models.scoring.scorer import Scorer
+from models.servers.budget import Budget
+from scylla.puzzle import load_puzzle
+from scylla.scripted import PREFIX, ScriptedModel
+
+
+class _HasRevision(Protocol):
+    @property
+    def revision(self) -> str: ...
+
+
+_Model = TypeVar("_Model", bound=_HasRevision)
+Load = Callable[[ModelEntry, Settings, Budget], _Model]
+
+
+class ModelHolder:
+    """The last used model, and the spending budget of the run, shared by all its models."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._key: tuple[object, ...] | None = None
+        self._model: Any = None
+        self._budget: Budget | None = None
+
+    def begin(self, settings: Settings) -> None:
+        """Reset the spending budget at the start of a run; all its models share the budget."""
+        with self._lock:
+            self._budget, self._model = Budget.of(settings), None
+
+    def get(self, load: Load[_Model], entry: ModelEntry, settings: Settings) -> _Model:
+        """Return a model; release the previously used model first."""
+        with self._lock:
+            key = (load, entry, settings)
+            if self._model is None or self._key != key:
+                self._model = None
+                self._budget = self._budget or Budget.of(settings)
+                self._model, self._key = load(entry, settings, self._budget), key
+            return cast(_Model, self._model)
+
+    @contextmanager
+    def hold(
+        self, load: Load[_Model], entry: ModelEntry, revision: str, settings: Settings
+    ) -> Iterator[_Model]:
+        """Yield a model; one group of cells at a time uses the device.
+
+        A model behind a server uses no local device, so several groups may use it at a time.
+
+        Raises:
+            ModelLoadError: the model cannot be loaded, or its files now have another revision.
+        """
+        with ExitStack() as stack:
+            stack.enter_context(self._lock)
+            model = self.get(load, entry, settings)
+            if model.revision != revision:  # the files may have changed after loading
+                self._model = None
+                model = self.get(load, entry, settings)
+            if model.revision != revision:
+                self._model = None
+                raise ModelLoadError(
+                    f"{entry.name}: its files have revision {model.revision}, expected {revision}; "
+                    "they changed since the cells were planned, so run the same command again"
+                )
+            if entry.backend.is_server:
+                stack.close()
+            yield model
+
+
+held = ModelHolder()
+
+
+def scorer_of(entry: ModelEntry, settings: Settings, _budget: Budget) -> Scorer:
+    """Load a model that computes losses; see ``models.backends.load_scorer``."""
+    return load_scorer(entry, settings)
+
+
+def generator_of(entry: ModelEntry, settings: Settings, budget: Budget) -> Generator:
+    """Load a model that writes text; raise the errors of ``models.backends.load_generator``."""
+    if entry.name.startswith(PREFIX):
+        return ScriptedGenerator(entry.name, settings.puzzle_items)
+    return load_generator(entry, settings, budget)
+
+
+def generation_ids(
+    entry: ModelEntry, ways: Sequence[Decoding], settings: Settings
+) -> tuple[str, list[str]]:
+    """Return a model's revision, and a hash for each decoding, without loading weights."""
+    if entry.name.startswith(PREFIX) or entry.backend.is_paid:
+        generator = held.get(generator_of, entry, settings)
+        return generator.revision, list(map(generator.generation_id, ways))
+    identity = identify_texts(entry, settings)
+    return identity.revision, list(map(identity.generation_id, ways))
+
+
+class ScriptedGenerator:
+    """A scripted model as a ``models.generation.Generator``."""
+
+    def __init__(self, name: str, num_items: int) -> None:
+        self._model = ScriptedModel(name, num_items)
+        self.name, self.revision = name, self._model.revision
+
+    def generation_id(self, decoding: Decoding) -> str:
+        """Return the digest of the decoding."""
+        return decoding.digest
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], decoding: Decoding
+    ) -> Iterator[Generation]:
+        """Yield one text per request; keys are ``<puzzle>/<split>/<item>``."""
+        for request in requests:
+            puzzle, kind, number = request.key.split("/")
+            if kind == "probe":
+                text = self._model.write_inputs(load_puzzle(puzzle), request.seed)
+            else:
+                text = self._model.answer(request.prompt, int(number))
+            yield Generation(request.key, text, "stop")

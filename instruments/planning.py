@@ -1,0 +1,192 @@
+"""Requests of runs, checked before the run starts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from core.corpus.partition import Seal, list_sealed
+from core.corpus.permissions import require_permission
+from core.errors import AccessRefused, UsageError
+from core.month import Month, require_complete
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.contract import list_sources, load_crawler
+from crawlers.questions.contract import list_question_sources, load_question_crawler
+from crawlers.questions.crawl import require_token
+from models.catalogue import find_model
+
+
+@dataclass(frozen=True)
+class Request:
+    """The months, sources and models of a run; all names are known and all months are over."""
+
+    months: tuple[Month, ...]
+    sources: tuple[str, ...]
+    models: tuple[str, ...]
+    left_out: tuple[str, ...] = ()  # reasons why sources of the default are left out
+
+    def partitions(self) -> list[tuple[str, Month]]:
+        """Return source and month of each partition to crawl, if the source has that month."""
+        return plan_crawl(list(self.sources), list(self.months))[0]
+
+
+def find_refused(sources: list[str] | None, settings: Settings) -> dict[str, str]:
+    """Return the sources of a run that lack a permission, with the reason.
+
+    Raises:
+        UnknownName: there is no such source.
+        AccessRefused: an explicitly requested source lacks its permission.
+        StorageError: a permission cannot be read.
+    """
+    store, refused = Store(settings.home), {}
+    for source in sources or list_sources():
+        try:
+            require_permission(store, source, load_crawler(source).INFO.permission)
+        except AccessRefused as error:
+            if sources:
+                raise
+            refused[source] = str(error)
+    return refused
+
+
+def plan_crawl(
+    sources: list[str] | None, months: list[Month], refused: Collection[str] = ()
+) -> tuple[list[tuple[str, Month]], list[str]]:
+    """Return the partitions that can be crawled, by source, and reasons against the others.
+
+    Skip ``refused`` sources. ``months`` must be in order.
+
+    Raises:
+        UnknownName: there is no such source.
+        FutureMonth: the last month is not over.
+        UsageError: an explicitly requested source has none of the months.
+    """
+    require_complete(months[-1])
+    partitions, lacks = [], []
+    for source in sources or list_sources():
+        if source in refused:
+            continue
+        info = load_crawler(source).INFO
+        reasons = {month: info.lacks(month) for month in months}
+        if sources and all(reasons.values()):
+            raise UsageError(f"{source} {months[0]}: {reasons[months[0]]}")
+        partitions += [(source, month) for month, reason in reasons.items() if not reason]
+        lacks += [f"{source} {month}: {reason}" for month, reason in reasons.items() if reason]
+    return partitions, lacks
+
+
+def plan_question_crawl(
+    sources: Sequence[str] | None,
+    months: Sequence[Month],
+    settings: Settings,
+    add_tokens: Callable[[str, Settings], Settings],
+) -> tuple[dict[str, list[Month]], list[str]]:
+    """Return the months of each source of questions, and the reasons for leaving out others.
+
+    Args:
+        sources: names of sources; None for all that may be crawled.
+        months: months of resolution; all must be over.
+        settings: settings of the data root, which contains the permissions.
+        add_tokens: returns settings with the credentials of a source.
+
+    Raises:
+        UnknownName: there is no such source.
+        FutureMonth: the last month is not over.
+        AccessRefused: an explicitly requested source lacks its permission or token.
+        UsageError: an explicitly requested source has none of the months.
+    """
+    require_complete(max(months))
+    plan, left_out = {}, []
+    for source in sources or list_question_sources():
+        info = load_question_crawler(source).INFO
+        try:
+            require_permission(Store(settings.home), source, info.permission)
+            require_token(info, add_tokens(source, settings))
+            lacks = {month: info.lacks(month) for month in months}
+            if all(lacks.values()):
+                raise UsageError(f"{source}: {lacks[months[0]]}")
+        except (AccessRefused, UsageError) as error:
+            if sources:
+                raise
+            left_out.append(str(error))
+            continue
+        plan[source] = [month for month, lack in lacks.items() if not lack]
+    return plan, left_out
+
+
+def check_request(
+    months: list[Month], sources: list[str] | None, models: list[str] | None, settings: Settings
+) -> Request:
+    """Return a request with defaults filled in, after all checks; ``months`` are in order.
+
+    Raises:
+        UnknownName: there is no such source or model.
+        FutureMonth: the last month is not over.
+        UsageError: an explicitly requested source has none of the months.
+        AccessRefused: an explicitly requested source lacks a permission; others are left out.
+    """
+    refused = find_refused(sources, settings)
+    partitions, _ = plan_crawl(sources, months, refused)
+    chosen_sources = tuple(dict.fromkeys(source for source, _ in partitions))
+    chosen_models = tuple(models or settings.models)
+    for model in chosen_models:
+        find_model(model, settings)
+    return Request(tuple(months), chosen_sources, chosen_models, tuple(refused.values()))
+
+
+def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]:
+    """Return a message for each model of a run that the hub refuses to provide.
+
+    The check takes seconds. In the run, such a model fails; the other models are scored.
+
+    Raises:
+        UnknownName: there is no such model.
+    """
+    entries = [find_model(model, settings) for model in models or settings.models]
+    if all(entry.backend.is_control for entry in entries):
+        return []
+    from models.weights.hub import check_access  # compressors do not require the hub's library
+
+    problems = check_access(entries, settings)
+    return [why if why.startswith(name) else f"{name}: {why}" for name, why in problems.items()]
+
+
+def select_sealed(
+    store: Store,
+    sources: list[str] | None,
+    months: list[Month] | None,
+    as_of: dt.datetime | None = None,
+) -> list[Seal]:
+    """Return the seals of some sources and months (None: all), sealed by ``as_of``, in order."""
+    return [
+        seal
+        for seal in list_sealed(store, as_of=as_of)
+        if seal.num_documents  # a takedown may have removed all
+        and (sources is None or seal.partition.source in sources)
+        and (months is None or seal.partition.month in months)
+    ]
+
+
+def require_sealed(
+    store: Store,
+    sources: list[str] | None,
+    months: list[Month] | None,
+    as_of: dt.datetime | None = None,
+) -> None:
+    """Raise an error if partitions of a request are not sealed.
+
+    Raises:
+        UsageError: for these months, nothing is sealed, or nothing of one source.
+    """
+    known = sorted({seal.partition.source for seal in select_sealed(store, None, months, as_of)})
+    when = "" if months is None else f" for {months[0]}"
+    when += "" if months is None or months[0] == months[-1] else f" to {months[-1]}"
+    when += "" if as_of is None else f" by {as_of.isoformat(timespec='seconds')}"
+    for source in sources or known or ["any source"]:
+        if source not in known:
+            raise UsageError(
+                f"nothing is sealed of {source}{when} under {store.root} "
+                f"(sealed{when}: {', '.join(known) or 'nothing'}); crawl or import it first"
+            )

@@ -1,0 +1,373 @@
+"""The third instrument: answers of models to the puzzles of Scylla.
+
+A model writes example inputs of a puzzle, answers these and similar inputs, and is judged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+from core.cells.puzzles import (
+    PuzzleAnswer,
+    PuzzleCell,
+    PuzzleRecord,
+    read_puzzle_record,
+    write_puzzle_cell,
+)
+from core.errors import ModelError, NotMeasurable
+from core.settings import Settings
+from core.storage.claims import do_claimed
+from core.storage.store import Store, path_part
+from instruments.landing import Slot, land_puzzles
+from instruments.models import generation_ids, generator_of, held
+from instruments.runner import Done, Summary, plan_or_failure, run_and_land
+from instruments.stopping import go_on
+from models.catalogue import ModelEntry, find_model
+from models.generation import Decoding, Generation, GenerationRequest, Generator
+from scylla.journal import Journal, Kept, entry_key
+from scylla.judging import judge
+from scylla.puzzle import Puzzle, count_anchors, list_puzzles, load_puzzle
+from scylla.sampling import PuzzleData, Sampling, sample_items, seed_of
+from scylla.scripted import PREFIX, ScriptedModel
+from scylla.texts import STOP, extract_examples, probe_prompt, prompts_digest, question_prompt
+
+_VERSION = "1"  # increase it if a change of scylla/ or this module changes items or verdicts
+_PROTOCOL = "zero-shot-cot"
+_USUAL_ITEMS = 256
+_IN_FLIGHT = 4
+# The paper's released code samples inputs this way; answers are decoded greedily.
+PROBING = Decoding(
+    max_new_tokens=1024,
+    min_new_tokens=16,
+    temperature=0.9,
+    top_p=0.95,
+    top_k=60,
+    repetition_penalty=1.2,
+)
+ASKING = Decoding(max_new_tokens=2048, stop=STOP)
+_FIRST_COMPLETIONS = 128
+_HOPELESS_COMPLETIONS = 512  # texts without any valid input after which the search ends
+
+
+@dataclass(frozen=True)
+class PuzzlePlan:
+    """The puzzles that one model must solve; see ``instruments.runner.Plan``."""
+
+    entry: ModelEntry
+    cells: tuple[PuzzleCell, ...]  # all cells of the request, one per puzzle
+    pending: tuple[PuzzleCell, ...]  # cells without record, or with unanswered items
+
+    @property
+    def step(self) -> str:
+        """The name of the progress reports."""
+        return f"solve {self.entry.name}"
+
+    @property
+    def groups(self) -> list[tuple[PuzzleCell, ...]]:
+        """The pending cells, one per group."""
+        return [(cell,) for cell in self.pending]
+
+    @property
+    def num_done(self) -> int:
+        """The number of cells that were done before the run."""
+        return len(self.cells) - len(self.pending)
+
+    @property
+    def fatal(self) -> tuple[type[Exception], ...]:
+        """The error classes that affect all puzzles of a model."""
+        return (ModelError,)
+
+    def in_flight(self, settings: Settings) -> int:
+        """Return the number of puzzles to solve at a time."""
+        is_local = self.entry.kind in ("causal_lm", "reference")
+        return 1 if is_local else settings.in_flight or _IN_FLIGHT
+
+    def is_done(self, cell: PuzzleCell, store: Store) -> bool:
+        """Return True if a cell has a record without errors."""
+        return _is_done(store, cell)
+
+    def attempt(self, cells: tuple[PuzzleCell, ...], settings: Settings, wait: bool) -> Done:
+        """Have the model solve one puzzle; see ``solve_cell``."""
+        return solve_cell(self.entry, cells[0], settings, wait)
+
+    def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
+        """Land the cells that have a record; return the number landed."""
+        store = Store(settings.home)
+        there = [cell for cell in self.cells if read_puzzle_record(store, cell)]
+        return land_puzzles(self.entry, there, settings, slot)
+
+
+def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) -> PuzzlePlan:
+    """List a model's cells over some puzzles (None: all), without loading its weights.
+
+    Raises:
+        UnknownName: there is no such model or puzzle.
+        ModelLoadError: the model's files are missing or broken.
+        NotMeasurable: the model cannot write text.
+    """
+    names = [load_puzzle(name).name for name in puzzles or list_puzzles()]
+    entry = _entry_of(model, settings)
+    revision, ways = generation_ids(entry, [PROBING, ASKING], settings)
+    protocol = _protocol_of(settings)
+    cells = tuple(
+        PuzzleCell(entry.name, revision, name, protocol, _generation(name, ways, settings))
+        for name in dict.fromkeys(names)
+    )
+    store = Store(settings.home)
+    pending = tuple(cell for cell in cells if not _is_done(store, cell))
+    return PuzzlePlan(entry, cells, pending)
+
+
+def _protocol_of(settings: Settings) -> str:
+    """Return the protocol's name; results of different sampling settings have different names."""
+    parts = [
+        _PROTOCOL,
+        "" if settings.puzzle_sampling == "unique" else settings.puzzle_sampling,
+        "" if settings.puzzle_items == _USUAL_ITEMS else str(settings.puzzle_items),
+    ]
+    return "-".join(filter(None, parts))
+
+
+def _entry_of(model: str, settings: Settings) -> ModelEntry:
+    """Return a model's entry; a scripted model gets an entry as a control."""
+    if not model.startswith(PREFIX):
+        return find_model(model, settings)
+    script = ScriptedModel(model, settings.puzzle_items).script
+    return ModelEntry(
+        name=model,
+        kind="control",
+        location=model,
+        parameters=script.parameters,
+        notes="Solves a planted share of Scylla's puzzles.",
+    )
+
+
+def _generation(puzzle: str, ways: Sequence[str], settings: Settings) -> str:
+    """Return a hash of all inputs, except the model, that decide items and verdicts of a cell."""
+    asked = load_puzzle(puzzle)
+    definition = [
+        _VERSION,
+        prompts_digest(),
+        [asked.title, asked.statement, asked.answer_rule],
+        list(ways),
+        settings.puzzle_items,
+        settings.puzzle_sampling,
+        settings.puzzle_completions,
+        settings.puzzle_seed,
+    ]
+    return hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:12]
+
+
+def _is_done(store: Store, cell: PuzzleCell) -> bool:
+    record = read_puzzle_record(store, cell)
+    return record is not None and not record.num_errors
+
+
+def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings, wait: bool = True) -> Done:
+    """Have a model solve the items of a puzzle.
+
+    Skip a cell that is done. If a cell has items with errors, repeat only these. One process at a
+    time solves a cell; texts received by a killed process are reused.
+
+    Raises:
+        ModelError: the model fails, or its spending limit is reached.
+        StorageError: a file of the cell is damaged.
+    """
+    store = Store(settings.home, settings.scratch)
+
+    def is_done(_: str) -> bool:
+        go_on()
+        return _is_done(store, cell)
+
+    claimed = do_claimed(
+        store,
+        [cell.done_path],
+        ready=partial(held.hold, generator_of, entry, cell.revision, settings),
+        do=lambda generator, _: solve(cell, generator, settings, store),
+        is_done=is_done,
+        wait=wait,
+    )
+    if claimed.others:
+        return Done(claimed=(cell,))
+    record = claimed.results[0] if claimed.results else read_puzzle_record(store, cell)
+    return Done() if record is None else _describe(record)
+
+
+def _describe(record: PuzzleRecord) -> Done:
+    """Return the result of a cell that has a record."""
+    lack = (
+        f"{record.num_errors} items have no answer; run the same command again, and only these are "
+        "asked"
+    )
+    remark = (
+        f"insufficient ID data: {record.num_id_examples} inputs in {record.num_completions} texts, "
+        f"of {record.num_distinct_elements} different numbers; nothing was asked"
+    )
+    is_complete = record.status == "complete"
+    return Done(
+        num_items=record.num_items if is_complete else 0,
+        lack=lack if record.num_errors else "",
+        remark="" if is_complete else remark,
+    )
+
+
+def solve_and_land(
+    settings: Settings, models: Sequence[str], puzzles: Sequence[str] | None
+) -> Summary:
+    """Have models solve their unsolved puzzles, land the cells and publish.
+
+    Puzzles solved before a failure of the model land, too.
+
+    Raises:
+        UsageError: a name is unknown.
+    """
+    held.begin(settings)
+    plans = [  # make all plans before any model answers
+        plan_or_failure(model, partial(plan_puzzles, model, puzzles, settings)) for model in models
+    ]
+    return run_and_land(plans, settings)
+
+
+class _Writer:
+    """Have the model write texts that the journal lacks; store each text at once."""
+
+    def __init__(self, generator: Generator, journal: Journal) -> None:
+        self._generator, self._journal = generator, journal
+
+    def write(
+        self, requests: Sequence[GenerationRequest], decoding: Decoding
+    ) -> dict[str, Generation]:
+        """Return the texts by request key; the next run repeats requests with errors."""
+        model = self._generator
+        way = model.generation_id(decoding)
+        names = {
+            request.key: entry_key(model.name, model.revision, way, request.prompt, request.seed)
+            for request in requests
+        }
+        found = {
+            key: Generation(key, kept.text, kept.finish, kept.num_tokens)
+            for key, name in names.items()
+            if (kept := self._journal.find(name)) is not None
+        }
+        left = [request for request in requests if request.key not in found]
+        for made in model.generate(left, decoding) if left else ():
+            kept = Kept(names[made.key], made.text, made.finish, made.num_tokens)
+            self._journal.keep(kept)  # does nothing for an error
+            found[made.key] = made
+            go_on()
+        return found
+
+
+def solve(cell: PuzzleCell, generator: Generator, settings: Settings, store: Store) -> PuzzleRecord:
+    """Have the model write inputs and answers, judge the answers, and write the cell's files.
+
+    Raises:
+        ModelError: the model fails, or its spending limit is reached; received texts are stored.
+        StorageError: the stored texts are damaged.
+    """
+    puzzle = load_puzzle(cell.puzzle)
+    # All protocols share one journal, so each text is requested once.
+    names = (cell.model, cell.puzzle, cell.revision)
+    path = settings.scratch / "puzzles" / "/".join(map(path_part, names))
+    with Journal(path.with_name(f"{path.name}.jsonl")) as journal:
+        writer = _Writer(generator, journal)
+        num_completions, data = _find_items(cell, puzzle, writer, settings)
+        answers = list(_ask(cell, puzzle, data, writer, settings))
+    record = PuzzleRecord(
+        status=data.status,
+        level=puzzle.level,
+        complexity=puzzle.complexity,
+        num_completions=num_completions,
+        num_id_elements=data.num_id_elements,
+        num_distinct_elements=data.num_distinct_elements,
+        num_id_examples=data.num_id_examples,
+        num_repaired=data.num_repaired,
+        num_items=settings.puzzle_items if data.status == "complete" else 0,
+        num_errors=0,
+        answers_digest=None,
+        num_anchors=count_anchors(),
+    )
+    return write_puzzle_cell(store, cell, record, answers)
+
+
+def _find_items(
+    cell: PuzzleCell, puzzle: Puzzle, writer: _Writer, settings: Settings
+) -> tuple[int, PuzzleData]:
+    """Have the model write until there are enough inputs; return number of texts, and items.
+
+    The number of texts doubles each time, so the total parsed is at most twice the final number.
+    """
+    sampling = Sampling(settings.puzzle_items, settings.puzzle_sampling, settings.puzzle_seed)
+    most = settings.puzzle_completions
+    prompt = probe_prompt(puzzle)
+    texts: list[str] = []
+    while True:
+        wanted = min(most, max(_FIRST_COMPLETIONS, 2 * len(texts)))
+        requests = [
+            GenerationRequest(
+                f"{puzzle.name}/probe/{number}",
+                prompt,
+                seed_of(settings.puzzle_seed, cell.model, puzzle.name, "probe", number),
+            )
+            for number in range(len(texts), wanted)
+        ]
+        written = writer.write(requests, PROBING)
+        failed = [each for each in written.values() if each.finish == "error"]
+        if failed and failed[0].reason == "too_long":
+            raise NotMeasurable(
+                f"{cell}: the prompt, with what may follow it, is longer than the model's context; "
+                "of a model behind an API, lower max_output_tokens in its entry"
+            )
+        if failed:
+            raise ModelError(
+                f"{cell}: {len(failed)} of {len(requests)} texts with inputs could not be had, the "
+                f"first: {failed[0].reason}; run the same command again, and only these are asked"
+            )
+        texts += [written[request.key].text for request in requests]
+        data = sample_items(
+            cell.model, puzzle, extract_examples(texts, puzzle.input_shape), sampling
+        )
+        is_hopeless = len(texts) >= _HOPELESS_COMPLETIONS and not data.num_id_examples
+        # More texts would leave even fewer unwritten numbers for the OOD split.
+        is_exhausted = data.num_id_examples >= sampling.min_examples
+        if is_exhausted or is_hopeless or len(texts) >= most:
+            return len(texts), data
+
+
+def _ask(
+    cell: PuzzleCell, puzzle: Puzzle, data: PuzzleData, writer: _Writer, settings: Settings
+) -> Iterator[PuzzleAnswer]:
+    asked = [
+        (split, item, instance)
+        for split, instances in data.items.items()
+        for item, instance in enumerate(instances)
+    ]
+    requests = [
+        GenerationRequest(
+            f"{puzzle.name}/{split}/{item}",
+            question_prompt(puzzle, instance),
+            seed_of(settings.puzzle_seed, cell.model, puzzle.name, split, item),
+        )
+        for split, item, instance in asked
+    ]
+    texts = writer.write(requests, ASKING)
+    for (split, item, instance), request in zip(asked, requests, strict=True):
+        written = texts[request.key]
+        verdict = judge(puzzle, instance, written.text, written.finish)
+        yield PuzzleAnswer(
+            split=split,
+            item=item,
+            input=puzzle.render(instance),
+            response=written.text,
+            answer=verdict.answer,
+            status=verdict.status,
+            lenient_status=verdict.lenient_status,
+            paper_status=verdict.paper_status,
+            num_tokens=written.num_tokens,
+            reason=written.reason,
+        )

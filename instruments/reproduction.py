@@ -1,0 +1,185 @@
+"""`tidemark reproduce`: score one cell again, and compare the losses with the landed ones.
+
+The data root stays unchanged; the new losses are not stored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from core.cells.losses import Cell
+from core.corpus.partition import Seal, find_version, list_versions, read_documents
+from core.corpus.parts import find_damage
+from core.errors import BatchTooLarge, ModelError, StorageError, UnknownName, UsageError
+from core.settings import Settings
+from core.storage.store import Store
+from models.backends import identify, load_scorer
+from models.catalogue import find_model
+from models.scoring.protocols import get_protocol
+from models.scoring.scorer import Scorer, Tally
+from warehouse.database.statements import explain_database_errors
+from warehouse.land.landed import read_rows, scored_cells
+from warehouse.read.query import connect_to_read, local_snapshot
+from warehouse.read.release import release_database
+
+TOLERANCE = 1e-6  # relative to the cell's nats; limit for the sum and for each chunk
+_DTYPES = ("float32", "bfloat16", "float16")  # values of the dtype setting
+_NUM_SUGGESTIONS = 5
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Comparison of a cell's landed losses and its new losses."""
+
+    num_chunks: int  # chunks in either set
+    num_unmatched: int  # chunks that are missing, unmeasured, or of another text in one set
+    landed_nats: float  # sum over the landed chunks
+    rescored_nats: float  # sum over the new chunks
+    largest_chunk_nats: float  # largest difference of any chunk
+    then: dict[str, str]  # device, dtype and versions of the landed losses; empty if unknown
+    now: dict[str, str]  # device, dtype and versions of this run
+    is_same_scoring: bool  # True if protocol, dtype and code are equal
+
+    @property
+    def relative_difference(self) -> float:
+        """The relative difference of the sums; 0 if both are 0."""
+        return abs(self.rescored_nats - self.landed_nats) / (self.landed_nats or 1.0)
+
+    @property
+    def is_reproduced(self) -> bool:
+        """True if sum and chunks are within the tolerance, and no chunk is unmatched."""
+        limit = TOLERANCE * self.landed_nats
+        return (
+            self.num_unmatched == 0
+            and abs(self.rescored_nats - self.landed_nats) <= limit
+            and self.largest_chunk_nats <= limit
+        )
+
+
+def reproduce(
+    settings: Settings, name: str, release: str | None = None, model: str | None = None
+) -> Reproduction:
+    """Score the cell with a given ``Cell.name`` again, and compare.
+
+    The comparison is with ``release`` (month or folder), by default with the published snapshot.
+    ``model`` is the present location of the model, required if its name is no location.
+
+    Raises:
+        UnknownName: tidemark has scored no such cell, or there is no such model.
+        StorageError: the text is missing, damaged, or was sealed again; the release is damaged.
+        ModelLoadError: the model's files differ from the cell's revision, or cannot be loaded.
+        NotMeasurable: the model can no longer be scored under the protocol.
+    """
+    store = Store(settings.home)
+    with (
+        local_snapshot(settings)
+        if release is None
+        else release_database(settings, release) as path,
+        explain_database_errors(f"read {path}"),
+        connect_to_read(path) as connection,
+    ):
+        cell, record = _find(connection, name)
+        seal = _sealed(store, cell)
+        scorer = _load(cell, record, settings, model)
+        losses = _score(scorer, cell, seal, store)
+        connection.register("rescored_losses", losses)
+        [figures] = read_rows(connection, "compare_losses", _key(cell))
+    protocol = get_protocol(cell.protocol)
+    return Reproduction(
+        **figures,
+        then=_conditions(record),
+        now=_conditions(scorer.facts._asdict()),
+        is_same_scoring=scorer.scoring_id(protocol) == cell.scoring,
+    )
+
+
+def _key(cell: Cell) -> dict[str, object]:
+    month = cell.partition.month
+    return {
+        "model": cell.model,
+        "source": cell.partition.source,
+        "month": month.first_day if month else None,
+        "protocol": cell.protocol,
+    }
+
+
+def _find(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Cell, dict[str, Any]]:
+    """Return a landed cell, and the record of its scoring."""
+    cells = scored_cells(connection)
+    found = [cell for cell in cells if cell.name == name]
+    if not found:
+        known = difflib.get_close_matches(name, [cell.name for cell in cells], _NUM_SUGGESTIONS)
+        hint = "a cell is MODEL/SOURCE/YYYY-MM/PROTOCOL (or undated), scored by tidemark itself"
+        raise UnknownName("cell", name, known, hint)
+    if len(found) > 1:
+        raise UsageError(f"{name!r} names {len(found)} cells: {', '.join(map(str, found))}")
+    parameters = {**_key(found[0]), "revision": found[0].revision}
+    records = read_rows(connection, "find_costs", parameters)
+    record = {**records[0], "versions": json.loads(records[0]["versions"])} if records else {}
+    return found[0], record
+
+
+def _sealed(store: Store, cell: Cell) -> Seal:
+    """Return the seal of exactly the scored text, after a check of the complete text."""
+    seal = find_version(store, cell.partition, cell.partition_digest)
+    if seal is None:
+        digests = [each.digest[:12] for each in list_versions(store, cell.partition)]
+        found = f"digest {', '.join(digests)}" if digests else "nothing"
+        raise StorageError(
+            f"the text of {cell} is no longer under {store.root}: expected digest "
+            f"{cell.partition_digest[:12]} for {cell.partition}, found {found}; bring the "
+            "partition back from a backup, or choose a cell whose text is there"
+        )
+    for path, problem in find_damage(store, seal):
+        raise StorageError(
+            f"{store.url(path)} {problem}; bring the partition back from a backup, or crawl or "
+            "import it again with --replace"
+        )
+    return seal
+
+
+def _load(cell: Cell, record: dict[str, Any], settings: Settings, model: str | None) -> Scorer:
+    """Load the scored revision, with the original dtype and batch size."""
+    entry = find_model(model or cell.model, settings)
+    if entry.backend.on_device:
+        entry = dataclasses.replace(entry, revision=cell.revision)
+    update: dict[str, object] = {"batch_tokens": record.get("batch_tokens")}
+    if record.get("dtype") in _DTYPES:
+        update["dtype"] = record["dtype"]
+    settings = settings.model_copy(update=update)
+    found = identify(entry, settings).revision
+    if found != cell.revision:
+        raise ModelError(
+            f"{entry.name} has revision {found} here, and {cell} was scored with {cell.revision}; "
+            "install the libraries of that time (see the release's versions.json), or give its "
+            "files with --model"
+        )
+    return load_scorer(entry, settings)
+
+
+def _score(scorer: Scorer, cell: Cell, seal: Seal, store: Store) -> pa.Table:
+    protocol = get_protocol(cell.protocol)
+    content = ["text"] if seal.is_text else ["media", "width"]
+    columns = ["document_id", "source", "month", *content]
+    while True:
+        documents = read_documents(store, seal, columns=columns)
+        try:
+            scored = scorer.score_together(documents, [protocol], [Tally()])
+            return pa.concat_tables([table for (table,) in scored])
+        except BatchTooLarge:
+            continue  # restart with the reduced batch size of the scorer
+
+
+def _conditions(record: dict[str, Any]) -> dict[str, str]:
+    """Return device, dtype and versions as one flat mapping."""
+    if not record:
+        return {}
+    versions = {str(name): str(number) for name, number in record["versions"].items()}
+    return {"device": record["device"], "dtype": record["dtype"], **versions}

@@ -1,0 +1,126 @@
+"""Table of the errors that are retried, and of the pauses before each attempt.
+
+Errors outside the table are not retried: the same text, weights and settings fail the same way
+(``MalformedInput``, ``NotMeasurable``, ``CheckFailed``, ``DiskFull`` …). If a batch is too large
+for the device, it is scored again at once in smaller batches (``tasks/scoring.py``).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import random
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
+
+from core.errors import (
+    DiskFull,
+    ModelError,
+    ModelLoadError,
+    NotMeasurable,
+    SourceUnavailable,
+    StorageError,
+    TidemarkError,
+    WarehouseError,
+)
+from crawlers.web.pacing import CircuitOpen
+from instruments.stopping import rest
+
+# Seconds before the second attempt, the third, and so on. The most specific class applies.
+PAUSES: dict[type[TidemarkError], tuple[float, ...]] = {
+    SourceUnavailable: (10, 60),  # the fetcher has already retried each request for minutes
+    CircuitOpen: (),  # stop all requests to this site
+    StorageError: (5, 30, 120, 300),
+    DiskFull: (),
+    ModelLoadError: (30, 120),
+    ModelError: (30, 120),  # for remote models; the client has retried each request, too
+    NotMeasurable: (),
+    WarehouseError: (5, 30, 120, 300),
+}
+# Errors of these classes are retried only if their cause is a network, store or database failure.
+# SourceUnavailable needs no such check.
+_BY_CAUSE = (StorageError, ModelError, WarehouseError)
+_PASSING = {
+    errno.EAGAIN,
+    errno.EBUSY,  # from s3fs, for status 503
+    errno.EIO,
+    errno.EREMOTEIO,  # from s3fs, for status 500
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.ECONNREFUSED,
+    errno.ECONNRESET,
+    errno.ECONNABORTED,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+    errno.EPIPE,
+}
+# Errors of HTTP clients and drivers, by name: not all are installed, and no base class is shared.
+_PASSING_NAMES = {"TransportError", "ConnectionError", "Timeout", "ConnectionException"}
+_PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
+# DuckDB raises one class for all PostgreSQL failures; only the message differs.
+_PASSING_WORDS = re.compile(
+    r"could not connect|connection (refused|reset|timed out)|(closed|terminating) (the )?connection"
+    r"|database system is (starting up|shutting down)",
+    re.IGNORECASE,
+)
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+def pauses_of(error: BaseException) -> tuple[float, ...]:
+    """Return the pauses in seconds before further attempts after an error; empty to give up."""
+    kind = next((each for each in type(error).__mro__ if each in PAUSES), None)
+    if kind is None or (isinstance(error, _BY_CAUSE) and not _may_pass(error)):
+        return ()
+    return PAUSES[kind]
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Return True if a network, object store or database failure caused the error."""
+    if isinstance(error, WarehouseError) and _PASSING_WORDS.search(str(error)):
+        return True
+    return any(_is_passing(cause) for cause in _causes(error))
+
+
+def _is_passing(cause: BaseException) -> bool:
+    if isinstance(cause, BotoCoreError):
+        return type(cause).__name__ not in {"NoCredentialsError", "PartialCredentialsError"}
+    status = getattr(getattr(cause, "response", None), "status_code", None)
+    if status is not None:
+        return status in _PASSING_STATUS
+    if isinstance(cause, (ConnectionError, TimeoutError)):
+        return True
+    if isinstance(cause, OSError) and cause.errno in _PASSING:
+        return True
+    return any(each.__name__ in _PASSING_NAMES for each in type(cause).__mro__)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause = error.__cause__
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def retrying(what: str, work: Callable[[], _T], sleep: Callable[[float], Any] = rest) -> _T:
+    """Do ``work``; after a transient error, pause and retry; raise the error of the last attempt.
+
+    Each class of errors has its own pauses. ``what`` names the work in the log.
+    """
+    tries: dict[tuple[float, ...], int] = {}
+    while True:
+        try:
+            return work()
+        except TidemarkError as error:
+            pauses = pauses_of(error)
+            done = tries.setdefault(pauses, 0)
+            if done >= len(pauses):
+                raise
+            tries[pauses] += 1
+            pause = pauses[done] * random.uniform(0.8, 1.2)  # noqa: S311, random to spread retries
+            says = f"again in {pause:.0f} s (try {done + 2} of {len(pauses) + 1})"
+            _log.warning("%s: %s: %s; %s", what, type(error).__name__, error, says)
+            sleep(pause)

@@ -1,0 +1,218 @@
+"""The loop shared by all instruments: claim cells, compute and write them, land, publish.
+
+An instrument is a module that makes plans. A plan lists the pending cells of one model. It also
+defines how to compute and write a group of cells, and how to land all cells. An executor runs
+the groups: in this process, as Prefect tasks, or on the nodes of a Ray cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from core import progress
+from core.errors import TidemarkError, UsageError
+from core.settings import Settings
+from core.storage.claims import sweep
+from core.storage.store import Store
+from instruments.landing import Slot, publish_alone
+from models.catalogue import ModelEntry
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Work that failed; the run continues with other work."""
+
+    what: str  # name of the cell or step
+    why: str
+    is_fatal: bool = False  # True if all cells of the model would fail: the rest was skipped
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """The result of one group of cells."""
+
+    num_items: int = 0  # number of answered questions or puzzle items
+    lack: str = ""  # description of missing answers, which the next run requests; else empty
+    remark: str = ""  # reason why the cell is complete without items; else empty
+    claimed: tuple[Any, ...] = ()  # the cells that other processes claim
+
+
+class Plan(Protocol):
+    """The work of one model; it can be sent to another process."""
+
+    @property
+    def entry(self) -> ModelEntry:
+        """The model."""
+
+    @property
+    def step(self) -> str:
+        """The name of the progress reports."""
+
+    @property
+    def groups(self) -> Sequence[tuple[Any, ...]]:
+        """The pending cells; the cells of a group are computed together."""
+
+    @property
+    def num_done(self) -> int:
+        """The number of cells that were done before the run."""
+
+    @property
+    def fatal(self) -> tuple[type[Exception], ...]:
+        """The error classes that affect all cells of the model."""
+
+    def in_flight(self, settings: Settings) -> int:
+        """Return the number of groups that an executor starts at a time."""
+
+    def is_done(self, cell: Any, store: Store) -> bool:
+        """Return True if a cell's file is written and complete."""
+
+    def attempt(self, cells: tuple[Any, ...], settings: Settings, wait: bool) -> Done:
+        """Compute and write a group of cells, under claims; raise an error if the group fails.
+
+        With ``wait``, wait for cells that other processes claim.
+        """
+
+    def land(self, settings: Settings, slot: Slot = ...) -> int:
+        """Land the written cells, under ``slot``; return the number landed."""
+
+
+class Execute(Protocol):
+    """Run groups of a plan and yield the result of each, in order.
+
+    The executor may stop after a fatal failure.
+    """
+
+    def __call__(
+        self, plan: Plan, groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
+    ) -> Iterable[Done | Failure]:
+        """Run the groups."""
+
+
+@dataclass
+class Summary:
+    """The figures and failures of a run."""
+
+    num_items: int = 0  # number of answered questions or puzzle items
+    num_landed: int = 0  # cells that landed
+    num_cells: int = 0  # cells done before, by this run, or by other processes
+    remarks: list[Failure] = field(default_factory=list)  # cells complete without items, and why
+    failures: list[Failure] = field(default_factory=list)  # failed work, which the next run repeats
+
+    def add(self, other: Summary) -> None:
+        """Add the figures and failures of another run."""
+        self.num_items += other.num_items
+        self.num_landed += other.num_landed
+        self.num_cells += other.num_cells
+        self.remarks += other.remarks
+        self.failures += other.failures
+
+
+def failure_of(what: str, error: BaseException, is_fatal: bool = False) -> Failure:
+    """Return an error as a Failure; log the traceback if the error is a bug.
+
+    Raises:
+        BaseException: the error itself, if it ends the process, such as KeyboardInterrupt.
+    """
+    if not isinstance(error, Exception):
+        raise error
+    if isinstance(error, TidemarkError):
+        return Failure(what, str(error), is_fatal)
+    _log.error("%s failed", what, exc_info=error)
+    return Failure(what, f"{type(error).__name__}: {error}; this is a bug, see the log", is_fatal)
+
+
+def in_process(
+    plan: Plan, groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
+) -> Iterator[Done | Failure]:
+    """Run groups one after the other in this process; see ``Execute``."""
+    for number, cells in enumerate(groups, start=1):
+        try:
+            result: Done | Failure = plan.attempt(cells, settings, wait)
+        except Exception as error:  # noqa: BLE001, continue with other groups after any error
+            result = failure_of(str(cells[0]), error, isinstance(error, plan.fatal))
+        progress.report(plan.step, number, len(groups))
+        yield result
+        if isinstance(result, Failure) and result.is_fatal:
+            return
+
+
+def run(plan: Plan, settings: Settings, execute: Execute = in_process) -> Summary:
+    """Compute the pending cells of a plan; collect failures and continue with other cells.
+
+    Cells that other processes claim come last: most of them are done by then.
+    """
+    summary, groups, store = Summary(num_cells=plan.num_done), plan.groups, Store(settings.home)
+    if groups:
+        sweep(store)
+    for wait in (False, True):
+        claimed = []
+        for cells, result in zip(groups, execute(plan, groups, settings, wait), strict=False):
+            if isinstance(result, Failure):
+                summary.failures.append(result)
+                if result.is_fatal:
+                    return summary
+            else:
+                _count(summary, cells, result)
+                claimed.append(result.claimed)
+        groups = []
+        for cells in claimed:
+            unfinished = tuple(cell for cell in cells if not plan.is_done(cell, store))
+            summary.num_cells += len(cells) - len(unfinished)
+            groups += [unfinished] if unfinished else []
+    return summary
+
+
+def _count(summary: Summary, cells: tuple[Any, ...], done: Done) -> None:
+    summary.num_cells += len(cells) - len(done.claimed)
+    summary.num_items += done.num_items
+    if done.lack:
+        summary.failures.append(Failure(str(cells[0]), done.lack))
+    if done.remark:
+        summary.remarks.append(Failure(str(cells[0]), done.remark))
+
+
+_Plan = TypeVar("_Plan", bound=Plan)
+
+
+def plan_or_failure(model: str, make: Callable[[], _Plan]) -> _Plan | Failure:
+    """Return a model's plan, or a Failure, so that other models continue.
+
+    Raises:
+        UsageError: the request is wrong.
+    """
+    try:
+        return make()
+    except UsageError:
+        raise
+    except TidemarkError as error:
+        return Failure(model, str(error).removeprefix(f"{model}: "))
+
+
+def run_and_land(plans: Iterable[Plan | Failure], settings: Settings) -> Summary:
+    """Run plans in this process, land the cells of each, and publish once.
+
+    If a model fails, its finished cells land.
+
+    Raises:
+        TidemarkError: the snapshot cannot be published.
+    """
+    summary = Summary()
+    for plan in plans:
+        if isinstance(plan, Failure):
+            summary.failures.append(plan)
+            continue
+        summary.add(run(plan, settings))
+        try:
+            summary.num_landed += plan.land(settings)
+        except TidemarkError as error:
+            summary.failures.append(Failure(f"land {plan.entry.name}", str(error)))
+    publish_alone(settings)
+    return summary

@@ -1,0 +1,310 @@
+"""The state of the data root, from its files alone: done, running, failed and missing work.
+
+Each folder is listed once. Only the window's manifests are read, and only the names of loss files.
+Prefect and torch are not imported, so that the command responds at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePosixPath
+
+from core.cells.record import median_seconds
+from core.corpus.partition import Partition, partition_of, read_manifest
+from core.errors import TidemarkError
+from core.month import Month, month_range
+from core.run_record import Outcome, RunRecord, Stage, list_runs
+from core.settings import Settings
+from core.storage.claims import list_claimed
+from core.storage.store import Store, name_of_part, path_part
+from crawlers.contract import SourceInfo, list_sources, load_crawler
+from models.catalogue import find_model
+from warehouse.database.schema import SNAPSHOT
+from warehouse.database.statements import explain_database_errors
+from warehouse.land.landed import scored_cells
+from warehouse.read.query import connect_to_read, local_snapshot
+
+MARKS = {
+    "sealed": "#",
+    "partial": "p",
+    "held": "h",
+    "crawling": ">",
+    "missing": ".",
+    "lacking": "-",
+}
+_MAX_RUNS = 5
+_DIGEST_CHARS = 12  # digits of a digest in file names of cells
+
+
+@dataclass(frozen=True)
+class RunState:
+    """A run; ``state`` is complete, partial, or unfinished (running or killed)."""
+
+    run: str
+    started_at: dt.datetime
+    state: str
+    ended_at: dt.datetime | None
+    missing: tuple[str, ...]
+    holes: tuple[str, ...]
+
+
+@dataclass
+class ModelState:
+    """Cells of a model over the sealed partitions of the window, with a time estimate."""
+
+    model: str
+    num_sealed: int  # cells of sealed partitions
+    num_done: int  # cells with losses
+    num_published: int  # cells in the snapshot
+    running: list[str]  # cells claimed by a process
+    num_failed: int  # holes of the latest run
+    pending_s: float | None = None  # time to score the pending cells one by one; None if unknown
+
+    @property
+    def num_pending(self) -> int:
+        """The number of cells without losses."""
+        return self.num_sealed - self.num_done
+
+
+@dataclass(frozen=True)
+class Status:
+    """The complete state of the data root."""
+
+    home: str
+    months: tuple[Month, ...]  # the window
+    partitions: dict[str, tuple[str, ...]]  # states (keys of MARKS) by source, one per month
+    models: tuple[ModelState, ...]  # models with cells in the window
+    runs: tuple[RunState, ...]  # the latest first
+    published_at: dt.datetime | None  # time of the snapshot; None if there is none
+    crawl_s: float | None  # seconds to crawl the missing partitions; None if unknown
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The number of partitions in each state."""
+        return Counter(state for states in self.partitions.values() for state in states)
+
+
+def find_status(settings: Settings, months: Sequence[Month] | None) -> Status:
+    """Return the state over some months (None: of the latest run, else all sealed months).
+
+    Raises:
+        StorageError: the data root cannot be listed, or a manifest is damaged.
+        MalformedInput: a run record is malformed.
+    """
+    store = Store(settings.home)
+    records = list_runs(store)[:_MAX_RUNS]
+    newest = records[0] if records else None
+    corpus = _Corpus(store, settings)
+    window = tuple(months or (newest.request().window() if newest else corpus.months()))
+    sources = newest.request().sources if newest else ()
+    partitions = corpus.states(window, sources)
+    return Status(
+        home=store.root,
+        months=window,
+        partitions=partitions,
+        models=tuple(_models(store, settings, corpus, newest)),
+        runs=tuple(map(_run_state, records)),
+        published_at=_published_at(store),
+        crawl_s=corpus.seconds_to_crawl(partitions),
+    )
+
+
+class _Corpus:
+    """The sealed partitions: listed once; manifests are read only for the window."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store, self._settings = store, settings
+        self._manifests, self._held = _list_corpus(store)
+        self._claimed = set(list_claimed(store))
+        self.digests: dict[Partition, str] = {}
+        self._seconds: dict[str, list[float]] = defaultdict(list)
+        self._crawled = list_sources()
+        self._infos: dict[str, SourceInfo | None] = {}
+
+    def months(self) -> list[Month]:
+        """Return the months from the first to the last sealed; else the last complete month."""
+        found = [each.month for each in self._manifests if each.month is not None]
+        found = found or [Month.last_complete()]
+        return list(month_range(min(found), max(found)))
+
+    def states(self, window: Sequence[Month], asked: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return monthly states of each source that was requested or has partitions."""
+        inside = set(window)
+        here = {each.source for each in {*self._manifests, *self._held} if each.month in inside}
+        sources = sorted({*asked, *here}) or self._crawled
+        return {
+            source: tuple(self._state(Partition(source, month)) for month in window)
+            for source in sources
+        }
+
+    def _state(self, partition: Partition) -> str:
+        if (path := self._manifests.get(partition)) is not None:
+            return self._read(partition, path)
+        if partition.path in self._claimed:
+            return "crawling"
+        if partition in self._held:
+            return "held"
+        return "lacking" if self._lacks(partition) else "missing"
+
+    def _read(self, partition: Partition, path: str) -> str:
+        seal = read_manifest(self._store, partition, path)
+        if seal.num_documents:  # a takedown may have removed all documents
+            self.digests[partition] = seal.digest[:_DIGEST_CHARS]
+        started = seal.manifest.get("started_at")
+        if seal.sealed_at and started and seal.manifest.get("kind") == "crawl":
+            taken = seal.sealed_at - dt.datetime.fromisoformat(str(started))
+            self._seconds[partition.source].append(taken.total_seconds())
+        return "partial" if seal.is_partial else "sealed"
+
+    def _lacks(self, partition: Partition) -> bool:
+        if partition.source not in self._infos:
+            is_known = partition.source in self._crawled
+            info = load_crawler(partition.source).INFO if is_known else None
+            self._infos[partition.source] = info
+        info = self._infos[partition.source]
+        if info is None or partition.month is None:  # imported sources cannot be crawled
+            return True
+        return info.lacks(partition.month) is not None
+
+    def seconds_to_crawl(self, partitions: dict[str, tuple[str, ...]]) -> float | None:
+        """Return the seconds to crawl the missing months one by one; None if unknown."""
+        total = 0.0
+        for source, states in partitions.items():
+            missing = sum(state in ("missing", "held", "crawling") for state in states)
+            times = self._seconds.get(source)
+            if missing and not times:
+                return None
+            total += missing * sum(times or ()) / max(1, len(times or ()))
+        return total
+
+
+def _published_at(store: Store) -> dt.datetime | None:
+    stamp = store.list_stamped(SNAPSHOT).get(SNAPSHOT)
+    return None if stamp is None else dt.datetime.fromtimestamp(stamp.modified_at, dt.UTC)
+
+
+def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:
+    """Return the newest manifest of each partition, and the partitions with a held crawl."""
+    versions: dict[Partition, tuple[int, str]] = {}
+    held = set()
+    for path in store.list("corpus/source=*/month=*/**/manifest.json"):
+        partition, folder = partition_of(path), path.split("/")[3]
+        if folder == "held":
+            held.add(partition)
+        elif folder == "manifest.json" or re.fullmatch(r"version=\d+", folder):
+            number = 1 if folder == "manifest.json" else int(folder.removeprefix("version="))
+            versions[partition] = max((number, path), versions.get(partition, (0, "")))
+    return {partition: path for partition, (_, path) in versions.items()}, held
+
+
+def _models(
+    store: Store, settings: Settings, corpus: _Corpus, newest: RunRecord | None
+) -> list[ModelState]:
+    """Return the state of each model, with cells counted by file name."""
+    protocol = newest.request().protocol if newest else settings.protocol
+    scored = _list_cells(store, protocol)
+    asked = newest.request().models if newest else ()
+    names = dict.fromkeys([*(_name_of(each, settings) for each in asked), *sorted(scored)])
+    published, claimed = _published(settings, protocol), _claimed(store)
+    outcomes = _failures(newest, settings)
+    states = []
+    for name in names:
+        cells = scored.get(name, {})
+        done = {
+            partition: paths[digest]
+            for partition, digest in corpus.digests.items()
+            if digest in (paths := cells.get(partition, {}))
+        }
+        num_published = len(published.get(name, set()) & set(corpus.digests.items()))
+        running, num_failed = claimed.get(name, []), outcomes.get(name, 0)
+        state = ModelState(name, len(corpus.digests), len(done), num_published, running, num_failed)
+        state.pending_s = _seconds_of(store, state.num_pending, done)
+        states.append(state)
+    return states
+
+
+def _list_cells(store: Store, protocol: str) -> dict[str, dict[Partition, dict[str, str]]]:
+    """Return the paths of loss files by model, partition and digest."""
+    found: dict[str, dict[Partition, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    for path in store.list("losses/model=*/source=*/month=*/*.parquet"):
+        folder, _, file = path.rpartition("/")
+        name, *rest = file.rsplit("-", 3)  # protocol, revision, digest, scoring
+        if name == path_part(protocol) and len(rest) == 3:
+            with contextlib.suppress(TidemarkError):  # a foreign folder
+                model, partition = _folder_of(folder)
+                found[model][partition][rest[1]] = path
+    return found
+
+
+@cache
+def _folder_of(folder: str) -> tuple[str, Partition]:
+    """Return model and partition of a folder ``losses/model=…/source=…/month=…``."""
+    parts = folder.split("/")
+    partition = partition_of("/".join(["corpus", *parts[2:4], ""]))
+    return name_of_part(parts[1].removeprefix("model=")), partition
+
+
+def _claimed(store: Store) -> dict[str, list[str]]:
+    """Return the cells that processes have claimed, by model."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in list_claimed(store):
+        if name.startswith("losses/"):
+            model, partition = _folder_of(name.rpartition("/")[0])
+            found[model].append(str(partition))
+    return {model: sorted(cells) for model, cells in found.items()}
+
+
+def _failures(newest: RunRecord | None, settings: Settings) -> dict[str, int]:
+    outcomes: dict[str, Outcome] = newest.outcomes("score") if newest else {}
+    return {_name_of(model, settings): len(each.holes) for model, each in outcomes.items()}
+
+
+def _name_of(asked: str, settings: Settings) -> str:
+    try:
+        return find_model(asked, settings).name
+    except TidemarkError:  # a folder on another machine
+        return PurePosixPath(asked).name
+
+
+def _seconds_of(store: Store, num_pending: int, done: dict[Partition, str]) -> float | None:
+    """Return the seconds for the pending cells, from the model's median per cell."""
+    if not num_pending:
+        return 0.0
+    paths = [f"{path.removesuffix('.parquet')}.json" for _, path in sorted(done.items())]
+    cell_s = median_seconds(store, paths)
+    return None if cell_s is None else num_pending * cell_s
+
+
+def _published(settings: Settings, protocol: str) -> dict[str, set[tuple[Partition, str]]]:
+    """Return partition and digest of each cell in the snapshot, by model.
+
+    The snapshot may have an earlier version of the schema.
+    """
+    found: dict[str, set[tuple[Partition, str]]] = defaultdict(set)
+    with contextlib.suppress(TidemarkError), local_snapshot(settings) as path:  # or no snapshot
+        with explain_database_errors(f"read {path}"), connect_to_read(path) as connection:
+            cells = scored_cells(connection)
+        for cell in cells:
+            if cell.protocol == protocol:
+                found[cell.model].add((cell.partition, cell.partition_digest[:_DIGEST_CHARS]))
+    return found
+
+
+def _run_state(record: RunRecord) -> RunState:
+    request, result = record.request(), record.result()
+    if result is not None:
+        state = "partial" if result.holes else "complete"
+        return RunState(record.run, request.started_at, state, result.ended_at, (), result.holes)
+    stages: tuple[Stage, ...] = ("crawl", "score")
+    missing = [f"{stage} {part}" for stage in stages for part in record.missing(stage)]
+    outcomes = [each for stage in stages for each in record.outcomes(stage).values()]
+    holes = tuple(hole for each in outcomes for hole in each.holes)
+    return RunState(
+        record.run, request.started_at, "unfinished", None, tuple(missing or ["report"]), holes
+    )

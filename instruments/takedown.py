@@ -1,0 +1,102 @@
+"""`tidemark corpus forget`: a takedown in all places, one after the other.
+
+Tombstones come first: they block new copies, and tell a repeated run which documents to remove.
+Cached responses are deleted before the corpus, since the corpus contains their URLs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from core.corpus.partition import Partition, partition_of
+from core.corpus.takedown import (
+    FoundDocument,
+    clear_remains,
+    find_documents,
+    forget_in_sidecars,
+    forget_losses,
+    forget_texts,
+)
+from core.corpus.tombstones import Tombstone, list_tombstones, read_tombstones, write_tombstone
+from core.errors import UsageError
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.takedown import Origin, forget_fetched
+from warehouse.read.publish import publish
+from warehouse.takedown.documents import forget_in_releases, forget_in_warehouse
+
+_KEY = re.compile(r"(item-)?[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """The result of a takedown."""
+
+    document_ids: tuple[str, ...]  # all documents with a tombstone for the keys, found or not
+    num_versions: int  # rewritten versions of partitions
+    num_fetched: int  # deleted responses of sites and mirrors of repositories
+    releases: tuple[str, ...]  # folders of the rewritten releases
+
+
+def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
+    """Remove documents everywhere, and leave tombstones. After a kill, repeat the call.
+
+    Keys are ids of single documents, or ``item_key`` values of items with all their versions.
+    Without keys, remove all documents that have tombstones, as after the restoration of a
+    backup.
+
+    Raises:
+        UsageError: a key is malformed.
+        StorageError: a file is damaged; the message states the remedy.
+    """
+    for key in keys:
+        if _KEY.fullmatch(key) is None:
+            raise UsageError(
+                f"{key!r} is no document id (32 hexadecimal digits, column document_id); a "
+                "site's own id is given as --native-id SOURCE:ID"
+            )
+    store = Store(settings.home, settings.scratch)
+    wanted = frozenset(keys) or list_tombstones(store)
+    found = find_documents(store, wanted)
+    stones = _leave_tombstones(store, found, wanted, why)
+    ids = {stone.key for stone in stones}
+    partitions = _partitions_of(store, stones)
+    origins = [Origin(each.url, each.native_id, each.seal) for each in found]
+    num_fetched = forget_fetched(settings, origins)
+    forget_texts(store, found)
+    forget_in_sidecars(store, {partition.source for partition in partitions}, ids)
+    clear_remains(store)
+    forget_losses(store, partitions, ids)
+    forget_in_warehouse(settings, stones)
+    publish(settings)
+    releases = forget_in_releases(settings, stones, partitions)
+    folders = {each.seal.folder for each in found}
+    return Forgotten(tuple(sorted(ids)), len(folders), num_fetched, tuple(releases))
+
+
+def _leave_tombstones(
+    store: Store, found: Sequence[FoundDocument], wanted: Collection[str], why: str
+) -> list[Tombstone]:
+    """Write tombstones for keys and for documents of items; return those of documents."""
+    places: dict[str, set[str]] = {key: set() for key in wanted}
+    items: dict[str, str] = {}
+    for each in found:
+        items[each.document_id] = each.item
+        for key in {each.document_id, *({each.item} & places.keys())}:
+            places.setdefault(key, set()).add(each.seal.partition.path)
+    for key, folders in places.items():
+        write_tombstone(store, key, why, items.get(key), tuple(folders))
+    stones = (stone for stone in read_tombstones(store) if stone.is_document)
+    # Include documents that a killed run has already removed from the corpus.
+    return [stone for stone in stones if stone.key in places or stone.item in wanted]
+
+
+def _partitions_of(store: Store, stones: Sequence[Tombstone]) -> set[Partition]:
+    """Return the present and former partitions; if any is unknown, all partitions with losses."""
+    paths = {path for stone in stones for path in stone.partitions}
+    if not all(stone.partitions for stone in stones):
+        found = store.list("losses/model=*/source=*/month=*")
+        paths |= {path.partition("/")[2] for path in found}
+    return {partition_of(path) for path in paths}

@@ -1,0 +1,46 @@
+"""Training of reference models on the texts sealed up to a cutoff."""
+
+from __future__ import annotations
+
+from core import progress
+from core.corpus.partition import list_sealed
+from core.errors import UsageError
+from core.settings import Settings
+from core.storage.store import Store
+from models.catalogue import ModelEntry, models_folder
+from models.training import Recipe, train_reference
+
+
+def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> ModelEntry:
+    """Train a reference model on the sealed months of some sources (None: all) up to its cutoff.
+
+    Images and audio are skipped. An existing model of the same training is reused. A killed
+    training continues from its last checkpoint.
+
+    Raises:
+        UsageError: up to the cutoff, no dated text is sealed, or none of one source.
+    """
+    store = Store(settings.home)
+    seals = [
+        seal
+        for seal in list_sealed(store, as_of=settings.corpus_as_of)
+        if seal.is_text
+        and seal.partition.month is not None
+        and seal.partition.month <= recipe.cutoff
+        and (sources is None or seal.partition.source in sources)
+    ]
+    missing = sorted(set(sources or []) - {seal.partition.source for seal in seals})
+    if missing or not seals:
+        what = ", ".join(missing) or "any source"
+        raise UsageError(
+            f"nothing is sealed of {what} up to {recipe.cutoff} under {store.root} that is text; "
+            "crawl or import texts first"
+        )
+    return train_reference(
+        seals,
+        store,
+        models_folder(settings) / recipe.name,
+        recipe,
+        settings,
+        lambda done, total: progress.report(f"train {recipe.name}", done, total),
+    )

@@ -1,0 +1,253 @@
+"""Models behind an OpenAI-compatible chat API: they answer questions and write texts, at a price.
+
+Every response is stored, and one run at a time sends requests to a model (``servers.rounds``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from core.cells.answers import Answer, NoAnswer
+from core.corpus.questions import Question
+from core.errors import NotMeasurable, UsageError
+from core.settings import Settings
+from core.storage.store import Store
+from models.backends import Backend
+from models.catalogue import ModelEntry
+from models.generation import Decoding, Generation, GenerationRequest
+from models.options.extraction import VERSION as EXTRACTION_VERSION
+from models.options.extraction import extract_choice
+from models.options.protocols import AnswerProtocol, Prompt, prompts_of
+from models.servers.budget import AnswerCache, Budget
+from models.servers.chat import (
+    ApiClient,
+    Unanswerable,
+    first_choice,
+    text_of,
+    usage_of,
+    user_message,
+)
+from models.servers.rounds import ApiRounds, Asker, Body, GivenUp, Outcome
+
+_ANSWERS_VERSION = 1  # increase when a change here yields other answers from the same responses
+_TEXTS_VERSION = 1  # increase when a change here yields other texts from the same responses
+_OUTPUT_TOKENS = 256  # room for an explanation before the letter
+_SEEDS = 2**53  # JSON numbers and signed 64-bit integers can represent all of these
+
+
+def load_api_answerer(entry: ModelEntry, settings: Settings, budget: Budget) -> ApiAnswerer:
+    """Return the answerer of an entry of kind api; send nothing yet.
+
+    Raise UsageError if the key is missing or invalid. Raise UsageError, too, if the budget is in
+    money and the entry has no prices.
+    """
+    return ApiAnswerer(entry, connect(entry, settings, budget, Store(settings.home)))
+
+
+def load_api_generator(entry: ModelEntry, settings: Settings, budget: Budget) -> ApiGenerator:
+    """Return the generator of an entry; arguments and errors as for ``load_api_answerer``."""
+    return ApiGenerator(entry, connect(entry, settings, budget, Store(settings.home)))
+
+
+def connect(entry: ModelEntry, settings: Settings, budget: Budget, store: Store) -> ApiRounds:
+    """Return the sender of an entry's requests; errors as for ``load_api_answerer``."""
+    if not entry.backend.is_paid:
+        raise UsageError(f"{entry.name} is of kind {entry.kind}, not a model behind an API")
+    budget.check(entry)
+    key, setting = None, "give the entry api_key: NAME, and set TIDEMARK_API_KEYS__<NAME>"
+    if entry.api_key:
+        setting = f"see TIDEMARK_API_KEYS__{entry.api_key.upper()}"
+        key = settings.api_keys.get(entry.api_key)
+        if key is None:
+            raise UsageError(f"{entry.name} wants a key, which is not set: {setting}")
+    client = ApiClient(entry.location, key, setting, settings.api_in_flight)
+    cache = AnswerCache(store, entry)
+    asker = Asker(entry, client, cache, budget)
+    return ApiRounds(entry, asker, cache, settings.api_in_flight)
+
+
+class _ApiModel:
+    """One model behind an API."""
+
+    def __init__(self, entry: ModelEntry, rounds: ApiRounds) -> None:
+        self._entry, self._rounds = entry, rounds
+
+    @property
+    def name(self) -> str:
+        """The ``model`` column."""
+        return self._entry.name
+
+    @property
+    def revision(self) -> str:
+        """The digest of base URL and served name; an API reveals no other version."""
+        return self._rounds.cache.digest
+
+    def _message(self, prompt: str) -> Body:
+        return {"model": self._entry.served_name, "messages": user_message(prompt)}
+
+
+class ApiAnswerer(_ApiModel):
+    """An ``Answerer`` that asks the model for a letter."""
+
+    def answering_id(self, protocol: AnswerProtocol) -> str:
+        """As ``Answerer.answering_id``."""
+        self._require(protocol)
+        definition = [protocol.digest, _ANSWERS_VERSION, EXTRACTION_VERSION, self._body("")]
+        return hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:8]
+
+    def answer(
+        self, questions: Sequence[Question], protocol: AnswerProtocol
+    ) -> Iterator[Answer | NoAnswer]:
+        """Yield an answer to each question, in input order.
+
+        An answer without a choice has a reason: too_many_options, too_long, or a reason of
+        ``answer_of``. A question on which only the server fails yields ``NoAnswer``; the next run
+        retries it.
+
+        Raises: as ``ApiRounds.ask``, and NotMeasurable if the protocol is not ``generate``.
+        """
+        self._require(protocol)
+        prompts = [next(iter(prompts_of(question, protocol)), None) for question in questions]
+        bodies = [None if prompt is None else self._body(prompt.text) for prompt in prompts]
+        keys = [None if body is None else self._rounds.cache.key_of(body) for body in bodies]
+        # Sites publish some questions twice; requests with equal keys are sent once.
+        wanted = {key: body for key, body in zip(keys, bodies, strict=True) if key and body}
+        coming, found = self._rounds.ask(wanted), dict[str, Outcome]()
+        for question, prompt, key in zip(questions, prompts, keys, strict=True):
+            while key is not None and key not in found:
+                found.update([next(coming)])
+            if prompt is None or key is None:
+                yield Answer(question.question_id, None, None, "too_many_options")
+            else:
+                yield _answer(question, prompt, found[key])
+        found |= dict(coming)  # raises if the run has ended
+
+    def _require(self, protocol: AnswerProtocol) -> None:
+        if protocol.mode != "generate":
+            raise NotMeasurable(
+                f"{self.name} is behind an API, which gives no likelihoods of options; ask it "
+                f"under the protocol generate, not {protocol.name}"
+            )
+
+    def _body(self, prompt: str) -> Body:
+        """Return the full request; the sender omits parameters that the model does not support."""
+        return self._message(prompt) | {
+            "temperature": 0,
+            "max_tokens": self._entry.max_output_tokens or _OUTPUT_TOKENS,
+            "seed": 0,
+        }
+
+
+def _answer(question: Question, prompt: Prompt, outcome: Outcome) -> Answer | NoAnswer:
+    if isinstance(outcome, GivenUp):
+        return NoAnswer(question.question_id, str(outcome))
+    if isinstance(outcome, Unanswerable):
+        return Answer(question.question_id, None, None, outcome.reason)
+    return answer_of(question, prompt, outcome.answer)
+
+
+def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Answer:
+    """Read the choice from a response; give the reason if there is none.
+
+    Reasons: refusal and content_filter as stated by the API; length (cut off before the choice);
+    empty; no_choice.
+    """
+    message, finish = first_choice(answer)
+    text = text_of(message.get("content"))
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        return Answer(question.question_id, None, None, "refusal", text or refusal)
+    reason = "no_choice" if text.strip() else "empty"
+    if finish == "content_filter":
+        reason = "content_filter"
+    else:
+        shown = [question.options[index] for index in prompt.order]
+        if (place := extract_choice(text, shown)) is not None:
+            return Answer(question.question_id, None, prompt.order[place], response=text)
+        reason = "length" if finish == "length" else reason
+    return Answer(question.question_id, None, None, reason, text)
+
+
+class ApiGenerator(_ApiModel):
+    """A ``Generator`` behind a chat API.
+
+    It sends temperature, top_p, seed and max_new_tokens (at most the entry's max_output_tokens).
+    The chat API has no parameter for the other fields of ``Decoding``. ``stop`` is not applied:
+    the whole text is returned.
+
+    The ``reason`` of an error is ``too_long`` or ``content_filter`` if the server refuses only this
+    prompt. Otherwise the reason describes the server's failure.
+    """
+
+    def generation_id(self, decoding: Decoding) -> str:
+        """As ``Generator.generation_id``."""
+        body = self._body(GenerationRequest("", "", 0), decoding)
+        definition = json.dumps([decoding.digest, _TEXTS_VERSION, body])
+        return hashlib.sha256(definition.encode()).hexdigest()[:8]
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], decoding: Decoding
+    ) -> Iterator[Generation]:
+        """As ``Generator.generate``; pay once per prompt and seed. Raises: as ``ApiRounds.ask``."""
+        bodies: dict[str, Body] = {}
+        asking: dict[str, list[str]] = {}
+        for request in requests:
+            body = self._body(request, decoding)
+            key = self._rounds.cache.key_of(body)
+            bodies[key] = body
+            asking.setdefault(key, []).append(request.key)
+        for key, outcome in self._rounds.ask(bodies):
+            for name in asking[key]:
+                yield _generation(name, outcome)
+
+    def _body(self, request: GenerationRequest, decoding: Decoding) -> Body:
+        """Return the full request; the sender omits parameters that the model does not support."""
+        most = decoding.max_new_tokens
+        body = self._message(request.prompt) | {
+            "temperature": decoding.temperature,
+            "max_tokens": min(most, self._entry.max_output_tokens or most),
+            "seed": request.seed % _SEEDS,
+        }
+        return body if decoding.top_p == 1 else body | {"top_p": decoding.top_p}
+
+
+def _generation(name: str, outcome: Outcome) -> Generation:
+    if isinstance(outcome, GivenUp):
+        return Generation(name, "", "error", None, str(outcome))
+    if isinstance(outcome, Unanswerable):
+        return Generation(name, "", "error", None, outcome.reason)
+    message, finish = first_choice(outcome.answer)
+    text, refusal = text_of(message.get("content")), message.get("refusal")
+    if not text and isinstance(refusal, str):
+        text = refusal
+    if not text and finish == "content_filter":
+        return Generation(name, "", "error", None, "content_filter")
+    usage = usage_of(outcome.answer)
+    num_tokens = None if usage is None else usage[1]
+    return Generation(name, text, "length" if finish == "length" else "stop", num_tokens)
+
+
+BACKEND = Backend(
+    kind="api",
+    is_listed=True,
+    is_server=True,
+    is_paid=True,
+    fields=(
+        "served_name",
+        "api_key",
+        "max_output_tokens",
+        "dollars_per_million_input_tokens",
+        "dollars_per_million_output_tokens",
+    ),
+    needs=("served_name",),
+    cannot={
+        "score": "an API writes answers and gives no likelihoods of text: it can be asked "
+        "forecasting questions (`tidemark forecast`) and cannot be scored; for a server that "
+        "returns prompt_logprobs, use kind remote"
+    },
+    load_answerer=load_api_answerer,
+    load_generator=load_api_generator,
+)

@@ -1,0 +1,259 @@
+"""The decoding loop: generate texts in a batch and remove the row of each finished text.
+
+``StopText`` finds the end of a text from its content. ``TokenChoice`` chooses the next token
+of each row, in the order of transformers: penalty on earlier tokens, ban of end tokens, temperature
+and ``top_k`` (most likely tokens). Last comes ``top_p`` (fewest of them with this probability).
+
+Each row has its own uniform random numbers. The remaining tokens divide the unit interval in the
+order of their ids. So a rounding error in the logits moves the borders equally little. It changes a
+choice only if a number lies at such a border.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+
+from models.generation import Decoding, Generation, GenerationRequest
+from models.generation.cached_rows import RowModel
+from models.scoring.scorer import Tokens
+
+_LONGEST_MATCH = 4096  # characters; earlier text is not searched again at each token
+_HELD_BACK = 8  # tokens that may be bytes of one character
+_BROKEN = "\ufffd"
+# Reasoning models may mention possible answers in their reasoning, before the answer.
+_THOUGHT = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE)
+
+Decode = Callable[[Sequence[int]], str]
+
+
+_NONE = -torch.inf
+_PROMPT_END = 16  # tokens in which a chat template may open a reasoning section
+
+
+class StopText:
+    """Searches one text for its first match, decoding only new tokens at each step.
+
+    Args:
+        pattern: ends the text; a match has at most 4096 characters.
+        decode: converts token ids to text.
+        prompt: end of the text before; it may open a reasoning section, in which matches are
+            ignored.
+    """
+
+    def __init__(self, pattern: re.Pattern[str], decode: Decode, prompt: str = "") -> None:
+        self._pattern, self._decode = pattern, decode
+        self._begins_in_thought = _is_open(prompt, is_open=False)
+        self._text = ""  # text of the tokens before ``_end``
+        # A token's text may depend on the token before it (leading space, bytes of a character).
+        self._begin, self._end = 0, 0
+
+    def ended(self, tokens: Sequence[int]) -> str | None:
+        """Return the whole text, match included, if it ends here; else None."""
+        before = self._decode(tokens[self._begin : self._end])
+        new = self._decode(tokens[self._begin :])[len(before) :]
+        text = self._text + new
+        found = self._pattern.search(text, max(0, len(text) - len(new) - _LONGEST_MATCH))
+        if not new.endswith(_BROKEN) or len(tokens) - self._end >= _HELD_BACK:
+            self._text = text
+            self._begin, self._end = self._end, len(tokens)
+        if found is None:
+            return None
+        whole = self._decode(tokens)
+        for match in self._pattern.finditer(whole):
+            if not _is_open(whole[: match.start()], self._begins_in_thought):
+                return whole[: match.end()]
+        return None
+
+
+def _is_open(text: str, is_open: bool) -> bool:
+    """Return True if a text ends inside reasoning; ``is_open``: it begins inside reasoning."""
+    tags = _THOUGHT.findall(text)
+    return tags[-1] == "" if tags else is_open
+
+
+class TokenChoice:
+    """Chooses the next tokens of the rows of a batch."""
+
+    def __init__(
+        self,
+        decoding: Decoding,
+        prompts: Sequence[Tokens],
+        seeds: Sequence[int],
+        ends: Sequence[int],
+    ) -> None:
+        self._decoding = decoding
+        self._prompts: Sequence[Tokens] | None = prompts
+        self._ends = list(ends)
+        self._seen: torch.Tensor | None = None
+        self._generators = [np.random.Generator(np.random.Philox(key=seed)) for seed in seeds]
+        self._num_chosen = 0
+
+    def choose(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choose a token for each row.
+
+        Args:
+            logits: (rows, vocabulary), of any float dtype; -inf marks an impossible token.
+
+        Returns:
+            Ids, int64 (rows,), and True for rows without a choice (NaN, +inf, or all -inf).
+        """
+        decoding = self._decoding
+        logits = logits.float()
+        if decoding.repetition_penalty != 1:
+            logits = self._penalised(logits)
+        if self._num_chosen < decoding.min_new_tokens:
+            logits = logits.clone()
+            logits[:, self._ends] = _NONE
+        is_broken = ~logits.amax(-1).isfinite()
+        if decoding.temperature == 0:
+            chosen = logits.argmax(-1)
+        else:
+            chosen = self._drawn(logits.where(~is_broken[:, None], 0.0))
+        self._num_chosen += 1
+        if self._seen is not None:
+            self._seen.scatter_(1, chosen[:, None], True)
+        return chosen, is_broken
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Keep only the given rows, in this order."""
+        self._generators = [self._generators[place] for place in places]
+        if self._seen is not None:
+            self._seen = self._seen[torch.tensor(places, device=self._seen.device)]
+
+    def _penalised(self, logits: torch.Tensor) -> torch.Tensor:
+        if self._seen is None:
+            assert self._prompts is not None  # noqa: S101
+            self._seen = torch.zeros(logits.shape, dtype=torch.bool, device=logits.device)
+            for row, prompt in zip(self._seen, self._prompts, strict=True):
+                row[torch.from_numpy(prompt).to(logits.device)] = True
+            self._prompts = None
+        penalty = self._decoding.repetition_penalty
+        lowered = torch.where(logits < 0, logits * penalty, logits / penalty)
+        return torch.where(self._seen, lowered, logits)
+
+    def _drawn(self, logits: torch.Tensor) -> torch.Tensor:
+        weights, ids = _candidates(logits / self._decoding.temperature, self._decoding)
+        borders = weights.double().cumsum(-1)
+        drawn = torch.tensor([[each.random()] for each in self._generators], dtype=torch.float64)
+        wanted = drawn.to(logits.device) * borders[:, -1:]
+        places = torch.searchsorted(borders, wanted, right=True)
+        # A product may round up to the sum itself; then choose the last token with a weight.
+        places = torch.minimum(places, (borders < borders[:, -1:]).sum(-1, keepdim=True))
+        return (places if ids is None else ids.gather(1, places))[:, 0]
+
+
+def _candidates(
+    logits: torch.Tensor, decoding: Decoding
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return weights, (rows, candidates), 0 for excluded tokens, and the ids in rising order.
+
+    Without ids, the candidates are all tokens.
+    """
+    vocabulary = logits.shape[-1]
+    top_k = min(decoding.top_k or vocabulary, vocabulary)
+    if top_k == vocabulary and decoding.top_p >= 1:
+        return logits.softmax(-1), None
+    highest, ids = logits.topk(top_k, -1)  # most likely first
+    weights = highest.softmax(-1)
+    if decoding.top_p < 1:
+        before = weights.cumsum(-1) - weights
+        weights = weights * (before < decoding.top_p)
+    if top_k == vocabulary:
+        return torch.zeros_like(logits).scatter_(1, ids, weights), None
+    ids, order = ids.sort(-1)
+    return weights.gather(1, order), ids
+
+
+@dataclass
+class Row:
+    """A request in progress."""
+
+    request: GenerationRequest
+    prompt: Tokens
+    limit: int
+    is_done: bool = False
+    tokens: list[int] = field(default_factory=list)
+    stop: StopText | None = None
+
+
+class Batch:
+    """Rows that are generated together.
+
+    Raises:
+        RuntimeError: torch's own, if the device's memory is full; also from ``step``.
+    """
+
+    def __init__(
+        self,
+        model: RowModel,
+        decode: Decode,
+        ends: Sequence[int],
+        rows: Sequence[Row],
+        decoding: Decoding,
+    ) -> None:
+        self._decode, self._ends = decode, frozenset(ends)
+        self._rows = list(rows)
+        for row in self._rows:
+            row.tokens = []
+            row.stop = None
+            if decoding.stop:
+                end = decode(row.prompt[-_PROMPT_END:].tolist())
+                row.stop = StopText(re.compile(decoding.stop), decode, end)
+        prompts = [row.prompt for row in rows]
+        self._read = model.start(prompts, max(row.limit for row in rows))
+        seeds = [row.request.seed for row in rows]
+        self._choice = TokenChoice(decoding, prompts, seeds, ends)
+        self._chosen: torch.Tensor | None = None  # chosen tokens that the model has not read yet
+
+    def step(self) -> list[Generation]:
+        """Generate one token per row; return the generations of the rows that end with it.
+
+        Memory is allocated before any row ends. So a step that fails has ended no row.
+        """
+        if self._chosen is not None:
+            self._read_on(self._chosen)
+        chosen, broken = self._choice.choose(self._read.logits)
+        ended = []
+        for row, token, is_broken in zip(self._rows, chosen.tolist(), broken.tolist(), strict=True):
+            generation = self._broken(row) if is_broken else self._taken(row, token)
+            if generation is not None:
+                row.is_done = True
+                ended.append(generation)
+        self._chosen = chosen
+        return ended
+
+    @property
+    def is_done(self) -> bool:
+        """True if no row is left."""
+        return all(row.is_done for row in self._rows)
+
+    def _read_on(self, chosen: torch.Tensor) -> None:
+        """Drop the finished rows; read the new tokens of the others."""
+        left = [place for place, row in enumerate(self._rows) if not row.is_done]
+        if len(left) < len(self._rows):
+            self._read.keep(left)
+            self._choice.keep(left)
+            chosen = chosen[left]
+            self._rows = [self._rows[place] for place in left]
+        self._read.read(chosen)
+
+    def _taken(self, row: Row, token: int) -> Generation | None:
+        """Append a token to a row; return its generation if the token ends it."""
+        if token in self._ends:
+            return self._finished(row, "stop")
+        row.tokens.append(token)
+        if row.stop is not None and (text := row.stop.ended(row.tokens)) is not None:
+            return Generation(row.request.key, text, "stop", len(row.tokens))
+        return self._finished(row, "length") if len(row.tokens) >= row.limit else None
+
+    def _finished(self, row: Row, finish: Literal["stop", "length"]) -> Generation:
+        return Generation(row.request.key, self._decode(row.tokens), finish, len(row.tokens))
+
+    def _broken(self, row: Row) -> Generation:
+        return Generation(row.request.key, "", "error", len(row.tokens), "non_finite")

@@ -1,0 +1,265 @@
+"""Continue several prompts together, token by token, with a Hugging Face model.
+
+Prompts of different lengths form one batch, padded on the left. A mask hides the padding, and
+each row counts its positions from its own first token. Keys and values stay in the model's own
+cache; rows of finished texts are dropped from it. ``GrowingLayer`` reserves room in the cache:
+transformers copies the whole cache for each token, half of the time of a small model on a CPU.
+
+Some models do not support this: they derive positions differently, keep a running state, or cannot
+continue from one. A test with a few tokens compares the batch with passes over single rows. If they
+differ, rows are run one at a time, and without a cache if even that is not exact.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers import PreTrainedModel
+from transformers.cache_utils import DynamicCache, DynamicLayer
+
+from models.scoring.forward import attention_windows
+from models.scoring.scorer import Tokens
+from models.weights.files import MODEL_FAILURES
+from models.weights.loading import carried_state, embedding_rows
+
+_PROBE_PROMPTS, _PROBE_STEPS = (9, 23, 16), 4
+# Share of the error of visible padding that may remain: the rest must be rounding, which may be a
+# tenth of that error in bfloat16.
+_LEFT, _LEFT_OF_HALVES = 0.05, 0.25
+# Rope types that scale a row's positions by the longest row of the batch.
+_SCALED_BY_LONGEST = {"dynamic", "longrope"}
+
+Floats = npt.NDArray[np.float64]
+
+
+_LEAST_ROOM = 64  # tokens
+_ROOM_SHARE = 4  # room reserved as a share of the tokens so far: 1 / 4
+
+
+class RowModel:
+    """A causal model that continues rows.
+
+    Attributes:
+        is_batched: True if rows of different lengths may share one batch.
+        keeps_state: True if a cache gives the same results as a pass over the whole row.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.model = model
+        parameters = inspect.signature(model.forward).parameters
+        self.takes_positions = "position_ids" in parameters
+        self.keeps_last = "logits_to_keep" in parameters
+        self.vocabulary = embedding_rows(model)
+        self._window = min(attention_windows(model.config), default=None)
+        self.keeps_state = True
+        self.is_batched = not _scales_by_longest(model) and self._is_exact(_PROBE_PROMPTS)
+        if not self.is_batched:
+            self.keeps_state = self._is_exact(_PROBE_PROMPTS[:1])
+
+    def may_batch(self, longest: int) -> bool:
+        """Return True if rows may share a batch; ``longest``: final length of the longest row.
+
+        Attention windows are tested once a row may exceed them.
+        """
+        if self.is_batched and self._window is not None and longest > self._window:
+            window, self._window = self._window, None
+            self.is_batched = self._is_exact((9, window + 7))
+        return self.is_batched
+
+    def start(self, prompts: Sequence[Tokens], room: int) -> Rows:
+        """Start to continue prompts, each with at least one token."""
+        return Rows(self, prompts, room)
+
+    @torch.inference_mode()
+    def _is_exact(self, lengths: Sequence[int]) -> bool:
+        """Return True if rows of these lengths have the same logits in a batch as alone."""
+        generator = np.random.default_rng(0)
+        whole = [
+            generator.integers(0, self.vocabulary, length + _PROBE_STEPS) for length in lengths
+        ]
+        expected = [self._alone(row, length) for row, length in zip(whole, lengths, strict=True)]
+        try:
+            found = self._together(whole, lengths)
+        except MODEL_FAILURES:
+            return False  # the model does not accept these arguments
+        error = max(_rms(a - b[: len(a)]) for a, b in zip(found, expected, strict=True))
+        size = max(map(_rms, expected))
+        is_whole = self.model.dtype.itemsize >= 4
+        tolerance, left = (1e-4, _LEFT) if is_whole else (5e-2, _LEFT_OF_HALVES)
+        limits = [tolerance * size]
+        if len(lengths) > 1:
+            limits.append(left * self._leak(whole, lengths, expected))
+        return bool(np.isfinite(error)) and error <= min(limits)
+
+    def _alone(self, row: Tokens, length: int) -> Floats:
+        """Return the logits of a row's last steps from one pass, (steps, vocabulary)."""
+        output = self.model(input_ids=self.send(row[None]), use_cache=False)
+        return _on_host(output[0][0, length - 1 : -1])
+
+    def _together(self, whole: Sequence[Tokens], lengths: Sequence[int]) -> list[Floats]:
+        """Return the logits of all rows in one batch, step by step; drop the first row halfway."""
+        rows = self.start(
+            [row[:length] for row, length in zip(whole, lengths, strict=True)], _PROBE_STEPS
+        )
+        left = list(range(len(whole)))
+        found: list[list[Floats]] = [[_on_host(each)] for each in rows.logits]
+        for step in range(_PROBE_STEPS - 1):
+            if step == 1 and len(left) > 1:
+                left = left[1:]
+                rows.keep(range(1, len(whole)))
+            rows.read(self.send(np.array([whole[row][lengths[row] + step] for row in left])))
+            for row, logits in zip(left, rows.logits, strict=True):
+                found[row].append(_on_host(logits))
+        return [np.stack(each) for each in found]
+
+    def _leak(
+        self, whole: Sequence[Tokens], lengths: Sequence[int], expected: Sequence[Floats]
+    ) -> float:
+        """Return the error of a padded row whose padding is not masked."""
+        short, longest = int(np.argmin(lengths)), max(map(len, whole))
+        row = whole[short]
+        padded = np.concatenate([np.full(longest - len(row), row[0]), row])
+        return _rms(self._alone(padded, longest - _PROBE_STEPS) - expected[short])
+
+    def send(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        """Copy to the model's device."""
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.model.device)
+
+
+class Rows:
+    """Rows in one batch; see ``RowModel.start``.
+
+    Attributes:
+        logits: after each row's last token, (rows, vocabulary).
+    """
+
+    def __init__(self, owner: RowModel, prompts: Sequence[Tokens], room: int) -> None:
+        self._owner = owner
+        self._carried: dict[str, Any] = {}
+        width = max(map(len, prompts))
+        ids = np.empty((len(prompts), width), dtype=np.int64)
+        mask = np.ones((len(prompts), width + room), dtype=np.int64)
+        for row, tokens in enumerate(prompts):
+            # Padding repeats a token: attention multiplies masked values by 0, and 0 * NaN is NaN.
+            ids[row] = tokens[0]
+            ids[row, width - len(tokens) :] = tokens
+            mask[row, : width - len(tokens)] = 0
+        self._is_padded = bool((mask == 0).any())
+        self._mask, self._width = owner.send(mask), width
+        self._lengths = owner.send(np.array([len(tokens) for tokens in prompts]))
+        self._ids = owner.send(ids)
+        self.logits = self._run(self._ids)
+        for state in self._carried.values():
+            give_room(state)
+
+    def read(self, tokens: torch.Tensor) -> None:
+        """Read the next token of each row, int64 (rows,)."""
+        self._width += 1
+        self._lengths = self._lengths + 1
+        if self._owner.keeps_state:
+            self.logits = self._run(tokens[:, None])
+        else:
+            self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
+            self.logits = self._run(self._ids)
+
+    @torch.inference_mode()
+    def keep(self, places: Sequence[int]) -> None:
+        """Keep only the given rows, in this order."""
+        chosen = torch.tensor(list(places), device=self._ids.device)
+        self._ids, self._mask = self._ids[chosen], self._mask[chosen]
+        self._lengths = self._lengths[chosen]
+        self.logits = self.logits[chosen]
+        for state in self._carried.values():
+            if isinstance(state, list):  # tensors, rows first
+                state[:] = [part[chosen] for part in state]
+            else:
+                state.reorder_cache(chosen)
+
+    @torch.inference_mode()
+    def _run(self, ids: torch.Tensor) -> torch.Tensor:
+        owner = self._owner
+        options: dict[str, Any] = {"use_cache": owner.keeps_state, **self._carried}
+        if self._is_padded:
+            options["attention_mask"] = self._mask[:, : self._width]
+            if owner.takes_positions:
+                # Padding has no position; use 0, which every model has.
+                begin = self._lengths - ids.shape[1]
+                steps = torch.arange(ids.shape[1], device=ids.device)
+                options["position_ids"] = (begin[:, None] + steps).clamp(min=0)
+        if owner.keeps_last:
+            options["logits_to_keep"] = 1
+        output = owner.model(input_ids=ids, **options)
+        if owner.keeps_state:
+            self._carried = carried_state(output)
+        logits: torch.Tensor = output.logits[:, -1]
+        return logits.to(ids.device)  # a model spread over devices ends on the last one
+
+
+def _scales_by_longest(model: PreTrainedModel) -> bool:
+    rope = getattr(model.config.get_text_config(), "rope_parameters", None) or {}
+    kinds = [rope, *(each for each in rope.values() if isinstance(each, dict))]
+    return any(each.get("rope_type") in _SCALED_BY_LONGEST for each in kinds)
+
+
+def _on_host(logits: torch.Tensor) -> Floats:
+    found: Floats = logits.double().cpu().numpy()
+    return found
+
+
+def _rms(values: Floats) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
+    """A cache layer with reserved room."""
+
+    def __init__(self, layer: Any) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.lazy_initialization(layer.keys, layer.values)
+        self.keys, self.values = layer.keys, layer.values
+        # With room at the end, (rows, heads, room, size).
+        self._stored: list[torch.Tensor] = [layer.keys, layer.values]
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As ``DynamicLayer.update``: append keys and values; return all of them."""
+        length = self.get_seq_length()
+        end = length + key_states.shape[-2]
+        for place, states in enumerate((key_states, value_states)):
+            if end > self._stored[place].shape[-2]:
+                self._stored[place] = _enlarged(self._stored[place][:, :, :length], end)
+            self._stored[place][:, :, length:end] = states
+        keys, values = (each[:, :, :end] for each in self._stored)
+        self.keys, self.values = keys, values
+        return keys, values
+
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+        """As ``DynamicLayer.reorder_cache``: choose rows."""
+        chosen = beam_idx.to(self._stored[0].device)
+        length = self.get_seq_length()
+        keys, values = (each[:, :, :length].index_select(0, chosen) for each in self._stored)
+        self.keys, self.values = keys, values
+        self._stored = [keys, values]
+
+
+def _enlarged(states: torch.Tensor, length: int) -> torch.Tensor:
+    rows, heads, old, size = states.shape
+    room = length + max(_LEAST_ROOM, length // _ROOM_SHARE)
+    larger = states.new_empty((rows, heads, room, size))
+    larger[:, :, :old] = states
+    return larger
+
+
+def give_room(cache: object) -> None:
+    """Replace each ``DynamicLayer`` of a cache by a ``GrowingLayer``."""
+    if type(cache) is DynamicCache:
+        cache.layers = [
+            GrowingLayer(layer) if type(layer) is DynamicLayer and layer.is_initialized else layer
+            for layer in cache.layers
+        ]

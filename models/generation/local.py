@@ -1,0 +1,246 @@
+"""Local models that write: many texts continued at a time by tidemark's own decoding loop.
+
+Prompts are batched by length. A text is returned as soon as it ends, and its row leaves the
+batch. Batches depend only on the requests, and each row has its own random numbers. So the same
+requests give the same texts. With other requests, a text differs only if rounding, which depends
+on the batch's shape, changes a choice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from transformers import GenerationConfig
+
+from core.errors import NotMeasurable
+from core.settings import Settings
+from models.catalogue import ModelEntry
+from models.generation import Decoding, Generation, GenerationRequest
+from models.generation.batch import Batch, Row
+from models.generation.cached_rows import RowModel
+from models.scoring.forward import Forward, or_device_full
+from models.scoring.scorer import DeviceFull, Tokens
+from models.scoring.token_scorer import CausalLMIdentity, identify_causal_lm, load_causal_lm
+from models.weights.checkpoint import CheckpointFiles
+from models.weights.files import GENERATION_CONFIG, MODEL_FAILURES
+
+_log = logging.getLogger(__name__)
+
+_VERSION = "1"  # increase when a change here, or in a module used here, changes texts
+# Tokens of prompts, padding included; a batch's other passes have one token per row.
+_CPU_TOKENS, _GPU_TOKENS = 8192, 32_768
+_CPU_ROWS, _GPU_ROWS = 32, 256
+
+
+@dataclass(frozen=True)
+class GenerationIdentity:
+    """The identity of a model's texts; known before its weights are read.
+
+    Attributes:
+        context: most tokens of a prompt and its text; None: any number.
+        ends: ids of the tokens that end a text, in order.
+        is_chat: True if prompts go into the tokenizer's chat template.
+        definition: description of template and numerics.
+    """
+
+    name: str
+    revision: str
+    context: int | None
+    ends: tuple[int, ...]
+    is_chat: bool
+    definition: str
+
+    def generation_id(self, decoding: Decoding) -> str:
+        """As ``Generator.generation_id``."""
+        definition = f"{_VERSION} {decoding.digest} {self.context} {self.ends} {self.definition}"
+        return hashlib.sha256(definition.encode()).hexdigest()[:8]
+
+
+def generation_identity(entry: ModelEntry, settings: Settings) -> GenerationIdentity:
+    """Return the identity of an entry's texts without weights; errors as ``load_generator``."""
+    return _generation_identity(identify_causal_lm(entry, settings))
+
+
+def load_generator(entry: ModelEntry, settings: Settings) -> LocalGenerator:
+    """Load a Hugging Face causal language model to generate texts.
+
+    Raises: as ``models.backends.load_scorer``, and DiskFull.
+    """
+    scorer = load_causal_lm(entry, settings)
+    assert isinstance(scorer.identity, CausalLMIdentity)  # noqa: S101
+    assert isinstance(scorer.engine, Forward)  # noqa: S101
+    files = scorer.identity.files
+    is_cpu = files.device.type == "cpu"
+    return LocalGenerator(
+        identity=_generation_identity(scorer.identity),
+        source=scorer.identity,
+        rows=RowModel(scorer.engine.model),
+        budget=settings.batch_tokens or (_CPU_TOKENS if is_cpu else _GPU_TOKENS),
+        most_rows=_CPU_ROWS if is_cpu else _GPU_ROWS,
+    )
+
+
+def _generation_identity(source: CausalLMIdentity) -> GenerationIdentity:
+    is_chat = _takes_questions(source)
+    template = str(source.files.tokenizer.chat_template)
+    asked = hashlib.sha256(template.encode()).hexdigest() if is_chat else "plain"
+    return GenerationIdentity(
+        name=source.name,
+        revision=source.revision,
+        context=source.context,
+        ends=_ends(source.files),
+        is_chat=is_chat,
+        definition=f"{asked} {source.numerics}",
+    )
+
+
+def _takes_questions(source: CausalLMIdentity) -> bool:
+    """Return True if a chat template accepts a question; else prompts are used unchanged."""
+    fill = source.text_model.chat_text
+    if fill is None:
+        return False
+    try:
+        fill("How much is 1 + 1?")
+    except NotMeasurable as error:
+        _log.warning("%s is asked without its chat template: %s", source.name, error)
+        return False
+    return True
+
+
+def _ends(files: CheckpointFiles) -> tuple[int, ...]:
+    """Return the tokens that end a text: the generation config's and the tokenizer's own."""
+    stated: Any = None
+    for folder in filter(None, (files.adapter, files.folder)):
+        if stated is None and (folder / GENERATION_CONFIG).is_file():
+            try:
+                stated = GenerationConfig.from_pretrained(folder).eos_token_id
+            except MODEL_FAILURES:
+                stated = None  # config.json has end tokens, too
+    if stated is None:
+        stated = getattr(files.config.get_text_config(), "eos_token_id", None)
+    ids = stated if isinstance(stated, list) else [stated]
+    return tuple(
+        sorted({each for each in [*ids, files.tokenizer.eos_token_id] if each is not None})
+    )
+
+
+class LocalGenerator:
+    """A ``Generator`` that uses a Hugging Face model.
+
+    The ``reason`` of an error is ``too_long`` if the prompt leaves no room in the context. It is
+    ``empty`` if the prompt has no tokens and the tokenizer has no start token. It is ``non_finite``
+    if the model gives no finite likelihoods.
+    """
+
+    def __init__(
+        self,
+        identity: GenerationIdentity,
+        source: CausalLMIdentity,
+        rows: RowModel,
+        budget: int,
+        most_rows: int,
+    ) -> None:
+        self._identity, self._rows = identity, rows
+        self._text_model = source.text_model
+        self._tokenizer: Any = source.files.tokenizer
+        vocabulary = rows.vocabulary
+        self._ends = [each for each in identity.ends if each < vocabulary]
+        self.budget, self._most_rows = budget, most_rows
+
+    @property
+    def name(self) -> str:
+        """The ``model`` column."""
+        return self._identity.name
+
+    @property
+    def revision(self) -> str:
+        """Of weights and tokenizer."""
+        return self._identity.revision
+
+    def generation_id(self, decoding: Decoding) -> str:
+        """As ``Generator.generation_id``."""
+        return self._identity.generation_id(decoding)
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], decoding: Decoding
+    ) -> Iterator[Generation]:
+        """As ``Generator.generate``; the longest prompts first.
+
+        Raise NotMeasurable if the chat template refuses one of the prompts. Raise it, too, if a
+        single prompt does not fit into the device's memory.
+        """
+        waiting: list[Row] = []
+        for request in requests:
+            row = self._row(request, decoding)
+            if isinstance(row, Generation):
+                yield row
+            else:
+                waiting.append(row)
+        waiting.sort(key=lambda row: -len(row.prompt))
+        start = 0
+        while start < len(waiting):
+            batch = waiting[start : start + self._num_rows(waiting[start])]
+            start += len(batch)
+            yield from self._run(batch, decoding)
+
+    def _row(self, request: GenerationRequest, decoding: Decoding) -> Row | Generation:
+        prompt = self._tokens(request.prompt)
+        if len(prompt) == 0:
+            return Generation(request.key, "", "error", 0, "empty")
+        context = self._identity.context
+        room = decoding.max_new_tokens if context is None else context - len(prompt)
+        if room < max(1, decoding.min_new_tokens):
+            return Generation(request.key, "", "error", 0, "too_long")
+        return Row(request, prompt, min(room, decoding.max_new_tokens))
+
+    def _tokens(self, prompt: str) -> Tokens:
+        """Return the ids of a prompt; a chat template adds its own start tokens."""
+        model = self._text_model
+        fill = model.chat_text if self._identity.is_chat else None
+        text = fill(prompt) if fill else prompt
+        starts = model.start_text is not None and text.startswith(model.start_text)
+        (tokens,) = model.tokenizer.tokenize([text], fill is None and not starts)
+        if len(tokens.ids) == 0 and model.start_token is not None:
+            return np.array([model.start_token], dtype=np.int64)
+        return tokens.ids
+
+    def _num_rows(self, longest: Row) -> int:
+        """Return how many of the remaining rows share a batch with the longest one."""
+        length = len(longest.prompt)
+        if not self._rows.may_batch(length + longest.limit):
+            return 1
+        return max(1, min(self._most_rows, self.budget // length))
+
+    def _run(self, rows: Sequence[Row], decoding: Decoding) -> Iterator[Generation]:
+        """Run a batch; split it in halves if the device's memory is full."""
+        batch: Batch | None = None
+        try:
+            batch = or_device_full(
+                lambda: Batch(self._rows, self._decode, self._ends, rows, decoding)
+            )
+            while not batch.is_done:
+                yield from or_device_full(batch.step)
+            return
+        except DeviceFull as error:
+            full = error.with_traceback(None)  # frees the failed batch's arrays
+        batch = None
+        longest = len(rows[0].prompt)
+        if len(rows) == 1:
+            raise NotMeasurable(
+                f"{self.name}: a prompt of {longest} tokens and what follows do not fit into the "
+                "device's memory; use another TIDEMARK_DTYPE, or a machine with more of it"
+            ) from full
+        self.budget = max(1, min(self.budget, len(rows) * longest // 2))
+        left = [row for row in rows if not row.is_done]
+        middle = max(1, len(left) // 2)
+        for half in (left[:middle], left[middle:]):
+            if half:
+                yield from self._run(half, decoding)
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(tokens, skip_special_tokens=True))

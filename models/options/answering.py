@@ -1,0 +1,208 @@
+"""Answers of models that give likelihoods: the probability of each option of a question.
+
+It is a softmax over the options' log-probabilities after the prompt, normalised as the protocol
+states. If the options are rotated, it is the mean over the rotations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from core.cells.answers import Answer
+from core.corpus.questions import Question
+from core.errors import NotMeasurable
+from core.settings import Settings
+from models.backends import load_scorer
+from models.catalogue import ModelEntry
+from models.options.protocols import Answerer, AnswerProtocol, Prompt, prompts_of
+from models.options.scoring import OptionScore, OptionScorer, TextPrompt
+from models.scoring.scorer import Identity
+from models.scoring.token_scorer import TokenIdentity, TokenScorer
+
+_VERSION = "1"  # increase when a change here, or in a module used here, changes answers
+_BLOCK_PROMPTS = 512  # most prompts in memory: all rotations of some questions
+_BLANK_CONTINUATIONS = 16  # scored at one time
+
+Floats = npt.NDArray[np.float64]
+
+
+def load_answerer(entry: ModelEntry, settings: Settings) -> Answerer:
+    """Load an entry's scorer to answer questions; errors as for ``load_scorer``."""
+    scorer = load_scorer(entry, settings)
+    assert isinstance(scorer, TokenScorer)  # noqa: S101
+    return LocalAnswerer(scorer)
+
+
+def answering_id(identity: Identity, protocol: AnswerProtocol) -> str:
+    """Return a short hash over protocol, prompt, context, numerics and this code's version.
+
+    ``models.backends.identify`` gives the identity without weights. Raise NotMeasurable if the
+    model cannot answer under this protocol.
+    """
+    if not isinstance(identity, TokenIdentity):
+        raise NotMeasurable(f"{identity.name}: a compressor has no answers; name a language model")
+    if protocol.mode == "generate":
+        raise NotMeasurable(
+            f"{identity.name}: protocol {protocol.name} is for models that only write; ask this "
+            "one under letter or text, which read probabilities"
+        )
+    definition = f"{_VERSION} {protocol.digest} {identity.context} {identity.numerics}"
+    return hashlib.sha256(definition.encode()).hexdigest()[:8]
+
+
+class LocalAnswerer:
+    """An ``Answerer`` that uses the likelihoods of tokens.
+
+    An answer without a choice has a ``reason``: ``too_many_options`` (more than letters) or
+    ``no_tokens`` (the tokenizer leaves no token of an option). It is ``too_long`` if an option
+    alone exceeds the model's context, and ``non_finite`` if a likelihood is not finite.
+    A choice has the reason ``truncated`` if a prompt lost its beginning.
+    """
+
+    def __init__(self, scorer: TokenScorer) -> None:
+        self.name = scorer.name
+        self.revision = scorer.revision
+        self._identity = scorer.identity
+        self._chat_text = scorer.text_model.chat_text
+        self._scorer = OptionScorer(
+            name=scorer.name,
+            text_model=scorer.text_model,
+            engine=scorer.engine,
+            context=scorer.context,
+            budget=scorer.facts.batch_tokens or 1,
+        )
+        self._blanks: dict[tuple[str, str], OptionScore] = {}
+
+    def answering_id(self, protocol: AnswerProtocol) -> str:
+        """As ``Answerer.answering_id``."""
+        if protocol.is_chat and self._chat_text is None:
+            raise NotMeasurable(
+                f"{self.name}: protocol {protocol.name} needs a chat template and the tokenizer "
+                "has none; ask under a protocol without chat"
+            )
+        return answering_id(self._identity, protocol)
+
+    def answer(self, questions: Sequence[Question], protocol: AnswerProtocol) -> Iterator[Answer]:
+        """As ``Answerer.answer``."""
+        self.answering_id(protocol)  # raises if the protocol is not supported
+        for block in _blocks(questions, protocol):
+            asked = [prompt for _, prompts in block for prompt in prompts]
+            scores = self._scores(asked, protocol)
+            for question, prompts in block:
+                own = [next(scores) for _ in prompts]
+                yield _answer(question, prompts, own, protocol)
+
+    def _scores(
+        self, prompts: Sequence[Prompt], protocol: AnswerProtocol
+    ) -> Iterator[tuple[list[OptionScore], Floats]]:
+        """Yield scores and unconditional log-probabilities (else 0) of each prompt's options."""
+        asked = [self._shown(prompt.text, prompt.continuations, protocol) for prompt in prompts]
+        if protocol.normalisation != "unconditional":
+            for scores in self._scorer.score(asked):
+                yield scores, np.zeros(len(scores))
+            return
+        blanks = [self._shown(prompt.blank, prompt.continuations, protocol) for prompt in prompts]
+        self._score_blanks(blanks)
+        for scores, blank in zip(self._scorer.score(asked), blanks, strict=True):
+            prior = [self._blanks[blank.text, each] for each in blank.continuations]
+            yield scores, np.array([each.log_probability for each in prior])
+
+    def _shown(
+        self, text: str, continuations: Sequence[str], protocol: AnswerProtocol
+    ) -> TextPrompt:
+        """Return the prompt; in chat mode, a user's message and answers without leading space."""
+        if not protocol.is_chat or self._chat_text is None:
+            return TextPrompt(text, tuple(continuations))
+        own = tuple(each.removeprefix(" ") for each in continuations)
+        return TextPrompt(self._chat_text(text), own)
+
+    def _score_blanks(self, blanks: Iterable[TextPrompt]) -> None:
+        """Score each new continuation after its blank prompt, once."""
+        pairs = {(blank.text, each): None for blank in blanks for each in blank.continuations}
+        missing: dict[str, list[str]] = {}
+        for text, each in pairs:
+            if (text, each) not in self._blanks:
+                missing.setdefault(text, []).append(each)
+        prompts = [
+            TextPrompt(text, tuple(own[first : first + _BLANK_CONTINUATIONS]))
+            for text, own in missing.items()
+            for first in range(0, len(own), _BLANK_CONTINUATIONS)
+        ]
+        for prompt, scores in zip(prompts, self._scorer.score(prompts), strict=True):
+            for each, score in zip(prompt.continuations, scores, strict=True):
+                self._blanks[prompt.text, each] = score
+
+
+def _blocks(
+    questions: Iterable[Question], protocol: AnswerProtocol
+) -> Iterator[list[tuple[Question, list[Prompt]]]]:
+    """Group questions with their prompts so that each group has few enough prompts."""
+    block: list[tuple[Question, list[Prompt]]] = []
+    held = 0
+    for question in questions:
+        prompts = prompts_of(question, protocol)
+        block.append((question, prompts))
+        held += len(prompts) + 1  # + 1: a question without prompts takes memory, too
+        if held >= _BLOCK_PROMPTS:
+            yield block
+            block, held = [], 0
+    if block:
+        yield block
+
+
+def _answer(
+    question: Question,
+    prompts: Sequence[Prompt],
+    scored: Sequence[tuple[list[OptionScore], Floats]],
+    protocol: AnswerProtocol,
+) -> Answer:
+    everything = [score for scores, _ in scored for score in scores]
+    reason = "too_many_options" if not prompts else _reason(everything)
+    if reason is None:
+        mean = np.zeros(len(question.options))
+        for prompt, (scores, prior) in zip(prompts, scored, strict=True):
+            values = normalised(scores, prior, protocol)
+            if not np.isfinite(values).all():
+                reason = "non_finite"
+                break
+            mean[list(prompt.order)] += probabilities_of(values) / len(prompts)
+    if reason is not None:
+        return Answer(question.question_id, None, None, reason)
+    return Answer(
+        question_id=question.question_id,
+        probabilities=tuple(mean.tolist()),
+        chosen_index=int(np.argmax(mean)),
+        reason="truncated" if any(score.is_truncated for score in everything) else None,
+    )
+
+
+def _reason(scores: Sequence[OptionScore]) -> str | None:
+    """Return the reason for having no choice among these options, or None."""
+    if any(score.num_tokens == 0 or score.num_bytes == 0 for score in scores):
+        return "no_tokens"
+    return "too_long" if any(score.is_too_long for score in scores) else None
+
+
+def normalised(scores: Sequence[OptionScore], prior: Floats, protocol: AnswerProtocol) -> Floats:
+    """Return the input of the softmax, (num_options,).
+
+    ``scores`` are of the options of one prompt; ``prior`` are their log-probabilities after the
+    blank prompt, in nats, (num_options,).
+    """
+    nats = np.array([score.log_probability for score in scores])
+    if protocol.normalisation == "token":
+        nats /= np.array([score.num_tokens for score in scores])
+    if protocol.normalisation == "byte":
+        nats /= np.array([score.num_bytes for score in scores])
+    return nats - prior if protocol.normalisation == "unconditional" else nats
+
+
+def probabilities_of(values: Floats) -> Floats:
+    """Return the softmax, of sum 1."""
+    weights = np.exp(values - values.max())
+    probabilities: Floats = weights / weights.sum()
+    return probabilities

@@ -1,0 +1,315 @@
+"""Continuations of prompts: compute the loss of each, and read the prompt once.
+
+A prompt and its continuations are a tree. ``SharedRow`` puts the tree into one row: the prompt's
+tokens, then the tokens of each continuation. A mask hides continuations from each other, and each
+counts its positions from the prompt's end. The head runs once per position, even if several
+continuations begin there.
+
+``SharedCache`` is for models that accept no mask or positions. It reads the prompt into the model's
+own cache; the branches then continue as rows of a batch. So it works with every model that can
+generate. Prompts are read one at a time: a cache of several would need padding.
+
+``OneByOne`` works with every engine. When a model is loaded, a test with a few tokens shows which
+ways are exact. A tree with at most one branch to read needs neither mask nor cache.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from models.scoring.forward import Forward, attention_windows, or_device_full
+from models.scoring.scorer import Engine, Losses, Tokens
+from models.weights.files import MODEL_FAILURES
+from models.weights.loading import carried_state
+
+_PROBE_PREFIXES, _PROBE_BRANCHES = (23, 9), (6, 1, 4)
+# Share of the error of a row without a mask that may remain: the rest must be rounding, which may
+# be a tenth of that error in bfloat16.
+_LEFT, _LEFT_OF_HALVES = 0.05, 0.25
+
+
+_KEYS = 4096  # in the caches of all rows of a batch: each row has a copy of the prefix's cache
+
+
+class Tree(NamedTuple):
+    """A prompt's tokens and the tokens of each continuation; none is empty."""
+
+    prefix: Tokens
+    branches: tuple[Tokens, ...]
+
+    @property
+    def width(self) -> int:
+        """Number of inputs of a row with the whole tree: a branch's last token is no input."""
+        return len(self.prefix) + sum(len(branch) - 1 for branch in self.branches)
+
+    @property
+    def is_line(self) -> bool:
+        """True if the model must read tokens of at most one branch."""
+        return sum(len(branch) > 1 for branch in self.branches) <= 1
+
+    def split(self) -> list[Tree]:
+        """Return one tree for each branch, each with the whole prefix."""
+        return [Tree(self.prefix, (branch,)) for branch in self.branches]
+
+
+class Way(Protocol):
+    """A way to run trees."""
+
+    def takes(self, tree: Tree) -> bool:
+        """Return True if this tree's branches get the same losses as one by one."""
+
+    def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
+        """Return -ln p of each branch's tokens, given the prefix and the branch's tokens before.
+
+        Trees of one batch are independent. Raise DeviceFull if the batch is too large.
+        """
+
+
+class OneByOne:
+    """Runs each branch separately after the whole prefix; works with every engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def takes(self, tree: Tree) -> bool:
+        """Return True for any tree."""
+        return True
+
+    def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
+        """As ``Way.losses``."""
+        inputs = [
+            np.concatenate([tree.prefix, branch[:-1]]) for tree in trees for branch in tree.branches
+        ]
+        targets = [branch for tree in trees for branch in tree.branches]
+        found = iter(self._engine.losses(inputs, targets))
+        return [[next(found) for _ in tree.branches] for tree in trees]
+
+
+class SharedRow:
+    """Runs each tree as one row with a mask; for Hugging Face models."""
+
+    def __init__(self, forward: Forward, context: int | None) -> None:
+        self._forward = forward
+        limits = [*attention_windows(forward.model.config), *([context] if context else [])]
+        self._widest = min(limits, default=None)
+        # A running state passes through the whole row and ignores the mask.
+        is_stateful = getattr(forward.model, "_is_stateful", False)
+        self.is_exact = not is_stateful and is_exact(
+            forward, partial(_run, forward, is_masked=True)
+        )
+
+    def takes(self, tree: Tree) -> bool:
+        """As ``Way.takes``."""
+        fits = self._widest is None or tree.width <= self._widest
+        return tree.is_line or (self.is_exact and fits)
+
+    def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
+        """As ``Way.losses``."""
+        is_masked = not all(tree.is_line for tree in trees)
+        return or_device_full(lambda: _run(self._forward, trees, is_masked))
+
+
+def is_exact(forward: Forward, way: Callable[[Sequence[Tree]], list[list[Losses]]]) -> bool:
+    """Test with a few tokens if a way gives the same losses as branches one by one.
+
+    The scale of the tolerance is the error of a row without a mask, in which branches see each
+    other.
+    """
+    generator = np.random.default_rng(0)
+    trees = [
+        Tree(
+            generator.integers(0, forward.vocabulary, length),
+            tuple(generator.integers(0, forward.vocabulary, each) for each in _PROBE_BRANCHES),
+        )
+        for length in _PROBE_PREFIXES
+    ]
+    expected = _flat(OneByOne(forward).losses(trees))
+    leak = _rms(_flat(_run(forward, trees, is_masked=False)) - expected)
+    try:
+        error = _rms(_flat(way(trees)) - expected)
+    except MODEL_FAILURES:
+        return False  # the model does not accept these arguments
+    is_whole = forward.model.dtype.itemsize >= 4
+    tolerance, left = (1e-4, _LEFT) if is_whole else (5e-2, _LEFT_OF_HALVES)
+    return error <= min(tolerance * _rms(expected), left * leak)
+
+
+def _rms(values: Losses) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+@torch.inference_mode()
+def _run(forward: Forward, trees: Sequence[Tree], is_masked: bool) -> list[list[Losses]]:
+    rows = _lay_out(trees)
+    options = _options(forward, rows) if is_masked else {}
+    hidden = forward.hidden(forward.send(rows.ids), **options).flatten(0, 1)
+    states = hidden[forward.send(rows.scored)]
+    del hidden
+    nats = forward.nats(states, forward.send(rows.targets)).double().cpu().numpy()
+    return _split(nats, trees)
+
+
+def _options(forward: Forward, rows: _Rows) -> dict[str, torch.Tensor]:
+    """Return mask and positions of rows that are trees."""
+    branch = forward.send(rows.branch)  # (rows, width)
+    width = branch.shape[1]
+    sees = (branch[:, None, :] == 0) | (branch[:, None, :] == branch[:, :, None])
+    sees &= torch.ones(width, width, dtype=torch.bool, device=sees.device).tril()
+    dtype = forward.model.dtype
+    mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
+    mask.masked_fill_(~sees, torch.finfo(dtype).min)
+    return {
+        "attention_mask": mask[:, None],  # (rows, 1, width, width)
+        "position_ids": forward.send(rows.positions),
+    }
+
+
+class _Rows(NamedTuple):
+    """Trees as rows of equal width, (rows, width), and their scored positions.
+
+    ``branch`` is 0 for a prefix. ``scored`` indexes all rows as one; ``targets`` (scored, m) are
+    the possible next tokens. States with one next token use only the first column.
+    """
+
+    ids: Tokens
+    positions: Tokens
+    branch: Tokens
+    scored: Tokens
+    targets: Tokens
+
+
+def _lay_out(trees: Sequence[Tree]) -> _Rows:
+    shape = (len(trees), max(tree.width for tree in trees))
+    ids, positions, branch = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    scored: list[Tokens] = []
+    targets: list[Tokens] = []
+    most = max(len(tree.branches) for tree in trees)
+    for row, tree in enumerate(trees):
+        length = len(tree.prefix)
+        ids[row, :length], positions[row, :length] = tree.prefix, np.arange(length)
+        # Padding may see the prefix; no other token sees the padding.
+        ids[row, length:], positions[row, length:] = tree.prefix[-1], length - 1
+        branch[row, length:] = len(tree.branches) + 1
+        begin = row * shape[1]
+        scored.append(np.array([begin + length - 1]))
+        targets.append(_padded(np.array([[each[0] for each in tree.branches]]), most))
+        for number, tokens in enumerate(tree.branches, start=1):
+            end = length + len(tokens) - 1
+            ids[row, length:end], branch[row, length:end] = tokens[:-1], number
+            positions[row, length:end] = len(tree.prefix) + np.arange(end - length)
+            scored.append(begin + np.arange(length, end))
+            targets.append(_padded(tokens[1:, None], most))
+            length = end
+    return _Rows(ids, positions, branch, np.concatenate(scored), np.concatenate(targets))
+
+
+def _padded(targets: Tokens, columns: int) -> Tokens:
+    return np.pad(targets, ((0, 0), (0, columns - targets.shape[1])))
+
+
+def _split(nats: Losses, trees: Sequence[Tree]) -> list[list[Losses]]:
+    """Return the losses of each branch, in the order of ``_lay_out``."""
+    found: list[list[Losses]] = []
+    place = 0
+    for tree in trees:
+        firsts = nats[place]
+        place += 1
+        own = []
+        for number, tokens in enumerate(tree.branches):
+            rest = nats[place : place + len(tokens) - 1, 0]
+            own.append(np.concatenate([firsts[number : number + 1], rest]))
+            place += len(tokens) - 1
+        found.append(own)
+    return found
+
+
+def _flat(losses: Sequence[Sequence[Losses]]) -> Losses:
+    return np.concatenate([each for own in losses for each in own])
+
+
+class SharedCache:
+    """A ``Way`` that reads a prefix into a cache and continues each branch from it."""
+
+    def __init__(self, forward: Forward) -> None:
+        self._forward = forward
+        self.is_stepwise = False
+        self.is_exact = is_exact(forward, self._losses)
+        if not self.is_exact:  # some models continue from a state by one token only
+            self.is_stepwise = True
+            self.is_exact = is_exact(forward, self._losses)
+
+    def takes(self, tree: Tree) -> bool:
+        """As ``Way.takes``."""
+        return self.is_exact
+
+    def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
+        """As ``Way.losses``."""
+        return or_device_full(lambda: self._losses(trees))
+
+    @torch.inference_mode()
+    def _losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
+        return [self._tree(tree) for tree in trees]
+
+    def _tree(self, tree: Tree) -> list[Losses]:
+        forward = self._forward
+        read = forward.run(forward.send(tree.prefix[None]), use_cache=True)
+        last = read[0][:, -1]
+        firsts = self._nats(last, np.array([[branch[0] for branch in tree.branches]]))[0]
+        found = [firsts[number : number + 1] for number in range(len(tree.branches))]
+        longer = [number for number, branch in enumerate(tree.branches) if len(branch) > 1]
+        if longer:
+            [(name, state)] = carried_state(read).items()
+            caches = _copies(state, tree, longer)
+            for places, cache in caches:
+                branches = [tree.branches[place] for place in places]
+                rests = self._go_on({name: cache}, branches)
+                for place, rest in zip(places, rests, strict=True):
+                    found[place] = np.concatenate([found[place], rest])
+        return found
+
+    def _go_on(self, cache: dict[str, Any], branches: Sequence[Tokens]) -> list[Losses]:
+        """Return losses of the branches' tokens except the first; padding is on the right."""
+        forward = self._forward
+        ids = np.zeros((len(branches), max(map(len, branches)) - 1), dtype=np.int64)
+        for row, branch in zip(ids, branches, strict=True):
+            row[: len(branch) - 1] = branch[:-1]
+        hidden = self._read_on(forward.send(ids), cache | {"use_cache": True})
+        states = torch.cat(
+            [row[: len(branch) - 1] for row, branch in zip(hidden, branches, strict=True)]
+        )
+        nats = self._nats(states, np.concatenate([branch[1:] for branch in branches]))
+        return np.split(nats, np.cumsum([len(branch) - 1 for branch in branches])[:-1])
+
+    def _read_on(self, ids: torch.Tensor, options: dict[str, Any]) -> torch.Tensor:
+        """Return hidden states of tokens that follow a cache, (rows, width, hidden size)."""
+        steps = torch.split(ids, 1, dim=1) if self.is_stepwise else [ids]
+        return torch.cat([self._forward.run(step, **options)[0] for step in steps], dim=1)
+
+    def _nats(self, states: torch.Tensor, targets: Tokens) -> Losses:
+        wanted = self._forward.send(targets)
+        nats: Losses = self._forward.nats(states.to(wanted.device), wanted).double().cpu().numpy()
+        return nats
+
+
+def _copies(cache: Any, tree: Tree, places: Sequence[int]) -> Iterator[tuple[Sequence[int], Any]]:
+    """Yield groups of branches, each with the prefix's cache copied to one row per branch."""
+    longest = len(tree.prefix) + max(len(tree.branches[place]) for place in places)
+    rows = max(1, _KEYS // longest)
+    for first in range(0, len(places), rows):
+        some = places[first : first + rows]
+        is_last = first + rows >= len(places)
+        yield some, _repeated(cache if is_last else copy.deepcopy(cache), len(some))
+
+
+def _repeated(cache: Any, rows: int) -> Any:
+    """Return the cache of one row, repeated for several rows."""
+    if isinstance(cache, list):  # tensors, rows first
+        return [part.repeat_interleave(rows, 0) for part in cache]
+    cache.reorder_cache(torch.zeros(rows, dtype=torch.int64))
+    return cache

@@ -1,0 +1,189 @@
+"""Answering protocols: the ways to ask a model a forecasting question.
+
+An answer is comparable only under the same protocol. So each protocol has a name, which is a
+column of every answer. It also has a hash over its definition and its prompt file.
+:func:`get_answer_protocol` parses names such as ``letter``, ``text-byte``, ``letter-rotated-chat``.
+
+The crowd's forecast, the answer, the closing and the resolution dates are never part of a prompt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import string
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+from core.cells.answers import Answer, NoAnswer
+from core.corpus.questions import Question
+from core.errors import UnknownName
+
+_PROMPTS = Path(__file__).with_name("prompts")
+
+Mode = Literal["letter", "text", "generate"]
+Normalisation = Literal["none", "token", "byte", "unconditional"]
+
+
+LETTERS = string.ascii_uppercase
+
+
+@dataclass(frozen=True)
+class AnswerProtocol:
+    """One way to ask.
+
+    Attributes:
+        mode: the probability of each option's letter, or of its full text, after the prompt; or the
+            model generates a response that is searched for a letter.
+        normalisation: of an option's log-probability before the softmax over options: none, per
+            token, per UTF-8 byte, or minus its log-probability after a prompt without question.
+        is_rotated: ask once per rotation of the options and average the probabilities, which
+            cancels a preference for a position.
+        is_chat: the prompt is put into the model's chat template.
+    """
+
+    mode: Mode
+    normalisation: Normalisation = "none"
+    is_rotated: bool = False
+    is_chat: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name on the command line and in the ``protocol`` column."""
+        parts = [
+            self.mode,
+            "" if self.normalisation == "none" else self.normalisation,
+            "rotated" if self.is_rotated else "",
+            "chat" if self.is_chat else "",
+        ]
+        return "-".join(filter(None, parts))
+
+    @cached_property
+    def prompt(self) -> str:
+        """The prompt's template file, which ``question_prompt`` fills in."""
+        return (_PROMPTS / f"{self.mode}.txt").read_text(encoding="utf-8")
+
+    @property
+    def digest(self) -> str:
+        """Eight hex digits over the definition and the prompt's text."""
+        definition = json.dumps([self.name, self.prompt])
+        return hashlib.sha256(definition.encode()).hexdigest()[:8]
+
+
+def list_answer_protocols() -> list[AnswerProtocol]:
+    """Return all protocols, the simplest first; ``generate`` always uses the chat template."""
+    asked = [
+        AnswerProtocol(mode, normalisation, is_rotated, is_chat)
+        for is_chat in (False, True)
+        for is_rotated in (False, True)
+        for mode in ("letter", "text")
+        for normalisation in get_args(Normalisation)
+    ]
+    return [*asked, AnswerProtocol("generate")]
+
+
+def get_answer_protocol(name: str) -> AnswerProtocol:
+    """Return the protocol of a name; raise UnknownName, with a suggestion, if there is none."""
+    known = {protocol.name: protocol for protocol in list_answer_protocols()}
+    if name not in known:
+        raise UnknownName("answer protocol", name, list(known))
+    return known[name]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt and its possible continuations.
+
+    Attributes:
+        text: ends without a space or a line break.
+        continuations: one per option, as shown; each begins with a space.
+        blank: the prompt without a question, for the unconditional normalisation.
+    """
+
+    text: str
+    continuations: tuple[str, ...]
+    order: tuple[int, ...]
+    blank: str = "Answer:"
+
+
+def prompts_of(question: Question, protocol: AnswerProtocol) -> list[Prompt]:
+    """Return the question's prompts: one, or one for each rotation of the options.
+
+    Return none if the mode needs letters and there are more options than letters.
+    """
+    count = len(question.options)
+    if protocol.mode != "text" and count > len(LETTERS):
+        return []
+    starts = range(count) if protocol.is_rotated else range(1)
+    return [
+        _prompt(question, protocol, tuple((start + place) % count for place in range(count)))
+        for start in starts
+    ]
+
+
+def _prompt(question: Question, protocol: AnswerProtocol, order: tuple[int, ...]) -> Prompt:
+    options = [" ".join(question.options[index].split()) for index in order]
+    shown = options if protocol.mode == "text" else LETTERS[: len(options)]
+    return Prompt(
+        text=render(protocol.prompt, question, options),
+        continuations=tuple(f" {option}" for option in shown),
+        order=order,
+    )
+
+
+def render(template: str, question: Question, options: Sequence[str]) -> str:
+    """Fill in a template; omit lines with a field that the question lacks."""
+    letters = zip(LETTERS, options, strict=False)  # options beyond the letters are only listed
+    fields = {
+        "title": question.title.strip(),
+        "background": (question.background or "").strip(),
+        "resolution_criteria": (question.resolution_criteria or "").strip(),
+        "opened": question.opened_at.date().isoformat(),
+        "lettered_options": "\n".join(f"{letter}. {option}" for letter, option in letters),
+        "listed_options": "\n".join(f"- {option}" for option in options),
+    }
+    return "\n".join(_lines(template, fields)).rstrip()
+
+
+def _lines(template: str, fields: dict[str, str]) -> Iterator[str]:
+    for line in template.splitlines():
+        pattern = string.Template(line)
+        names = pattern.get_identifiers()
+        if not names or any(fields[name] for name in names):
+            yield pattern.substitute(fields)
+
+
+class Answerer(Protocol):
+    """A model that can answer questions."""
+
+    @property
+    def name(self) -> str:
+        """The ``model`` column."""
+
+    @property
+    def revision(self) -> str:
+        """Version of weights and tokenizer; for an API model, a digest of URL and served name."""
+
+    def answering_id(self, protocol: AnswerProtocol) -> str:
+        """Return a short hash over the protocol, its prompt, numerics and the code's version.
+
+        Raise NotMeasurable if the model cannot answer under this protocol.
+        """
+
+    def answer(
+        self, questions: Sequence[Question], protocol: AnswerProtocol
+    ) -> Iterator[Answer | NoAnswer]:
+        """Yield one answer to each question, in input order, as soon as it is ready.
+
+        A question without a choice yields an answer with a ``reason``; no question is left out. A
+        question on which only the server fails yields a ``NoAnswer``. An answer does not depend on
+        the other questions of the call.
+
+        Raises:
+            NotMeasurable: the model cannot answer under this protocol, or a single question does
+                not fit into the device's memory.
+            ModelError: a server cannot be reached, or fails.
+        """

@@ -1,0 +1,262 @@
+"""Log-probabilities of continuations, for many prompts in batches.
+
+Prompts are read in blocks. The prompts of a block are tokenized and run in batches of similar
+length. Each uses the first way that supports it (``models.options.branches``).
+
+Tokens are cut as in multiple choice of lm-evaluation-harness. Prompt and continuation are tokenized
+together. The continuation gets the tokens beyond the prompt's own number of tokens. They follow
+the prompt's own tokens, even if tokenizing both together merges the two. Figures can be compared
+with lm-eval 0.4: ``TemplateLM._encode_pair`` and ``HFLM.tok_encode`` do the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from core.errors import NotMeasurable
+from models.options.branches import OneByOne, SharedCache, SharedRow, Tree, Way
+from models.scoring.forward import Forward
+from models.scoring.scorer import DeviceFull, Engine, Losses, Tokens
+from models.scoring.text_model import TextModel
+from models.scoring.windows import plan_batches
+
+_BLOCK_PROMPTS = 128  # tokenized at one time; enough to find many of similar length
+
+
+class OptionTokens(NamedTuple):
+    """The tokens of a prompt and of one of its continuations, as read by the model.
+
+    Attributes:
+        prefix: tokens of the prompt, not empty; only its end if both exceed the context.
+        continuation: never cut; empty if the tokenizer leaves no tokens of it.
+        is_truncated: True if the prompt lost tokens at its beginning.
+    """
+
+    prefix: Tokens
+    continuation: Tokens
+    is_truncated: bool
+
+
+def tokenize_options(
+    text_model: TextModel, prompts: Sequence[tuple[str, Sequence[str]]], context: int | None
+) -> list[list[OptionTokens]]:
+    """Tokenize prompts and their continuations.
+
+    Args:
+        text_model: a tokenizer; it adds its default special tokens, except to a prompt that begins
+            with the start token's text.
+        prompts: text and continuations of each. White space at a prompt's end is moved to its
+            continuations; an empty prompt becomes the start token.
+        context: most tokens that the model reads; None: any number.
+
+    Raise NotMeasurable if a prompt is empty and the tokenizer has no start token.
+    """
+    texts: list[str] = []
+    for text, continuations in prompts:
+        texts += [text.rstrip(), *(text + continuation for continuation in continuations)]
+    ids = iter(_encode(text_model, texts, [bool(t.rstrip()) for t, c in prompts for _ in (t, *c)]))
+    found = []
+    for _, continuations in prompts:
+        before = next(ids)
+        together = [next(ids) for _ in continuations]
+        pairs = [_pair(text_model, before, whole) for whole in together]
+        found.append([_fit(*pair, context) for pair in pairs])
+    return found
+
+
+def _encode(text_model: TextModel, texts: Sequence[str], follows: Sequence[bool]) -> list[Tokens]:
+    """Return ids of texts; ``follows``: True for texts with a prompt, which get special tokens."""
+    start = text_model.start_text
+    adds = [
+        has_prompt and not (start is not None and text.startswith(start))
+        for text, has_prompt in zip(texts, follows, strict=True)
+    ]
+    ids: dict[int, Tokens] = {}
+    for added in set(adds):
+        places = [place for place, each in enumerate(adds) if each == added]
+        tokens = text_model.tokenizer.tokenize([texts[place] for place in places], added)
+        ids |= {place: each.ids for place, each in zip(places, tokens, strict=True)}
+    return [ids[place] for place in range(len(texts))]
+
+
+def _pair(text_model: TextModel, before: Tokens, whole: Tokens) -> tuple[Tokens, Tokens]:
+    if len(before):
+        return before, whole[len(before) :]
+    start = text_model.start_token
+    if start is None:
+        raise NotMeasurable("an empty prompt needs a start token, and the tokenizer has none")
+    # If a continuation starts with a start token, that token serves as the prompt.
+    return np.array([start]), whole[1:] if len(whole) and whole[0] == start else whole
+
+
+def _fit(prefix: Tokens, continuation: Tokens, context: int | None) -> OptionTokens:
+    """Cut a prefix on the left to fit into the context; the last token is no input."""
+    excess = 0 if context is None else len(prefix) + len(continuation) - (context + 1)
+    # A continuation longer than the context is not cut; the caller detects it.
+    cut = min(max(0, excess), len(prefix) - 1)
+    return OptionTokens(prefix[cut:], continuation, cut > 0)
+
+
+class TextPrompt(NamedTuple):
+    """A text, and its possible continuations, unchanged."""
+
+    text: str
+    continuations: tuple[str, ...]
+
+
+class OptionScore(NamedTuple):
+    """The score of a continuation.
+
+    Attributes:
+        log_probability: of all its tokens after the prompt, in nats; NaN if the model gives none.
+        num_tokens: tokens of the continuation; 0 if the tokenizer leaves none.
+        num_bytes: UTF-8 bytes of the continuation without leading white space.
+        is_truncated: True if the prompt lost its beginning to fit into the context.
+        is_too_long: True if the continuation alone does not fit; it is not run then.
+    """
+
+    log_probability: float
+    num_tokens: int
+    num_bytes: int
+    is_truncated: bool = False
+    is_too_long: bool = False
+
+
+class OptionScorer:
+    """Scores continuations with one model."""
+
+    def __init__(
+        self, name: str, text_model: TextModel, engine: Engine, context: int | None, budget: int
+    ) -> None:
+        self._name = name
+        self._text_model = text_model
+        self._context = context
+        self.budget = budget
+        self._last = OneByOne(engine)
+        self.ways: list[Way] = []
+        if isinstance(engine, Forward):
+            row = SharedRow(engine, context)
+            self.ways = [row]
+            # If the mask works, the cache is used only for rows that are too long.
+            cache = SharedCache(engine)
+            if cache.is_exact:
+                self.ways.append(cache)
+
+    def score(self, prompts: Sequence[TextPrompt]) -> Iterator[list[OptionScore]]:
+        """Yield the scores of each prompt's continuations, in input order.
+
+        A score does not depend on the other prompts. Raise NotMeasurable if a single prompt does
+        not fit into memory. Raise it, too, for an empty prompt without a start token.
+        """
+        rest = iter(prompts)
+        while block := list(islice(rest, _BLOCK_PROMPTS)):
+            yield from self._block(block)
+
+    def _block(self, prompts: Sequence[TextPrompt]) -> Iterator[list[OptionScore]]:
+        options = tokenize_options(self._text_model, prompts, self._context)
+        groups = [_trees(own, self._context) for own in options]
+        losses = iter(self._run([tree for own in groups for tree, _ in own]))
+        for prompt, own, trees in zip(prompts, options, groups, strict=True):
+            nats = [math.nan] * len(own)
+            for _, places in trees:
+                for place, each in zip(places, next(losses), strict=True):
+                    nats[place] = float(each.sum())
+            yield [
+                _score(text, tokens, -each, self._context)
+                for text, tokens, each in zip(prompt.continuations, own, nats, strict=True)
+            ]
+
+    def _run(self, trees: Sequence[Tree]) -> list[list[Losses]]:
+        """Return losses of each tree's branches; each way has its own batches."""
+        pieces: dict[Way, list[tuple[int, Tree]]] = {}
+        for number, tree in enumerate(trees):
+            way = next((each for each in self.ways if each.takes(tree)), self._last)
+            parts = tree.split() if way is self._last else self._parts(tree)
+            pieces.setdefault(way, []).extend((number, part) for part in parts)
+        found: list[list[Losses]] = [[] for _ in trees]
+        for way, own in pieces.items():
+            losses = self._run_way(way, [tree for _, tree in own])
+            for (number, _), each in zip(own, losses, strict=True):
+                found[number] += each
+        return found
+
+    def _parts(self, tree: Tree) -> list[Tree]:
+        """Split a tree with very many branches to limit its memory."""
+        room = max(self.budget, 2 * len(tree.prefix)) - len(tree.prefix)
+        parts: list[list[Tokens]] = []
+        left = 0
+        for branch in tree.branches:
+            if len(branch) > left or not parts:
+                parts.append([])
+                left = room
+            parts[-1].append(branch)
+            left -= len(branch)
+        return [Tree(tree.prefix, tuple(part)) for part in parts]
+
+    def _run_way(self, way: Way, trees: Sequence[Tree]) -> list[list[Losses]]:
+        found: list[list[Losses]] = [[] for _ in trees]
+        for batch in plan_batches([tree.width for tree in trees], self.budget):
+            losses = self._run_batch(way, [trees[place] for place in batch])
+            for place, each in zip(batch, losses, strict=True):
+                found[place] = each
+        return found
+
+    def _run_batch(self, way: Way, trees: Sequence[Tree]) -> list[list[Losses]]:
+        """Run a batch; split it in halves if the device's memory is full."""
+        try:
+            return way.losses(trees)
+        except DeviceFull as error:
+            full = error.with_traceback(None)  # frees the failed pass's arrays
+        longest = max(tree.width for tree in trees)
+        self.budget = max(1, min(self.budget, len(trees) * longest // 2))
+        middle = len(trees) // 2
+        if middle:
+            return self._run_batch(way, trees[:middle]) + self._run_batch(way, trees[middle:])
+        (tree,) = trees
+        if len(tree.branches) == 1:
+            raise NotMeasurable(
+                f"{self._name}: a prompt of {longest} tokens does not fit into the device's "
+                "memory; use another TIDEMARK_DTYPE, or a machine with more of it"
+            ) from full
+        return [[each for part in tree.split() for each in self._run_batch(way, [part])[0]]]
+
+
+def _trees(
+    options: Sequence[OptionTokens], context: int | None
+) -> list[tuple[Tree, tuple[int, ...]]]:
+    """Build trees of the options that can be run, each with the indices of its options.
+
+    Return one tree, unless a long prompt is truncated differently for some options.
+    """
+    places: dict[int, list[int]] = {}
+    for place, option in enumerate(options):
+        if len(option.continuation) and not _is_too_long(option, context):
+            places.setdefault(len(option.prefix), []).append(place)
+    return [
+        (
+            Tree(options[own[0]].prefix, tuple(options[place].continuation for place in own)),
+            tuple(own),
+        )
+        for own in places.values()
+    ]
+
+
+def _is_too_long(option: OptionTokens, context: int | None) -> bool:
+    return context is not None and len(option.continuation) > context
+
+
+def _score(
+    text: str, tokens: OptionTokens, log_probability: float, context: int | None
+) -> OptionScore:
+    return OptionScore(
+        log_probability=log_probability,
+        num_tokens=len(tokens.continuation),
+        num_bytes=len(text.lstrip().encode()),
+        is_truncated=tokens.is_truncated,
+        is_too_long=_is_too_long(tokens, context),
+    )

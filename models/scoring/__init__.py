@@ -1,0 +1,1 @@
+"""Scoring: protocols, windows, batches, accounting, and the resulting losses."""

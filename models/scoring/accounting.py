@@ -1,0 +1,193 @@
+"""Accounting: the exact part of the original text that each token covers.
+
+A loss is divided by the characters and bytes of the text that it is for. So every byte of a text
+must belong to one token. For every i, this module counts the bytes and characters that the first i
+tokens cover.
+
+In byte-level BPE a token is bytes. In SentencePiece a token is text with a mark for spaces, or a
+byte. For both, the tokens' own bytes are added up, and must together equal the text. The figures
+are then exact even if a token ends inside a UTF-8 character, which counts at its last byte.
+
+For other tokenizers, and for texts that a tokenizer changes (Unicode normalisation, dropped
+spaces), the tokenizer's reported offsets are used. A token then covers the text from the previous
+token's end to its own end. The last token also covers all text after it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Encoding, Tokenizer
+
+Counts = npt.NDArray[np.int64]
+
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
+_SPACE_MARK = "\u2581"
+
+
+class TokenizedText(NamedTuple):
+    """A text's tokens, and the part that the first i of them cover: ``chars[i]``, ``bytes[i]``.
+
+    ``ids`` is int64 (n,); ``chars`` and ``bytes`` are int64 (n + 1,). They begin with 0, never
+    fall, and end with the text's totals if n > 0. ``is_lossless``: True if tokens restore the text.
+    """
+
+    ids: Counts
+    chars: Counts
+    bytes: Counts
+    is_lossless: bool = True
+
+
+class Accountant:
+    """Tokenizes texts and counts the characters and bytes that tokens cover.
+
+    Truncation and padding of the tokenizer are switched off.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self._table = token_bytes(tokenizer)
+        self._lengths = np.array([len(token) for token in self._table or ()], dtype=np.int64)
+
+    def tokenize(self, texts: Sequence[str], special_tokens: bool = False) -> list[TokenizedText]:
+        """Tokenize texts in parallel threads.
+
+        Args:
+            texts: any Unicode without lone surrogates.
+            special_tokens: True to let the tokenizer add its own, which cover no text.
+        """
+        if self._table is None:
+            return [self._by_offsets(text, special_tokens) for text in texts]
+        encodings = self._tokenizer.encode_batch_fast(
+            list(texts), add_special_tokens=special_tokens
+        )
+        return [
+            self._by_bytes(text, encoding, special_tokens) or self._by_offsets(text, special_tokens)
+            for text, encoding in zip(texts, encodings, strict=True)
+        ]
+
+    def _by_bytes(
+        self, text: str, encoding: Encoding, special_tokens: bool
+    ) -> TokenizedText | None:
+        """Add up the tokens' bytes; return None if the sum is not the text."""
+        assert self._table is not None  # noqa: S101
+        raw = text.encode()
+        ids = np.array(encoding.ids, dtype=np.int64)
+        if ids.size and ids.max() >= len(self._table):  # an id missing from the vocabulary
+            return None
+        lengths = self._lengths[ids]
+        own: Iterable[int] = ids.tolist()
+        if special_tokens:  # tokens added by the tokenizer cover nothing
+            added = np.array(encoding.special_tokens_mask, dtype=bool)
+            lengths[added] = 0
+            own = ids[~added].tolist()
+        spelled = b"".join(map(self._table.__getitem__, own))
+        if spelled not in (raw, b" " + raw):
+            return None
+        in_front = len(spelled) - len(raw)  # 1 if the tokenizer added a leading space
+        covered = np.maximum(_cumulated(lengths) - in_front, 0)
+        return TokenizedText(ids, whole_characters(text, raw, covered), covered)
+
+    def _by_offsets(self, text: str, special_tokens: bool) -> TokenizedText:
+        encoding = self._tokenizer.encode(text, add_special_tokens=special_tokens)
+        ids = np.array(encoding.ids, dtype=np.int64)
+        ends = np.array([0, *(end for _, end in encoding.offsets)], dtype=np.int64)
+        chars = np.maximum.accumulate(np.minimum(ends, len(text)))
+        if len(ids):
+            chars[-1] = len(text)
+        points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+        sizes = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
+        return TokenizedText(
+            ids, chars, _cumulated(sizes)[chars], self._gives_back(text, encoding, special_tokens)
+        )
+
+    def _gives_back(self, text: str, encoding: Encoding, special_tokens: bool) -> bool:
+        own = encoding.ids
+        if special_tokens:
+            mask = encoding.special_tokens_mask
+            own = [token for token, added in zip(own, mask, strict=True) if not added]
+        return self._tokenizer.decode(own, skip_special_tokens=False) in (text, f" {text}")
+
+
+def token_bytes(tokenizer: Tokenizer) -> list[bytes] | None:
+    """Return the bytes of each token id, or None if tokens do not define bytes.
+
+    The list is indexed by id; unused ids have no bytes.
+    """
+    kinds = set[str]()
+    for part in (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder):
+        if part is not None:
+            kinds |= _kinds(json.loads(part.__getstate__()))
+    if "ByteLevel" in kinds:
+        spell = _spell_byte_level
+    elif kinds & {"Metaspace", "ByteFallback"}:
+        spell = _spell_marked
+    else:
+        return None
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    table = [b""] * (max(vocabulary.values(), default=-1) + 1)
+    for token, index in vocabulary.items():
+        table[index] = spell(token)
+    for index, added in tokenizer.get_added_tokens_decoder().items():
+        table[index] = added.content.encode()  # matched in the unchanged text
+    return table
+
+
+def _kinds(part: object) -> set[str]:
+    """Return the type names of a tokenizer's component and of its subcomponents."""
+    if isinstance(part, list):
+        return set().union(*map(_kinds, part))
+    if isinstance(part, dict):
+        own = {part["type"]} if isinstance(part.get("type"), str) else set()
+        return own.union(*map(_kinds, part.values()))
+    return set()
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """Return the characters by which byte-level BPE (Radford et al. 2019) writes bytes.
+
+    Printable bytes are written as themselves, the others as code points from 256 on.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(0x100) if byte not in printable]
+    alphabet = {chr(byte): byte for byte in printable}
+    return alphabet | {chr(0x100 + index): byte for index, byte in enumerate(hidden)}
+
+
+_ALPHABET = _byte_alphabet()
+
+
+def _spell_byte_level(token: str) -> bytes:
+    try:
+        return bytes(_ALPHABET[character] for character in token)
+    except KeyError:  # a character outside the alphabet stands for itself
+        return token.encode()
+
+
+def _spell_marked(token: str) -> bytes:
+    if match := _BYTE_TOKEN.fullmatch(token):
+        return bytes([int(match[1], 16)])
+    return token.replace(_SPACE_MARK, " ").encode()
+
+
+def _cumulated(sizes: Counts) -> Counts:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+
+
+def whole_characters(text: str, raw: bytes, positions: Counts) -> Counts:
+    """Count the characters that end at or before each byte position of ``raw``."""
+    if len(raw) == len(text):
+        return positions
+    data = np.frombuffer(raw, dtype=np.uint8)
+    is_start = (data & 0xC0) != 0x80
+    started = np.concatenate([np.zeros(1, np.int32), np.cumsum(is_start, dtype=np.int32)])
+    inside = np.append(~is_start, False)
+    whole: Counts = (started[positions] - inside[positions]).astype(np.int64)
+    return whole

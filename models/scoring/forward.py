@@ -1,0 +1,383 @@
+"""Losses at chosen positions: run a model's body on a batch, and its head on scored positions only.
+
+The head (hidden size x vocabulary) and the loss take a quarter of a pass. With a vocabulary of
+50,000 to 250,000, their logits are by far the largest arrays. So the body runs on the whole batch.
+The head runs only on the scored positions, a tile at a time, with the log-sum-exp in float32 or
+float64. On a CPU a tile is some columns of the vocabulary. It stays in the caches until its sum,
+which is 1.4 to 1.7 times as fast. A GPU has fast kernels for whole rows.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.activations import NewGELUActivation
+
+from core.errors import ModelLoadError, NotMeasurable
+from models.scoring.scorer import DeviceFull, Losses, Tokens
+from models.weights.loading import embedding_rows, is_memory_full
+
+# Measured at hidden sizes 512 and 768: 512 to 2,048 rows and 1,024 to 8,192 columns differ little.
+_CPU_ROWS, _CPU_COLUMNS = 512, 2048
+_GPU_BYTES = 2**29  # of float32 logits at one time, enough rows for full speed
+_GPU_ROWS = 128  # a multiple of the tile size of the matrix product
+
+
+_FAILURES = (AttributeError, TypeError, ValueError, LookupError, RuntimeError)
+_UNSPLIT_BYTES = 2**30  # of all logits of a batch, if the head cannot run separately
+# Configuration keys for layers with limited attention. A given mask replaces the layer's own, so
+# rows must be short enough for the limit to have no effect.
+_WINDOWS = (
+    "sliding_window",
+    "sliding_window_size",
+    "attention_window_size",
+    "attention_chunk_size",
+    "window_size",
+    "local_window_size",
+    "local_attention",
+)
+_LARGE = 1e3  # factor that exposes caps on logits, which are near linear for small logits
+T = TypeVar("T")
+
+
+def cross_entropy(
+    logits: torch.Tensor, targets: torch.Tensor, alphabet: torch.Tensor | None
+) -> torch.Tensor:
+    """Return -ln softmax(logits)[target] of each row.
+
+    Args:
+        logits: (n, vocabulary), any floating dtype.
+        targets: int64 ids, (n,), or (n, m): several per row.
+        alphabet: int64 ids, which include the targets; the softmax is over these ids only. None is
+            the whole vocabulary.
+
+    Returns:
+        Nats, of the targets' shape, float64 for float64 logits and float32 otherwise.
+    """
+    if alphabet is not None:
+        targets = places_in(alphabet, logits.shape[-1])[targets]
+        logits = logits[:, alphabet]
+    # One kernel for log-softmax and conversion, if the device has one.
+    logprobs = functional.log_softmax(logits, -1, dtype=at_least_float32(logits.dtype))
+    return -logprobs.gather(-1, targets.view(len(targets), -1)).view(targets.shape)
+
+
+def places_in(alphabet: torch.Tensor, vocabulary: int) -> torch.Tensor:
+    """Return the index of each vocabulary id in the alphabet, int64 (vocabulary,).
+
+    Ids outside the alphabet have the index -1, which ``gather`` rejects.
+    """
+    places = torch.full((vocabulary,), -1, device=alphabet.device)
+    places[alphabet] = torch.arange(len(alphabet), device=alphabet.device)
+    return places
+
+
+def linear_cross_entropy(
+    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor
+) -> torch.Tensor:
+    """Return -ln softmax(states @ weight.T + bias)[target] of each row, as ``cross_entropy``.
+
+    Args:
+        states: (n, hidden size).
+        weight: (vocabulary, hidden size), of the same dtype.
+        bias: (vocabulary,) or None.
+        targets: int64 rows of ``weight``, (n,), or (n, m): several per row.
+    """
+    is_tiled = states.device.type == "cpu" and len(weight) > _CPU_COLUMNS
+    rows = _CPU_ROWS if is_tiled else row_slice(states.device, len(weight))
+    parts = zip(torch.split(states, rows), torch.split(targets, rows), strict=True)
+    if is_tiled:
+        return torch.cat([_tiled(part, weight, bias, wanted) for part, wanted in parts])
+    return torch.cat(
+        [
+            cross_entropy(functional.linear(part, weight, bias), wanted, None)
+            for part, wanted in parts
+        ]
+    )
+
+
+def row_slice(device: torch.device, vocabulary: int) -> int:
+    """Return the number of rows of logits to compute at one time."""
+    if device.type == "cpu":
+        return max(1, _CPU_ROWS * 16 * _CPU_COLUMNS // vocabulary)
+    rows = _GPU_BYTES // (4 * vocabulary)
+    return max(1, rows - rows % _GPU_ROWS if rows > _GPU_ROWS else rows)
+
+
+def at_least_float32(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype for sums over a vocabulary."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def _tiled(
+    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor
+) -> torch.Tensor:
+    dtype = at_least_float32(states.dtype)
+    total = torch.full(states.shape[:1], -torch.inf, dtype=dtype, device=states.device)
+    ids = targets.view(len(targets), -1)
+    wanted = torch.zeros(ids.shape, dtype=dtype, device=states.device)
+    for first in range(0, len(weight), _CPU_COLUMNS):
+        columns = slice(first, first + _CPU_COLUMNS)
+        logits = functional.linear(
+            states, weight[columns], None if bias is None else bias[columns]
+        ).to(dtype)
+        # Take the target's logit from the tile: the sum includes the same float, so that no loss is
+        # below zero.
+        place = ids - first
+        is_here = (place >= 0) & (place < logits.shape[1])
+        found = logits.gather(-1, place.clamp(0, logits.shape[1] - 1))
+        wanted = torch.where(is_here, found, wanted)
+        total = torch.logaddexp(total, _logsumexp_(logits))
+    return (total[:, None] - wanted).view(targets.shape)
+
+
+def _logsumexp_(logits: torch.Tensor) -> torch.Tensor:
+    """Return the log of the sum of exp of each row; overwrite the logits."""
+    # Replaces -inf by the lowest finite number: a row of only -inf has the sum 0.
+    top = logits.amax(-1, keepdim=True).clamp_(min=torch.finfo(logits.dtype).min)
+    return logits.sub_(top).exp_().sum(-1).log_() + top[:, 0]
+
+
+class Forward:
+    """Runs a causal model; safe to share between threads.
+
+    Activations with an equal fused kernel are replaced in the model.
+
+    Raises:
+        ModelLoadError: the model cannot run.
+        NotMeasurable: the output at a position depends on later tokens.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model = model
+        self.vocabulary = embedding_rows(model)
+        self._head: nn.Module | None = _head_alone(model)
+        self._linear: _Linear | None = _linear_head(model)
+        _fuse_activations(model)
+        self._probe()
+
+    @property
+    def max_batch_tokens(self) -> int | None:
+        """Most inputs of a batch whose logits fit into memory; None: any number."""
+        return None if self._head else max(1, _UNSPLIT_BYTES // (4 * self.vocabulary))
+
+    def losses(
+        self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None
+    ) -> list[Losses]:
+        """As ``Engine.losses``, computed in float32 (float64 for such a model).
+
+        Rows are padded on the right without a mask: ``_probe`` checks that a model ignores later
+        tokens, and unmasked attention has the faster kernels.
+        """
+        return or_device_full(lambda: self._losses(inputs, targets, alphabet))
+
+    @property
+    def model(self) -> PreTrainedModel:
+        """The model that is run."""
+        return self._model
+
+    @torch.inference_mode()
+    def _losses(
+        self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None
+    ) -> list[Losses]:
+        width = max(map(len, inputs))
+        ids = np.empty((len(inputs), width), dtype=np.int64)
+        for row, tokens in enumerate(inputs):
+            ids[row, : len(tokens)] = tokens
+            # Padding repeats a token: attention multiplies masked values by 0, and 0 * NaN is NaN.
+            ids[row, len(tokens) :] = tokens[-1]
+        lengths = [len(wanted) for wanted in targets]
+        ends = [row * width + len(tokens) for row, tokens in enumerate(inputs)]
+        scored = np.concatenate(
+            [np.arange(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+        )
+        places = self.send(scored)
+        wanted_ids = self.send(np.concatenate(targets))
+        among = None if alphabet is None else self.send(alphabet)
+        hidden = self.hidden(self.send(ids)).flatten(0, 1)  # (rows * width, hidden size)
+        chosen = hidden if len(scored) == len(hidden) else hidden[places]
+        del hidden
+        nats = self.nats(chosen, wanted_ids, among).double().cpu().numpy()
+        return np.split(nats, np.cumsum(lengths)[:-1])
+
+    def send(self, array: Tokens) -> torch.Tensor:
+        """Copy to the device; for a GPU, without waiting for the end of the copy."""
+        tensor = torch.from_numpy(array)
+        if self._model.device.type == "cuda":
+            tensor = tensor.pin_memory()
+        return tensor.to(self._model.device, non_blocking=True)
+
+    def hidden(self, ids: torch.Tensor, **options: torch.Tensor) -> torch.Tensor:
+        """Run the body; gradients depend on the caller's context.
+
+        Return the last hidden states, (rows, width, hidden size), or logits if there is no head.
+        ``ids`` is (rows, width); ``options`` are further arguments of the model.
+        """
+        hidden: torch.Tensor = self.run(ids, use_cache=False, **options)[0]
+        return hidden.to(ids.device)  # a model spread over devices ends on the last one
+
+    def run(self, ids: torch.Tensor, **options: object) -> Any:
+        """Run the body, or the model if there is no head; ``options`` are its arguments."""
+        body = self._model.base_model if self._head else self._model
+        return body(input_ids=ids, **options)
+
+    def nats(
+        self, chosen: torch.Tensor, targets: torch.Tensor, alphabet: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the cross entropy of states in nats, of the targets' shape, piece by piece.
+
+        Args:
+            chosen: states from ``hidden``, (scored, hidden size).
+            targets: ids, (scored,), or several per state, (scored, m).
+            alphabet: as in ``losses``.
+        """
+        if self._linear is not None:
+            weight, bias = self._linear
+            if alphabet is not None:
+                targets = places_in(alphabet, len(weight))[targets]
+                weight, bias = weight[alphabet], None if bias is None else bias[alphabet]
+            return linear_cross_entropy(chosen, weight, bias, targets)
+        rows = row_slice(chosen.device, self.vocabulary)
+        return torch.cat(
+            [
+                cross_entropy(self._logits(states), wanted, alphabet)
+                for states, wanted in zip(
+                    torch.split(chosen, rows), torch.split(targets, rows), strict=True
+                )
+            ]
+        )
+
+    def _logits(self, states: torch.Tensor) -> torch.Tensor:
+        if self._head is None:
+            return states
+        logits: torch.Tensor = self._head(inputs_embeds=states[None], use_cache=False)[0]
+        return logits[0].to(states.device)
+
+    @torch.inference_mode()
+    def _probe(self) -> None:
+        """Check on a few tokens that the split changes nothing and that the model is causal."""
+        ids = torch.arange(16, device=self._model.device).reshape(2, 8) % self.vocabulary
+        ids[1, :7] = ids[0, :7]
+        try:
+            expected = self._model(input_ids=ids, use_cache=False)[0]
+        except _FAILURES as error:
+            raise ModelLoadError(f"the model does not run ({error!r})") from error
+        tolerance = 1e-3 if expected.dtype.itemsize >= 4 else 5e-2
+        if self._head is not None and not self._splits(ids, expected, tolerance):
+            self._head = None
+        if self._head is None or not self._is_linear(ids):
+            self._linear = None
+        if not _close(expected[0, :7], expected[1, :7], tolerance):
+            raise NotMeasurable(
+                "what the model predicts depends on later tokens, so it gives a text no "
+                "likelihood; only causal language models can be scored"
+            )
+
+    def _splits(self, ids: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool:
+        try:
+            found = self._logits(self.hidden(ids)[0])
+        except _FAILURES:
+            return False  # the model's forward uses more than its body's output
+        return found.shape == expected[0].shape and _close(found, expected[0], tolerance)
+
+    def _is_linear(self, ids: torch.Tensor) -> bool:
+        """Return True if the head is one matrix product without caps or scales."""
+        if self._linear is None:
+            return False
+        states = self.hidden(ids)[0]
+        tolerance = 1e-5 if states.dtype.itemsize >= 4 else 1e-2
+        try:
+            return all(
+                _close(nn.functional.linear(each, *self._linear), self._logits(each), tolerance)
+                for each in (states, states * _LARGE)
+            )
+        except _FAILURES:
+            return False  # packed, offloaded or split weights
+
+
+def or_device_full(run: Callable[[], T]) -> T:
+    """Return the result of ``run``; raise DeviceFull if torch is out of memory."""
+    try:
+        return run()
+    except RuntimeError as error:
+        if not is_memory_full(error):
+            raise
+        full = DeviceFull(str(error))
+    # Only here can the failed pass's arrays be released.
+    torch.cuda.empty_cache()
+    raise full
+
+
+class _Linear(NamedTuple):
+    weight: torch.Tensor  # (vocabulary, hidden size)
+    bias: torch.Tensor | None  # (vocabulary,)
+
+
+def _linear_head(model: PreTrainedModel) -> _Linear | None:
+    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    if type(head) is not nn.Linear:
+        return None
+    return _Linear(head.weight, head.bias)
+
+
+def _fuse_activations(model: nn.Module) -> None:
+    """Replace GPT-2's GELU by one kernel with equal results: 6 % of a pass on a CPU."""
+    for module in list(model.modules()):
+        for name, child in module.named_children():
+            if type(child) is NewGELUActivation:
+                setattr(module, name, nn.GELU(approximate="tanh"))
+
+
+def _close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:
+    scale = float(b.abs().nan_to_num(0.0, 0.0, 0.0).max())
+    return torch.allclose(a, b, rtol=0, atol=tolerance * scale, equal_nan=True)
+
+
+class _Given:
+    """The output of a body that has only hidden states."""
+
+    def __init__(self, hidden: torch.Tensor) -> None:
+        self.last_hidden_state = hidden
+
+    def __getitem__(self, index: int) -> torch.Tensor | None:
+        return self.last_hidden_state if index == 0 else None
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+
+class _NoBody(nn.Module):
+    """Replaces the body and returns the given hidden states."""
+
+    def forward(self, *args: object, inputs_embeds: torch.Tensor, **options: object) -> _Given:
+        return _Given(inputs_embeds)
+
+
+def _head_alone(model: PreTrainedModel) -> PreTrainedModel | None:
+    """Return the model without its body: its own forward converts hidden states to logits.
+
+    A bare ``lm_head`` would omit soft caps and scales of some models. The result shares the weights
+    with ``model``, which stays unchanged.
+    """
+    name = model.base_model_prefix
+    if name not in model._modules:
+        return None
+    head = copy.copy(model)
+    head.__dict__["_modules"] = {**model._modules, name: _NoBody()}
+    # If a model is spread over devices, this is a hook's function, and would run the body.
+    head.__dict__.pop("forward", None)
+    return head
+
+
+def attention_windows(config: PreTrainedConfig) -> list[int]:
+    """Return the attention windows of layers that a configuration states, in positions."""
+    text_config = config.get_text_config()
+    values = [getattr(text_config, name, None) for name in _WINDOWS]
+    return [value for value in values if isinstance(value, int) and value > 0]

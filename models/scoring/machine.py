@@ -1,0 +1,137 @@
+"""The machine that computes a cell, and the cost there: time, memory and, if known, energy."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import re
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # torch takes seconds to import, and compressors do not need it
+    import torch
+
+_CPU_FACTS = Path("/proc/cpuinfo")
+
+
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_RAPL = Path("/sys/class/powercap")
+
+
+def describe_device(device: torch.device) -> str:
+    """Return kind and name of a device, such as ``cuda: NVIDIA H200``."""
+    if device.type == "cuda":
+        import torch
+
+        return f"cuda: {torch.cuda.get_device_name(device)}"
+    return describe_cpu() if device.type == "cpu" else str(device)
+
+
+def name_of_dtype(dtype: torch.dtype) -> str:
+    """Return the dtype's short name, such as ``float32``."""
+    return str(dtype).removeprefix("torch.")
+
+
+@cache
+def describe_cpu() -> str:
+    """Return ``cpu:`` and the processor's name."""
+    if _CPU_FACTS.exists():
+        for line in _CPU_FACTS.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return f"cpu: {line.partition(':')[2].strip()}"
+    return f"cpu: {platform.processor() or platform.machine()}"
+
+
+def library_versions(*names: str) -> dict[str, str]:
+    """Return the versions of tidemark and of the named libraries."""
+    return {name: version(name) for name in ("tidemark", *names)}
+
+
+@dataclass
+class Cost:
+    """The cost of a computation, set at the end of ``metered``.
+
+    Attributes:
+        seconds: wall-clock time.
+        peak_memory_bytes: peak of the GPUs' allocations, or of this process's resident memory.
+        energy_joules: of the GPUs, or of the processors, including other processes; None if the
+            driver does not report it.
+    """
+
+    seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    energy_joules: float | None = None
+
+
+@contextlib.contextmanager
+def metered(on_cuda: bool) -> Iterator[Cost]:
+    """Measure the cost of the code in the context."""
+    cost = Cost()
+    read_energy = _cuda_joules if on_cuda else _processor_joules
+    (_reset_cuda_peak if on_cuda else _reset_resident_peak)()
+    joules, began = read_energy(), time.perf_counter()
+    yield cost
+    cost.seconds = time.perf_counter() - began
+    used = read_energy()
+    if joules is not None and used is not None and used >= joules:  # the counters may overflow
+        cost.energy_joules = used - joules
+    cost.peak_memory_bytes = _cuda_peak() if on_cuda else _resident_peak()
+
+
+def _reset_resident_peak() -> None:
+    with contextlib.suppress(OSError):  # if it fails, the peak is since the start of the process
+        _CLEAR.write_text("5")  # proc(5): resets VmHWM
+
+
+def _resident_peak() -> int:
+    with contextlib.suppress(OSError):
+        if found := re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE):
+            return 1024 * int(found[1])
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _processor_joules() -> float | None:
+    """Sum the energy counters of all processor packages; few users may read them."""
+    try:
+        counters = [int(path.read_text()) for path in _RAPL.glob("*-rapl:?/energy_uj")]
+    except (OSError, ValueError):
+        return None
+    return sum(counters) / 1e6 if counters else None
+
+
+def _reset_cuda_peak() -> None:
+    import torch
+
+    for device in range(torch.cuda.device_count()):
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def _cuda_peak() -> int:
+    import torch
+
+    return sum(map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count())))
+
+
+def _cuda_joules() -> float | None:
+    """Sum the energy counters of the GPUs that torch sees."""
+    import pynvml
+    import torch
+
+    torch.cuda.synchronize()
+    try:
+        pynvml.nvmlInit()
+        uuids = [
+            f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+            for device in range(torch.cuda.device_count())
+        ]
+        handles = [pynvml.nvmlDeviceGetHandleByUUID(uuid.encode()) for uuid in uuids]
+        millijoules = sum(map(pynvml.nvmlDeviceGetTotalEnergyConsumption, handles))
+        return float(millijoules) / 1e3
+    except pynvml.NVMLError:
+        return None

@@ -1,0 +1,372 @@
+"""A scoring pass: one partition under one protocol, block by block.
+
+``DocumentRun`` scores each document separately. ``StreamRun`` joins the documents of a partition to
+one stream, with windows across their borders. Each of its rows is the part of one document in
+one window, so that losses still belong to documents. Memory holds a block of documents and as many
+tokens before it as a window reads.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from models.scoring.accounting import TokenizedText
+from models.scoring.protocols import ScoringProtocol
+from models.scoring.scorer import (
+    Chunk,
+    Losses,
+    Row,
+    ScoredDocument,
+    Tally,
+    Tokens,
+    iterate_blocks,
+    iterate_documents,
+    measured,
+    rows_table,
+    unmeasured,
+)
+from models.scoring.text_model import TextModel
+from models.scoring.windows import (
+    Batches,
+    Job,
+    StreamWindow,
+    Window,
+    finish_stream,
+    plan_windows,
+    stream_windows,
+)
+
+T = TypeVar("T")
+_BLOCK_SIZE = 2**20  # characters of text, bytes of media
+
+
+def prefetched(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items; a thread prepares the next item while one is in use."""
+    iterator = iter(items)
+    end = object()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        coming = pool.submit(next, iterator, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, iterator, end)
+            yield item  # type: ignore[misc]
+
+
+class Tokenization(NamedTuple):
+    """The fields of a protocol that decide the tokens of a document."""
+
+    special_tokens: bool
+    max_chars: int | None
+    joined_by: str
+
+    @classmethod
+    def of(cls, protocol: ScoringProtocol) -> Tokenization:
+        """Return the tokenization of a protocol."""
+        return cls(protocol.special_tokens, protocol.max_chars, protocol.joined_by or "")
+
+
+@dataclass
+class Block:
+    """Some documents of a partition, in order.
+
+    Attributes:
+        is_first: True for the partition's first block.
+        tokens: of each document, by tokenization; None for media if the tokenizer has no byte
+            tokens.
+        seconds: time of all tokenizations.
+    """
+
+    documents: list[ScoredDocument]
+    is_first: bool
+    tokens: dict[Tokenization, list[TokenizedText | None]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def read_blocks(
+    batches: Iterable[pa.RecordBatch], text_model: TextModel, protocols: Sequence[ScoringProtocol]
+) -> Iterator[Block]:
+    """Yield blocks of about a million characters; tokenize the next one while one is in use.
+
+    A document longer than a block is a block by itself. Tokenizing it as a whole takes about 500
+    bytes of memory per token (10 MB of English: 1.2 GB).
+    """
+    wanted = {Tokenization.of(protocol) for protocol in protocols}
+    documents = iterate_blocks(iterate_documents(batches), _BLOCK_SIZE)
+    blocks = (Block(some, number == 0) for number, some in enumerate(documents))
+    return prefetched(_tokenized(block, text_model, wanted) for block in blocks)
+
+
+def _tokenized(block: Block, text_model: TextModel, wanted: set[Tokenization]) -> Block:
+    began = time.perf_counter()
+    known: dict[tuple[str, bool], TokenizedText] = {}
+    for way in sorted(wanted, key=str):
+        contents = [_content(block, row, way) for row in range(len(block.documents))]
+        texts = {text for text in contents if isinstance(text, str)}
+        new = [text for text in sorted(texts) if (text, way.special_tokens) not in known]
+        tokenized = text_model.tokenizer.tokenize(new, way.special_tokens)
+        known |= {
+            (text, way.special_tokens): tokens for text, tokens in zip(new, tokenized, strict=True)
+        }
+        block.tokens[way] = [
+            known[content, way.special_tokens]
+            if isinstance(content, str)
+            else text_model.tokenize_bytes(content)
+            for content in contents
+        ]
+    block.seconds = time.perf_counter() - began
+    return block
+
+
+def _content(block: Block, row: int, way: Tokenization) -> str | bytes:
+    """Return a document's beginning, preceded by the text that joins it to the previous one."""
+    content = block.documents[row].content[: way.max_chars]
+    if isinstance(content, bytes) or (block.is_first and row == 0):
+        return content
+    return way.joined_by + content
+
+
+@dataclass
+class Run(ABC):
+    """The common part of passes over documents and over streams."""
+
+    model: tuple[str, str]
+    protocol: ScoringProtocol
+    context: int
+    prefix: tuple[int, ...]
+    text_model: TextModel
+    batches: Batches
+    tally: Tally
+
+    def take(self, block: Block) -> pa.Table:
+        """Score a block; return the rows that are final by now."""
+        self.tally.seconds += block.seconds
+        for tokens in block.tokens[Tokenization.of(self.protocol)]:
+            self.tally.num_lossy_documents += tokens is not None and not tokens.is_lossless
+        return rows_table(self.model, self.protocol.name, self._rows(block))
+
+    def finish(self) -> pa.Table:
+        """Return the rows that depend on the end of the partition."""
+        return rows_table(self.model, self.protocol.name, self._last_rows())
+
+    @abstractmethod
+    def _rows(self, block: Block) -> list[Row]:
+        """Score a block."""
+
+    @abstractmethod
+    def _last_rows(self) -> list[Row]:
+        """Score the rest of the partition."""
+
+    def _losses(self, jobs: Sequence[Job], of_media: bool) -> list[Losses]:
+        return self.batches.run(jobs, self.text_model.byte_tokens if of_media else None, self.tally)
+
+
+class DocumentRun(Run):
+    """Scores each document separately; its chunks are its windows."""
+
+    def _rows(self, block: Block) -> list[Row]:
+        tokens = block.tokens[Tokenization.of(self.protocol)]
+        plans = [
+            plan_windows(len(each.ids), self.protocol, self.context, len(self.prefix))
+            if each
+            else []
+            for each in tokens
+        ]
+        jobs = [
+            Job(each.ids, window, self.prefix)
+            for each, plan in zip(tokens, plans, strict=True)
+            if each
+            for window in plan
+        ]
+        losses = iter(self._losses(jobs, isinstance(block.documents[0].content, bytes)))
+        rows = []
+        for number, (document, plan) in enumerate(zip(block.documents, plans, strict=True)):
+            own = [next(losses) for _ in plan]
+            chunks = self._chunks(block, number, plan, own)
+            rows += [Row(document, index, chunk) for index, chunk in enumerate(chunks)]
+        return rows
+
+    def _chunks(
+        self, block: Block, number: int, plan: Sequence[Window], losses: Sequence[Losses]
+    ) -> list[Chunk]:
+        """Return a chunk per window; its text starts at the end of the previous window."""
+        tokens = block.tokens[Tokenization.of(self.protocol)][number]
+        if tokens is None or not plan:
+            reason = "no_tokens" if tokens else "not_measurable"
+            return [unmeasured(block.documents[number], reason)]
+        if self.protocol.charges_every_token:
+            self.tally.add_beginnings(tokens, losses)
+        chunks, covered = [], 0
+        for window, nats in zip(plan, losses, strict=True):
+            chunks.append(
+                measured(
+                    nats=float(nats.sum()),
+                    num_tokens=window.num_scored,
+                    num_chars=int(tokens.chars[window.end] - tokens.chars[covered]),
+                    num_bytes=int(tokens.bytes[window.end] - tokens.bytes[covered]),
+                )
+            )
+            covered = window.end
+        return chunks
+
+    def _last_rows(self) -> list[Row]:
+        return []
+
+
+@dataclass
+class _Member:
+    """A document of the stream; ``begin`` is the stream's number of its first token."""
+
+    document: ScoredDocument
+    tokens: TokenizedText
+    begin: int
+    num_chunks: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.begin + len(self.tokens.ids)
+
+    def row(self, nats: float, num_scored: int, covered: tuple[int, int]) -> Row:
+        """Return the document's next row: a loss, and the stream's span of covered text."""
+        begin, end = (min(max(at, self.begin), self.end) - self.begin for at in covered)
+        chars, sizes = self.tokens.chars, self.tokens.bytes
+        self.num_chunks += 1
+        chunk = measured(
+            nats, num_scored, int(chars[end] - chars[begin]), int(sizes[end] - sizes[begin])
+        )
+        return Row(self.document, self.num_chunks - 1, chunk)
+
+    def dropped(self, begin: int) -> Row:
+        """Return the document's last row: the text that the stream drops from ``begin`` on."""
+        row = self.row(0.0, 0, (begin, self.end))
+        return row._replace(chunk=row.chunk._replace(nll_nats=math.nan, reason="dropped"))
+
+
+@dataclass
+class StreamRun(Run):
+    """Scores all documents as one stream."""
+
+    _ids: Tokens = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    _offset: int = 0  # the stream's number of the first token in _ids
+    _members: list[_Member] = field(default_factory=list)
+    _num_bytes: int = 0
+    _is_closed: bool = False
+    _of_media: bool = False
+    _last: Window | None = None
+    _held: list[Row] = field(default_factory=list)  # of the last window; may change at the end
+    _covered: int = 0
+
+    def __post_init__(self) -> None:
+        self._coming: Iterator[StreamWindow] = stream_windows(
+            self.protocol, self.context, len(self.prefix)
+        )
+        self._next = next(self._coming)
+
+    @property
+    def _num_tokens(self) -> int:
+        return self._offset + len(self._ids)
+
+    def _rows(self, block: Block) -> list[Row]:
+        rows = self._append(block)
+        windows = []
+        while self._next.needed <= self._num_tokens:
+            windows.append(self._next.window)
+            self._next = next(self._coming)
+        for window, own in self._score(windows):
+            rows += self._held
+            self._held = own
+            self._last = window
+        self._forget()
+        return rows
+
+    def _append(self, block: Block) -> list[Row]:
+        """Add documents; return rows at once for documents beyond the stream's limit."""
+        rows = []
+        added = [self._ids]
+        end = self._num_tokens
+        self._of_media = isinstance(block.documents[0].content, bytes)
+        for document, tokens in zip(
+            block.documents, block.tokens[Tokenization.of(self.protocol)], strict=True
+        ):
+            if reason := self._refuse(tokens):
+                rows.append(Row(document, 0, unmeasured(document, reason)))
+            elif tokens is not None:
+                self._members.append(_Member(document, tokens, end))
+                added.append(tokens.ids)
+                end += len(tokens.ids)
+        self._ids = np.concatenate(added)
+        return rows
+
+    def _refuse(self, tokens: TokenizedText | None) -> str | None:
+        limit = self.protocol.max_stream_bytes
+        self._num_bytes += 0 if tokens is None else int(tokens.bytes[-1])  # with the joining text
+        self._is_closed |= limit is not None and self._num_bytes > limit
+        if self._is_closed:
+            return "dropped"
+        if tokens is None:
+            return "not_measurable"
+        return None if len(tokens.ids) else "no_tokens"
+
+    def _score(self, windows: Sequence[Window]) -> Iterator[tuple[Window, list[Row]]]:
+        """Yield each window with its rows."""
+        jobs = [Job(self._ids, window, self.prefix, self._offset) for window in windows]
+        for window, nats in zip(windows, self._losses(jobs, self._of_media), strict=True):
+            yield window, list(self._share(window, nats))
+            self._covered = window.end
+
+    def _share(self, window: Window, nats: Losses) -> Iterator[Row]:
+        """Yield each document's part of a window: scored tokens, covered text, or both."""
+        begin = min(window.first, self._covered)
+        position = bisect_right(self._members, begin, key=lambda member: member.end)
+        for member in takewhile(lambda each: each.begin < window.end, self._members[position:]):
+            scored = [
+                min(max(at, window.first), window.end) - window.first
+                for at in (member.begin, member.end)
+            ]
+            own = nats[slice(*scored)]
+            yield member.row(float(own.sum()), len(own), (self._covered, window.end))
+
+    def _forget(self) -> None:
+        """Drop tokens and documents that no later window reads or covers."""
+        keep = max(self._offset, min(self._next.window.begin, self._covered - self.context))
+        self._ids = self._ids[keep - self._offset :].copy()
+        self._offset = keep
+        # Later windows may score earlier tokens again, so all tokens read may still get rows.
+        done = bisect_right(self._members, keep, key=lambda member: member.end)
+        del self._members[:done]
+
+    def _last_rows(self) -> list[Row]:
+        num_prefix = len(self.prefix)
+        windows = finish_stream(
+            self.protocol, self.context, self._last, self._num_tokens, num_prefix
+        )
+        rows = self._held + [row for _, own in self._score(windows) for row in own]
+        if self.protocol.layout == "pieces" and num_prefix:
+            # The reference code subtracts the text of the dropped piece, which includes its BOS.
+            rows = _shortened(rows, self.text_model.start_text or "")
+        return rows + [
+            member.dropped(self._covered) for member in self._members if member.end > self._covered
+        ]
+
+
+def _shortened(rows: Sequence[Row], text: str) -> list[Row]:
+    """Reduce the covered text by the length of ``text``, from the last row backwards."""
+    num_chars, num_bytes = len(text), len(text.encode())
+    shorter = []
+    for row in reversed(rows):
+        chars, size = min(num_chars, row.chunk.num_chars), min(num_bytes, row.chunk.num_bytes)
+        num_chars, num_bytes = num_chars - chars, num_bytes - size
+        chunk = row.chunk._replace(
+            num_chars=row.chunk.num_chars - chars, num_bytes=row.chunk.num_bytes - size
+        )
+        shorter.append(row._replace(chunk=chunk))
+    return shorter[::-1]

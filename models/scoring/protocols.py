@@ -1,0 +1,396 @@
+"""Protocols: how a text is divided into windows, and which of its tokens are charged.
+
+A figure is comparable only under the same protocol. So each protocol has a name (a column of every
+loss). A hash of its definition is part of every cell's file name. ``windows.py`` makes the
+windows. :func:`get_protocol` parses names of variants: ``disjoint-512``, ``sliding-1024-256``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from core.errors import NotMeasurable, UnknownName, UsageError
+
+UNSTATED_CONTEXT = 2048  # lm-eval's maximum for a model that states none
+_LONGEST_DOCUMENT = 2**15  # tokens of a whole document, for such a model; 100 kB of English
+
+Layout = Literal[
+    "disjoint", "sliding", "rolling", "single", "swce", "pieces", "sliding-pieces", "solid"
+]
+Prefix = Literal["none", "start", "bos", "encoded-bos", "chat"]
+
+
+@dataclass(frozen=True)
+class ScoringProtocol:
+    """One way to charge a text; ``docs/metrics.md`` has the formulas.
+
+    Attributes:
+        layout: windows over each document (disjoint, sliding, rolling, a single first one), or
+            over a stream (swce, pieces, sliding); ``solid``: one archive of the partition.
+        context: tokens of a window, prefix included (rolling, swce: tokens of the input); None is
+            the model's maximum.
+        stride: tokens from one window's start to the next; None if windows do not overlap.
+        prefix: context before a window's text: nothing; the start token (BOS, else EOS); BOS only;
+            the tokens of BOS as text (usually BOS twice if the tokenizer adds BOS by itself); or
+            the chat template up to the model's answer.
+        special_tokens: True if the text's tokens include those added by the tokenizer.
+        scores_first: True if a window's first token is scored without any token before it, at ln
+            of the vocabulary's size. Otherwise only its bytes count.
+        shortens: True if a model with a shorter context is scored with it, rather than refused.
+        max_chars: limit of scored and counted characters (bytes of media) per document.
+        joined_by: text between documents of one stream; None: each document separately.
+        max_stream_bytes: the stream ends before the document that would exceed this.
+        full_windows: number of first sliding pieces that are scored from their second token.
+    """
+
+    name: str
+    description: str
+    layout: Layout
+    context: int | None
+    stride: int | None = None
+    prefix: Prefix = "start"
+    special_tokens: bool = False
+    scores_first: bool = True
+    shortens: bool = False
+    max_chars: int | None = None
+    joined_by: str | None = None
+    max_stream_bytes: int | None = None
+    full_windows: int = 1
+
+    @property
+    def digest(self) -> str:
+        """Eight hex digits over the fields, without name, description and defaults.
+
+        So a later field whose default keeps the old behaviour changes no digest.
+        """
+        fields = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in ("name", "description")
+            and getattr(self, field.name) != field.default
+        }
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:8]
+
+    @property
+    def is_stream(self) -> bool:
+        """True if windows run across documents."""
+        return self.joined_by is not None
+
+    @property
+    def charges_every_token(self) -> bool:
+        """True if exactly the tokens of a text are charged, once each, in order."""
+        return self.scores_first and not self.special_tokens and not self.is_stream
+
+    def effective_context(self, model_context: int | None) -> int:
+        """Return the context in tokens for a model with the given maximum (None: no maximum).
+
+        Raise NotMeasurable if the windows exceed the maximum, or the protocol is for compressors.
+        """
+        if self.layout == "solid":
+            raise NotMeasurable(
+                f"protocol {self.name} compresses a partition as one piece, which no model's "
+                "window holds; score controls with it"
+            )
+        if self.context is None:
+            unstated = _LONGEST_DOCUMENT if self.layout == "single" else UNSTATED_CONTEXT
+            return model_context or unstated
+        if model_context is None or self.context <= model_context:
+            return self.context
+        if self.shortens:
+            return model_context
+        raise NotMeasurable(
+            f"protocol {self.name} has windows of {self.context} tokens and the model takes at "
+            f"most {model_context}; ask for --context {model_context}, or use the default protocol"
+        )
+
+
+def _named(family: str, usual: tuple[int, ...], *sizes: int) -> str:
+    return family if sizes == usual else "-".join([family, *map(str, sizes)])
+
+
+def _disjoint(context: int) -> ScoringProtocol:
+    return ScoringProtocol(
+        name=f"disjoint-{context}",
+        description=f"Disjoint windows of {context} tokens including a start token (BOS, else "
+        "EOS); every token is scored once, given only its own window. For models that take "
+        "windows as long.",
+        layout="disjoint",
+        context=context,
+    )
+
+
+def _sliding(context: int, stride: int) -> ScoringProtocol:
+    return ScoringProtocol(
+        name=_named("sliding", (2048, 512), context, stride),
+        description=f"Windows of {context} tokens moving on by {stride}; every token is scored "
+        f"once, given at least {context - stride} tokens where the text has them, the start token "
+        "counted. Controls have no context to slide: they code disjoint pieces, as under default.",
+        layout="sliding",
+        context=context,
+        stride=stride,
+    )
+
+
+def _stream(context: int, stride: int) -> ScoringProtocol:
+    return replace(
+        _sliding(context, stride),
+        name=_named("stream", (1900, 512), context, stride),
+        description=f"All documents of the partition one after another as one stream; windows of "
+        f"{context} tokens moving on by {stride}, one start token at the very beginning; every "
+        "token is scored once and belongs to its document. Documents are context to the next.",
+        joined_by="",
+    )
+
+
+def _uncheatable(context: int) -> ScoringProtocol:
+    return ScoringProtocol(
+        name=_named("uncheatable", (1024,), context),
+        description=f"Uncheatable Eval's: disjoint chunks of {context} tokens, the tokenizer's own "
+        "special tokens among them. Odd: the first token of each chunk is not scored while its "
+        "bytes count, so figures come out low, and lower for shorter chunks.",
+        layout="disjoint",
+        context=context,
+        prefix="none",
+        special_tokens=True,
+        scores_first=False,
+    )
+
+
+def _uncheatable_bos(context: int) -> ScoringProtocol:
+    return replace(
+        _uncheatable(context),
+        name=_named("uncheatable-bos", (1024,), context),
+        description="Uncheatable Eval's with add_bos: as uncheatable, with BOS before each chunk, "
+        "which is shorter by as much. Odd: BOS is what the tokenizer makes of its text, so two "
+        "tokens where it adds BOS by itself; and the first token after it is still not scored.",
+        prefix="encoded-bos",
+    )
+
+
+def _lm_eval(context: int | None, special_tokens: bool = True) -> ScoringProtocol:
+    name = "lm-eval" if special_tokens else "lm-eval-no-bos"
+    quirk = (
+        "Odd: where the tokenizer adds BOS by itself, BOS is also scored, given BOS."
+        if special_tokens
+        else "As with its add_bos_token=False: the tokenizer adds nothing, BOS is not scored."
+    )
+    return ScoringProtocol(
+        name=name if context is None else f"{name}-{context}",
+        description="lm-evaluation-harness's loglikelihood_rolling: BOS (else EOS), then disjoint "
+        f"windows of {context or 'as many tokens as the model takes'}, each after one token of "
+        f"context; the last is filled up with text before it. {quirk}",
+        layout="rolling",
+        context=context,
+        special_tokens=special_tokens,
+    )
+
+
+def _swce(context: int, stride: int) -> ScoringProtocol:
+    return ScoringProtocol(
+        name=_named("opencompass-swce", (1900, 512), context, stride),
+        description="OpenCompass' sliding window cross entropy (and llm-compression's): documents "
+        "with the special tokens that the tokenizer adds, in one stream; windows read "
+        f"{context} tokens and move on by {stride}, the last {stride} are scored. Odd: those "
+        "special tokens are scored, the very first token is not, the tail that fills no window is "
+        "not scored while its characters count, a stream shorter than a window gives nothing.",
+        layout="swce",
+        context=context,
+        stride=stride,
+        prefix="none",
+        special_tokens=True,
+        scores_first=False,
+        joined_by="",
+    )
+
+
+def _pieces(context: int) -> ScoringProtocol:
+    return ScoringProtocol(
+        name=_named("llm-compressive", (2048,), context),
+        description="llm-compressive's: documents joined by spaces (which count as text) into a "
+        f"stream of at most 8 MiB, cut into pieces of {context} tokens. Odd: BOS takes the place "
+        "of each piece's last token, which is not scored while its bytes count (without BOS, the "
+        "first is not scored); the last piece is dropped, and its bytes with it, those of the text "
+        "of its BOS included.",
+        layout="pieces",
+        context=context,
+        prefix="bos",
+        scores_first=False,
+        joined_by=" ",
+        max_stream_bytes=2**23,
+    )
+
+
+def _sliding_pieces(context: int, stride: int, full_windows: int = 1) -> ScoringProtocol:
+    name = "llm-compressive-sw"
+    if stride == 1:
+        raise UsageError(f"protocol {name} scores a stride less one; give a stride of 2 or more")
+    return ScoringProtocol(
+        name=_named(name, (2048, 512, 1), context, stride, full_windows).removesuffix("-1"),
+        description="llm-compressive's with a stride: the same stream, windows of "
+        f"{context} tokens moving on by {stride}, no BOS. Odd: {stride - 1} tokens of each are "
+        "scored, so one in every stride never is; all windows of the first batch (of "
+        f"{full_windows}, the last number of the name) are scored in full, which counts tokens "
+        "several times; what fills no window is dropped.",
+        layout="sliding-pieces",
+        context=context,
+        stride=stride,
+        prefix="none",
+        scores_first=False,
+        joined_by=" ",
+        max_stream_bytes=2**23,
+        full_windows=full_windows,
+    )
+
+
+_DEFAULT = replace(
+    _disjoint(2048),
+    name="default",
+    description="Disjoint windows of 2,048 tokens including a start token (BOS, else EOS), or of "
+    "the model's context where that is shorter; every token is scored once, given only its own "
+    "window. A tokenizer without a start token is charged ln(vocabulary) for a window's first.",
+    shortens=True,
+)
+
+_OWN_CONTEXT = replace(
+    _DEFAULT,
+    name="own-context",
+    description="As default, with windows as long as the model takes (2,048 tokens where it has "
+    "no maximum).",
+    context=None,
+    shortens=False,
+)
+_FIRST_CHARS = replace(
+    _DEFAULT,
+    name="first-5000-chars",
+    description="FreshBench's: the first 5,000 characters of each document under the default's "
+    "windows; only what is scored is divided by.",
+    max_chars=5000,
+)
+_WHOLE_DOCUMENT = ScoringProtocol(
+    name="whole-document",
+    description="One window a document, as long as the model takes (32,768 tokens where it has no "
+    "maximum); what does not fit is neither scored nor counted.",
+    layout="single",
+    context=None,
+)
+_CHAT = replace(
+    _DEFAULT,
+    name="chat",
+    description="As default, each window after the model's chat template with an empty question, "
+    "as if the text were the model's answer. For chat models, which all other protocols score as "
+    "plain text.",
+    prefix="chat",
+)
+_SOLID = ScoringProtocol(
+    name="solid",
+    description="For controls: the whole partition as one stream through one compressor, a single "
+    "row. What a compressor can learn across documents; models have no window as long.",
+    layout="solid",
+    context=None,
+)
+
+_TABLE = {
+    protocol.name: protocol
+    for protocol in (
+        _DEFAULT,
+        _OWN_CONTEXT,
+        *map(_disjoint, (2048, 4096, 8192)),
+        _sliding(2048, 512),
+        _stream(1900, 512),
+        _FIRST_CHARS,
+        _WHOLE_DOCUMENT,
+        _CHAT,
+        _SOLID,
+        _uncheatable(1024),
+        _uncheatable_bos(1024),
+        _lm_eval(None),
+        _lm_eval(None, special_tokens=False),
+        _swce(1900, 512),
+        _pieces(2048),
+        _sliding_pieces(2048, 512),
+    )
+}
+
+# By family name: the function that makes a variant with other sizes.
+_FAMILIES: dict[str, Callable[..., ScoringProtocol]] = {
+    "disjoint": _disjoint,
+    "uncheatable": _uncheatable,
+    "uncheatable-bos": _uncheatable_bos,
+    "lm-eval": _lm_eval,
+    "lm-eval-no-bos": lambda context: _lm_eval(context, special_tokens=False),
+    "llm-compressive": _pieces,
+    "sliding": _sliding,
+    "stream": _stream,
+    "opencompass-swce": _swce,
+    "llm-compressive-sw": _sliding_pieces,
+}
+_STRIDED = ("sliding", "stream", "opencompass-swce", "llm-compressive-sw")
+_FAMILY_OF = {
+    name: "disjoint" for name in _TABLE if name in ("default", "own-context") or "disjoint" in name
+}
+_VARIANT = re.compile(r"([a-z][a-z-]*[a-z])((?:-[1-9][0-9]{0,8}){0,3})")
+
+
+def list_protocols() -> list[ScoringProtocol]:
+    """Return the named protocols, the default first, without variants."""
+    return list(_TABLE.values())
+
+
+def get_protocol(
+    name: str, context: int | None = None, stride: int | None = None
+) -> ScoringProtocol:
+    """Return a protocol, or a variant of it.
+
+    ``name`` may be a variant's (``sliding-1024-256``). A stride turns a disjoint protocol into a
+    sliding one. If only the context of a sliding protocol is given, its stride is a quarter of it.
+    Raise UnknownName if no protocol has that name, and UsageError if it has no such variant.
+    """
+    if name in _TABLE:
+        known = _TABLE[name]
+        if context in (None, known.context) and stride in (None, known.stride):
+            return known
+        context = known.context if context is None else context
+        return _variant(_FAMILY_OF.get(name, name), context, stride)
+    match = _VARIANT.fullmatch(name)
+    if match is None or match[1] not in _FAMILIES:
+        variants = [f"{each}-<context>{'-<stride>' * (each in _STRIDED)}" for each in _FAMILIES]
+        raise UnknownName("protocol", name, [*_TABLE, *variants])
+    sizes = [int(size) for size in match[2].split("-")[1:]]
+    named: list[int | None] = [*sizes, *[None] * (3 - len(sizes))]
+    context = named[0] if context is None else context
+    stride = named[1] if stride is None else stride
+    return _variant(match[1], context, stride, named[2])
+
+
+def _variant(
+    family: str, context: int | None, stride: int | None, full_windows: int | None = None
+) -> ScoringProtocol:
+    if family == "disjoint" and stride is not None:
+        family = "sliding"
+    if family not in _FAMILIES:
+        raise UsageError(f"protocol {family} has no variants; leave --context and --stride out")
+    if family not in _STRIDED and stride is not None:
+        raise UsageError(f"protocol {family} has no stride; leave --stride out")
+    if context is None:
+        raise UsageError(f"protocol {family} needs a context")
+    if context < 2:
+        raise UsageError(f"a context of {context} tokens leaves nothing to predict; give 2 or more")
+    if family not in _STRIDED:
+        return _FAMILIES[family](context)
+    stride = max(1, context // 4) if stride is None else stride
+    if not 1 <= stride < context:
+        raise UsageError(
+            f"a stride of {stride} with a context of {context} tokens would leave tokens out or "
+            f"score them without context; give 1 to {context - 1}"
+        )
+    if full_windows is None:
+        return _FAMILIES[family](context, stride)
+    if family != "llm-compressive-sw":
+        raise UsageError(f"protocol {family} has two sizes, context and stride")
+    return _sliding_pieces(context, stride, full_windows)

@@ -1,0 +1,259 @@
+"""The interfaces of scoring: documents, rows of losses, scorers, and the engine."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from core.cells.record import Milestone, TokenizerFacts
+from core.schemas.tables import LOSSES
+from models.scoring.accounting import TokenizedText
+from models.scoring.protocols import ScoringProtocol
+
+Tokens = npt.NDArray[np.int64]
+Losses = npt.NDArray[np.float64]
+
+# FreshBench (Zhu et al. 2024) reports the mean loss of a text's first tokens at these lengths.
+MILESTONES = (10, 30, 50, 100, 200, 300, 400, 500, 800, 1000, 1200, 1500, 2000)
+
+
+class ScoredDocument(NamedTuple):
+    """A document, an image or a recording, with the fields used for scoring."""
+
+    document_id: str
+    source: str
+    month: dt.date | None
+    content: str | bytes  # text, or the bytes of an image or a recording
+    width: int | None = None  # pixels in a row, of an image
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes that decoding this document must return."""
+        return self.content.encode() if isinstance(self.content, str) else self.content
+
+    @property
+    def num_chars(self) -> int:
+        """Number of code points; 0 for images and recordings."""
+        return len(self.content) if isinstance(self.content, str) else 0
+
+
+class Chunk(NamedTuple):
+    """One row's figures; ``nll_nats`` is NaN if not measured, and ``reason`` gives the cause."""
+
+    nll_nats: float
+    num_tokens: int
+    num_chars: int
+    num_bytes: int
+    reason: str | None = None
+
+
+def measured(nats: float, num_tokens: int, num_chars: int, num_bytes: int) -> Chunk:
+    """Return a chunk with its loss, or with a reason if the loss is not finite."""
+    if math.isfinite(nats):
+        return Chunk(nats, num_tokens, num_chars, num_bytes)
+    return Chunk(math.nan, num_tokens, num_chars, num_bytes, "non_finite")
+
+
+def iterate_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[ScoredDocument]:
+    """Yield the documents of record batches (or tables) one by one, in order."""
+    for batch in batches:
+        names = set(batch.schema.names)
+        contents = batch.column("text" if "text" in names else "media")
+        widths = batch.column("width") if "width" in names else pa.nulls(batch.num_rows)
+        columns = [batch.column(name) for name in ("document_id", "source", "month")]
+        for row in range(batch.num_rows):
+            values = (column[row].as_py() for column in (*columns, contents, widths))
+            yield ScoredDocument(*values)
+
+
+def iterate_blocks(
+    documents: Iterable[ScoredDocument], block_size: int
+) -> Iterator[list[ScoredDocument]]:
+    """Group documents until they have ``block_size`` characters (or bytes, of media).
+
+    A longer document is a block by itself. Blocks depend only on the documents and their order,
+    not on the record batches.
+    """
+    block: list[ScoredDocument] = []
+    size = 0
+    for document in documents:
+        if block and size + len(document.content) > block_size:
+            yield block
+            block, size = [], 0
+        block.append(document)
+        size += len(document.content)
+    if block:
+        yield block
+
+
+def unmeasured(document: ScoredDocument, reason: str) -> Chunk:
+    """Return the only chunk of a document without loss: its number of bytes, and the reason."""
+    return Chunk(math.nan, 0, document.num_chars, len(document.raw), reason)
+
+
+class Row(NamedTuple):
+    """A chunk of a document, with document id and chunk index."""
+
+    document: ScoredDocument
+    chunk_index: int
+    chunk: Chunk
+
+
+def rows_table(model: tuple[str, str], protocol: str, rows: Sequence[Row]) -> pa.Table:
+    """Return numbered rows as a table of schema LOSSES."""
+    columns = {
+        "model": [model[0]] * len(rows),
+        "revision": [model[1]] * len(rows),
+        "source": [row.document.source for row in rows],
+        "month": [row.document.month for row in rows],
+        "document_id": [row.document.document_id for row in rows],
+        "chunk_index": [row.chunk_index for row in rows],
+        "protocol": [protocol] * len(rows),
+        **{name: [getattr(row.chunk, name) for row in rows] for name in Chunk._fields},
+    }
+    return pa.table(columns, schema=LOSSES)
+
+
+class DeviceFull(Exception):
+    """A batch does not fit into the device's memory; smaller ones may."""
+
+
+class Engine(Protocol):
+    """Runs a causal model, locally or on a server."""
+
+    @property
+    def max_batch_tokens(self) -> int | None:
+        """Most inputs of one batch, padding included; None: any number."""
+
+    def losses(
+        self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None
+    ) -> list[Losses]:
+        """Return -ln p of each row's targets, in nats, (scored,) per row.
+
+        Rows are independent: a row's losses do not depend on the other rows of its batch. Raise
+        DeviceFull if the batch is too large for the device.
+
+        Args:
+            inputs: token ids of each row, (length,).
+            targets: tokens after the row's last positions, (scored,), scored <= length.
+            alphabet: ids that include the targets; the softmax is over these ids only.
+        """
+
+
+@dataclass
+class Tally:
+    """Counts of one cell, filled in while it is scored.
+
+    Attributes:
+        seconds: time of tokenizing and of the model. It includes the time of batches shared with
+            other protocols: the time that the cell would take alone.
+        num_tokens_read: inputs of the model, prefix and context included, padding not.
+        num_lossy_documents: documents that their tokens do not restore.
+        context: tokens of a window; None for a compressor.
+    """
+
+    seconds: float = 0.0
+    num_tokens_read: int = 0
+    num_lossy_documents: int = 0
+    context: int | None = None
+    _sums: dict[int, list[float]] = field(default_factory=dict)
+
+    def add_beginnings(self, tokens: TokenizedText, losses: Sequence[Losses]) -> None:
+        """Add a document's losses to the milestones."""
+        sums = np.cumsum(np.concatenate(losses)[: MILESTONES[-1]])
+        for length in MILESTONES:
+            if length > len(sums) or not math.isfinite(sums[length - 1]):
+                return
+            figures = (1, sums[length - 1], tokens.chars[length], tokens.bytes[length])
+            known = self._sums.setdefault(length, [0.0] * len(figures))
+            self._sums[length] = [a + float(b) for a, b in zip(known, figures, strict=True)]
+
+    def milestones(self) -> tuple[Milestone, ...]:
+        """Return the sums at each length that some document reaches."""
+        return tuple(
+            Milestone(
+                milestone=length,
+                num_documents=int(documents),
+                nll_nats=nats,
+                num_chars=int(chars),
+                num_bytes=int(size),
+            )
+            for length, (documents, nats, chars, size) in sorted(self._sums.items())
+        )
+
+
+class ScorerFacts(NamedTuple):
+    """The device and the numerics of a scorer.
+
+    Attributes:
+        dtype: of weights; empty without weights.
+        batch_tokens: current budget of a batch; None without batches.
+    """
+
+    device: str
+    dtype: str
+    batch_tokens: int | None
+    versions: Mapping[str, str]
+    tokenizer: TokenizerFacts | None
+
+
+class Identity(Protocol):
+    """The identity of a model's cells, known before any weights are loaded."""
+
+    @property
+    def name(self) -> str:
+        """The ``model`` column."""
+
+    @property
+    def revision(self) -> str:
+        """Commit of the hub, or digest of the files."""
+
+    def scoring_id(self, protocol: ScoringProtocol) -> str:
+        """Return a short stable hash of all other facts that decide the figures.
+
+        They are the protocol's definition, the effective context, the dtype and the version of the
+        scorer's code. Raise NotMeasurable if the protocol cannot score this model.
+        """
+
+
+class Scorer(Identity, Protocol):
+    """A loaded model."""
+
+    @property
+    def facts(self) -> ScorerFacts:
+        """Its device and numerics."""
+
+    def score_together(
+        self,
+        documents: Iterable[pa.RecordBatch],
+        protocols: Sequence[ScoringProtocol],
+        tallies: Sequence[Tally],
+    ) -> Iterator[tuple[pa.Table, ...]]:
+        """Score documents as they stream in, under several protocols at once.
+
+        Yields:
+            One table per protocol, of schema LOSSES, perhaps without rows; the chunks of a document
+            are in order. ``nll_nats`` is NaN with a ``reason`` for a chunk without measured loss.
+
+        Raises:
+            NotMeasurable: this model cannot be scored under one of the protocols.
+            BatchTooLarge: the device's memory was full; the next attempt uses smaller batches.
+        """
+
+
+class Scoring:
+    """The methods of a scorer that follow from its ``score_together``."""
+
+    def score(
+        self: Scorer, documents: Iterable[pa.RecordBatch], protocol: ScoringProtocol
+    ) -> Iterator[pa.Table]:
+        """Score documents under one protocol; as ``score_together``."""
+        for (table,) in self.score_together(documents, [protocol], [Tally()]):
+            yield table

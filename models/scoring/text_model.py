@@ -1,0 +1,182 @@
+"""A model's tokenizer, as used for scoring: tokens of a text, and the tokens before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import jinja2
+import numpy as np
+from transformers import PreTrainedTokenizerFast
+
+from core.cells.record import TokenizerFacts
+from core.errors import NotMeasurable
+from models.scoring.accounting import Accountant, TokenizedText
+from models.scoring.protocols import ScoringProtocol
+from models.scoring.scorer import Tokens
+from models.weights.files import MODEL_FAILURES, first_line
+
+# Some templates state the day, but losses must not depend on it. This day is the default of
+# Llama's templates without a clock.
+_ALWAYS_THAT_DAY = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro -%}"
+
+
+class Tokenizer(Protocol):
+    """Splits texts into tokens and counts the text that each token covers."""
+
+    def tokenize(self, texts: Sequence[str], special_tokens: bool = False) -> list[TokenizedText]:
+        """Tokenize texts; ``special_tokens``: True to include those that the tokenizer adds."""
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """A tokenizer and its special tokens.
+
+    Attributes:
+        vocabulary_size: a token without any token before it costs ln of this.
+        start_token: id of BOS, else of EOS, else None.
+        encoded_bos: tokens of BOS as a text, with the special tokens that the tokenizer adds.
+        byte_tokens: ids of the tokens for the bytes 0 to 255, (256,); None without such tokens.
+        chat_prefix: returns the ids before an answer to an empty question; None without a template.
+        chat_text: puts a question into the template, up to the answer; None without a template.
+    """
+
+    tokenizer: Tokenizer
+    vocabulary_size: int
+    start_token: int | None
+    bos_token: int | None = None
+    encoded_bos: tuple[int, ...] = ()
+    start_text: str | None = None
+    byte_tokens: Tokens | None = field(default=None, compare=False)
+    chat_prefix: Callable[[], tuple[int, ...]] | None = None
+    chat_text: Callable[[str], str] | None = None
+
+    @property
+    def facts(self) -> TokenizerFacts:
+        """The facts of the tokenizer that are stored with the losses."""
+        return TokenizerFacts(
+            vocabulary_size=self.vocabulary_size,
+            start_token=self.start_text,
+            has_byte_tokens=self.byte_tokens is not None,
+        )
+
+    def prefix(self, protocol: ScoringProtocol) -> tuple[int, ...]:
+        """Return the ids before each window's text; none if start token or BOS are missing.
+
+        Raise NotMeasurable if the protocol requires a prefix that the tokenizer lacks.
+        """
+        if protocol.prefix == "chat":
+            if self.chat_prefix is None:
+                raise NotMeasurable(
+                    f"protocol {protocol.name} needs a chat template and the tokenizer has none; "
+                    "use the default protocol"
+                )
+            return self.chat_prefix()
+        ids = {
+            "none": (),
+            "start": _just(self.start_token),
+            "bos": _just(self.bos_token),
+            "encoded-bos": self.encoded_bos,
+        }[protocol.prefix]
+        if not ids and (protocol.layout == "rolling" or protocol.prefix == "encoded-bos"):
+            raise NotMeasurable(
+                f"protocol {protocol.name} needs a start token and the tokenizer has none; "
+                "use the default protocol"
+            )
+        return ids
+
+    def tokenize_bytes(self, raw: bytes) -> TokenizedText | None:
+        """Return one token a byte (Li et al. 2024, section 4.1); None without byte tokens."""
+        if self.byte_tokens is None:
+            return None
+        ids = self.byte_tokens[np.frombuffer(raw, dtype=np.uint8)]
+        return TokenizedText(
+            ids, np.zeros(len(raw) + 1, dtype=np.int64), np.arange(len(raw) + 1, dtype=np.int64)
+        )
+
+
+def _just(token: int | None) -> tuple[int, ...]:
+    return () if token is None else (token,)
+
+
+def text_model_of(tokenizer: PreTrainedTokenizerFast) -> TextModel:
+    """Return a Hugging Face tokenizer as a TextModel."""
+    bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
+    accountant = Accountant(tokenizer.backend_tokenizer)  # first, because it switches padding off
+    encoded: tuple[int, ...] = ()
+    if tokenizer.bos_token is not None:
+        encoded = tuple(tokenizer.backend_tokenizer.encode(tokenizer.bos_token).ids)
+    return TextModel(
+        tokenizer=accountant,
+        vocabulary_size=len(tokenizer),
+        start_token=eos if bos is None else bos,
+        bos_token=bos,
+        encoded_bos=encoded,
+        start_text=tokenizer.eos_token if bos is None else tokenizer.bos_token,
+        byte_tokens=_byte_tokens(tokenizer.get_vocab()),
+        chat_prefix=(lambda: _chat_prefix(tokenizer)) if tokenizer.chat_template else None,
+        chat_text=(lambda text: _chat_text(tokenizer, text)) if tokenizer.chat_template else None,
+    )
+
+
+def _byte_tokens(vocabulary: dict[str, int]) -> Tokens | None:
+    """Return the ids of <0x00> to <0xFF>.
+
+    Only tokens reserved for bytes count, as in the paper. The letters of a byte-level BPE are
+    pieces of text, and such a model expects text after them.
+    """
+    ids = [vocabulary.get(f"<0x{byte:02X}>") for byte in range(256)]
+    if None in ids:
+        return None
+    return np.array(ids, dtype=np.int64)
+
+
+def _chat_prefix(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
+    ids = _fill_template(tokenizer, "", tokenize=True)
+    if not ids:
+        raise NotMeasurable("the chat template makes nothing of an empty question")
+    return tuple(ids)
+
+
+def _chat_text(tokenizer: PreTrainedTokenizerFast, question: str) -> str:
+    """Put a question into the template: as a string or, if that is not shown, as a part.
+
+    Raise NotMeasurable if the template shows the question in neither form.
+    """
+    failure: NotMeasurable | None = None
+    parts = [{"type": "text", "text": question}]
+    for content in (question, parts):
+        try:
+            text = str(_fill_template(tokenizer, content, tokenize=False))
+        except NotMeasurable as error:
+            failure = failure or error
+            continue
+        # Templates for parts iterate over the letters of a string and show none of them. Templates
+        # for strings show parts as Python's repr.
+        if question.strip() in text and str(parts) not in text:
+            return text
+    raise failure or NotMeasurable(
+        "the chat template does not show the question; use a protocol without chat, such as the "
+        "default one"
+    )
+
+
+def _fill_template(
+    tokenizer: PreTrainedTokenizerFast, content: str | list[dict[str, str]], tokenize: bool
+) -> Any:
+    messages: list[Any] = [{"role": "user", "content": content}]
+    try:
+        return tokenizer.apply_chat_template(
+            messages,
+            chat_template=_ALWAYS_THAT_DAY + tokenizer.get_chat_template(),
+            add_generation_prompt=True,
+            tokenize=tokenize,
+            return_dict=False,
+        )
+    except (jinja2.TemplateError, *MODEL_FAILURES) as error:
+        what = "a question" if content else "an empty question"
+        raise NotMeasurable(
+            f"the chat template does not take {what}: {first_line(error)}; use a protocol "
+            "without chat, such as the default one"
+        ) from error

@@ -1,0 +1,204 @@
+"""Scoring by tokens: for any model that gives losses of tokens after other tokens.
+
+Documents stream through in blocks. Threads tokenize a block while the device works on the previous
+one. Each protocol cuts the block into windows, which are batched by length. Blocks and batches
+depend only on the documents and the token budget, so that scoring twice gives the same bits.
+Protocols with an equal batch share one pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from core.errors import ModelError
+from core.settings import Settings
+from models.catalogue import ModelEntry
+from models.scoring.forward import Forward
+from models.scoring.machine import describe_device, library_versions, name_of_dtype
+from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
+from models.scoring.protocols import ScoringProtocol
+from models.scoring.scorer import Engine, ScorerFacts, Scoring, Tally
+from models.scoring.text_model import TextModel, text_model_of
+from models.scoring.windows import Batches, check_prefix
+from models.weights.checkpoint import CheckpointFiles, open_checkpoint
+from models.weights.loading import load_weights
+
+_CPU_TOKENS, _GPU_TOKENS = 1024, 16_384  # in one forward pass, unless set in the settings
+LIBRARIES: Sequence[str] = ("torch", "transformers", "tokenizers")
+_VERSION = "2"  # increase when a change here, or in a module used here, changes losses
+
+
+@dataclass(frozen=True)
+class TokenIdentity:
+    """The identity of a model's cells; known before its weights are read.
+
+    Attributes:
+        context: most tokens of one input; None without a maximum.
+        numerics: dtype, attention and other influences on its figures.
+    """
+
+    name: str
+    revision: str
+    context: int | None
+    numerics: str
+
+    def scoring_id(self, protocol: ScoringProtocol) -> str:
+        """Return a hash over protocol, effective context, numerics and this code's version.
+
+        Raise NotMeasurable if the protocol's windows exceed the model's maximum.
+        """
+        context = protocol.effective_context(self.context)
+        definition = f"{_VERSION} {protocol.digest} {context} {self.numerics}"
+        return hashlib.sha256(definition.encode()).hexdigest()[:8]
+
+
+class TokenScorer(Scoring):
+    """A model with the interface of ``scoring.scorer.Scorer``; safe in threads if its engine is."""
+
+    def __init__(
+        self, identity: TokenIdentity, text_model: TextModel, engine: Engine, facts: ScorerFacts
+    ) -> None:
+        self.identity = identity
+        self.engine = engine
+        self.name = identity.name
+        self.revision = identity.revision
+        self.context = identity.context
+        self.text_model = text_model
+        self._facts = facts
+        wanted = facts.batch_tokens or 1
+        budget = min(wanted, engine.max_batch_tokens or wanted)
+        self._batches = Batches(self.name, engine, text_model.vocabulary_size, budget)
+
+    @property
+    def facts(self) -> ScorerFacts:
+        """Device and numerics; the budget is the current one."""
+        return self._facts._replace(batch_tokens=self._batches.budget)
+
+    def scoring_id(self, protocol: ScoringProtocol) -> str:
+        """As ``TokenIdentity.scoring_id``."""
+        return self.identity.scoring_id(protocol)
+
+    def score_together(
+        self,
+        documents: Iterable[pa.RecordBatch],
+        protocols: Sequence[ScoringProtocol],
+        tallies: Sequence[Tally],
+    ) -> Iterator[tuple[pa.Table, ...]]:
+        """Score documents under several protocols; see ``Scorer.score_together``.
+
+        Chunks are windows; in a stream, each document's part of a window. A ``reason`` is
+        ``no_tokens`` for a text without tokens, and ``non_finite`` if the loss is not finite. It is
+        ``not_measurable`` for media if the tokenizer has no byte tokens. It is ``dropped`` for text
+        that the end of a stream omits.
+
+        Raises:
+            NotMeasurable: a protocol has windows longer than the model's maximum, or needs tokens
+                that the tokenizer lacks; or one window does not fit into the memory.
+            BatchTooLarge: a batch did not fit; score again from the beginning.
+        """
+        batches = self._batches.fresh()
+        runs = [self._start(*each, batches) for each in zip(protocols, tallies, strict=True)]
+        try:
+            for block in read_blocks(documents, self.text_model, protocols):
+                yield tuple(run.take(block) for run in runs)
+                batches.forget()
+            yield tuple(run.finish() for run in runs)
+        finally:
+            self._batches.budget = min(self._batches.budget, batches.budget)
+
+    def _start(self, protocol: ScoringProtocol, tally: Tally, batches: Batches) -> Run:
+        context = protocol.effective_context(self.context)
+        prefix = self.text_model.prefix(protocol)
+        check_prefix(protocol, context, len(prefix))
+        tally.context = context
+        kind = StreamRun if protocol.is_stream else DocumentRun
+        return kind(
+            model=(self.name, self.revision),
+            protocol=protocol,
+            context=context,
+            prefix=prefix,
+            text_model=self.text_model,
+            batches=batches,
+            tally=tally,
+        )
+
+
+@dataclass(frozen=True)
+class CausalLMIdentity(TokenIdentity):
+    """As ``TokenIdentity``, with the opened checkpoint."""
+
+    files: CheckpointFiles
+
+    @cached_property
+    def text_model(self) -> TextModel:
+        """The checkpoint's tokenizer."""
+        return text_model_of(self.files.tokenizer)
+
+    def scoring_id(self, protocol: ScoringProtocol) -> str:
+        """As ``TokenIdentity.scoring_id``; also NotMeasurable if the tokenizer lacks tokens."""
+        context = protocol.effective_context(self.context)
+        check_prefix(protocol, context, len(self.text_model.prefix(protocol)))
+        return super().scoring_id(protocol)
+
+
+class CausalLM(TokenScorer):
+    """A Hugging Face causal language model, with the interface of ``scoring.scorer.Scorer``."""
+
+    @staticmethod
+    def identify(
+        location: str, revision: str | None, settings: Settings, name: str | None = None
+    ) -> CausalLMIdentity:
+        """Open a model's files without reading its weights.
+
+        Raises:
+            ModelLoadError: files are missing, unsafe, broken or do not fit each other.
+            NotMeasurable: not a causal language model, or without a fast tokenizer.
+            UsageError: the device or dtype of the settings is not available.
+        """
+        files = open_checkpoint(location, revision, settings)
+        folder = Path(location).expanduser()
+        default = folder.resolve().name if folder.is_dir() else location
+        return CausalLMIdentity(
+            name=name or default,
+            revision=files.revision,
+            context=files.context,
+            numerics=files.numerics,
+            files=files,
+        )
+
+    @classmethod
+    def load(
+        cls, location: str, revision: str | None, settings: Settings, name: str | None = None
+    ) -> CausalLM:
+        """Load a model; arguments and errors as for ``identify``."""
+        identity = cls.identify(location, revision, settings, name)
+        files = identity.files
+        try:
+            forward = Forward(load_weights(files))
+        except ModelError as error:
+            raise type(error)(f"{identity.name}: {error}") from error
+        usual = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS
+        facts = ScorerFacts(
+            device=describe_device(files.device),
+            dtype=name_of_dtype(files.dtype),
+            batch_tokens=settings.batch_tokens or usual,
+            versions=library_versions(*LIBRARIES),
+            tokenizer=identity.text_model.facts,
+        )
+        return cls(identity, identity.text_model, forward, facts)
+
+
+def identify_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLMIdentity:
+    """Open the files of an entry; errors as for ``CausalLM.identify``."""
+    return CausalLM.identify(entry.location, entry.revision, settings, entry.name)
+
+
+def load_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLM:
+    """Load the model of an entry; errors as for ``CausalLM.identify``."""
+    return CausalLM.load(entry.location, entry.revision, settings, entry.name)

@@ -1,0 +1,320 @@
+"""Windows: the tokens that a model reads together, and the tokens among them that are charged.
+
+A text's tokens are t[0:n]. A window reads its prefix (usually the start token) and t[begin:end],
+and is charged for t[first:end]. Each token is predicted from the tokens before it in its window, so
+the last one is never an input.
+
+The windows of a text are ordered by their ends. A window *covers* the tokens from the end of the
+previous window to its own end: their characters and bytes belong to its chunk. Covered tokens
+equal scored tokens, unless a protocol leaves tokens unscored or scores some twice.
+
+Planning is pure arithmetic on token counts. ``Batches`` runs the planned windows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from core.errors import BatchTooLarge, NotMeasurable
+from models.scoring.protocols import ScoringProtocol
+from models.scoring.scorer import DeviceFull, Engine, Losses, Tally, Tokens
+
+_LEAST_FILL = 0.8  # least length of a row in a batch, as a share of the longest
+
+
+class Window(NamedTuple):
+    """One pass of the model; positions count the tokens of the text, or of the stream."""
+
+    begin: int  # first token read
+    first: int  # first token scored
+    end: int  # one past the last token scored
+    num_prefix: int  # tokens read before t[begin]
+
+    @property
+    def num_scored(self) -> int:
+        """Number of tokens with counted loss."""
+        return self.end - self.first
+
+    @property
+    def num_inputs(self) -> int:
+        """Number of tokens that the model reads, prefix included; 0 if no pass is needed."""
+        return self.num_prefix + self.end - 1 - self.begin if self.num_scored else 0
+
+    @property
+    def is_charged(self) -> bool:
+        """True if the first scored token has no token before it: it costs ln(vocabulary size)."""
+        return self.num_scored > 0 and self.first == self.begin and self.num_prefix == 0
+
+
+def check_prefix(protocol: ScoringProtocol, context: int, num_prefix: int) -> None:
+    """Raise NotMeasurable if a prefix leaves no room for scored text."""
+    # The first text token of a disjoint window may be unscored.
+    num_unscored = 0 if protocol.scores_first or protocol.layout != "disjoint" else 1
+    if num_prefix + num_unscored >= context:
+        raise NotMeasurable(
+            f"protocol {protocol.name} puts {num_prefix} tokens before each window's text, and a "
+            f"window has {context}; ask for a longer context"
+        )
+
+
+def plan_windows(
+    num_tokens: int, protocol: ScoringProtocol, context: int, num_prefix: int
+) -> list[Window]:
+    """Divide a text into windows, for protocols that score each document separately.
+
+    Args:
+        num_tokens: n, the tokens of the text.
+        protocol: layout and stride.
+        context: the protocol's effective context in tokens, at least 2.
+        num_prefix: tokens of the prefix; 0 if the tokenizer has none.
+
+    Returns:
+        Windows with growing ends up to n (a single window may end earlier); none if n is 0.
+    """
+    if protocol.layout == "sliding":
+        return _sliding(num_tokens, context, protocol.stride or 1, num_prefix)
+    if protocol.layout == "rolling":
+        return _rolling(num_tokens, context, num_prefix)
+    windows = _disjoint(num_tokens, context, num_prefix, protocol.scores_first)
+    return windows[:1] if protocol.layout == "single" else windows
+
+
+def _disjoint(n: int, context: int, num_prefix: int, scores_first: bool) -> list[Window]:
+    """Return windows without overlap; the prefix uses some of the context."""
+    step = context - num_prefix
+    skipped = 0 if scores_first else 1
+    return [
+        Window(begin, begin + skipped, min(begin + step, n), num_prefix)
+        for begin in range(0, n, step)
+    ]
+
+
+def _sliding(n: int, context: int, stride: int, num_prefix: int) -> list[Window]:
+    """Return a disjoint first window; later ones read ``context`` and score ``stride`` tokens.
+
+    Based on Li et al. 2024 (arXiv 2402.00861), section 4.2; here no token is scored twice.
+    """
+    if n == 0:
+        return []
+    head = min(context - num_prefix, n)
+    windows = [Window(0, 0, head, num_prefix)]
+    for first in range(head, n, stride):
+        end = min(first + stride, n)
+        windows.append(Window(end - context, first, end, 0))
+    return windows
+
+
+def _rolling(n: int, context: int, num_prefix: int) -> list[Window]:
+    """Return windows of lm-evaluation-harness: ``context`` inputs, one more than it can score.
+
+    Only the first window reads the start token; the last window reaches back to be full.
+    """
+    windows = []
+    for first in range(0, n, context):
+        end = min(first + context, n)
+        begin = 0 if first == 0 else end - context - 1
+        windows.append(Window(begin, first, end, num_prefix if first == 0 else 0))
+    return windows
+
+
+class StreamWindow(NamedTuple):
+    """A window of a stream, and the least number of stream tokens for which it counts."""
+
+    window: Window
+    needed: int
+
+
+def stream_windows(
+    protocol: ScoringProtocol, context: int, num_prefix: int
+) -> Iterator[StreamWindow]:
+    """Yield the windows of an endless stream; ``finish_stream`` has the windows at an end."""
+    stride = protocol.stride or context
+    if protocol.layout == "sliding":
+        head = context - num_prefix
+        yield StreamWindow(Window(0, 0, head, num_prefix), head)
+        for first in count(head, stride):
+            end = first + stride
+            yield StreamWindow(Window(end - context, first, end, 0), end)
+    for number, begin in enumerate(count(0, stride)):
+        end = begin + context
+        if protocol.layout == "swce":  # reads ``context`` tokens to predict one more
+            first = 1 if number == 0 else end + 1 - stride
+            yield StreamWindow(Window(begin, first, end + 1, 0), end + 1)
+        elif protocol.layout == "sliding-pieces":
+            first = begin + 1 if number < protocol.full_windows else end + 1 - stride
+            yield StreamWindow(Window(begin, first, end, 0), end)
+        elif num_prefix:  # BOS replaces a piece's last token; the last piece is dropped
+            yield StreamWindow(Window(begin, begin, end - num_prefix, num_prefix), end + 1)
+        else:
+            yield StreamWindow(Window(begin, begin + 1, end, 0), end + 1)
+
+
+def finish_stream(
+    protocol: ScoringProtocol, context: int, last: Window | None, num_tokens: int, num_prefix: int
+) -> list[Window]:
+    """Return the windows at the end of a stream, after the last full one.
+
+    Uncovered tokens are dropped: neither scored nor counted. ``last`` is the last window of
+    ``stream_windows`` for which the stream had enough tokens.
+    """
+    covered = last.end if last else 0
+    if protocol.layout == "sliding":
+        if covered == num_tokens:
+            return []
+        if last is None:
+            return [Window(0, 0, num_tokens, num_prefix)]
+        return [Window(num_tokens - context, covered, num_tokens, 0)]
+    if last is None:
+        return []
+    if protocol.layout == "swce":  # counts the unscored tail
+        covered = num_tokens
+    elif protocol.layout == "pieces":  # counts the piece's last token, which BOS replaced
+        covered += last.num_prefix
+    return [Window(covered, covered, covered, 0)] if covered > last.end else []
+
+
+def plan_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Group rows of similar length, so that padding to a group's longest row costs little.
+
+    A row shorter than most of its group begins a new one: as measured on a CPU, padding beyond a
+    fifth costs more than another pass.
+
+    Args:
+        lengths: inputs of each row, all > 0.
+        budget: inputs in one group, padding included; a longer row is a group by itself.
+
+    Returns:
+        Groups of positions in ``lengths``, the longest rows first; deterministic.
+    """
+    batches: list[list[int]] = []
+    room = longest = 0
+    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
+        if room == 0 or lengths[row] < _LEAST_FILL * longest:
+            batches.append([])
+            longest = lengths[row]
+            room = max(1, budget // longest)
+        batches[-1].append(row)
+        room -= 1
+    return batches
+
+
+class Job(NamedTuple):
+    """The model's work for one window; ``ids`` begin at token ``offset`` of the text or stream."""
+
+    ids: Tokens
+    window: Window
+    prefix: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def inputs(self) -> Tokens:
+        """The tokens that the model reads, (num_inputs,)."""
+        read = self.ids[self.window.begin - self.offset : self.window.end - 1 - self.offset]
+        if not self.window.num_prefix:
+            return read
+        return np.concatenate([np.array(self.prefix, dtype=np.int64), read])
+
+    @property
+    def targets(self) -> Tokens:
+        """The tokens to predict, (num_scored,), except one without any token before it."""
+        first = self.window.first + self.window.is_charged
+        return self.ids[first - self.offset : self.window.end - self.offset]
+
+
+class _Outcome(NamedTuple):
+    losses: list[Losses]
+    seconds: float
+
+
+@dataclass
+class Batches:
+    """Runs windows in batches of similar length.
+
+    The batches of a call depend only on its windows and the budget. So scoring twice gives the same
+    bits. ``budget`` counts inputs per batch, padding included. A token without any token before it
+    costs ln ``vocabulary_size``.
+    """
+
+    name: str
+    engine: Engine
+    vocabulary_size: int
+    budget: int
+    _done: dict[bytes, _Outcome] = field(default_factory=dict)
+
+    def fresh(self) -> Batches:
+        """Return a copy without stored batches, for another thread or call."""
+        return replace(self, _done={})
+
+    def forget(self) -> None:
+        """Forget stored batches to free the memory of their results."""
+        self._done.clear()
+
+    def run(self, jobs: Sequence[Job], alphabet: Tokens | None, tally: Tally) -> list[Losses]:
+        """Return the losses of each window's scored tokens, (num_scored,) float64.
+
+        A batch that was run for another protocol is not run again.
+
+        Raises:
+            BatchTooLarge: a batch did not fit into the device's memory; the budget was halved.
+            NotMeasurable: a single window does not fit.
+        """
+        # A window needs no pass if its only scored token has no token before it.
+        rows = [row for row, job in enumerate(jobs) if job.window.num_inputs > 0]
+        lengths = [jobs[row].window.num_inputs for row in rows]
+        tally.num_tokens_read += sum(lengths)
+        losses = [np.zeros(0)] * len(jobs)
+        for group in plan_batches(lengths, self.budget):
+            batch = [rows[position] for position in group]
+            outcome = self._run_batch([jobs[row] for row in batch], alphabet)
+            tally.seconds += outcome.seconds
+            for row, values in zip(batch, outcome.losses, strict=True):
+                losses[row] = values
+        unread = math.log(self.vocabulary_size if alphabet is None else len(alphabet))
+        return [
+            np.concatenate([[unread], values]) if job.window.is_charged else values
+            for job, values in zip(jobs, losses, strict=True)
+        ]
+
+    def _run_batch(self, batch: Sequence[Job], alphabet: Tokens | None) -> _Outcome:
+        inputs, targets = [job.inputs for job in batch], [job.targets for job in batch]
+        key = _digest([*inputs, *targets, *([] if alphabet is None else [alphabet])])
+        if key not in self._done:
+            began = time.perf_counter()
+            losses = self._losses(inputs, targets, alphabet)
+            self._done[key] = _Outcome(losses, time.perf_counter() - began)
+        return self._done[key]
+
+    def _losses(
+        self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None
+    ) -> list[Losses]:
+        try:
+            return self.engine.losses(inputs, targets, alphabet)
+        except DeviceFull as error:
+            longest = len(inputs[0])
+            if len(inputs) == 1:
+                raise NotMeasurable(
+                    f"{self.name}: a window of {longest} tokens does not fit into the "
+                    "device's memory; ask for a shorter --context or another TIDEMARK_DTYPE"
+                ) from error
+            self.budget = len(inputs) * longest // 2
+            raise BatchTooLarge(
+                f"{self.name}: {len(inputs)} windows of {longest} tokens do not fit into the "
+                f"device's memory; batches now have {self.budget} tokens, score again"
+            ) from error
+
+
+def _digest(arrays: Sequence[Tokens]) -> bytes:
+    """Return a digest that is equal for equal inputs, whichever protocol sends them."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(len(array).to_bytes(8, "little"))
+        digest.update(array.tobytes())
+    return digest.digest()

@@ -1,0 +1,1 @@
+"""Clients of model servers: likelihoods and chat, with budgets and kept answers."""

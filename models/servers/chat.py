@@ -1,0 +1,322 @@
+"""One request to an OpenAI-compatible chat API, and its outcome.
+
+``POST <base>/chat/completions`` (https://platform.openai.com/docs/api-reference/chat). Errors are
+``{"error": {"message", "type", "param", "code"}}``; OpenRouter's are ``{"error": {"code": 402,
+"message", "metadata"}}``, also under status 200. Outcomes are classified by cost: a server error
+is free, but a lost response has been paid for.
+
+The key is sent only to this server. It is removed from all messages and responses, even if the
+server repeats it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import requests
+import urllib3
+from pydantic import SecretStr
+
+from core.errors import ModelError, ModelLoadError, UsageError
+from models.servers.http import TryAgain, open_session, pause_asked_for
+
+MIN_KEY_CHARS = 8  # hiding a shorter key would also remove other text
+_HIDDEN = "[key]"
+_CONNECT_TIMEOUT_S = 10.0
+_ANSWER_TIMEOUT_S = 300.0  # some models reason for minutes
+_MAX_BYTES = 4 * 2**20
+_BLOCK = 2**14
+_PASSING = {409, 425, 429}  # temporary errors, like all from 500
+_NO_WORD = {408, 504, 522, 524}  # gateway timeouts: the model may have answered
+_NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+_BUSY = {"rate_limit_exceeded", "rate_limit_error"}
+_TOO_LONG = {"context_length_exceeded", "string_above_max_length", "request_too_large"}
+_FILTERED = {"content_filter", "invalid_prompt", "moderation", "moderation_blocked"}
+_FLAGGED = re.compile(
+    r"\b(?:prompt|input|content|request)\b[^.]{0,20} flagged\b|flagged by moderation", re.IGNORECASE
+)
+_KEPT = ("id", "model", "choices", "usage")  # stored fields of a response
+_MOST_DEEP = 32  # levels of JSON; messages have six
+_TEXTS = (None, "text", "output_text")  # types of text parts
+_MOST_TOKENS = 10**9  # of one response; a larger number is ignored
+_OPTIONAL = ("temperature", "top_p", "seed", "max_tokens")
+
+
+class Lost(Exception):
+    """A response that cannot be read, and may have been paid for; ``answer`` is its known part."""
+
+    def __init__(
+        self, reason: str, answer: dict[str, Any] | None = None, pause_s: float | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.answer, self.pause_s = answer or {}, pause_s
+
+
+class Unanswerable(Exception):
+    """The server refuses only this request; ``reason`` is stored."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Refused(Exception):
+    """The server refuses this request; it may also refuse others."""
+
+
+class Unsupported(Exception):
+    """The model does not support an optional parameter, named by ``param``."""
+
+    def __init__(self, param: str) -> None:
+        super().__init__(param)
+        self.param = param
+
+
+class ApiClient:
+    """Sends requests to one API; safe for threads. Raise UsageError if the key is invalid."""
+
+    def __init__(
+        self, base: str, key: SecretStr | None, key_setting: str, num_at_once: int
+    ) -> None:
+        self.address = f"{base.rstrip('/')}/chat/completions"
+        _require_key(key, key_setting)
+        self._key, self._key_setting = key, key_setting
+        self._session = open_session(key, num_at_once)
+
+    def ask(self, body: dict[str, Any], request_id: str) -> dict[str, Any]:
+        """Send a request once.
+
+        Use the same ``request_id`` to repeat a request whose response was lost. Servers that
+        support the header ``Idempotency-Key`` then bill it once.
+
+        Returns:
+            The response's id, model, choices and usage, if present.
+
+        Raises:
+            TryAgain, Lost, Unanswerable, Refused, Unsupported: see the classes.
+            ModelLoadError: the key is refused, there is no money left, or no such model.
+            ModelError: the server does not support such requests.
+        """
+        try:
+            with self._session.post(
+                self.address,
+                json=body,
+                headers={"Idempotency-Key": request_id, "Accept-Encoding": "identity"},
+                stream=True,
+                allow_redirects=False,  # a redirect would send the key to another server
+                timeout=(_CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S),
+            ) as response:
+                data, failure = _read(response)
+        except (requests.ConnectionError, requests.Timeout) as error:
+            raise self._no_connection(error) from None
+        except requests.RequestException as error:
+            raise ModelError(
+                self._hide(f"{self.address}: {type(error).__name__}: {error}")
+            ) from None
+        answer = _mapped(_parse(data), self._hide)
+        if 200 <= response.status_code < 300:
+            answer = self._completion(answer, failure)
+            return {name: answer[name] for name in _KEPT if name in answer}
+        if 300 <= response.status_code < 400:
+            raise ModelLoadError(
+                f"{self.address}: answered {response.status_code}, a redirect, which is not "
+                "followed: the key is for this address; set the entry's location to the API's own"
+            )
+        raise self._refusal(
+            response.status_code, answer, self._said(answer, data), pause_asked_for(response)
+        )
+
+    def _said(self, answer: Any, data: bytes) -> str:
+        """Return an error's message, shortened after hiding the key."""
+        error = answer.get("error") if isinstance(answer, dict) else None
+        message = error.get("message") if isinstance(error, dict) else None
+        text = self._hide(data.decode(errors="replace")) if answer is None else str(answer)
+        return str(message or text)[:300]
+
+    def _no_connection(self, error: requests.RequestException) -> Exception:
+        """Return the exception for a failed connection: Lost if the request may have arrived."""
+        cause = getattr(error.args[0], "reason", None) if error.args else None
+        reason = self._hide(f"{type(error).__name__}: {cause or error}")[:200]
+        if isinstance(error, requests.exceptions.SSLError):
+            return ModelError(f"{self.address}: {reason}")
+        never_sent = (requests.ConnectTimeout, requests.exceptions.ProxyError)
+        if isinstance(error, never_sent) or isinstance(
+            cause, urllib3.exceptions.NewConnectionError
+        ):
+            return TryAgain(reason)
+        return Lost(reason)
+
+    def _completion(self, answer: Any, failure: str | None) -> dict[str, Any]:
+        if not isinstance(answer, dict):
+            raise Lost(failure or "the answer is not JSON, or cut")
+        message, finish = first_choice(answer)
+        if finish == "error":
+            raise Lost("the model failed on the way (finish_reason error)", answer)
+        # With a content filter, a response without message or choice is complete, and was paid.
+        has_some = bool(answer.get("choices")) or usage_of(answer) is not None
+        if message or (has_some and not answer.get("error")):
+            return answer
+        status = _status_said(answer)
+        if status is not None and status < 500:
+            raise self._refusal(status, answer, self._said(answer, b""), None)
+        raise Lost(f"the answer has no message in it: {str(answer)[:200]}", answer)
+
+    def _refusal(self, status: int, answer: Any, said: str, pause_s: float | None) -> Exception:
+        """Return the exception for an error response."""
+        where = f"{self.address}: answered {status}"
+        fields, codes = _error_of(answer)
+        if codes & _NO_MONEY or status == 402:
+            return ModelLoadError(
+                f"{where}: the account has no money or quota left ({', '.join(sorted(codes))}); "
+                "top it up and run the same command again"
+            )
+        if status in _NO_WORD:
+            return Lost(f"answered {status}: {said!r}", pause_s=pause_s)
+        if status in _PASSING or status >= 500:
+            return TryAgain(f"answered {status}: {said!r}", pause_s, is_busy=status == 429)
+        if status == 451 or _is_filtered(fields, codes, said):
+            return Unanswerable("content_filter", f"{where}: {said!r}")
+        if codes & _TOO_LONG or status == 413 or "maximum context length" in said:
+            return Unanswerable("too_long", f"{where}: {said!r}")
+        if status == 401:  # some servers quote part of the key, so omit the message
+            return ModelLoadError(f"{where}: it refuses the key; {self._key_setting}")
+        if status == 403:
+            return Refused(f"{where}: it refuses the key, or this request; {self._key_setting}")
+        if status == 404:
+            return ModelLoadError(f"{where}: {said!r}; expected location and served_name of an API")
+        param = fields.get("param")
+        if status in (400, 422):
+            param = _unsupported(param, said)
+            return Unsupported(param) if param else Refused(f"{where}: {said!r}")
+        return ModelError(f"{where}: {said!r}")
+
+    def _hide(self, said: str) -> str:
+        """Return a server's message or an error without the key."""
+        return said if self._key is None else said.replace(self._key.get_secret_value(), _HIDDEN)
+
+
+def _require_key(key: SecretStr | None, key_setting: str) -> None:
+    value = key.get_secret_value() if key else "x" * MIN_KEY_CHARS
+    is_sendable = value.isascii() and value.isprintable() and " " not in value
+    if len(value) < MIN_KEY_CHARS or not is_sendable:
+        value = ""  # hides the key in tracebacks that show variables
+        raise UsageError(
+            f"the key is none: expected at least {MIN_KEY_CHARS} printable ASCII characters "
+            f"without spaces; {key_setting}"
+        )
+
+
+def _read(response: requests.Response) -> tuple[bytes, str | None]:
+    """Return the body, and the reason if it is incomplete; time and size are limited."""
+    deadline = time.monotonic() + _ANSWER_TIMEOUT_S
+    data = bytearray()
+    try:
+        # iter_content would return only whole blocks.
+        while block := response.raw.read1(_BLOCK, decode_content=True):
+            data += block
+            if len(data) > _MAX_BYTES:
+                return b"", f"the answer has more than {_MAX_BYTES} bytes"
+            if time.monotonic() > deadline:
+                return bytes(data), f"the answer took more than {_ANSWER_TIMEOUT_S:.0f} s"
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        return bytes(data), f"{type(error).__name__}: {str(error)[:200]}"
+    return bytes(data), None
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return _mapped(json.loads(data), without_lone_surrogates)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _mapped(value: Any, change: Callable[[str], str], most_deep: int = _MOST_DEEP) -> Any:
+    """Return JSON with ``change`` applied to all strings; drop levels below ``most_deep``."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | dict) and most_deep == 0:
+        return None
+    if isinstance(value, list):
+        return [_mapped(each, change, most_deep - 1) for each in value]
+    if isinstance(value, dict):
+        return {change(k): _mapped(v, change, most_deep - 1) for k, v in value.items()}
+    return value
+
+
+def _error_of(answer: Any) -> tuple[dict[str, Any], set[str]]:
+    """Return the fields of an error, and its codes."""
+    error = answer.get("error") if isinstance(answer, dict) else None
+    fields = error if isinstance(error, dict) else {}
+    return fields, {str(fields[name]) for name in ("code", "type") if fields.get(name)}
+
+
+def _status_said(answer: dict[str, Any]) -> int | None:
+    """Return the status of an error under HTTP status 200 without any output; else None."""
+    fields, codes = _error_of(answer)
+    code = fields.get("code")
+    if answer.get("choices"):
+        return None
+    if isinstance(code, int):
+        return code
+    known = ((_NO_MONEY, 402), (_BUSY, 429), (_TOO_LONG | _FILTERED, 400))
+    return next((status for names, status in known if codes & names), None)
+
+
+def _is_filtered(error: dict[str, Any], codes: set[str], said: str) -> bool:
+    """Return True if an error reports that a content filter refused the request."""
+    metadata = error.get("metadata")
+    is_flagged = isinstance(metadata, dict) and "reasons" in metadata  # OpenRouter, with 403
+    is_policy = any(code.startswith("content_policy") for code in codes)
+    return bool(codes & _FILTERED) or is_flagged or is_policy or bool(_FLAGGED.search(said))
+
+
+def _unsupported(param: object, said: str) -> str | None:
+    """Return the optional parameter that an error rejects, or None."""
+    if param in _OPTIONAL:
+        return str(param)
+    return next((name for name in _OPTIONAL if f"'{name}'" in said or f'"{name}"' in said), None)
+
+
+def user_message(text: str) -> list[dict[str, str]]:
+    """Return the messages of a request with one user message."""
+    return [{"role": "user", "content": without_lone_surrogates(text)}]
+
+
+def without_lone_surrogates(text: str) -> str:
+    """Return a text that can be encoded as UTF-8; half of a cut emoji cannot."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def usage_of(answer: dict[str, Any]) -> tuple[int, int] | None:
+    """Return the numbers of input and output tokens in a response, or None."""
+    usage = answer.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    taken, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if type(taken) is not int or type(made) is not int:
+        return None
+    is_sane = min(taken, made) >= 0 and max(taken, made) <= _MOST_TOKENS
+    return (taken, made) if is_sane else None
+
+
+def first_choice(answer: dict[str, Any]) -> tuple[dict[str, Any], object]:
+    """Return a response's message (empty if missing) and its finish reason."""
+    choices = answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    choice = first if isinstance(first, dict) else {}
+    message = choice.get("message")
+    return message if isinstance(message, dict) else {}, choice.get("finish_reason")
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message, which may consist of parts, without reasoning."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    shown = [each for each in parts if isinstance(each, dict) and each.get("type") in _TEXTS]
+    texts = (part.get("text") for part in shown)
+    return "".join(text for text in texts if isinstance(text, str))

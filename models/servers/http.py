@@ -1,0 +1,181 @@
+"""HTTP with servers of models: keys, pauses, and JSON of servers that give likelihoods."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import threading
+import time
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import requests
+from pydantic import SecretStr
+from requests.adapters import HTTPAdapter
+
+from core.errors import ModelError, ModelLoadError, NotMeasurable, UsageError
+
+_MAX_TRIES = 5
+_PAUSE_S = 1.0  # before the second try; doubled before each later one
+_MAX_PAUSE_S = 60.0
+_CONNECT_TIMEOUT_S = 10.0
+_ANSWER_TIMEOUT_S = 600.0  # a request may wait for other clients' requests
+_WORTH_ANOTHER_TRY = {429, 502, 503, 504}
+_PASSING = (
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ContentDecodingError,
+)
+
+
+class TryAgain(Exception):
+    """The server did not serve the request, at no cost; a retry may succeed.
+
+    Attributes:
+        pause_s: pause that the server asks for.
+        is_busy: True if the server meanwhile serves other requests (429).
+    """
+
+    def __init__(self, reason: str, pause_s: float | None = None, is_busy: bool = False) -> None:
+        super().__init__(reason)
+        self.pause_s, self.is_busy = pause_s, is_busy
+
+
+class RemoteClient:
+    """Sends requests to one server; safe for threads.
+
+    Raise UsageError if the key has characters that a header cannot have.
+    """
+
+    def __init__(self, address: str, api_key: SecretStr | None, num_at_once: int) -> None:
+        self.address = address.rstrip("/").removesuffix("/v1")
+        _require_sendable(api_key)
+        self._session = open_session(api_key, num_at_once)
+        self._turns = threading.BoundedSemaphore(num_at_once)
+
+    def ask(self, path: str, body: dict[str, Any] | None = None, max_bytes: int = 2**20) -> Any:
+        """Send a request, with retries, and return the response's JSON (NaN is allowed).
+
+        Raises:
+            ModelLoadError: the server refuses the key, or has no such path or model.
+            NotMeasurable: the server refuses the request.
+            ModelError: the server cannot be reached, fails, or its response is not JSON.
+        """
+        failure: TryAgain | None = None
+        for number in range(_MAX_TRIES):
+            if failure is not None:
+                usual_s, asked_s = _PAUSE_S * 2 ** (number - 1), failure.pause_s
+                time.sleep(min(usual_s if asked_s is None else asked_s, _MAX_PAUSE_S))
+            try:
+                with self._turns:
+                    return self._ask_once(path, body, max_bytes)
+            except TryAgain as error:
+                failure = error
+        raise ModelError(
+            f"{self.address}{path}: no answer in {_MAX_TRIES} tries ({failure}); see whether "
+            "the server runs and what its log says, then score again"
+        ) from failure
+
+    def _ask_once(self, path: str, body: dict[str, Any] | None, max_bytes: int) -> Any:
+        deadline = time.monotonic() + _ANSWER_TIMEOUT_S
+        try:
+            with self._session.request(
+                "GET" if body is None else "POST",
+                self.address + path,
+                json=body,
+                stream=True,
+                allow_redirects=False,  # a redirect would send the key to another server
+                timeout=(_CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S),
+            ) as response:
+                data = self._read(response, path, max_bytes, deadline)
+        except _PASSING as error:
+            raise TryAgain(f"{type(error).__name__}: {str(error)[:200]}") from error
+        except requests.RequestException as error:
+            raise ModelError(f"{self.address}{path}: {type(error).__name__}: {error}") from error
+        self._check_status(response, path, data)
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise ModelError(
+                f"{self.address}{path}: answered with something that is not JSON "
+                f"({data[:100]!r}); expected vLLM's OpenAI-compatible server"
+            ) from error
+
+    def _read(
+        self, response: requests.Response, path: str, max_bytes: int, deadline: float
+    ) -> bytes:
+        data = bytearray()
+        for piece in response.iter_content(2**16):
+            data += piece
+            if len(data) > max_bytes:
+                raise ModelError(
+                    f"{self.address}{path}: the answer has more than {max_bytes} bytes; expected "
+                    "the likelihoods of one prompt's tokens"
+                )
+            if time.monotonic() > deadline:
+                raise TryAgain(f"the answer took more than {_ANSWER_TIMEOUT_S:.0f} s")
+        return bytes(data)
+
+    def _check_status(self, response: requests.Response, path: str, data: bytes) -> None:
+        status = response.status_code
+        if status == 200:
+            return
+        where = f"{self.address}{path}: the server answered {status}"
+        said = data.decode(errors="replace")[:300]
+        if status in _WORTH_ANOTHER_TRY:
+            raise TryAgain(f"it answered {status}: {said!r}", pause_asked_for(response))
+        if status in (401, 403):
+            raise ModelLoadError(f"{where}: {said!r}; set TIDEMARK_REMOTE_API_KEY to its key")
+        if status == 404 or 300 <= status < 400:
+            raise ModelLoadError(
+                f"{where}: {said!r}; expected vLLM's OpenAI-compatible server there, which serves "
+                "the model under the entry's served_name"
+            )
+        if 400 <= status < 500:
+            raise NotMeasurable(
+                f"{where}: {said!r}; where it is about the length, ask for a shorter --context or "
+                "serve with a longer --max-model-len"
+            )
+        raise ModelError(f"{where}: {said!r}; see its log")
+
+
+def _require_sendable(api_key: SecretStr | None) -> None:
+    value = api_key.get_secret_value() if api_key else ""
+    if not (value.isascii() and value.isprintable() and value == value.strip()):
+        raise UsageError("TIDEMARK_REMOTE_API_KEY has characters that an HTTP header cannot have")
+
+
+def open_session(key: SecretStr | None, num_at_once: int) -> requests.Session:
+    """Return a session that sends a key, with a pool of ``num_at_once`` connections."""
+    session = requests.Session()
+    session.auth = _Bearer(key)
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=num_at_once))
+    return session
+
+
+class _Bearer(requests.auth.AuthBase):
+    """Sends a key; without a key it prevents sending the credentials of ~/.netrc."""
+
+    def __init__(self, key: SecretStr | None) -> None:
+        self._key = key
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self._key is not None:
+            request.headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
+        return request
+
+
+def pause_asked_for(response: requests.Response) -> float | None:
+    """Return Retry-After (RFC 9110, 10.2.3) in seconds; None if absent or malformed."""
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isascii() and value.replace(".", "", 1).isdigit():
+        return float(value[:9])
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return None
+    return max(0.0, (moment - dt.datetime.now(dt.UTC)).total_seconds())

@@ -1,0 +1,354 @@
+"""Many requests to one API, several in flight; requests with a stored response are not sent.
+
+A response is stored (``answer-cache``) under the digest of the whole request before it is used.
+Later equal requests read it from there at no cost. One run at a time sends requests to a model
+(a claim): a second run waits, and finds the responses of the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import logging
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.errors import ModelError, TidemarkError
+from core.storage.claims import Claims
+from models.catalogue import ModelEntry
+from models.servers.budget import AnswerCache, Budget, Cost, Paid, Received, cost_of
+from models.servers.chat import ApiClient, Lost, Refused, Unanswerable, Unsupported, usage_of
+from models.servers.http import TryAgain
+
+Body = dict[str, Any]
+
+_ROUND = 256  # requests sent under one claim
+_MAX_GIVEN_UP = 5  # failed requests in a row, after which the server counts as unreachable
+_log = logging.getLogger(__name__)
+_MAX_REFUSED = 8  # limit of refusals per request
+_MAX_LOST = 3  # limit of lost responses per request; each may have been paid
+_PAUSE_S = 1.0  # before the second try; doubled before each later one
+_MAX_PAUSE_S = 60.0
+_MAX_ASKED_PAUSE_S = 600.0  # if the server asks for a longer pause, the run ends
+_SAMPLE = 256  # stored responses that are read to learn the server's token counts
+_TEMPLATE_TOKENS = 64  # estimated tokens around a prompt, until the server reports more
+
+
+class GivenUp(Exception):
+    """The server failed on a request too often, or refuses it; others can be tried."""
+
+
+class Ended(Exception):
+    """The run ended before a request was sent."""
+
+
+Outcome = Received | Unanswerable | GivenUp
+
+
+class Asker:
+    """Sends requests to one model and learns its limits; safe for threads."""
+
+    def __init__(
+        self, entry: ModelEntry, client: ApiClient, cache: AnswerCache, budget: Budget
+    ) -> None:
+        self._entry, self._client, self._cache, self._budget = entry, client, cache, budget
+        self._left_out: frozenset[str] = frozenset()  # unsupported parameters
+        self._template_tokens = _TEMPLATE_TOKENS
+        self._most_output = 0
+        self._num_served = 0
+        self._resume_at = 0.0
+        self._has_looked = False
+
+    @property
+    def is_unsure(self) -> bool:
+        """True if there is a limit, and the server's billing per request is not yet known.
+
+        Some servers bill more than ``max_tokens``; parallel requests could exceed the limit.
+        """
+        if self._budget.is_limited and not self._has_looked:
+            self._has_looked = True
+            for kept in self._cache.read_some(_SAMPLE):
+                self._learn(kept.asked, usage_of(kept.answer))
+        return self._budget.is_limited and self._num_served == 0
+
+    def ask(self, body: dict[str, Any], ended: threading.Event) -> Received:
+        """Send a request until it is answered; store and return the response.
+
+        Raises:
+            Ended: the event ``ended`` is set.
+            GivenUp: the server fails on this request, or refuses it.
+            Unanswerable: the server refuses only this request.
+            BudgetReached: the request may cost more than is left.
+            ModelError: no other request can be sent either.
+            StorageError: the response could not be stored.
+        """
+        num_refused = num_lost = 0
+        served_before = self._num_served
+        while True:
+            left_out = self._left_out
+            try:
+                return self._ask_once(body, left_out, num_refused, ended)
+            except Unsupported as failure:
+                self._leave_out(failure.param, left_out)
+            except Refused as failure:
+                raise GivenUp(str(failure)) from None
+            except TryAgain as failure:
+                if failure.is_busy and self._num_served != served_before:
+                    num_refused, served_before = 0, self._num_served
+                num_refused += 1
+                if num_refused >= _MAX_REFUSED:
+                    raise GivenUp(f"not served in {num_refused} tries ({failure})") from None
+                self._pause(failure, num_refused, ended)
+            except Lost as failure:
+                num_lost += 1
+                if num_lost >= _MAX_LOST:
+                    raise GivenUp(f"{num_lost} answers were lost ({failure})") from None
+                self._pause(TryAgain(str(failure), failure.pause_s), num_lost, ended)
+
+    def _ask_once(
+        self,
+        body: dict[str, Any],
+        left_out: frozenset[str],
+        num_refused: int,
+        ended: threading.Event,
+    ) -> Received:
+        most, paid = self._most(body), Cost()
+        self._budget.reserve(most)
+        try:
+            if ended.is_set():
+                raise Ended
+            key = self._cache.key_of(body)
+            note = self._cache.note_sent(key, _paid(most, True))
+            try:
+                answer = self._client.ask(_without(body, left_out), f"{key}-{num_refused}")
+            except Lost as failure:
+                paid, is_estimated = self._paid(body, failure.answer, most)
+                self._cache.note_lost(note, key, _paid(paid, is_estimated), str(failure))
+                raise
+            except Exception:
+                self._cache.forget_sent(note)
+                raise
+            paid, is_estimated = self._paid(body, answer, most)
+            received = Received(
+                asked=body,
+                left_out=sorted(left_out),
+                answer=answer,
+                paid=_paid(paid, is_estimated),
+                num_refused=num_refused,
+                note=note,
+                at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            )
+            self._cache.keep(key, received)
+        finally:
+            self._budget.settle(most, paid)
+        self._num_served += 1
+        self._cache.forget_sent(note)
+        return received
+
+    def _most(self, body: dict[str, Any]) -> Cost:
+        """Return a request's maximum cost, assuming at least one byte per token."""
+        output = max(body["max_tokens"], self._most_output)
+        return cost_of(self._entry, _num_bytes(body) + self._template_tokens, output)
+
+    def _paid(self, body: dict[str, Any], answer: dict[str, Any], most: Cost) -> tuple[Cost, bool]:
+        """Return the cost of a response, and True if it is an estimate."""
+        usage = usage_of(answer)
+        if usage is None:
+            return most, True
+        self._learn(body, usage)
+        return cost_of(self._entry, *usage), False
+
+    def _learn(self, body: dict[str, Any], usage: tuple[int, int] | None) -> None:
+        """Increase the estimates if the server counts more tokens than estimated."""
+        if usage is None:
+            return
+        self._template_tokens = max(self._template_tokens, usage[0] - _num_bytes(body))
+        if usage[1] > body["max_tokens"]:
+            self._most_output = max(self._most_output, usage[1])
+
+    def _leave_out(self, param: str, left_out: frozenset[str]) -> None:
+        if param in left_out:
+            raise ModelError(
+                f"{self._entry.name}: its API refuses {param}, which was not sent; its parameters "
+                "are not those of OpenAI's chat API"
+            )
+        self._left_out |= {param}
+
+    def _pause(self, failure: TryAgain, num_tries: int, ended: threading.Event) -> None:
+        """Wait before the next try; if the server sets the pause, all threads wait."""
+        asked = failure.pause_s
+        if asked is not None and asked > _MAX_ASKED_PAUSE_S:
+            raise ModelError(
+                f"{self._entry.name}: its API asks for a pause of {asked:.0f} s ({failure}); run "
+                "the same command again after that"
+            )
+        pause_s = min(_PAUSE_S * 2 ** (num_tries - 1), _MAX_PAUSE_S) if asked is None else asked
+        until = time.monotonic() + pause_s
+        if asked is not None:
+            self._resume_at = max(self._resume_at, until)
+        while (left := max(until, self._resume_at) - time.monotonic()) > 0:
+            if ended.wait(left):
+                raise Ended
+
+
+def _without(body: dict[str, Any], left_out: frozenset[str]) -> dict[str, Any]:
+    sent = {name: value for name, value in body.items() if name not in left_out}
+    if "max_tokens" in left_out:  # newer models of OpenAI use another parameter
+        sent["max_completion_tokens"] = body["max_tokens"]
+    return sent
+
+
+def _num_bytes(body: dict[str, Any]) -> int:
+    return sum(len(message["content"].encode()) for message in body["messages"])
+
+
+def _paid(cost: Cost, is_estimated: bool) -> Paid:
+    return Paid(**vars(cost), is_estimated=is_estimated)
+
+
+@dataclass
+class _Round:
+    """The shared state of the threads of a round."""
+
+    ended: threading.Event = field(default_factory=threading.Event)
+    failure: TidemarkError | None = None
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    num_in_a_row: int = 0
+
+    def take(self, key: str, outcome: Outcome) -> None:
+        """Store a request's outcome; too many failures in a row end the round."""
+        self.outcomes[key] = outcome
+        self.num_in_a_row = self.num_in_a_row + 1 if isinstance(outcome, GivenUp) else 0
+        if self.num_in_a_row >= _MAX_GIVEN_UP:
+            self.ended.set()
+
+    def fail(self, failure: TidemarkError) -> None:
+        """Store the reason for sending no more requests."""
+        self.failure = self.failure or failure
+        self.ended.set()
+
+
+class ApiRounds:
+    """Sends requests to one model, several at a time."""
+
+    def __init__(
+        self, entry: ModelEntry, asker: Asker, cache: AnswerCache, num_at_once: int
+    ) -> None:
+        self.name = entry.name
+        self.cache = cache
+        self._asker, self._num_at_once = asker, num_at_once
+
+    def ask(self, bodies: Mapping[str, Body]) -> Iterator[tuple[str, Outcome]]:
+        """Yield the outcome of each request by its key, in any order, as soon as it is known.
+
+        Requests with a stored response are not sent. The others are sent in rounds.
+
+        Raises:
+            BudgetReached: the next request may cost more than is left.
+            ModelLoadError: the key is refused, the account has no money, or there is no such model.
+            ModelError: the server failed on several requests in a row, or has never answered one;
+                responses to other requests are stored.
+            StorageError: responses cannot be stored; no more requests are sent.
+        """
+        keys, given_up = list(bodies), list[str]()
+        for start in range(0, len(keys), _ROUND):
+            round_ = _Round()
+            some = {key: bodies[key] for key in keys[start : start + _ROUND]}
+            for key, outcome in self._ask_some(some, round_):
+                if isinstance(outcome, GivenUp):
+                    given_up.append(str(outcome))
+                yield key, outcome
+            if round_.ended.is_set():
+                raise self._explained(round_.failure, given_up, keys)
+
+    def _ask_some(
+        self, bodies: Mapping[str, Body], round_: _Round
+    ) -> Iterator[tuple[str, Outcome]]:
+        with ThreadPoolExecutor(self._num_at_once) as pool:
+            try:
+                known = zip(bodies, pool.map(self.cache.find, bodies), strict=True)
+                kept = {key: found for key, found in known if found is not None}
+                missing = [key for key in bodies if key not in kept]
+                yield from kept.items()
+                if missing:
+                    with self._alone():
+                        while missing and self._asker.is_unsure and not round_.ended.is_set():
+                            yield from self._send(pool, [missing.pop(0)], bodies, round_)
+                        yield from self._send(pool, missing, bodies, round_)
+                # If a model has never answered, the fault is not in the requests.
+                asked = round_.outcomes.values()
+                is_hopeless = bool(asked) and all(isinstance(each, GivenUp) for each in asked)
+                if is_hopeless and not kept and not self.cache.has_any():
+                    round_.ended.set()
+            except BaseException:  # responses in flight are stored, no more requests are sent
+                round_.ended.set()
+                raise
+
+    def _send(
+        self,
+        pool: ThreadPoolExecutor,
+        keys: Sequence[str],
+        bodies: Mapping[str, Body],
+        round_: _Round,
+    ) -> Iterator[tuple[str, Outcome]]:
+        futures = {pool.submit(self._ask, key, bodies[key], round_): key for key in keys}
+        for future in as_completed(futures):
+            future.result()
+            key = futures[future]
+            if key in round_.outcomes:
+                yield key, round_.outcomes[key]
+
+    def _ask(self, key: str, body: Body, round_: _Round) -> None:
+        if round_.ended.is_set():
+            return
+        try:
+            # Another run may have stored the response while this one waited for the claim.
+            round_.take(key, self.cache.find(key) or self._asker.ask(body, round_.ended))
+        except Unanswerable as failure:
+            _log.warning("%s: %s", self.name, failure)
+            round_.take(key, failure)
+        except GivenUp as failure:
+            _log.warning("%s: a question is given up: %s", self.name, failure)
+            round_.take(key, failure)
+        except Ended:
+            return  # it was not sent
+        except TidemarkError as failure:
+            round_.fail(failure)
+        except Exception as failure:  # noqa: BLE001 - an odd answer is one question's failure
+            _log.warning("%s: a question is given up", self.name, exc_info=failure)
+            round_.take(key, GivenUp(f"{type(failure).__name__}: {str(failure)[:200]}"))
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Prevent other runs from sending requests to this model; wait for a current one."""
+        claims = Claims(self.cache.store)
+        claim = f"answers of {self.cache.address} {self.cache.served_name}"
+        while True:
+            with claims.hold([claim]) as held:
+                if held:
+                    yield
+                    return
+            _log.info("%s: waiting for another run, which is asking it", self.name)
+            claims.wait(claim, lambda: False)
+
+    def _explained(
+        self, failure: TidemarkError | None, given_up: Sequence[str], keys: Iterable[str]
+    ) -> TidemarkError:
+        """Return a failure with the numbers of done and open requests, and advice."""
+        wanted = set(keys)
+        num_kept = sum(map(self.cache.has, wanted))
+        where = self.cache.store.url(self.cache.folder)
+        kept = (
+            f"{num_kept} of {len(wanted)} questions are answered, and kept in {where}: run the "
+            "same command again, and only the others are asked and paid"
+        )
+        if failure is None:
+            reasons = f"{len(given_up)} questions have no answer, the first: {given_up[0]}"
+            return ModelError(f"{self.name}: its server failed: {reasons}; {kept}")
+        explained = type(failure)(f"{self.name}: {failure}; {kept}")
+        explained.__cause__ = failure
+        return explained

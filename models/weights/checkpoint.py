@@ -1,0 +1,297 @@
+"""Checkpoints: a model's folder, local or from the hub, verified before use.
+
+All files come from one folder of ordinary Hugging Face files, or two: an adapter's and its base
+model's. No code from them is ever run, and weights are safetensors unless the settings allow
+pickles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    AutoConfig,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedTokenizerFast,
+)
+from transformers.utils import logging as transformers_logging
+
+from core.errors import ModelLoadError, NotMeasurable, UsageError
+from core.settings import Settings
+from models.weights.cache import open_snapshot
+from models.weights.files import (
+    ADAPTER_CONFIG,
+    ADAPTER_FILES,
+    MODEL_FAILURES,
+    PICKLE_FILES,
+    PICKLED_ADAPTER,
+    TOKENIZER_FILES,
+    WEIGHT_FILES,
+    first_line,
+    folder_digest,
+    read_base,
+    refuse_fatal_tokenizer,
+    require_safe_adapter,
+)
+from models.weights.hub import is_hub_id
+
+# Hide the library's warnings: our own errors report all that matters.
+transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+
+# The configuration keys for the longest sequence.
+_CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_seq_length")
+_UNLIMITED = 10**9  # tokenizers without a limit state a huge one
+
+
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """A model's files, opened and checked; the weights are not read yet.
+
+    Attributes:
+        folder: local folder of the files; for an adapter, of its base.
+        revision: commit of the hub, or digest of the folder's files. For an adapter,
+            ``<digest>+<own>+<base>``: a digest over its own revision and its base's, and both.
+        context: most tokens of one input; None without a maximum.
+        attention: the implementation of attention to use.
+        adapter: the folder of an adapter to merge into the weights.
+    """
+
+    location: str
+    folder: Path
+    revision: str
+    config: PreTrainedConfig
+    tokenizer: PreTrainedTokenizerFast
+    context: int | None
+    device: torch.device
+    dtype: torch.dtype
+    attention: str
+    allow_pickle: bool
+    adapter: Path | None = None
+
+    @property
+    def quantisation(self) -> str | None:
+        """The method of quantisation, as the makers of the weights name it."""
+        stated = getattr(self.config, "quantization_config", None)
+        if stated is None:
+            return None
+        method = stated.get("quant_method") if isinstance(stated, dict) else stated.quant_method
+        return str(getattr(method, "value", method))
+
+    @property
+    def numerics(self) -> str:
+        """The facts besides the weights that decide the rounding of losses."""
+        return " ".join(filter(None, [str(self.dtype), self.attention, self.quantisation]))
+
+
+def open_checkpoint(location: str, revision: str | None, settings: Settings) -> CheckpointFiles:
+    """Open a causal language model's files without reading its weights.
+
+    The location is a folder or a hub id. The revision is a commit, tag or branch of the hub; for a
+    folder, the required digest.
+
+    Raises:
+        ModelLoadError: files are missing, unsafe or broken, or the hub refuses them.
+        NotMeasurable: this is no causal language model, or its tokenizer is not a fast one.
+        UsageError: the device or dtype of the settings is not available.
+        DiskFull: there is no room for the files from the hub.
+    """
+    choose_device(settings)  # raises before any fetch
+    # An adapter's revision joins three parts; the second and third are its own and its base's.
+    given = revision.split("+") if revision else []
+    own, base = given[1:] if len(given) == 3 else (revision, None)
+    folder, found = _open_folder(location, own, settings)
+    if (folder / ADAPTER_CONFIG).is_file():
+        files = _open_adapter(folder, (location, found), base, settings)
+        if len(given) == 3 and files.revision != revision:
+            raise ModelLoadError(f"{location}: has revision {files.revision}, expected {revision}")
+        return files
+    return _open_model(folder, (location, found), folder, settings)
+
+
+def _open_adapter(
+    folder: Path, identity: tuple[str, str], revision: str | None, settings: Settings
+) -> CheckpointFiles:
+    """Open an adapter and its base model."""
+    location, own = identity
+    require_safe_adapter(folder, location, settings.allow_pickle_weights)
+    base, base_revision = read_base(folder, location)
+    made_for = f"{location}: is an adapter of {base}"
+    try:
+        base_folder, found = _open_folder(base, revision or base_revision, settings)
+    except ModelLoadError as error:
+        raise ModelLoadError(f"{made_for}, which cannot be had: {error}") from error
+    if (base_folder / ADAPTER_CONFIG).is_file():
+        raise ModelLoadError(
+            f"{made_for}, which is an adapter itself; merge that one into its model and save it"
+        )
+    both = f"{own}+{found}"
+    digest = hashlib.sha256(both.encode()).hexdigest()[:12]
+    has_tokenizer = any(any(folder.glob(name)) for name in ("tokenizer.json", "vocab*", "*.model"))
+    files = _open_model(
+        base_folder,
+        (location, f"{digest}+{both}"),
+        folder if has_tokenizer else base_folder,
+        settings,
+    )
+    if files.quantisation is not None:
+        raise ModelLoadError(
+            f"{made_for}, whose weights are quantised ({files.quantisation}); merging would change "
+            "them, so name the model before quantisation in base_model_name_or_path"
+        )
+    return replace(files, adapter=folder)
+
+
+def _open_folder(location: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
+    """Return a model's local folder and its revision."""
+    folder = Path(location).expanduser()
+    if not folder.is_dir():
+        if not is_hub_id(location):
+            raise ModelLoadError(f"{location}: no such folder; give a model's folder or a hub id")
+        folder = open_snapshot(location, revision, settings)
+        return folder, folder.name  # the hub's cache names a snapshot by its commit
+    patterns: tuple[str, ...] = (*TOKENIZER_FILES, *WEIGHT_FILES)
+    if (folder / ADAPTER_CONFIG).is_file():
+        patterns = (*TOKENIZER_FILES, *ADAPTER_FILES, PICKLED_ADAPTER)
+    elif settings.allow_pickle_weights:
+        patterns += PICKLE_FILES
+    found = folder_digest(folder, patterns)
+    if revision is not None and revision != found:
+        raise ModelLoadError(
+            f"{location}: the files have digest {found}, expected {revision}; "
+            "they changed since the model was added, so add it again"
+        )
+    return folder, found
+
+
+def _open_model(
+    folder: Path, identity: tuple[str, str], tokenizer_folder: Path, settings: Settings
+) -> CheckpointFiles:
+    location, revision = identity
+    device, dtype = choose_device(settings)
+    config = _load_config(folder, location)
+    _refuse_non_causal(config, location)
+    tokenizer = load_tokenizer(tokenizer_folder, location)
+    return CheckpointFiles(
+        location=location,
+        folder=folder,
+        revision=revision,
+        config=config,
+        tokenizer=tokenizer,
+        context=_context(config, tokenizer),
+        device=device,
+        dtype=dtype,
+        attention=_attention(config),
+        allow_pickle=settings.allow_pickle_weights,
+    )
+
+
+def _attention(config: PreTrainedConfig) -> str:
+    """Choose the implementation by name, so that a cell's hash can name it without weights."""
+    model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    return "sdpa" if getattr(model_class, "_supports_sdpa", False) else "eager"
+
+
+def choose_device(settings: Settings) -> tuple[torch.device, torch.dtype]:
+    """Return device and dtype of the settings; raise UsageError if one is not available."""
+    has_cuda = torch.cuda.is_available()
+    try:
+        device = torch.device(
+            ("cuda" if has_cuda else "cpu") if settings.device == "auto" else settings.device
+        )
+    except RuntimeError as error:
+        raise UsageError(
+            f"TIDEMARK_DEVICE={settings.device!r} is no torch device; use auto, cpu or cuda"
+        ) from error
+    if device.type == "cuda" and not has_cuda:
+        raise UsageError("TIDEMARK_DEVICE asks for cuda and torch finds none; use auto or cpu")
+    names = {"float64", "float32", "bfloat16", "float16"}
+    if settings.dtype not in {"auto", *names}:
+        raise UsageError(
+            f"TIDEMARK_DTYPE={settings.dtype!r} is unknown; use auto, {', '.join(sorted(names))}"
+        )
+    name = settings.dtype
+    if name == "auto":
+        name = "bfloat16" if device.type == "cuda" else "float32"
+    return device, getattr(torch, name)
+
+
+def _load_config(folder: Path, location: str) -> PreTrainedConfig:
+    if not (folder / "config.json").is_file():
+        raise ModelLoadError(
+            f"{location}: has no config.json; expected a folder as save_pretrained writes it"
+        )
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+        text_config = config.get_text_config()
+        if hasattr(text_config, "output_router_logits"):
+            text_config.output_router_logits = False  # its output would precede the logits
+        text_config.to_dict()  # a nested config must be valid, too
+    except MODEL_FAILURES as error:
+        raise ModelLoadError(
+            f"{location}: config.json is not one that transformers knows "
+            f"({first_line(error)}); models that bring their own code are not run"
+        ) from error
+    return config
+
+
+def _refuse_non_causal(config: PreTrainedConfig, location: str) -> None:
+    kind = config.model_type
+    if config.is_encoder_decoder:
+        raise NotMeasurable(
+            f"{location}: {kind} is an encoder-decoder model, which gives no likelihood to plain "
+            "text; only causal language models can be scored"
+        )
+    is_decoder = getattr(config, "is_decoder", False)
+    if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not is_decoder:
+        raise NotMeasurable(
+            f"{location}: {kind} is a masked language model, which sees the tokens that it is to "
+            "predict; only causal language models can be scored"
+        )
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise NotMeasurable(f"{location}: {kind} is not a causal language model")
+
+
+def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
+    """Load a folder's tokenizer.
+
+    Raise ModelLoadError if it is missing or broken. Raise NotMeasurable for a slow tokenizer, which
+    does not report each token's text.
+    """
+    refuse_fatal_tokenizer(folder, location)
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+    except Exception as error:  # the tokenizers library raises bare Exception on a broken file
+        raise ModelLoadError(
+            f"{location}: the tokenizer is missing or broken ({first_line(error)}); expected "
+            "tokenizer.json or files that transformers makes one from"
+        ) from error
+    if not tokenizer.is_fast:
+        raise NotMeasurable(
+            f"{location}: {type(tokenizer).__name__} has no fast version, which is needed to "
+            "account for each token's text"
+        )
+    if not tokenizer.get_vocab():
+        raise ModelLoadError(f"{location}: the tokenizer has no vocabulary; its files are missing")
+    fast: PreTrainedTokenizerFast = tokenizer
+    return fast
+
+
+def _context(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerFast) -> int | None:
+    text_config = config.get_text_config()
+    for key in _CONTEXT_KEYS:
+        value = getattr(text_config, key, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    limit = int(tokenizer.model_max_length)
+    return limit if 0 < limit < _UNLIMITED else None

@@ -1,0 +1,277 @@
+"""The files of a model: the choice of files, checks for complete weights, errors of loading.
+
+Only names, sizes and headers are read; no weight is read and no code is run.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError, safe_open
+
+from core.errors import ModelLoadError
+
+MODEL_FAILURES = (
+    SafetensorError, StrictDataclassError, OSError, ValueError, TypeError, LookupError,
+    AttributeError, RuntimeError, ImportError, AssertionError, ArithmeticError, MemoryError,
+)  # fmt: skip
+
+
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
+GENERATION_CONFIG = "generation_config.json"  # lists tokens that end a text; affects no loss
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "vocab.txt",
+    "merges.txt",
+    "chat_template.jinja",
+    "*.model",
+    "*.tiktoken",
+)
+WEIGHT_FILES = ("model*.safetensors", "model*.safetensors.index.json")
+PICKLE_FILES = ("pytorch_model*.bin", "pytorch_model*.bin.index.json")
+ADAPTER_FILES = (ADAPTER_CONFIG, _ADAPTER_WEIGHTS)
+PICKLED_ADAPTER = "adapter_model.bin"
+_HAS_PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"[^"]')
+_PICKLE_ADVICE = (
+    "pickles may run code when they are loaded; if you trust the model's makers, set "
+    "TIDEMARK_ALLOW_PICKLE_WEIGHTS=true"
+)
+# One file, or parts and their index; transformers loads the first that exists.
+_WHOLE_OR_PARTS = (
+    (
+        "model.safetensors",
+        re.compile(r"model-\d+-of-\d+\.safetensors|model\.safetensors\.index\.json"),
+    ),
+    (
+        "pytorch_model.bin",
+        re.compile(r"pytorch_model-\d+-of-\d+\.bin|pytorch_model\.bin\.index\.json"),
+    ),
+)
+
+
+def first_line(error: BaseException) -> str:
+    """Return an error's class name and the first line of its message."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0].strip()[:300]}" if lines else type(error).__name__
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of a folder, as stated by their headers.
+
+    Attributes:
+        num_tensors: in all files; None for pickles, which are not opened.
+        num_elements: numbers in all tensors; None for pickles.
+    """
+
+    num_tensors: int | None
+    num_elements: int | None
+    num_bytes: int
+
+
+def choose_files(names: Iterable[str], location: str, allow_pickle: bool) -> list[str]:
+    """Choose the needed files of a repository: configuration, tokenizer, one set of weights.
+
+    Raise ModelLoadError if there are no weights, or only pickles and pickles are not allowed.
+    """
+    plain = sorted(name for name in names if re.fullmatch(r"[\w.+-]+", name) and name[0] != ".")
+    patterns = ("config.json", GENERATION_CONFIG, ADAPTER_CONFIG, *TOKENIZER_FILES)
+    chosen = [name for name in plain if any(fnmatch.fnmatch(name, p) for p in patterns)]
+    safe, pickled = (_choose_set(plain, *names) for names in _WHOLE_OR_PARTS)
+    if ADAPTER_CONFIG in plain:
+        safe = [name for name in plain if name == _ADAPTER_WEIGHTS]
+        pickled = [name for name in plain if name == PICKLED_ADAPTER]
+    if safe:
+        return chosen + safe
+    if pickled and not allow_pickle:
+        raise ModelLoadError(
+            f"{location}: its weights are pickles only ({pickled[0]}); {_PICKLE_ADVICE}"
+        )
+    if not pickled:
+        raise ModelLoadError(
+            f"{location}: has no weights that transformers loads (model.safetensors, or parts of "
+            "it with model.safetensors.index.json)"
+        )
+    return chosen + pickled
+
+
+def _choose_set(names: list[str], whole: str, part: re.Pattern[str]) -> list[str]:
+    return [whole] if whole in names else [name for name in names if part.fullmatch(name)]
+
+
+def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
+    """Return 16 hex digits over names and contents of the files that decide a model's losses.
+
+    ``patterns`` name the files besides config.json; default: tokenizer and safetensors. Raise
+    ModelLoadError if a file cannot be read.
+    """
+    patterns = patterns or (*TOKENIZER_FILES, *WEIGHT_FILES)
+    paths = {path for pattern in ("config.json", *patterns) for path in folder.glob(pattern)}
+    digest = hashlib.sha256()
+    try:
+        for path in sorted(paths):
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            digest.update(f"{path.name} {content}\n".encode())
+    except OSError as error:
+        raise ModelLoadError(f"{folder}: cannot be read ({error})") from error
+    return digest.hexdigest()[:16]
+
+
+def examine_weights(folder: Path, location: str, allow_pickle: bool) -> Weights:
+    """Check that a model's files of weights are all present and complete.
+
+    Raise ModelLoadError if weights are missing, cut off or damaged, or if the index names files
+    outside the folder.
+    """
+    paths = weight_paths(folder, location, allow_pickle)
+    num_bytes = sum(path.stat().st_size for path in paths)
+    if paths[0].suffix != ".safetensors":
+        return Weights(None, None, num_bytes)
+    shapes = [shape for path in paths for shape in _shapes(path, location)]
+    return Weights(len(shapes), sum(math.prod(shape) for shape in shapes), num_bytes)
+
+
+def is_whole(folder: Path, allow_pickle: bool) -> bool:
+    """Return True if a cached folder has all files that its own index and configuration require."""
+    names = [path.name for path in folder.iterdir()]
+    try:
+        choose_files(names, str(folder), allow_pickle)
+        if ADAPTER_CONFIG not in names:
+            weight_paths(folder, str(folder), allow_pickle)
+    except ModelLoadError:
+        return False
+    return True
+
+
+def weight_paths(folder: Path, location: str, allow_pickle: bool) -> list[Path]:
+    """Return the files of weights that transformers would load, sorted by name.
+
+    Raises: as ``examine_weights``, which also opens them.
+    """
+    names = [path.name for path in folder.iterdir() if path.is_file()]
+    indices = ["model.safetensors.index.json", "pytorch_model.bin.index.json"]
+    wholes = [whole for whole, _ in _WHOLE_OR_PARTS]
+    for whole, index in zip(wholes, indices, strict=True):
+        if whole in names or index in names:
+            if whole == "pytorch_model.bin" and not allow_pickle:
+                raise ModelLoadError(
+                    f"{location}: the weights are pickles and allow_pickle_weights is off; "
+                    f"{_PICKLE_ADVICE}"
+                )
+            return [folder / whole] if whole in names else _parts(folder / index, location)
+    raise ModelLoadError(
+        f"{location}: has no weights; expected model.safetensors, or parts of it with "
+        "model.safetensors.index.json, as save_pretrained writes them"
+    )
+
+
+def _parts(index: Path, location: str) -> list[Path]:
+    """Return the files listed in an index."""
+    try:
+        parts = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelLoadError(
+            f"{location}: {index.name} is no index of weights ({error!r}); get the file again"
+        ) from error
+    for part in parts:
+        if not isinstance(part, str) or not re.fullmatch(r"[\w+-][\w.+-]*", part):
+            raise ModelLoadError(
+                f"{location}: {index.name} names {part!r}, which is no file of the model's folder; "
+                "nothing outside it is read"
+            )
+        if not (index.parent / part).is_file():
+            raise ModelLoadError(
+                f"{location}: {part} is missing, one of {len(parts)} files of weights that "
+                f"{index.name} names; get the file again"
+            )
+    if not parts:
+        raise ModelLoadError(f"{location}: {index.name} names no files, so there are no weights")
+    return [index.parent / part for part in parts]
+
+
+def _shapes(path: Path, location: str) -> list[list[int]]:
+    """Return the shape of every tensor of a file; opening it checks header and size."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelLoadError(
+            f"{location}: the weights cannot be loaded: {path.name} ({path.stat().st_size} bytes) "
+            f"is cut off or damaged ({error}); get the file again"
+        ) from error
+
+
+def refuse_fatal_tokenizer(folder: Path, location: str) -> None:
+    """Raise ModelLoadError for a tokenizer.json that would abort the process.
+
+    Version 0.23 of the tokenizers library removes a prefix from the second half of every merge. If
+    there is no prefix, the library aborts, and the error cannot be caught.
+    """
+    path = folder / "tokenizer.json"
+    if not path.is_file() or not _HAS_PREFIX.search(content := path.read_bytes()):
+        return
+    try:
+        model = json.loads(content)["model"]
+        prefix, merges = model["continuing_subword_prefix"], model.get("merges", [])
+        seconds = [(merge.split(" ") if isinstance(merge, str) else merge)[1] for merge in merges]
+        is_well = model.get("type") == "WordPiece" or all(s.startswith(prefix) for s in seconds)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return  # another format, which is refused elsewhere
+    if not is_well:
+        raise ModelLoadError(
+            f"{location}: the tokenizer is missing or broken: tokenizer.json has merges without "
+            f"their continuing_subword_prefix {prefix!r}; get the file again"
+        )
+
+
+def read_base(folder: Path, location: str) -> tuple[str, str | None]:
+    """Return location and revision of an adapter's base model.
+
+    A path to a folder is relative to the adapter's own; any other text is a hub id. Raise
+    ModelLoadError if adapter_config.json is broken, or names no model.
+    """
+    path = folder / ADAPTER_CONFIG
+    try:
+        config = json.loads(path.read_bytes())
+        base, revision = config["base_model_name_or_path"], config.get("revision")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelLoadError(
+            f"{location}: holds an adapter, but {ADAPTER_CONFIG} does not say for which model "
+            f"({error!r}); expected base_model_name_or_path, as peft writes it"
+        ) from error
+    if not isinstance(base, str) or not base.strip() or not isinstance(revision, str | None):
+        raise ModelLoadError(
+            f"{location}: holds an adapter, but {ADAPTER_CONFIG} names {base!r} at revision "
+            f"{revision!r} as its model; expected a folder or a hub id"
+        )
+    own = folder / Path(base).expanduser()  # an absolute path is not changed
+    return (str(own.resolve()) if own.is_dir() else base), revision or None
+
+
+def require_safe_adapter(folder: Path, location: str, allow_pickle: bool) -> None:
+    """Raise ModelLoadError for an adapter without weights, or with pickles that are not allowed."""
+    if (folder / _ADAPTER_WEIGHTS).is_file():
+        return
+    if not (folder / PICKLED_ADAPTER).is_file():
+        raise ModelLoadError(
+            f"{location}: holds an adapter without weights; {_ADAPTER_WEIGHTS} is missing"
+        )
+    if not allow_pickle:
+        raise ModelLoadError(
+            f"{location}: the adapter's weights are a pickle (adapter_model.bin) and "
+            "allow_pickle_weights is off; pickles may run code when they are loaded"
+        )

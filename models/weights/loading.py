@@ -1,0 +1,321 @@
+"""Loading weights: checks of their configuration, adapters, and placement on devices.
+
+A config.json is untrusted. A stated vocabulary of a billion, or a million layers, would
+fill the memory before the mismatch is found.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+from transformers.utils.quantization_config import QuantizationMethod
+
+from core.errors import ModelLoadError, NotMeasurable
+from models.weights.checkpoint import CheckpointFiles
+from models.weights.files import (
+    ADAPTER_CONFIG,
+    MODEL_FAILURES,
+    Weights,
+    examine_weights,
+    first_line,
+)
+
+# Initialisations of adapters that change the base's own weights.
+_CHANGES_BASE = ("pissa", "olora", "corda", "loftq")
+# Most elements of computed tables (of positions, masks), which are not in the weights.
+_NUM_COMPUTED = 2**28
+_MOST_EXPERTS = 2**16
+_MOST_PER_BYTE = 8  # elements per byte of quantised weights: one bit each
+
+
+# Least room for weights, activations and the allocator, as a multiple of the weights.
+_ROOM_FACTOR = 1.1
+_HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # a plain RuntimeError
+
+
+def load_weights(files: CheckpointFiles) -> PreTrainedModel:
+    """Load the weights, and merge an adapter into them.
+
+    Return a model in evaluation mode, on its device or devices, in its dtype.
+
+    Raises:
+        ModelLoadError: weights are missing, unsafe, broken or do not fit config or tokenizer.
+        NotMeasurable: the adapter is of a kind that cannot be merged.
+    """
+    is_quantised = files.quantisation is not None
+    if is_quantised and files.quantisation not in {method.value for method in QuantizationMethod}:
+        raise ModelLoadError(
+            f"{files.location}: the weights are quantised by {files.quantisation!r}, which "
+            "transformers does not know; use the model before quantisation"
+        )
+    weights = examine_weights(files.folder, files.location, files.allow_pickle)
+    require_plausible(files.config, weights, files.location, is_quantised)
+    placement = plan_placement(files.device, files.dtype, weights, is_quantised)
+    # Merge an adapter in the host's memory, then move the model.
+    model = _read_weights(files, None if files.adapter else placement)
+    if files.adapter is not None:
+        model = merge_adapter(model, files.adapter, files.location)
+    rows = embedding_rows(model)
+    if (largest := max(files.tokenizer.get_vocab().values(), default=-1)) >= rows:
+        raise ModelLoadError(
+            f"{files.location}: the tokenizer has token ids up to {largest} and the embedding "
+            f"{rows} rows; tokenizer and weights are not of the same model"
+        )
+    model = place(model, files.device, placement)
+    model.eval()  # type: ignore[no-untyped-call]
+    return model
+
+
+def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedModel:
+    """Read the weights unchanged, to the given placement.
+
+    Raise ModelLoadError if they are broken, do not fit the config, or need a missing library.
+    """
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            files.folder,
+            config=files.config,
+            dtype=files.dtype,
+            attn_implementation=files.attention,
+            use_safetensors=None if files.allow_pickle else True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
+            **({"device_map": placement} if placement else {}),
+        )
+    except MODEL_FAILURES as error:
+        stored = f" ({files.quantisation} weights)" if files.quantisation else ""
+        raise ModelLoadError(
+            f"{files.location}: the weights cannot be loaded{stored}: {first_line(error)}"
+        ) from error
+    model: PreTrainedModel = loaded[0]
+    require_complete(loaded[1], files.location)
+    return model
+
+
+def embedding_rows(model: PreTrainedModel) -> int:
+    """Return the number of token ids that have an embedding."""
+    weight = model.get_input_embeddings().weight
+    assert isinstance(weight, torch.Tensor)  # noqa: S101
+    return weight.shape[0]
+
+
+def carried_state(output: Any) -> dict[str, Any]:
+    """Return a model's state after a token, by argument name; raise LookupError if none."""
+    for name in ("past_key_values", "cache_params", "state"):
+        if getattr(output, name, None) is not None:
+            return {name: getattr(output, name)}
+    raise LookupError("the model returns no state")
+
+
+def require_plausible(
+    config: PreTrainedConfig, weights: Weights, location: str, is_quantised: bool
+) -> None:
+    """Raise ModelLoadError if a config states far more than the weights, or fits no model.
+
+    Up to twice as much passes: loading the weights then names the missing tensors.
+    """
+    if weights.num_tensors is None or weights.num_elements is None:
+        return  # the makers of allowed pickles are trusted
+    _require_counts(config, weights.num_tensors, location)
+    most = weights.num_bytes * _MOST_PER_BYTE if is_quantised else 2 * weights.num_elements
+    stated = _count_elements(config, location)
+    if stated > most + _NUM_COMPUTED:
+        raise ModelLoadError(
+            f"{location}: config.json describes a model of {stated:,} numbers and the weights have "
+            f"{weights.num_elements:,}; they are not of the same model"
+        )
+
+
+def require_complete(loading: Mapping[str, Any], location: str) -> None:
+    """Raise ModelLoadError, naming the first tensor, if tensors are missing or of another shape."""
+    if mismatched := sorted(loading["mismatched_keys"]):
+        name, found, expected = mismatched[0]
+        raise ModelLoadError(
+            f"{location}: the weights do not fit config.json in {len(mismatched)} tensors, the "
+            f"first is {name}: it has shape {tuple(found)}, expected {tuple(expected)}"
+        )
+    if missing := sorted(loading["missing_keys"]):
+        raise ModelLoadError(
+            f"{location}: {len(missing)} tensors are missing from the weights, the first is "
+            f"{missing[0]}; the model would be scored with random numbers in their place"
+        )
+
+
+def _require_counts(config: PreTrainedConfig, num_tensors: int, location: str) -> None:
+    """Check the numbers of modules, which take memory even without their weights."""
+    for key, value in config.get_text_config().to_dict().items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        limit = (
+            num_tensors
+            if re.search("layer|block", key)
+            else _MOST_EXPERTS
+            if "expert" in key
+            else math.inf
+        )
+        if value > limit and key.startswith(("n", "num", "encoder", "decoder")):
+            raise ModelLoadError(
+                f"{location}: config.json states {key} = {value:,}, and there are {num_tensors:,} "
+                "tensors in the weights; they are not of the same model"
+            )
+
+
+def _count_elements(config: PreTrainedConfig, location: str) -> int:
+    """Count the elements of a configuration's model without allocating them."""
+    try:
+        with torch.device("meta"):
+            # The config may ask for an attention whose library is missing.
+            model = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+                copy.deepcopy(config), attn_implementation="eager"
+            )
+    except MODEL_FAILURES as error:
+        raise ModelLoadError(
+            f"{location}: no model can be made as config.json describes it ({first_line(error)})"
+        ) from error
+    return sum(tensor.numel() for tensor in itertools.chain(model.parameters(), model.buffers()))
+
+
+def is_memory_full(error: RuntimeError) -> bool:
+    """Return True if the error reports a full memory of a device or of the host."""
+    return isinstance(error, torch.OutOfMemoryError) or _HOST_FULL in str(error)
+
+
+def plan_placement(
+    device: torch.device, dtype: torch.dtype, weights: Weights, is_quantised: bool
+) -> str | None:
+    """Return the placement for loading the weights.
+
+    ``auto`` spreads weights that do not fit on one CUDA device over all. Quantised weights go to
+    the named device at once, because many methods do not allow moving them. None loads them in the
+    host's memory first.
+    """
+    if device.type != "cuda":
+        return None
+    needed = weights.num_bytes
+    if weights.num_elements is not None and not is_quantised:
+        needed = weights.num_elements * dtype.itemsize
+    # A named device (cuda:1) is never replaced.
+    if device.index is None and does_not_fit(needed, free_bytes()):
+        return "auto"
+    return str(device) if is_quantised else None
+
+
+def does_not_fit(needed: int, free: list[int]) -> bool:
+    """Return True if weights exceed the free memory of the first of several devices."""
+    return len(free) > 1 and needed * _ROOM_FACTOR > free[0]
+
+
+def free_bytes() -> list[int]:
+    """Return the free memory of each CUDA device."""
+    return [torch.cuda.mem_get_info(index)[0] for index in range(torch.cuda.device_count())]
+
+
+def place(model: PreTrainedModel, device: torch.device, placement: str | None) -> PreTrainedModel:
+    """Move a model to its placement, if necessary; raise ModelLoadError if it does not fit."""
+    if getattr(model, "hf_device_map", None) is not None:
+        return model
+    try:
+        if placement == "auto":
+            return _spread(model)
+        moved: PreTrainedModel = model.to(device)  # type: ignore[arg-type]
+    except (torch.OutOfMemoryError, ValueError) as error:
+        raise ModelLoadError(
+            f"the weights do not fit into the memory of {device} ({error}); use a smaller "
+            "TIDEMARK_DTYPE, or a machine with more devices"
+        ) from error
+    return moved
+
+
+def _spread(model: PreTrainedModel) -> PreTrainedModel:
+    """Spread a model from the host's memory over all devices, in proportion to free memory."""
+    from accelerate import dispatch_model, infer_auto_device_map
+    from accelerate.utils import get_balanced_memory
+
+    whole = list(model._no_split_modules or [])
+    memory = get_balanced_memory(model, no_split_module_classes=whole)
+    spread: PreTrainedModel = dispatch_model(
+        model,
+        device_map=infer_auto_device_map(model, max_memory=memory, no_split_module_classes=whole),
+    )
+    return spread
+
+
+def merge_adapter(model: PreTrainedModel, folder: Path, location: str) -> PreTrainedModel:
+    """Merge an adapter into its base model's weights; return a model of the base's class.
+
+    Raises:
+        ModelLoadError: the library is missing, or the adapter is broken or made for another model.
+        NotMeasurable: the adapter cannot be merged, or is not of a causal language model.
+    """
+    try:
+        from peft import PeftConfig, PeftModel
+    except ImportError as error:
+        raise ModelLoadError(
+            f"{location}: holds an adapter, which needs the extra: pip install 'tidemark[peft]'"
+        ) from error
+    try:
+        config = PeftConfig.from_pretrained(str(folder))
+        _require_mergeable(config, location)
+        config.inference_mode = True
+        # On the meta device, sizes stated in the config take no memory before the tensors load.
+        with warnings.catch_warnings(category=FutureWarning, action="ignore"):  # a matter of peft
+            wrapped = PeftModel(model, config, low_cpu_mem_usage=True)
+        report: Any = wrapped.load_adapter(
+            str(folder), "default", torch_device=str(model.device), low_cpu_mem_usage=True
+        )
+    except MODEL_FAILURES as error:
+        raise ModelLoadError(
+            f"{location}: the adapter cannot be put on {model.config.name_or_path} "
+            f"({first_line(error)}); check that it was made for that model"
+        ) from error
+    if wrong := sorted({*report.unexpected_keys, *report.missing_keys}):
+        raise ModelLoadError(
+            f"{location}: {len(wrong)} of the adapter's tensors have no place in "
+            f"{model.config.name_or_path} or are missing from the file, the first is {wrong[0]}; "
+            "check that it was made for that model"
+        )
+    try:
+        merged: PreTrainedModel = wrapped.merge_and_unload(safe_merge=True)
+    except MODEL_FAILURES as error:
+        raise ModelLoadError(
+            f"{location}: the adapter cannot be merged ({first_line(error)})"
+        ) from error
+    return merged
+
+
+def _require_mergeable(config: Any, location: str) -> None:
+    if getattr(config, "megatron_config", None):
+        raise ModelLoadError(
+            f"{location}: {ADAPTER_CONFIG} names a module of Python to import (megatron_config); "
+            "models that bring their own code are not run"
+        )
+    if config.is_prompt_learning or config.is_adaption_prompt:
+        raise NotMeasurable(
+            f"{location}: is a {config.peft_type.value} adapter, which adds tokens or layers and "
+            "cannot be merged into the weights; only those that change weights (LoRA …) can be "
+            "scored"
+        )
+    if config.task_type not in {None, "CAUSAL_LM"}:
+        raise NotMeasurable(
+            f"{location}: the adapter was trained for {config.task_type}, not for CAUSAL_LM; only "
+            "causal language models can be scored"
+        )
+    start = getattr(config, "init_lora_weights", None)
+    if isinstance(start, str) and start.startswith(_CHANGES_BASE):
+        raise ModelLoadError(
+            f"{location}: the adapter (init_lora_weights={start!r}) needs a changed base, which "
+            "cannot be told from the files; merge it with peft and save the model"
+        )

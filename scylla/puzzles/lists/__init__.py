@@ -1,0 +1,1 @@
+"""Puzzles about the numbers of a list."""

@@ -1,0 +1,1 @@
+"""Puzzles about sums of some numbers of a list."""

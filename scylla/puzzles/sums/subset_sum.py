@@ -1,0 +1,39 @@
+"""Choose any count of numbers whose sum is k.
+
+Validity: 6 to 16 numbers; exactly one subset has the sum k, and it has 4 to 6 numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scylla.list_puzzle import ANY_ORDER, ONCE, ExactSum, count_sums
+
+_ASKED = range(4, 7)  # allowed sizes of the answer
+
+
+class SubsetSum(ExactSum):
+    """A subset with a given sum, found by trying all subsets, small ones first."""
+
+    title = "Subset Sum"
+    statement = (
+        "You are given a list of numbers $l$ and a number $k$. Choose one or more numbers of the "
+        "list whose sum is exactly $k$." + ONCE
+    )
+    answer_rule = ANY_ORDER.format("the chosen numbers")
+    level = 5
+    complexity = "O(2^N)"
+    min_length = 6
+    max_length = 16
+    sizes = range(1, max_length + 1)
+
+    def unique_sums(self, numbers: Sequence[int]) -> list[int]:
+        """Return the sums of exactly one subset, if the subset has 4 to 6 numbers."""
+        if 0 in numbers:
+            return []  # a 0 makes two subsets for each sum
+        counts = count_sums(numbers, _ASKED)
+        counts_of_all = count_sums(numbers, self.sizes)
+        return [total for total in counts if counts_of_all[total] == 1]
+
+
+PUZZLE = SubsetSum()

@@ -1,0 +1,27 @@
+"""Choose 4 to 6 numbers whose sum lies between two others.
+
+Validity: 6 to 16 numbers; exactly one choice of 4 to 6 places has a sum between a and b.
+Of all sums of such choices, a is the next lower and b the next higher.
+"""
+
+from scylla.list_puzzle import ANY_ORDER, ONCE, SumInRange
+
+
+class SubsetSumInRange(SumInRange):
+    """4 to 6 numbers with a sum in an open interval, found by trying all such subsets."""
+
+    title = "Subset Sum in Range"
+    statement = (
+        "You are given a list of numbers $l$ and two numbers $a$ and $b$. Choose 4, 5 or 6 "
+        "numbers of the list whose sum is greater than $a$ and less than $b$; a sum equal to $a$ "
+        "or $b$ does not count." + ONCE
+    )
+    answer_rule = ANY_ORDER.format("the chosen numbers")
+    level = 5
+    complexity = "O(2^N)"
+    min_length = 6
+    max_length = 16
+    sizes = range(4, 7)
+
+
+PUZZLE = SubsetSumInRange()

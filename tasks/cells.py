@@ -1,0 +1,47 @@
+"""Tasks that compute groups of cells."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from core.cells.losses import Cell
+from core.cells.puzzles import PuzzleCell
+from core.settings import Settings
+from instruments.forecasts import AskedCell, answer_cell
+from instruments.losses import score_group
+from instruments.puzzles import solve_cell
+from instruments.runner import Done
+from models.catalogue import ModelEntry
+from tasks.prefect.observe import observe, showing_cells
+from tasks.prefect.tracing import span
+
+
+@task(task_run_name="score {cells[0]}", cache_policy=NO_CACHE, persist_result=False)
+def score_cells(
+    cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
+) -> Done:
+    """Score cells of one partition; see ``score_group``."""
+    with showing_cells(cells, settings):
+        return score_group(cells, entry, settings, wait)
+
+
+@task(task_run_name="answer {cells[0]}", cache_policy=NO_CACHE, persist_result=False)
+def answer_month(
+    cells: tuple[AskedCell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
+) -> Done:
+    """Have a model answer the questions of one source and month; see ``answer_cell``."""
+    observe()
+    cell = cells[0].cell
+    with span("answers", model=entry.name, source=cell.source, month=str(cell.month)):
+        return answer_cell(entry, cells[0], settings, wait)
+
+
+@task(task_run_name="solve {cells[0]}", cache_policy=NO_CACHE, persist_result=False)
+def solve_puzzle(
+    cells: tuple[PuzzleCell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
+) -> Done:
+    """Have a model solve the items of one puzzle; see ``solve_cell``."""
+    observe()
+    with span("puzzle", model=entry.name, puzzle=cells[0].puzzle):
+        return solve_cell(entry, cells[0], settings, wait)

@@ -1,0 +1,29 @@
+"""Tasks that train a model or check the canary of all models."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from core.cells.canary import CanaryRecord
+from core.settings import Settings
+from instruments.canary import check_canary
+from instruments.training import train
+from models.catalogue import ModelEntry
+from models.training import Recipe
+from tasks.prefect.observe import observe
+from tasks.prefect.tracing import span
+
+
+@task(task_run_name="train {recipe.name}", cache_policy=NO_CACHE, persist_result=False)
+def train_model(recipe: Recipe, sources: list[str] | None, settings: Settings) -> ModelEntry:
+    """Train a reference model; see ``train``."""
+    observe()
+    with span("train", model=recipe.name):
+        return train(recipe, sources, settings)
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def run_canary(settings: Settings) -> CanaryRecord:
+    """Check the canary; see ``check_canary``."""
+    return check_canary(settings)

@@ -1,0 +1,1 @@
+"""Prefect for tasks: fan-out, observation, artifacts, events, server access."""

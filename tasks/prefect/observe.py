@@ -1,0 +1,151 @@
+"""Observation of a process: logs and progress on a server, traces in a collector."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import logging
+import math
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from prefect.logging.handlers import APILogHandler
+from prefect.runtime import flow_run
+from prefect.utilities.context import get_task_and_flow_run_ids
+
+from core import progress
+from core.cells.losses import Cell
+from core.cells.record import CellRecord, read_cell_record
+from core.corpus.partition import Seal
+from core.errors import TidemarkError
+from core.settings import Settings, prefect_server, telemetry_endpoint
+from core.storage.store import Store
+from crawlers.web.credentials import hide_known
+from tasks.prefect import events
+from tasks.prefect.artifacts import ProgressArtifacts
+from tasks.prefect.tracing import describe, set_up_tracing, span
+
+# Prefect sends only its own loggers' records, and those of PREFECT_LOGGING_EXTRA_LOGGERS from
+# level WARNING on.
+ROOMS = (
+    "core", "crawlers", "flows", "instruments", "models", "reports", "tasks", "warehouse",
+)  # fmt: skip
+_log = logging.getLogger(__name__)
+_progress = ProgressArtifacts().report
+
+
+class _WithoutTokens(logging.Formatter):
+    """Formats as Prefect's handler does; hides tokens in message and traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return hide_known(super().format(record))
+
+
+class _OfThisRun(logging.Filter):
+    """Adds run ids to a record; threads without a run get this process's flow run."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        task_run_id, flow_run_id = get_task_and_flow_run_ids()
+        flow_run_id = flow_run_id or flow_run.id
+        record.__dict__.update(task_run_id=task_run_id, flow_run_id=flow_run_id)
+        return flow_run_id is not None
+
+
+def send_logs() -> None:
+    """Send the logs of our rooms to the server, with their runs; a second call changes nothing.
+
+    PREFECT_LOGGING_TO_API_ENABLED turns it on; PREFECT_LOGGING_LEVEL is the lowest level.
+    """
+    prefects = logging.getLogger("prefect.extra")
+    for handler in prefects.handlers:  # flow runs and task runs share them
+        handler.setFormatter(_WithoutTokens())
+    for room in ROOMS:
+        logger = logging.getLogger(room)
+        if logger.level != prefects.level:  # setLevel empties the caches of all loggers
+            logger.setLevel(prefects.level)
+        if not any(isinstance(handler, APILogHandler) for handler in logger.handlers):
+            handler = APILogHandler()
+            handler.setFormatter(_WithoutTokens())
+            handler.addFilter(_OfThisRun())
+            logger.addHandler(handler)
+
+
+def observe() -> None:
+    """Set up logs, progress and traces of this process; a second call costs next to nothing."""
+    set_up_tracing()
+    if prefect_server():
+        send_logs()
+        progress.listen_too(_progress)
+
+
+@contextlib.contextmanager
+def showing_cells(cells: Sequence[Cell], settings: Settings) -> Iterator[None]:
+    """Show the scoring of a partition: a span; a log line and an asset for each scored cell."""
+    observe()
+    began, partition = dt.datetime.now(dt.UTC), cells[0].partition
+    names = "; ".join(map(str, cells))
+    facts = {"source": partition.source, "month": str(partition.month or "undated")}
+    with span("cell", cell=names, model=cells[0].model, **facts) as begun:
+        yield
+        if not (prefect_server() or telemetry_endpoint()):
+            return
+        store = Store(settings.home)
+        records = {cell: _record_since(began, store, cell) for cell in cells}
+        scored = {cell: record for cell, record in records.items() if record}
+        tokens = sum(record.num_tokens_read for record in scored.values())
+        describe(begun, tokens=tokens, seconds=sum(record.seconds for record in scored.values()))
+        for cell, record in scored.items():
+            _show_cell(cell, record, store)
+
+
+def _record_since(began: dt.datetime, store: Store, cell: Cell) -> CellRecord | None:
+    with contextlib.suppress(TidemarkError):  # a damaged record is for `tidemark check` to find
+        record = read_cell_record(store, cell)
+        return record if record and record.scored_at >= began and store.exists(cell.path) else None
+    return None
+
+
+def _show_cell(cell: Cell, record: CellRecord, store: Store) -> None:
+    rate = record.num_tokens_read / record.seconds if record.seconds else math.inf
+    _log.info(
+        "scored %s: %.2f s, %d tokens, %.0f tokens/s",
+        cell, record.seconds, record.num_tokens_read, rate,
+    )  # fmt: skip
+    if prefect_server():
+        facts = {"num_tokens": record.num_tokens_read, "seconds": record.seconds}
+        # A failure to show the losses must not fail the scoring.
+        with contextlib.suppress(TidemarkError, pa.ArrowException, OSError):
+            events.scored(cell, {**facts, **_sums(store, cell)})
+
+
+def _sums(store: Store, cell: Cell) -> dict[str, int | float | None]:
+    with store.open(cell.path) as file:
+        losses = pq.read_table(file, columns=["nll_nats", "num_bytes", "document_id"])
+    losses = losses.filter(pc.is_valid(losses["nll_nats"]))
+    num_bytes, nats = pc.sum(losses["num_bytes"]).as_py(), pc.sum(losses["nll_nats"]).as_py()
+    return {
+        "num_documents": pc.count_distinct(losses["document_id"]).as_py(),
+        "num_bytes": num_bytes,
+        "bits_per_byte": nats / num_bytes / math.log(2) if num_bytes else None,
+    }
+
+
+def show_seal(seal: Seal, began: dt.datetime) -> None:
+    """Log a partition; emit its asset only if it was sealed since ``began``."""
+    if seal.sealed_at is None or seal.sealed_at < began:
+        _log.info("%s: sealed already", seal.partition)
+        return
+    status = "partial" if seal.is_partial else "complete"
+    _log.info(
+        "sealed %s: %s, version %d, %d documents, %d bytes",
+        seal.partition, status, seal.version, seal.num_documents, seal.num_bytes,
+    )  # fmt: skip
+    events.sealed(seal)
+
+
+def show_landed(model: str, landed: Sequence[Cell], num_cells: int) -> None:
+    """Show which of a model's cells have landed."""
+    _log.info("landed %s: %d new of %d cells", model, len(landed), num_cells)
+    events.landed(landed)

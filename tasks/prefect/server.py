@@ -1,0 +1,229 @@
+"""Waiting for a Prefect server that is away, and sending the ends of runs that it missed.
+
+Task runs need no server: Prefect's client makes their records and sends them as events. A queue
+keeps events while the server is away. Two things are still lost: records that a killed server had
+confirmed but not written, and events that could not be completed without it. So a flow notes how
+its task runs end. Before it reports its own end, it waits for the server and sends missing ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+import httpx
+from prefect import Task
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterId
+from prefect.client.schemas.objects import State, StateType
+from prefect.concurrency.sync import concurrency
+from prefect.context import FlowRunContext
+from prefect.exceptions import MissingContextError
+from prefect.logging import get_run_logger
+from prefect.states import Completed
+
+from core.settings import prefect_server
+
+WAIT_S = 6 * 3600.0  # then Prefect itself fails, and the run is started again
+LOOK_S = 2.0
+_FIRST_LOOK_S = 0.1  # then a quarter more each time, up to LOOK_S: most events arrive within 1 s
+_SETTLE_TRIES = 5
+SETTLE_S = 20.0  # give up if no event arrives for so long
+WRITER = "tidemark-writer"
+_LEASE_S = 60.0  # a server's minimum; a killed machine keeps a slot so long
+_PAGE = 200
+PARTIAL = "Completed (partial)"
+_MAX_LISTED = 50  # holes in a state's message; the files have all
+
+_Outcome = TypeVar("_Outcome")
+
+
+@dataclass(frozen=True)
+class _Ended:
+    what: str
+    task: Task[..., Any]
+    state: State[Any]
+
+
+_ended: dict[UUID, dict[UUID, _Ended]] = {}  # by flow run and task run
+
+
+def run_log() -> logging.Logger | logging.LoggerAdapter[logging.Logger]:
+    """Return the log of the current Prefect run, or a plain log outside of a run."""
+    try:
+        return get_run_logger()
+    except MissingContextError:
+        return logging.getLogger("tidemark")
+
+
+def is_deployed() -> bool:
+    """Return True if the running flow was started as a deployment, not by a call."""
+    context = FlowRunContext.get()
+    return bool(context and context.flow_run and context.flow_run.deployment_id)
+
+
+def note_end(what: str, task: Task[..., Any], task_run: UUID, state: State[Any]) -> None:
+    """Remember the end of a task run of this flow run, for ``settle_task_runs``."""
+    flow_run = _flow_run()
+    if flow_run is not None:
+        bare = state.model_copy(update={"data": None})  # the server needs no results
+        _ended.setdefault(flow_run, {})[task_run] = _Ended(what, task, bare)
+
+
+def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
+    """Return a flow's outcome; if there are holes, in a state that lists them.
+
+    Prefect gives the state's data, the outcome, to the flow's caller. Settles the task runs first.
+    """
+    settle_task_runs()
+    if not holes:
+        return outcome
+    lines = [f"{num_of(holes)}:", *map(str, holes[:_MAX_LISTED])]
+    if len(holes) > _MAX_LISTED:
+        lines.append(f"and {len(holes) - _MAX_LISTED} more")
+    state: State[_Outcome] = Completed(name=PARTIAL, message="\n".join(lines), data=outcome)
+    return cast(_Outcome, state)
+
+
+def num_of(holes: Sequence[object]) -> str:
+    """Return the number of holes in words."""
+    return "1 hole" if len(holes) == 1 else f"{len(holes)} holes"
+
+
+def settle_task_runs() -> None:
+    """Wait for the server, then send it the noted ends of task runs that it lacks.
+
+    Call it last in a flow. Without a configured server it does nothing.
+    """
+    flow_run = _flow_run()
+    noted = {} if flow_run is None else _ended.pop(flow_run, {})
+    if flow_run is None or not prefect_server():
+        return
+    for _ in range(_SETTLE_TRIES):  # the server may go away again meanwhile
+        wait_for_server()
+        try:
+            with get_client(sync_client=True) as client:
+                unknown = _let_arrive(client, noted)
+                for task_run, end in unknown.items():
+                    _make_good(client, flow_run, task_run, end)
+        except httpx.HTTPError as error:
+            run_log().warning("the Prefect server went away again (%s)", error)
+            continue
+        if unknown:
+            run_log().warning("the Prefect server had lost %d task runs; made good", len(unknown))
+        return
+
+
+def wait_for_server(wait_s: float = WAIT_S) -> None:
+    """Return when the configured server and its database answer, or after ``wait_s``."""
+    if not prefect_server():
+        return
+    deadline, away_since = time.monotonic() + wait_s, None
+    while True:
+        try:
+            with get_client(sync_client=True) as client:
+                client.read_task_runs(limit=1)  # asks the database, too
+        except Exception as error:  # noqa: BLE001, Prefect's and httpx's are no family
+            now = time.monotonic()
+            if away_since is None:
+                away_since = now
+                run_log().warning("waiting for the Prefect server (%s)", error)
+            if now > deadline:
+                run_log().error("the Prefect server has been away for %.0f s", now - away_since)
+                return
+            time.sleep(LOOK_S)
+        else:
+            if away_since is not None:
+                run_log().warning("the server is back after %.0f s", time.monotonic() - away_since)
+            return
+
+
+@contextmanager
+def writer_slot() -> Iterator[None]:
+    """Hold the slot of the limit ``tidemark-writer``, if a server has that limit.
+
+    The warehouse's lock separates writers anyway, so a server that is away stops no writer.
+    """
+    if not prefect_server():
+        yield
+        return
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(slot(WRITER, WAIT_S))
+        except Exception as error:  # noqa: BLE001, as in wait_for_server
+            run_log().warning("no slot of the limit %s: %s", WRITER, error)
+        yield
+
+
+@contextmanager
+def slot(limit: str, wait_s: float) -> Iterator[None]:
+    """Hold a slot of a concurrency limit; keep it if the server goes away.
+
+    A limit that does not exist is not held. Raises an exception of any class if the server is away
+    or no slot is free within ``wait_s``.
+    """
+    held = concurrency(
+        limit, timeout_seconds=wait_s, lease_duration=_LEASE_S, raise_on_lease_renewal_failure=False
+    )
+    held.__enter__()
+    try:
+        yield
+    finally:
+        try:
+            held.__exit__(None, None, None)
+        except Exception as error:  # noqa: BLE001, the lease ends by itself
+            run_log().warning("the slot of the limit %s is not given back: %s", limit, error)
+
+
+def _flow_run() -> UUID | None:
+    context = FlowRunContext.get()
+    return context.flow_run.id if context and context.flow_run else None
+
+
+def _let_arrive(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> dict[UUID, _Ended]:
+    """Wait while events still arrive; return the ends that the server does not know."""
+    unknown, arrived_at, pause_s = dict(noted), time.monotonic(), _FIRST_LOOK_S
+    while unknown and time.monotonic() - arrived_at <= SETTLE_S:
+        left = _without_known(client, unknown)
+        if len(left) < len(unknown):
+            arrived_at = time.monotonic()
+        if unknown := left:
+            time.sleep(pause_s)
+            pause_s = min(1.25 * pause_s, LOOK_S)
+    return unknown
+
+
+def _without_known(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> dict[UUID, _Ended]:
+    unknown: dict[UUID, _Ended] = {}
+    runs = list(noted)
+    for start in range(0, len(runs), _PAGE):
+        page = runs[start : start + _PAGE]
+        if _num_completed(client, page) < len(page):  # else there is nothing to read
+            known = _known(client, page)
+            unknown |= {run: noted[run] for run in page if known.get(run) != noted[run].state.type}
+    return unknown
+
+
+def _num_completed(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> int:
+    wanted = {"id": {"any_": list(map(str, task_runs))}, "state": {"type": {"any_": ["COMPLETED"]}}}
+    return int(client.request("POST", "/task_runs/count", json={"task_runs": wanted}).json())
+
+
+def _known(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> dict[UUID, StateType | None]:
+    """Return the states of the task runs that the server knows; one page at most."""
+    wanted = TaskRunFilter(id=TaskRunFilterId(any_=list(task_runs)))
+    found = client.read_task_runs(task_run_filter=wanted, limit=_PAGE)
+    return {each.id: each.state_type for each in found}
+
+
+def _make_good(client: SyncPrefectClient, flow_run: UUID, task_run: UUID, end: _Ended) -> None:
+    if task_run not in _known(client, [task_run]):
+        client.create_task_run(
+            end.task, flow_run, dynamic_key=str(task_run), id=task_run, name=end.what
+        )
+    client.set_task_run_state(task_run, end.state, force=True)

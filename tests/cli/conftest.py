@@ -1,0 +1,1 @@
+from tests.commands import *  # noqa: F403

@@ -1,0 +1,111 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.sites.hub import TOKEN
+
+NAME = "someone/tiny"
+UNREACHABLE = {"sites__hub": "http://127.0.0.1:9"}
+
+
+@pytest.fixture
+def at_hub(tidemark: Any, hub: Any) -> Callable[..., Any]:
+    def run(*arguments: str | Path, **settings: str) -> Any:
+        return tidemark(*arguments, **({"sites__hub": hub.sites["hub"]} | settings))
+
+    return run
+
+
+def test_models_are_fetched_shown_and_evicted(
+    at_hub: Callable[..., Any], hub: Any, tiny_model: Path
+) -> None:
+    commit = hub.site.add(NAME, tiny_model, revision="v1")
+    at_hub("models", "add", "mine", NAME, "--revision", "v1").expect(0)
+    assert "cached" in at_hub("models", "show", "mine").out
+    assert at_hub("models", "evict", "mine").out == "mine: not cached\n"
+
+    ran = at_hub("models", "fetch", "mine")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"{NAME}: ")
+    assert ran.out.endswith(f"KiB fetched, commit {commit}\n")
+    assert f"here, commit {commit}" in at_hub("models", "fetch", NAME).out
+    assert f"yes, commit {commit}" in at_hub("models", "show", "mine").out
+    shown = at_hub("models", "cache").out
+    assert "mine" in shown
+    assert commit[:12] in shown
+    assert "of what the disk has" in shown
+    assert "of 1.0 MiB" in at_hub("models", "cache", model_cache_bytes=str(2**20)).out
+
+    ran = at_hub("models", "evict", "mine", **UNREACHABLE)  # nothing is asked of the hub
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith("KiB freed\n")
+    assert list(hub.cache.glob("models--*")) == []
+
+
+def test_old_revisions_go_and_the_one_in_use_stays(
+    at_hub: Callable[..., Any], hub: Any, tiny_model: Path, tmp_path: Path
+) -> None:
+    newer = tmp_path / "newer"
+    newer.mkdir()
+    for path in tiny_model.iterdir():
+        (newer / path.name).write_bytes(path.read_bytes())
+    (newer / "config.json").write_text("{ }")
+    hub.site.add(NAME, newer)
+    pinned = hub.site.add(NAME, tiny_model, revision="v1")
+    at_hub("models", "fetch", NAME)
+    at_hub("models", "add", "mine", NAME, "--revision", "v1")
+    ran = at_hub("models", "evict", "mine", "--old")
+    assert ran.out == "mine: the revision that runs use is not cached; nothing removed\n"
+    at_hub("models", "fetch", "mine")
+    assert "B freed" in at_hub("models", "evict", "mine", "--old").out
+    (folder,) = hub.cache.glob("models--*/snapshots/*")
+    assert folder.name == pinned
+
+
+def test_one_that_fails_does_not_stop_the_others(
+    at_hub: Callable[..., Any], hub: Any, tiny_model: Path
+) -> None:
+    hub.site.add(NAME, tiny_model)
+    hub.site.add("someone/gated", tiny_model, gated=True)
+    ran = at_hub("models", "fetch", "someone/gated", NAME, "someone/absent").expect(1)
+    assert ran.out.startswith(f"{NAME}: ")
+    first, second = ran.err.splitlines()
+    assert first.startswith("failed: someone/gated: is gated on the hub")
+    assert second.startswith("failed: someone/absent: ")
+
+
+@pytest.mark.parametrize("command", ["fetch", "evict"])
+def test_what_is_not_of_the_hub_is_left_alone(
+    at_hub: Callable[..., Any], command: str, tiny_model: Path
+) -> None:
+    for name, says in [
+        ("nope", "unknown model 'nope'"),
+        (str(tiny_model), "folders are yours"),
+        ("control:zstd", "controls need no files"),
+    ]:
+        at_hub("models", command, name).expect(2, says, out="")
+    assert (tiny_model / "config.json").is_file()
+
+
+def test_a_run_says_at_once_which_models_it_will_not_get_and_scores_the_others(
+    at_hub: Callable[..., Any],
+    hub: Any,
+    tiny_model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub.site.add(NAME, tiny_model)
+    hub.site.add("someone/gated", tiny_model, gated=True)
+    file = tmp_path / "texts.json"
+    file.write_text(json.dumps(["a text of some length, " * 5]))
+    assert at_hub("import-texts", file, "--source", "book", "--undated").code == 0
+    score = ("score", "-m", NAME, "-m", "someone/gated", "-m", "control:zstd")
+    ran = at_hub(*score).expect(1, out="2 cells landed\n")
+    warned, failed = [line for line in ran.err.splitlines() if "someone/gated" in line]
+    assert warned.startswith("warning: someone/gated: is gated on the hub")
+    assert failed.startswith("failed: someone/gated: ")
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    at_hub(*score).expect(0, out="1 cells landed\n")

@@ -1,0 +1,130 @@
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.corpus.partition import Partition, tables_of
+from core.corpus.sealing import Ready, seal_partition
+from core.errors import PartitionHeld
+from core.month import Month
+from core.storage.store import Store
+from simulator.server import Web
+
+Tidemark = Callable[..., Any]
+
+
+def _import(tidemark: Tidemark, folder: Path, month: str, *texts: str) -> None:
+    file = folder / "texts.jsonl"
+    lines = [json.dumps({"id": f"t{i}", "text": f"{text} " * 60}) for i, text in enumerate(texts)]
+    file.write_text("\n".join(lines))
+    ran = tidemark("import-texts", str(file), "--source", "notes", "--month", month, "--replace")
+    assert ran.code == 0
+
+
+def _words(text: str) -> str:
+    """Return a table's text without its frame, with broken lines joined."""
+    return re.sub(r"[\s│]+", " ", text)
+
+
+def test_the_manifest_of_a_crawl_is_shown_and_adds_up(tidemark: Tidemark, sites: Web) -> None:
+    assert tidemark("crawl", "-s", "wikipedia_new", "--month", "2024-01").code == 0
+    ran = tidemark("corpus", "show", "wikipedia_new", "2024-01", "--dropped").expect(0)
+    shown = _words(ran.out)
+    assert "1 of 1" in shown
+    found = re.search(
+        r"requested ([\d,]+) = ([\d,]+) kept \+ ([\d,]+) dropped \+ (\d+) failed \+ (\d+) repeated",
+        shown,
+    )
+    assert found is not None
+    requested, *parts = (int(each.replace(",", "")) for each in found.groups())
+    assert requested == sum(parts) > 0
+    for word in ("complete", "CC-BY-SA", "digest", "user_agent"):
+        assert word in shown
+
+
+def test_versions_are_shown_listed_and_compared(
+    tidemark: Tidemark, tmp_path: Path, home: Path
+) -> None:
+    _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
+    _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and rain")
+    show = ("corpus", "show", "notes", "2024-01")
+    assert "2 of 2" in tidemark(*show).out
+    assert "1 of 2" in tidemark(*show, "--version", "1").out
+    [path] = tidemark(*show, "--paths").out.split()
+    assert path.startswith(f"{home}/corpus/source=notes/month=2024-01/version=2/part-")
+    tidemark(*show, "--version", "3").expect(2, "sealed versions: 1, 2", out="")
+    ran = tidemark("corpus", "diff", "notes", "--versions").expect(0)
+    assert "articles" in ran.out
+    assert "version 2" in _words(ran.out)
+
+
+def test_months_are_compared_with_the_one_before_and_the_first(
+    tidemark: Tidemark, tmp_path: Path
+) -> None:
+    for number, month in enumerate(("2024-01", "2024-02", "2024-03")):
+        _import(tidemark, tmp_path, month, "sand and tide", f"wind and wave {'x' * number}")
+    ran = tidemark("corpus", "diff", "notes", "--month", "2024-02", "--to", "2024-03").expect(0)
+    rows = [_words(line).split() for line in ran.out.splitlines() if "articles" in line]
+    assert [row[:2] for row in rows] == [
+        ["2024-02", "2024-01"], ["2024-03", "2024-01"], ["2024-03", "2024-02"],
+    ]  # fmt: skip
+    assert all(0 < float(row[-1]) < 0.5 for row in rows)
+    assert tidemark("corpus", "diff", "notes", "--versions").code == 2
+
+
+def test_what_is_held_is_shown_and_accepted(tidemark: Tidemark, home: Path) -> None:
+    partition = Partition("notes", Month("2024-01"))
+    rows = [{"native_id": "a", "date_kind": "given", "licence": "MIT", "text": "x" * 100}]
+    with pytest.raises(PartitionHeld):
+        seal_partition(
+            Store(str(home)), partition, Ready(tables_of(rows, partition), held_because=["too few"])
+        )
+    tidemark("corpus", "show", "notes", "2024-01").expect(2, "something is held back (--held)")
+    shown = _words(tidemark("corpus", "show", "notes", "2024-01", "--held").out)
+    assert "held back" in shown
+    assert "too few" in shown
+    ran = tidemark("corpus", "accept", "notes", "2024-01", "--why", "a small source")
+    assert (ran.code, ran.out) == (0, "notes 2024-01: 1 documents, version 1\n")
+    shown = _words(tidemark("corpus", "show", "notes", "2024-01").out)
+    assert "why: a small source" in shown
+    assert tidemark("corpus", "accept", "notes", "2024-01", "--why", "again").code == 2
+
+
+@pytest.mark.long
+def test_a_document_is_forgotten_and_stays_out(
+    tidemark: Tidemark, tmp_path: Path, home: Path
+) -> None:
+    _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
+    ran = tidemark("corpus", "forget", "--native-id", "notes:t1", "--why", "asked").expect(0)
+    assert "1 documents forgotten; rewritten: 1 versions" in ran.out
+    _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
+    shown = _words(tidemark("corpus", "show", "notes", "2024-01").out)
+    assert "1 of 1" in shown  # without the dropped item, the content is the same
+    ran = tidemark("corpus", "forget", "--again").expect(0)
+    assert "none of them is in the corpus" in ran.out
+
+
+@pytest.mark.long
+def test_monitored_pages_are_compared_one_by_one(tidemark: Tidemark, sites: Web) -> None:
+    window = ("--month", "2024-01", "--to", "2024-03")
+    assert tidemark("crawl", "-s", "wikipedia_monitored", *window).code == 0
+    tidemark("compare-texts").expect(0, out="3 of 3 comparisons made, 0 were landed already\n")
+    query = (
+        "select month, method, difference_from_previous as previous, "
+        "difference_from_first as first from text_difference order by month"
+    )
+    table = tidemark("sql", query, "--format", "csv").out
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [(row["month"], row["method"]) for row in rows] == [
+        ("2024-02-01", "articles"), ("2024-03-01", "articles"),
+    ]  # fmt: skip
+    # The simulated pages change every month, and keep a part of their text.
+    assert all(0 < float(row[name]) < 0.8 for row in rows for name in ("previous", "first"))
+    assert rows[0]["first"] == rows[0]["previous"]
+    again = tidemark("compare-texts", "--against", "first", "--source", "wikipedia_monitored")
+    assert again.out == "0 of 2 comparisons made, 2 were landed already\n"

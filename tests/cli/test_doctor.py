@@ -1,0 +1,109 @@
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli import doctor
+from cli.doctor import Finding, examine
+from core.settings import Settings
+
+
+def find(settings: Settings, what: str) -> Finding:
+    [finding] = [finding for finding in examine(settings) if finding.what == what]
+    return finding
+
+
+def test_every_finding_that_is_not_well_says_how_to_mend_it(settings: Settings) -> None:
+    findings = examine(settings)
+    assert [finding.what for finding in findings] == [
+        "Python", "torch", "Chromium", "git", "disk", "data root", "warehouse", "Prefect server",
+    ]  # fmt: skip
+    assert all(finding.is_well or finding.mend for finding in findings)
+    assert find(settings, "Python").is_well
+    assert find(settings, "git").detail.startswith("git version")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "what", "detail", "mend"),
+    [
+        ("device", "cuda:99", "torch", "cuda:99", "TIDEMARK_DEVICE=auto"),
+        ("chromium", Path("nowhere/chromium"), "Chromium", "does not start", "playwright install"),
+        ("home", __file__, "data root", __file__, "TIDEMARK_HOME"),
+    ],
+)
+def test_what_does_not_work_is_told(
+    settings: Settings, setting: str, value: object, what: str, detail: str, mend: str
+) -> None:
+    finding = find(settings.model_copy(update={setting: value}), what)
+    assert not finding.is_well
+    assert detail in finding.detail
+    assert mend in finding.mend
+
+
+def test_what_is_missing_is_told(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    finding = find(settings, "git")
+    assert (finding.is_well, finding.detail) == (False, "not found")
+    assert "install git" in finding.mend
+    for min_free_bytes, is_enough in ((1, True), (2**60, False)):
+        monkeypatch.setattr(doctor, "MIN_FREE_BYTES", min_free_bytes)
+        finding = find(settings, "disk")
+        assert finding.is_well == is_enough
+        assert "TIDEMARK_WORK_DIR" in finding.mend
+
+
+def test_a_writable_data_root_is_left_clean(settings: Settings) -> None:
+    assert find(settings, "data root").is_well
+    assert [path for path in Path(settings.home).rglob("*") if path.is_file()] == []
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """Respond as Prefect does with a password of a:b; 404 on other paths."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            is_known = self.headers["authorization"] == "Basic YTpi"
+            right = 200 if is_known or self.path == "/api/health" else 401
+            self.send_response(right if self.path.startswith("/api/") else 404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Stay silent."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as web:
+        threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{web.server_port}"
+        web.shutdown()
+
+
+def test_the_server(settings: Settings, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    assert find(settings, "Prefect server").is_well
+    monkeypatch.setenv("PREFECT_API_URL", f"{server}/api/")
+    assert "PREFECT_API_AUTH_STRING" in find(settings, "Prefect server").mend
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "a:b")
+    assert find(settings, "Prefect server").is_well
+    for address in (f"{server}/elsewhere", "http://127.0.0.1:1/api", "nonsense"):
+        monkeypatch.setenv("PREFECT_API_URL", address)
+        finding = find(settings, "Prefect server")
+        assert not finding.is_well
+        assert "PREFECT_API_URL" in finding.mend
+
+
+def test_the_command_fails_where_something_is_not_well(
+    tidemark: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = Finding("moon", False, "not full", "wait for it")
+    monkeypatch.setattr(doctor, "examine", lambda _: [Finding("sun", True, "up"), bad])
+    ran = tidemark("doctor").expect(1)
+    for part in ("sun", "ok", "moon", "PROBLEM", "not full", "wait for it"):
+        assert part in ran.out
+    monkeypatch.setattr(doctor, "examine", lambda _: [Finding("sun", True, "up")])
+    assert tidemark("doctor").code == 0

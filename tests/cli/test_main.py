@@ -1,0 +1,346 @@
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from core.corpus.partition import list_sealed
+from core.month import Month
+from core.storage.store import Store
+from simulator.server import Fault, Web
+from tests.test_docs import commands
+
+Tidemark = Callable[..., Any]
+TIDEMARK = Path(sys.executable).parent / "tidemark"
+
+
+# Wrong usage: exit code 2, one line on stderr with the remedy, and no effect.
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("crawl -s nope --month 2024-01", "unknown source 'nope'; known: arxiv, "),
+        ("crawl --month 2024-13", "'2024-13' is not a month; expected YYYY-MM"),
+        ("crawl --month 01/2024", "expected YYYY-MM"),
+        ("crawl --month 2999-01", "2999-01 is not over yet; the latest complete month"),
+        ("crawl --month 2024-01 --to 2999-01", "2999-01 is not over yet"),
+        ("crawl --month 2024-02 --to 2024-01", "ends (2024-01) before it begins (2024-02)"),
+        ("crawl --to 2024-01", "--to needs --month"),
+        ("score -m nope", "unknown model 'nope'; `tidemark models list` shows"),
+        ("score -m control:nope", "unknown model 'control:nope'; known: control:"),
+        ("score -m control:zstd -m nope", "unknown model 'nope'"),
+        ("score -m ./no/folder", "unknown model './no/folder'"),
+        ("score -m control:zstd --protocol nope", "unknown protocol 'nope'; known: default, "),
+        ("score -m control:zstd --stride 4096", "a stride of 4096 with a context of 2048"),
+        ("score -m control:zstd", "nothing is sealed of any source"),
+        ("score -m control:zstd -s nope", "nothing is sealed of nope"),
+        ("score -m control:zstd --month 2024-01", "for 2024-01 under"),
+        ("score --month 2024-02 --to 2024-01", "before it begins"),
+        ("score --month 2024-01 --to 2999-01", "2999-01 is not over yet"),
+        ("run --month 2999-01", "2999-01 is not over yet"),
+        ("run --month 2024-01 -s nope", "unknown source 'nope'"),
+        ("run --month 2024-01 -m nope", "unknown model 'nope'"),
+        ("backfill --from 2024-02 --to 2024-01", "before it begins"),
+        ("backfill --from 2024-01 --to 2999-01", "2999-01 is not over yet"),
+        ("import-texts nothing.json --source x --month 2024-01", "there is no file or folder"),
+        ("import-texts . --source x", "say either --month YYYY-MM or --undated"),
+        ("import-media nothing.png --source x --undated", "there is no file or folder"),
+        ("import-media . --source x", "say either --month YYYY-MM or --undated"),
+        ("crawl --month 2024-01 --to=", "expected YYYY-MM"),
+        ("import-texts . --source x --month 2024-01 --undated", "say either --month"),
+        ("import-texts . --source x --month 2999-01", "2999-01 is not over yet"),
+        ("sql values(1)", "nothing is published at"),
+        ("sql", "give one statement"),
+        ("sql x --file y", "give one statement"),
+        ("sql --file nothing.sql", "cannot read nothing.sql: No such file"),
+        ("export figures", "nothing is published at"),
+        ("export lm-eval -s news --month 2024-01", "news 2024-01 is not sealed"),
+        ("export lm-eval -s news --month soon", "'soon' is not a month"),
+        ("report", "nothing is published at"),
+        ("compare-texts -s nope", "nothing of nope is sealed"),
+        ("compare-texts --to 2024-01", "--to needs --month"),
+        ("corpus forget", "say which documents"),
+        ("corpus forget --again 00000000000000000000000000000000", "say which documents"),
+        ("corpus forget x1", "is no document id"),
+        ("corpus forget --native-id notes", "is not SOURCE:ID"),
+        ("corpus forget --native-id :1", "is not SOURCE:ID"),
+        ("models show nope", "unknown model 'nope'"),
+        ("models add mine org/model --cutoff 2024", "'2024' is not a month"),
+        ("models add mine org/model --released yesterday", "released: "),
+        ("models add control:zstd zstd", "control:zstd"),
+        ("models train mine --cutoff 2024-01", "nothing is sealed of any source up to 2024-01"),
+        ("models train mine --cutoff 2024-01 --seed -1", "seed must be at least 0"),
+    ],
+)
+def test_a_wrong_request_exits_with_2_and_does_nothing(
+    tidemark: Tidemark, home: Path, command: str, says: str
+) -> None:
+    ran = tidemark(*command.split()).expect(2, out="")
+    [line] = [line for line in ran.err.splitlines() if line.strip()]
+    assert line.startswith("error: ")
+    assert says in line
+    files = [path for path in home.rglob("*") if path.is_file()] if home.exists() else []
+    assert files == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nope", "crawl --limit 0", "crawl --limit many", "score --context 1", "score --stride 0",
+        "sql x --format xml", "export", "export figures --format json",
+        "export lm-eval --month 2024-01", "land", "backfill --from 2024-01",
+        "import-texts x --month 2024-01", "import-texts x --source s --undated --format xml",
+        "compare-texts --against last", "import-media x --undated", "models", "models train x",
+        "--nope",
+    ],
+)  # fmt: skip
+def test_what_cannot_be_parsed_exits_with_2(tidemark: Tidemark, command: str) -> None:
+    assert tidemark(*command.split()).code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("home", " "), ("batch_tokens", "0"), ("models", "a,b"), ("request_interval_s", "-1")],
+)
+def test_a_bad_setting_exits_with_2_and_is_named(tidemark: Tidemark, name: str, value: str) -> None:
+    ran = tidemark("sources", "list", **{name: value}).expect(2)
+    assert name in ran.err.lower()
+
+
+def test_help_groups_the_commands_by_what_a_person_wants(tidemark: Tidemark) -> None:
+    titles = re.findall(r"^╭─ (.+?) ─+╮$", tidemark("--help").out, re.MULTILINE)
+    panels = ["Start", "Collect text", "Score models", "Other instruments", "Ask", "Operate"]
+    assert titles == ["Options", *panels, "Trust"]
+
+
+@pytest.mark.parametrize("command", ["", *commands()])
+def test_help_tells_more_than_the_name(tidemark: Tidemark, command: str) -> None:
+    ran = tidemark(*command.split(), "--help").expect(0)
+    assert "Usage: " in ran.out
+    assert len(ran.out.split()) > 20
+
+
+# Listings.
+
+
+def test_listings(tidemark: Tidemark, home: Path) -> None:
+    assert tidemark("version").out.strip()[0].isdigit()
+    sources = tidemark("sources", "list").out
+    assert "wikipedia_new" in sources
+    assert "https://en.wikipedia.org" in sources
+    assert "default" in tidemark("protocols", "list").out
+    assert "control:zstd" in tidemark("models", "list").out
+    assert not home.exists()  # a listing creates nothing
+
+
+def test_a_model_is_added_shown_and_replaced(tidemark: Tidemark) -> None:
+    add = ("models", "add", "mine", "org/model", "--cutoff", "2023-04")
+    assert tidemark(*add, "--released", "2023-06-01").out == "added mine\n"
+    shown = tidemark("models", "show", "mine").out
+    for part in ("org/model", "2023-04", "2023-06-01", "stated"):
+        assert part in shown
+    tidemark(*add).expect(2, "--replace")
+    assert tidemark("models", "add", "mine", "org/other", "--replace").code == 0
+    assert "org/other" in tidemark("models", "show", "mine").out
+
+
+def test_a_model_behind_an_api_is_added(tidemark: Tidemark) -> None:
+    add = ("models", "add", "asked", "https://api.example/v1", "--api")
+    tidemark(*add).expect(2, "served_name")
+    more = ("--served-name", "big-2", "--api-key", "mine", "--prices", "2.5", "10")
+    assert tidemark(*add, *more, "--cutoff", "2023-04").code == 0
+    shown = tidemark("models", "show", "asked").out
+    for part in ("api", "https://api.example/v1", "big-2", "mine", "2.5", "10"):
+        assert part in shown
+    tidemark("models", "add", "other", "org/model", "--prices", "1", "2").expect(2, "kind api")
+
+
+def test_names_of_strangers_are_no_markup(tidemark: Tidemark) -> None:
+    assert tidemark("models", "add", "[red]x[/red]", "org/model").code == 0
+    assert "[red]x[/red]" in tidemark("models", "list").out
+    tidemark("models", "show", "[bold]").expect(2, "'[bold]'")
+
+
+# The job, step by step.
+
+
+@pytest.mark.long
+def test_crawl_score_sql_and_report(tidemark: Tidemark, home: Path, sites: Web) -> None:
+    crawl = ("crawl", "-s", "wikipedia_new", "-s", "arxiv", "--month", "2024-01", "--to", "2024-02")
+    ran = tidemark(*crawl).expect(0)
+    assert ran.out.splitlines() == [
+        f"{source} {month}: 4 documents"
+        for source in ("wikipedia_new", "arxiv")
+        for month in ("2024-01", "2024-02")
+    ]
+    asked = len(sites.requests)
+    assert tidemark(*crawl).code == 0
+    assert len(sites.requests) == asked, "what is sealed was asked for again"
+    assert "2024-01 … 2024-02 (2)" in tidemark("sources", "list").out
+
+    tidemark("score", "-m", "control:zstd", "-m", "control:gzip").expect(0, out="8 cells landed\n")
+    assert tidemark("score", "-m", "control:zstd").out == "0 cells landed\n"
+
+    sql = "select source, month, num_documents from monthly_loss where model = 'control:zstd'"
+    rows = json.loads(tidemark("sql", sql, "--format", "json").out)
+    assert len(rows) == 4
+    assert {"source": "arxiv", "month": "2024-02-01", "num_documents": 4} in rows
+
+    ran = tidemark("report").expect(0)
+    assert (home / "report" / "index.html").stat().st_size > 1000
+    assert str(home / "warehouse.duckdb") in ran.out
+
+
+def test_one_source_that_fails_does_not_stop_the_others(
+    tidemark: Tidemark, home: Path, sites: Web
+) -> None:
+    sites.faults.append(Fault("status", "wikipedia", times=1000, status=404))
+    ran = tidemark("crawl", "-s", "wikipedia_new", "-s", "arxiv", "--month", "2024-03")
+    assert ran.code == 1
+    assert ran.out == "arxiv 2024-03: 4 documents\n"
+    assert "failed: wikipedia_new 2024-03: " in ran.err
+    sealed = [str(seal.partition) for seal in list_sealed(Store(str(home)))]
+    assert sealed == ["arxiv 2024-03"]
+
+
+def test_import_of_texts_of_ones_own(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "texts.json"
+    file.write_text(json.dumps(["a text of some length, " * 5, "", "short", "another one. " * 9]))
+    command = ("import-texts", file, "--source", "notes", "--month", "2024-05")
+    ran = tidemark(*command)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines() == ["notes 2024-05: 2 documents", "dropped: 1 empty, 1 too_short"]
+    [seal] = list_sealed(Store(str(home)))
+    assert (seal.partition.source, seal.partition.month) == ("notes", Month("2024-05"))
+    file.write_text(json.dumps(["quite another text, " * 5]))
+    tidemark(*command).expect(1, "use --replace")
+    assert tidemark(*command, "--replace").out == "notes 2024-05: 1 documents\n"
+
+
+def test_undated_texts_are_scored_too(tidemark: Tidemark, tmp_path: Path) -> None:
+    file = tmp_path / "texts.json"
+    file.write_text(json.dumps(["a text of some length, " * 5]))
+    assert tidemark("import-texts", file, "--source", "book", "--undated").code == 0
+    assert tidemark("score", "-m", "control:zstd").out == "1 cells landed\n"
+    ran = tidemark("sql", "select source, month from internal.landed_cells", "--format", "json")
+    assert json.loads(ran.out) == [{"source": "book", "month": None}]
+
+
+# Queries.
+
+
+@pytest.fixture
+def published(tidemark: Tidemark, losses_file: Callable[..., Path], home: Path) -> Path:
+    assert tidemark("land", losses_file("foreign", num_rows=12)).code == 0
+    return home / "warehouse.duckdb"
+
+
+QUERY = "select month, num_bytes, nll_nats from monthly_loss order by month limit 2"
+
+
+def test_a_file_has_what_a_pipe_gets(tidemark: Tidemark, published: Path, tmp_path: Path) -> None:
+    piped = pq.read_table(io.BytesIO(tidemark("sql", QUERY, "--format", "parquet").raw))
+    assert piped["num_bytes"].to_pylist() == [40, 40]
+    assert "2024-02-01" in tidemark("sql", QUERY).out
+    for format in ("csv", "json", "parquet"):
+        file = tmp_path / f"out.{format}"
+        ran = tidemark("sql", QUERY, "--format", format, "--output", file)
+        assert (ran.code, ran.raw) == (0, b"")
+        assert file.read_bytes() == tidemark("sql", QUERY, "--format", format).raw
+
+
+REFUSED = [
+    "insert into models (model) values ('x')", "update chunk_losses set nll_nats = 0",
+    "delete from chunk_losses", "truncate chunk_losses", "create table mine as select 1",
+    "create view monthly_loss as select 1",
+    "create or replace macro train_test_gap_at(d) as table select 1",
+    "alter table models add column x integer", "drop table models",
+    "copy models to 'FOLDER/leak.csv'", "copy (select 1) to '/dev/stdout'",
+    "copy models from '/etc/passwd'", "export database 'FOLDER/leak'",
+    "import database 'FOLDER/leak'", "attach 'FOLDER/other.duckdb'",
+    "attach 'HOME/work/writer.duckdb' as writer", "install httpfs", "load httpfs",
+    "set enable_external_access = true", "set lock_configuration = false", "reset threads",
+    "pragma threads = 1", "pragma enable_profiling",
+    "create secret (type s3, key_id 'x', secret 'y')", "from read_csv('/etc/passwd')",
+    "from read_text('/etc/passwd')", "from read_blob('HOME/work/writer.duckdb')",
+    "from '/etc/passwd'", "from glob('/etc/*')", "from query('drop table models')",
+    "with gone as (delete from models returning *) from gone", "explain analyze delete from models",
+    "select 1; delete from models", "select getenv('HOME')", "select error('late')",
+]  # fmt: skip
+
+
+@pytest.mark.long
+def test_queries_read_and_do_nothing_else(
+    tidemark: Tidemark, published: Path, home: Path, tmp_path: Path
+) -> None:
+    def state() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    before = state()
+    for query in REFUSED:
+        query = query.replace("FOLDER", str(tmp_path)).replace("HOME", str(home))
+        ran = tidemark("sql", query, "--format", "csv")
+        assert (ran.code, ran.out) == (2, ""), query
+        refusals = ("error: the warehouse refused the query: ", "error: expected one")
+        assert ran.err.startswith(refusals), query
+        assert "root:" not in ran.err, query
+        assert state() == before, query
+
+
+LOOKS = [
+    "show tables", "describe monthly_loss", "summarize models", "explain select 1",
+    "from train_test_gap_at(date '2024-03-01')", "values (1);", "select 1 -- why",
+]  # fmt: skip
+
+
+def test_looking_around_is_reading(tidemark: Tidemark, published: Path) -> None:
+    for query in LOOKS:
+        ran = tidemark("sql", query, "--format", "json").expect(0)
+        assert len(json.loads(ran.out)) >= 1, query
+
+
+def test_queries_need_no_right_to_write(
+    tidemark: Tidemark, published: Path, home: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "copy"
+    elsewhere.mkdir()
+    (elsewhere / "warehouse.duckdb").write_bytes(published.read_bytes())
+    assert tidemark("sql", QUERY, at=elsewhere).code == 0
+    assert [path.name for path in elsewhere.iterdir()] == ["warehouse.duckdb"]
+
+
+# As processes of a shell.
+
+
+def test_streams_and_exit_codes_of_a_process(
+    process: Callable[..., Any], published: Path, tmp_path: Path
+) -> None:
+    good = process("sql", QUERY, "--format", "csv")
+    assert (good.code, good.err) == (0, "")
+    assert good.out.count("\n") == 3
+    wrong = process("sql", "from nowhere")
+    assert (wrong.code, wrong.raw) == (2, b"")
+    assert wrong.err.startswith("error: the warehouse refused the query: ")
+    failed = process("land", tmp_path / "missing.parquet").expect(1, out="0 of 1 files landed\n")
+    assert failed.err.startswith("failed: ")
+
+
+def test_a_reader_that_leaves_early_is_no_error_worth_a_word(
+    environment: dict[str, str], published: Path
+) -> None:
+    command = [TIDEMARK, "sql", "select i from range(1000000) t(i)", "--format", "csv"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout and process.stderr
+        assert process.stdout.readline() == b"i\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

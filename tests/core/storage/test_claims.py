@@ -1,0 +1,326 @@
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import StorageError
+from core.storage import claims
+from core.storage.claims import Claimed, Claims, Holder, do_claimed, list_claimed, sweep, this_host
+from core.storage.store import Store
+
+ROOT = Path(__file__).resolve().parents[3]
+NAMES = [f"losses/model=m/cell-{number}" for number in range(12)]
+
+
+@pytest.fixture(params=["local", "s3"])
+def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
+    if request.param == "local":
+        return lambda: Store(str(tmp_path / "root"))
+    options = request.getfixturevalue("s3_options")
+    return lambda: Store(f"s3://bucket/{tmp_path.name}", **options)
+
+
+def claimed_by(store: Store, name: str, **facts: Any) -> str:
+    facts = {"host": "elsewhere", "pid": 1, "started": 1, **facts}
+    path = f"claims/{claims._key(name)}.{facts['host']}.json"
+    store.write_bytes(path, Holder(name=name, **facts).model_dump_json().encode())
+    return path
+
+
+def files(store: Store) -> list[str]:
+    return store.list("claims/*")
+
+
+def claims_of(store: Store) -> list[str]:
+    """Return the claims, without half-written ones: a beat may be under way."""
+    return [path for path in files(store) if "/.tmp-" not in path]
+
+
+def test_who_has_it_keeps_the_others_out(any_store: Callable[[], Store]) -> None:
+    first, second = Claims(any_store()), Claims(any_store())
+    with first.hold(["a", "b"]) as held:
+        assert held == ["a", "b"]
+        assert len(files(any_store())) == 2
+        with second.hold(["b", "c"]) as others:
+            assert others == ["c"]
+    assert files(any_store()) == []
+    with pytest.raises(ZeroDivisionError), second.hold(["b"]) as held:
+        assert held == ["b"]
+        raise ZeroDivisionError
+    assert files(any_store()) == []
+
+
+def test_a_damaged_claim_keeps_nobody_else_out(store: Store) -> None:
+    store.write_bytes("claims/abc.1.json", b"{")
+    with Claims(store).hold(["a"]):
+        assert list_claimed(store) == ["a"]
+    assert sweep(store) == 0
+
+
+def test_a_claim_is_renewed(any_store: Callable[[], Store]) -> None:
+    store = any_store()
+    with Claims(store, beat_s=0.05).hold(["a"]):
+        [path] = files(store)
+        deadline = time.monotonic() + 20
+        while (holder := claims._read(store, path)) is None or holder.beat < 3:
+            assert time.monotonic() < deadline, holder
+            time.sleep(0.02)
+
+
+def test_who_waits_goes_on_when_it_is_free_or_done(any_store: Callable[[], Store]) -> None:
+    store = any_store()
+    path = claimed_by(store, "a")
+    waiting = Claims(store, beat_s=0.05, dead_after_s=3600)
+    waiting.wait("a", is_done=lambda: True)
+    threading.Timer(0.4, lambda: store.delete(path)).start()
+    began = time.monotonic()
+    waiting.wait("a", is_done=lambda: False)
+    assert time.monotonic() - began > 0.3
+
+
+def test_a_machine_without_a_beat_is_dead(any_store: Callable[[], Store]) -> None:
+    store = any_store()
+    path = claimed_by(store, "a")
+    late = Claims(store, beat_s=0.05, dead_after_s=0.5)
+    with late.hold(["a"]) as held:
+        assert held == []
+    began = time.monotonic()
+    late.wait("a", is_done=lambda: False)
+    assert time.monotonic() - began > 0.4
+    with late.hold(["a"]) as held:
+        assert held == ["a"]
+        assert path not in files(store)
+    assert files(store) == []
+
+
+def test_a_machine_with_a_beat_is_alive(any_store: Callable[[], Store]) -> None:
+    store = any_store()
+    late = Claims(store, beat_s=0.05, dead_after_s=0.5)
+    for beat in range(12):
+        claimed_by(store, "a", beat=beat)
+        with late.hold(["a"]) as held:
+            assert held == []
+        time.sleep(0.1)
+
+
+def test_time_in_which_nobody_looked_does_not_count(
+    any_store: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A waiter looks once a second: of an hour without looks, two seconds count."""
+    now = [1000.0]
+    monkeypatch.setattr("core.storage.claims.time.monotonic", lambda: now[0])
+    store = any_store()
+    claimed_by(store, "a")
+    late = Claims(store, dead_after_s=8.0)
+    for seconds_that_count in (0, 2, 4, 6, 8):
+        with late.hold(["a"]) as held:
+            assert held == ["a"] * (seconds_that_count == 8)
+        now[0] += 3600
+
+
+def test_work_of_others_is_left_or_waited_for(store: Store) -> None:
+    done: list[str] = []
+
+    def do(_: None, names: list[str]) -> tuple[str, ...]:
+        done.extend(names)
+        return tuple(names)
+
+    path = claimed_by(store, "a")
+    work = partial(do_claimed, ready=nullcontext, do=do, is_done=done.__contains__)
+    assert work(store, ["a", "b"], wait=False) == Claimed((("b",),), ("a",))
+    threading.Timer(0.3, lambda: store.delete(path)).start()
+    assert work(store, ["a", "b"]) == Claimed((("a",),))
+
+
+def test_a_claim_that_is_being_renewed_is_read_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some object stores fail a read if the file is replaced meanwhile."""
+    path, num_read, read = claimed_by(store, "a"), [0], store.read_bytes
+
+    def interrupted(path: str) -> bytes:
+        num_read[0] += 1
+        if num_read[0] % 10 < 5:
+            raise StorageError("it was replaced")
+        return read(path)
+
+    monkeypatch.setattr(store, "read_bytes", interrupted)
+    holder = claims._read(store, path)
+    assert holder is not None and holder.name == "a"
+    num_read[0] = 9
+    with pytest.raises(StorageError, match="it was replaced"):
+        claims._read(store, path)
+    assert num_read[0] == 14
+    store.delete(path)
+    assert claims._read(store, path) is None
+    assert Claims(store)._is_dead(path), "it was released"
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_dead"),
+    [
+        ({"host": this_host(), "pid": os.getpid(), "started": 1}, True),  # a reused process id
+        ({"host": this_host(), "pid": 2**22 + 1, "started": 1}, True),  # no system has such an id
+        ({"host": "elsewhere", "pid": 2**22 + 1, "started": 1}, False),
+        ({"host": this_host(), "pid": 2**22 + 1, "started": None}, False),
+    ],
+)
+def test_a_process_of_this_host_is_known_to_be_gone_at_once(
+    any_store: Callable[[], Store], facts: dict[str, Any], is_dead: bool
+) -> None:
+    store = any_store()
+    claimed_by(store, "a", **facts)
+    assert sweep(store) == is_dead
+    claimed_by(store, "a", **facts)
+    with Claims(store).hold(["a"]) as held:
+        assert held == ["a"] * is_dead
+
+
+def test_a_file_that_is_no_claim_is_named(any_store: Callable[[], Store]) -> None:
+    store = any_store()
+    store.write_bytes(f"claims/{claims._key('a')}.x.json", b"{}")
+    with pytest.raises(StorageError, match="is no claim"), Claims(store).hold(["a"]):
+        pytest.fail("who knows whose it is")
+
+
+_WORKS = """
+import os, sys, time
+from pathlib import Path
+from core.storage.claims import Claims
+from core.storage.store import Store
+
+root, number = Path(sys.argv[1]), sys.argv[2]
+claims, store = Claims(Store(str(root))), Store(str(root))
+todo = sys.argv[3:]
+while todo:
+    with claims.hold(todo[:3]) as held:
+        for name in held:
+            if store.exists(name):
+                continue
+            inside = root / "inside" / name.replace("/", "_")
+            inside.touch(exist_ok=False)  # two at once fail here
+            time.sleep(0.01)
+            with (root / "log").open("a") as log:
+                log.write(f"{name}\\n")
+            inside.unlink()
+            if number == "killed" and name.endswith("7"):
+                os.kill(os.getpid(), 9)
+            store.write_bytes(name, number.encode())
+    todo = [*todo[3:], *(name for name in todo[:3] if not store.exists(name))]
+"""
+
+
+def work(root: Path, number: str, *names: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _WORKS, str(root), number, *names]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+
+def test_many_processes_do_everything_once(tmp_path: Path) -> None:
+    """One process is killed while it holds three claims; the others take them over at once."""
+    (tmp_path / "inside").mkdir()
+    killed = work(tmp_path, "killed", *NAMES[6:9])
+    killed.communicate(timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list((tmp_path / "claims").glob("*.json"))) == 3
+    workers = [work(tmp_path, str(number), *NAMES) for number in range(5)]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=100)
+        assert worker.returncode == 0, errors
+    done = sorted((tmp_path / "log").read_text().split())
+    assert done == sorted([*NAMES, NAMES[7]])  # the one that the kill interrupted
+    assert list((tmp_path / "claims").iterdir()) == []
+
+
+def test_many_writers_of_an_object_store_do_everything_once(
+    s3_options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Object stores have no locks; all writers start at once, after a machine died."""
+    url, inside, done = f"s3://bucket/{tmp_path.name}", set[str](), list[str]()
+    for name in NAMES[:4]:
+        claimed_by(Store(url, **s3_options), name)
+    barrier, failures = threading.Barrier(4), list[BaseException]()
+
+    def run() -> None:
+        store = Store(url, **s3_options)
+        mine = Claims(store, beat_s=0.2, dead_after_s=0.5)
+        barrier.wait()
+        for name in NAMES[:6]:
+            while not store.exists(name):
+                with mine.hold([name]) as held:
+                    if held and not store.exists(name):
+                        assert name not in inside
+                        inside.add(name)
+                        time.sleep(0.05)
+                        done.append(name)
+                        inside.remove(name)
+                        store.write_bytes(name, b"")
+                        continue
+                mine.wait(name, is_done=partial(store.exists, name))
+
+    def guarded() -> None:
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert sorted(done) == NAMES[:6]
+    assert files(Store(url, **s3_options)) == []
+
+
+@contextmanager
+def suspended(root: Path) -> Iterator[subprocess.Popen[str]]:
+    code = (
+        "import logging, sys; from core.storage.claims import Claims\n"
+        "from core.storage.store import Store\n"
+        "logging.basicConfig()\n"
+        "with Claims(Store(sys.argv[1]), beat_s=0.05).hold(['a']):\n"
+        "    print('held', flush=True); sys.stdin.readline()\n"
+    )
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(root)],
+        cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_who_was_suspended_notices_that_its_claim_is_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(str(tmp_path))
+    with suspended(tmp_path) as sleeper, caplog.at_level(logging.WARNING):
+        late = Claims(store, beat_s=0.05, dead_after_s=0.5)
+        late.wait("a", is_done=lambda: False)
+        with late.hold(["a"]) as held:
+            assert held == ["a"]
+            sleeper.send_signal(signal.SIGCONT)
+            time.sleep(0.5)  # several beats
+            assert len(claims_of(store)) == 1
+            _, said = sleeper.communicate("\n", timeout=30)
+            assert "the claim is lost" in said
+            assert sleeper.returncode == 0
+            assert len(claims_of(store)) == 1
+    assert f"no beat of process {sleeper.pid}" in caplog.text

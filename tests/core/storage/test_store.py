@@ -1,0 +1,193 @@
+import errno
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import DiskFull, StorageError
+from core.storage.store import Store, explain_disk_errors, name_of_part, path_part
+
+HELLO_SHA256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+
+
+@pytest.fixture(params=["local", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "local":
+        return Store(str(tmp_path / "root"))
+    options = request.getfixturevalue("s3_options")
+    return Store(f"s3://bucket/{tmp_path.name}", **options)
+
+
+def test_what_is_written_is_read(store: Store) -> None:
+    assert not store.exists("a/b.txt")
+    with pytest.raises(StorageError, match=r"cannot read .*/a/b\.txt"):
+        store.read_bytes("a/b.txt")
+    assert store.write_bytes("a/b.txt", b"hello") == HELLO_SHA256
+    assert store.exists("a/b.txt")
+    assert store.read_bytes("a/b.txt") == b"hello"
+    with store.open("a/b.txt") as file:
+        file.seek(1)
+        assert file.read(3) == b"ell"
+
+
+def test_a_block_that_fails_writes_nothing(store: Store) -> None:
+    store.write_bytes("a", b"old")
+    with pytest.raises(KeyError), store.writing("a") as staged:
+        staged.path.write_bytes(b"half of the new")
+        raise KeyError("x")
+    assert store.read_bytes("a") == b"old"
+    assert store.list("*") == ["a"]
+    assert not staged.path.exists()
+
+
+def test_a_stamp_stays_with_the_content_and_changes_with_it(store: Store) -> None:
+    store.write_bytes("a/one", b"1")
+    store.write_bytes("a/two", b"2")
+    before = store.list_stamped("a/*")
+    assert (list(before), before["a/one"].num_bytes) == (["a/one", "a/two"], 1)
+    assert abs(before["a/one"].modified_at - time.time()) < 3600
+    store.write_bytes("a/two", b"22")
+    after = store.list_stamped("a/*")
+    assert after["a/one"] == before["a/one"]
+    assert after["a/two"] != before["a/two"]
+
+
+def test_listing_matches_and_sorts(store: Store) -> None:
+    for name in ("s=b/m=2", "s=a/m=2", "s=a/m=1", "t=a/m=1"):
+        store.write_bytes(f"{name}/manifest.json", b"")
+    found = ["s=a/m=1", "s=a/m=2", "s=b/m=2"]
+    assert store.list("s=*/m=*/manifest.json") == [f"{each}/manifest.json" for each in found]
+    assert store.list("nothing=*/x") == []
+
+
+def test_another_worker_s_files_are_seen_at_once(
+    tmp_path: Path, s3_options: dict[str, Any]
+) -> None:
+    url = f"s3://bucket/{tmp_path.name}"
+    ours, theirs = Store(url, **s3_options), Store(url, skip_instance_cache=True, **s3_options)
+    theirs.write_bytes("folder/a", b"1")
+    assert ours.list("folder/*") == ["folder/a"]
+    theirs.write_bytes("folder/b", b"2")
+    assert ours.exists("folder/b")
+    assert ours.list("folder/*") == ["folder/a", "folder/b"]
+    theirs.delete("folder/a")
+    assert not ours.exists("folder/a")
+
+
+@pytest.mark.parametrize("path", ["claims/a.pid:[1].json", "claims/?*.json"])
+def test_deleting_takes_a_name_literally(store: Store, path: str) -> None:
+    store.write_bytes(path, b"")
+    store.write_bytes("claims/a.pid:1.json", b"")
+    store.delete(path)
+    assert store.list("claims/*") == ["claims/a.pid:1.json"]
+
+
+def test_deleting_takes_folders_and_forgives_absence(store: Store) -> None:
+    store.write_bytes("a/b/c", b"1")
+    store.write_bytes("a/d", b"2")
+    store.delete("a/b")
+    store.delete("a/b")
+    assert store.list("a/*") == ["a/d"]
+
+
+def test_a_folder_that_another_process_writes_to_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, rmdir = Store(str(tmp_path)), os.rmdir
+    store.write_bytes("a/b", b"1")
+
+    def rmdir_late(*arguments: Any, **options: Any) -> None:
+        store.write_bytes("a/c", b"2")
+        rmdir(*arguments, **options)
+
+    monkeypatch.setattr(os, "rmdir", rmdir_late)
+    store.delete("a")
+    assert store.list("a/*") == ["a/c"]
+
+
+@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "a/../../b"])
+def test_no_path_leaves_the_root(store: Store, path: str) -> None:
+    for action in (store.exists, store.list, store.read_bytes, store.delete):
+        with pytest.raises(StorageError, match="leaves the data root"):
+            action(path)
+    with pytest.raises(StorageError, match="leaves the data root"):
+        store.write_bytes(path, b"")
+
+
+def test_the_root_is_no_pattern_and_others_may_read_files(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "a[b]*c?"))
+    store.write_bytes("x/y", b"1")
+    assert store.list("*/y") == ["x/y"]
+    assert (tmp_path / "a[b]*c?/x/y").stat().st_mode & 0o777 == 0o644
+
+
+def test_an_object_store_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.storage.object_store.PATIENCE_S", 0.5)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    config = {"retries": {"total_max_attempts": 1}, "connect_timeout": 1}
+    store = Store("s3://bucket/x", key="k", secret="s", endpoint_url=endpoint, config_kwargs=config)
+    for action in (store.exists, store.list, store.read_bytes, store.delete):
+        with pytest.raises(StorageError, match="s3://bucket/x/a"):
+            action("a")
+    with pytest.raises(StorageError, match="cannot write s3://bucket/x/a"):
+        store.write_bytes("a", b"1")
+
+
+def test_an_unknown_kind_of_address_is_refused() -> None:
+    with pytest.raises(StorageError, match="foo://bar cannot be a data root"):
+        Store("foo://bar")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_explained(tmp_path: Path, number: int) -> None:
+    with (
+        pytest.raises(DiskFull, match=r"no space left .*\d+ MiB free .*TIDEMARK_HOME"),
+        explain_disk_errors(str(tmp_path / "not" / "there")),
+    ):
+        raise OSError(number, os.strerror(number))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a file system of one megabyte, if this user may."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("this user may not mount a file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_leaves_the_old_file(small_disk: Path) -> None:
+    store = Store(str(small_disk))
+    store.write_bytes("a/b", b"old")
+    with pytest.raises(DiskFull, match="no space left while writing"):
+        store.write_bytes("a/b", bytes(2 * 2**20))
+    assert store.read_bytes("a/b") == b"old"
+    assert store.list("a/*") == ["a/b"]
+    store.write_bytes("a/b", bytes(2**19))  # the space is free again
+
+
+@given(st.text(min_size=1).filter(lambda name: name not in {".", ".."}))
+def test_any_name_is_one_path_component_and_comes_back(name: str) -> None:
+    part = path_part(name)
+    assert "/" not in part
+    assert not set(part) & set("*?[]\\\0 ")
+    assert part.isascii()
+    assert name_of_part(part) == name
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a\ud800"])
+def test_some_names_cannot_be_folders(name: str) -> None:
+    with pytest.raises(StorageError, match="cannot name a folder"):
+        path_part(name)

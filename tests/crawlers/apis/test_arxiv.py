@@ -1,0 +1,240 @@
+import datetime as dt
+from collections.abc import Iterator
+
+import pytest
+
+from core.errors import SourceChanged, SourceUnavailable
+from core.month import Month
+from core.settings import Settings
+from crawlers.apis import arxiv as arxiv_feeds
+from crawlers.apis.arxiv import Entry, Licences, Unreadable, find_papers, set_of
+from crawlers.arxiv import INFO
+from crawlers.web.fetcher import Fetcher
+from simulator.server import Fault, Web, serve_sites
+from simulator.sites import arxiv as site
+from simulator.world import World
+
+MONTH = Month("2023-02")
+NOW = {"Retry-After": "0"}
+FEED = (
+    '<feed xmlns="http://www.w3.org/2005/Atom" '
+    'xmlns:opensearch="http://a9.com/-/spec/opensearch/1.1/">'
+    "<opensearch:totalResults>{total}</opensearch:totalResults>{entries}</feed>"
+)
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World(0, Month("2023-01"), Month("2023-03"))
+
+
+@pytest.fixture
+def site_(world: World) -> site.Site:
+    return site.Site(world)
+
+
+@pytest.fixture
+def web(site_: site.Site) -> Iterator[Web]:
+    with serve_sites([site_]) as web:
+        yield web
+
+
+@pytest.fixture
+def fetcher(web: Web, settings: Settings) -> Fetcher:
+    sites = {key: web.urls[key] for key in INFO.sites}
+    return Fetcher(settings.model_copy(update={"sites": sites}), INFO.sites, 0)
+
+
+def requests_of(web: Web, path: str) -> int:
+    return sum(target.startswith(path) for _, _, target in web.requests)
+
+
+def papers_of(fetcher: Fetcher, month: Month = MONTH) -> list[Entry]:
+    found = find_papers(month, ["cs.CL"], fetcher)
+    assert not [entry for entry in found if isinstance(entry, Unreadable)]
+    return [entry for entry in found if isinstance(entry, Entry)]
+
+
+def find_licences(ids: list[str], fetcher: Fetcher) -> dict[str, str]:
+    licences = Licences(MONTH, ["cs.CL"], fetcher, len(ids))
+    return {paper: licence for paper in ids if (licence := licences.of(paper))}
+
+
+def page(body: str, pattern: str = "/api/query", times: int = 1) -> Fault:
+    return Fault("status", "arxiv", pattern, times, 200, NOW, body.encode())
+
+
+def test_papers_come_by_the_date_of_their_first_version(fetcher: Fetcher, world: World) -> None:
+    papers = papers_of(fetcher)
+    expected = [
+        paper
+        for paper in site.Site(world).papers.values()
+        if MONTH.start <= paper.published <= MONTH.end and "cs.CL" in paper.categories
+    ]
+    assert [paper.id for paper in papers] == [paper.id for paper in expected]
+    assert [paper.published for paper in papers] == sorted(paper.published for paper in papers)
+    first = papers[0]
+    assert (first.id, first.published) == ("2302.00001", dt.datetime(2023, 2, 1, tzinfo=dt.UTC))
+    assert first.title == expected[0].story.title  # on one line again
+    assert first.authors == site.AUTHORS
+    assert (first.category, first.categories) == ("cs.LG", ("cs.LG", "cs.CL"))
+
+
+def test_pages_follow_each_other(
+    fetcher: Fetcher, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = find_papers(MONTH, ["cs.CL"], fetcher)
+    monkeypatch.setattr(arxiv_feeds, "PAGE_SIZE", 10)
+    assert find_papers(MONTH, ["cs.CL"], fetcher) == whole
+    assert requests_of(web, "/api/query") == 4  # the whole, then 10, 10 and 7
+
+
+def test_a_paper_that_moves_over_a_page_boundary_comes_twice_and_none_is_lost(
+    fetcher: Fetcher, site_: site.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = papers_of(fetcher)
+    monkeypatch.setattr(arxiv_feeds, "PAGE_SIZE", 10)
+    site_.quirks["moving_items"] = 1
+    papers = papers_of(fetcher)
+    assert len(papers) == len(whole) + 1
+    assert {paper.id for paper in papers} == {paper.id for paper in whole}
+
+
+def test_empty_pages_without_end_are_no_month_without_papers(fetcher: Fetcher, web: Web) -> None:
+    web.faults.append(page(FEED.format(total=27, entries=""), times=100))
+    with pytest.raises(SourceUnavailable, match="busy"):
+        find_papers(MONTH, ["cs.CL"], fetcher)
+
+
+def test_a_month_may_be_truly_empty(fetcher: Fetcher) -> None:
+    assert find_papers(Month("1999-01"), ["cs.CL"], fetcher) == []
+
+
+ENTRY = "<entry><id>{id}</id><title>{title}</title><summary>why</summary>{date}</entry>"
+DATE = "<published>2023-02-01T00:00:00Z</published>"
+
+
+NO_DATE = "expected an entry with an address and a date"
+
+
+def feed_of(**entry: str) -> str:
+    given = {"id": "http://arxiv.org/abs/2302.00001v1", "title": "T", "date": DATE, **entry}
+    return FEED.format(total=1, entries=ENTRY.format(**given))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (feed_of(id="x", title="Error"), "titled 'Error': why"),
+        (feed_of(date=""), NO_DATE),
+        (feed_of(date=DATE.replace("Z", "")), NO_DATE),
+        (FEED.format(total="9" * 5000, entries=""), "expected a feed with a total"),
+        ("<html><body>Sorry</body></html>", "expected a feed with a total"),
+        ("not XML", "expected XML"),
+        ("", "expected XML"),
+        (
+            f'<!DOCTYPE a [<!ENTITY b "bbbb">]>{FEED.format(total="&b;", entries="")}',
+            "expected XML",
+        ),
+    ],
+)
+def test_what_is_no_list_is_a_change_of_the_source(
+    fetcher: Fetcher, web: Web, body: str, message: str
+) -> None:
+    web.faults.append(page(body))
+    with pytest.raises(SourceChanged, match=message):
+        find_papers(MONTH, ["cs.CL"], fetcher)
+
+
+def test_an_error_of_the_api_is_told_with_its_reason(fetcher: Fetcher) -> None:
+    with pytest.raises(SourceChanged, match="incorrect search_query"):
+        find_papers(MONTH, [], fetcher)
+
+
+def licences_of(world: World) -> dict[str, str]:
+    papers = site.Site(world).papers.values()
+    return {p.id: p.licence for p in papers if p.licence and p.published in MONTH}
+
+
+def test_few_licences_are_asked_for_one_by_one(fetcher: Fetcher, web: Web, world: World) -> None:
+    expected = licences_of(world)
+    ids = list(expected)[:3]
+    assert find_licences(ids, fetcher) == {i: expected[i] for i in ids}
+    assert requests_of(web, "/oai") == 3
+
+
+def test_many_licences_are_listed_and_the_rest_asked_for(
+    fetcher: Fetcher, web: Web, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "OAI_PAGE_SIZE", 10)  # several pages, with resumption tokens
+    papers = [p for p in site.Site(world).papers.values() if p.published in MONTH]
+    ids = [p.id for p in papers if "cs.CL" in p.categories]
+    found = find_licences(ids, fetcher)
+    assert found == {i: licence for i, licence in licences_of(world).items() if i in ids}
+    assert len(found) < len(ids)  # some papers have none
+    targets = [target for _, _, target in web.requests]
+    assert sum("ListRecords" in target for target in targets) > 1
+    assert 0 < sum("GetRecord" in target for target in targets) < len(ids) / 2
+
+
+def test_an_expired_token_costs_requests_not_licences(
+    fetcher: Fetcher, web: Web, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "OAI_PAGE_SIZE", 10)
+    expired = '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">{}</OAI-PMH>'
+    body = expired.format('<error code="badResumptionToken"/>')
+    web.faults.append(page(body, "resumptionToken"))
+    ids = list(licences_of(world))
+    assert find_licences(ids, fetcher) == licences_of(world)
+    assert not web.faults[0].times  # the fault was met
+
+
+def test_a_token_that_leads_nowhere_ends(
+    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, web: Web, world: World
+) -> None:
+    monkeypatch.setattr(arxiv_feeds, "LIST_ABOVE", 0)
+    body = (
+        '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><ListRecords>'
+        "<resumptionToken>again</resumptionToken></ListRecords></OAI-PMH>"
+    )
+    web.faults.append(page(body, "ListRecords", times=50))
+    ids = list(licences_of(world))[:1]
+    assert list(find_licences(ids, fetcher)) == ids
+
+
+def test_an_error_of_oai_is_told_with_its_reason(fetcher: Fetcher, web: Web) -> None:
+    body = (
+        '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">'
+        '<error code="badArgument">no such prefix</error></OAI-PMH>'
+    )
+    web.faults.append(page(body, "/oai"))
+    with pytest.raises(SourceChanged, match="badArgument: no such prefix"):
+        find_licences(["2302.00001"], fetcher)
+    assert find_licences(["2302.99999"], fetcher) == {}
+
+
+@pytest.mark.parametrize(
+    ("category", "name"),
+    [("cs.CL", "cs:cs:CL"), ("hep-th", "physics:hep-th"), ("astro-ph.GA", "physics:astro-ph:GA")],
+)
+def test_the_sets_of_oai_are_named_by_group_and_archive(category: str, name: str) -> None:
+    assert set_of(category) == name
+
+
+def test_one_entry_that_is_no_paper_is_told_and_the_others_are_kept(
+    fetcher: Fetcher, web: Web
+) -> None:
+    good = ENTRY.format(id="http://arxiv.org/abs/2302.00001v1", title="T", date=DATE)
+    bad = ENTRY.format(id="http://arxiv.org/abs/2302.00002v1", title="T", date="")
+    web.faults.append(page(FEED.format(total=2, entries=good + bad)))
+    assert [(type(e), e.id) for e in find_papers(MONTH, ["cs.CL"], fetcher)] == [
+        (Unreadable, "2302.00002"),
+        (Entry, "2302.00001"),
+    ]
+
+
+def test_more_papers_than_arxiv_has_are_a_change(fetcher: Fetcher, web: Web) -> None:
+    entry = ENTRY.format(id="http://arxiv.org/abs/2302.00001v1", title="T", date=DATE)
+    web.faults.append(page(FEED.format(total=10**8, entries=entry), times=99))
+    with pytest.raises(SourceChanged, match="at most 30000"):
+        find_papers(MONTH, ["cs.CL"], fetcher)

@@ -1,0 +1,303 @@
+import gzip
+import io
+import os
+import signal
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core.errors import ItemUnavailable
+from core.month import Month
+from core.settings import Settings
+from crawlers.arxiv import CATEGORIES, INFO, fetch_month
+from crawlers.contract import CrawlContext, Document
+from crawlers.text.archives import read_package
+from crawlers.text.latex import LatexReader, read_latex
+from crawlers.text.latex_source import SUFFIXES, decode_files
+from crawlers.web.fetcher import Fetcher
+from simulator.server import Fault, Web
+from simulator.sites import arxiv as simulated
+from simulator.world import World
+from tests.crawlers.conftest import Crawl, by_id, documents_of, marked, reasons_of, token_f1
+
+MONTH = Month("2023-02")
+STORIES = 8
+WORLD = World(0, Month("2023-01"), Month("2023-03"), stories_per_month=STORIES)
+Site = simulated.Site
+HEAD = "\\documentclass{article}\\begin{document}\\section{Introduction}\n"
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[LatexReader]:
+    with LatexReader(time_limit_s=3) as reader:
+        yield reader
+
+
+def asked(web: Web, path: str) -> list[str]:
+    return [target for _, _, target in web.requests if target.startswith(path)]
+
+
+def tar_of(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+def serve_paper(web: Web, body: bytes, headers: dict[str, str] | None = None) -> None:
+    web.faults.append(Fault("status", "arxiv", "/src/2302.00001v1", 9, 200, headers or {}, body))
+
+
+def test_the_text_is_the_story_and_nothing_else(crawl: Crawl) -> None:
+    papers = Site(WORLD).papers
+    found = documents_of(crawl())
+    assert len(found) == WORLD.stories_per_month
+    for document in found:
+        paper = papers[document.native_id]
+        first, *others = paper.story.paragraphs
+        maths = [simulated.MATHS] if paper.number % 3 == 0 else []
+        expected = ["Introduction", first, *maths, "Findings", *others]
+        assert document.text == "\n\n".join(expected)
+        assert document.title == paper.story.title
+    assert any(papers[document.native_id].kind == "gzip" for document in found)
+    assert any(len(papers[document.native_id].versions) > 1 for document in found)
+
+
+def test_a_document_says_where_it_is_from(crawl: Crawl) -> None:
+    by_number = {Site(WORLD).papers[d.native_id].number: d for d in documents_of(crawl())}
+    document = by_number[1]
+    assert document.native_id == "2302.00002"
+    assert document.version_id == "v1"
+    assert document.cluster_id == "paper:2302.00002"
+    assert document.url == "https://arxiv.org/abs/2302.00002v1"
+    assert document.date_kind == "published"
+    assert document.event_time == document.text_as_of
+    assert document.event_time in MONTH
+    assert document.retrieved_at > document.event_time
+    assert document.licence == "http://creativecommons.org/licenses/by/4.0/"
+    assert document.attribution.startswith("Ada Example, Boris Sample, Chen Muster et al.: ")
+    assert document.attribution.endswith("arXiv:2302.00002v1")
+    assert (document.category, document.language) == ("cs.CL", "en")
+    assert document.extra == {"categories": ["cs.CL", "cs.AI"], "has_introduction": True}
+    assert by_number[3].licence == "LicenseRef-unknown"
+
+
+def test_the_month_is_half_open_in_utc_whatever_the_id_says(crawl: Crawl) -> None:
+    items = crawl()
+    ids = [item.native_id for item in items]
+    times = {d.native_id: d.event_time.isoformat() for d in documents_of(items)}
+    assert times["2302.00001"] == "2023-02-01T00:00:00+00:00"
+    assert times["2303.09000"] == "2023-02-28T23:59:59+00:00"
+    assert reasons_of(items)["2303.00001"] == "outside_month"  # in the first second of March
+    assert "2302.09000" not in ids  # in the last second of January
+    assert len(ids) == len(set(ids))
+
+
+def test_what_has_no_source_is_dropped_with_its_reason(crawl: Crawl, web: Web) -> None:
+    assert reasons_of(crawl()) == {
+        "2302.00009": "pdf_only",
+        "2302.00010": "withdrawn",
+        "2303.00001": "outside_month",
+    }
+    assert not asked(web, "/src/2302.00010")  # which is withdrawn
+
+
+def test_a_crawl_that_is_given_up_leaves_no_process(own: Settings) -> None:
+    before = psutil.Process().children()
+    items = fetch_month(MONTH, CrawlContext(own, Fetcher(own, INFO.sites, 0)))
+    next(item for item in items if isinstance(item, Document))
+    assert len(psutil.Process().children()) == len(before) + 1
+    items.close()  # type: ignore[attr-defined]
+    assert psutil.Process().children() == before
+
+
+# Choosing papers
+
+
+def test_one_request_a_paper_not_a_head_and_a_get(crawl: Crawl, web: Web) -> None:
+    crawl()
+    assert {method for _, method, _ in web.requests} == {"GET"}
+    assert len(asked(web, "/src/")) == len(set(asked(web, "/src/")))
+
+
+def test_a_months_sample_is_of_the_volume_of_paper_000(crawl: Crawl, web: Web) -> None:
+    assert INFO.monthly_bytes == 28_000_000
+    assert len(CATEGORIES) > 10
+    items = crawl(max_bytes=3_000)
+    sizes = [len(document.text.encode()) for document in by_id(items).values()]
+    assert 3_000 <= sum(sizes) < 3_000 + max(sizes)
+    assert len(asked(web, "/src/")) <= len(sizes) + 1  # one more for the PDF, if it was drawn
+
+
+# Sources
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (gzip.compress((HEAD + "Alone.").encode()), {"Content-Type": "application/x-eprint"}),
+        (gzip.compress((HEAD + "Alone.").encode()), {"Content-Encoding": "x-gzip"}),
+        ((HEAD + "Alone.").encode(), {"Content-Type": "application/gzip"}),
+        (gzip.decompress(tar_of({"main.tex": HEAD + "Alone."})), {"Content-Type": "text/html"}),
+    ],
+    # Names without the bytes: gzip writes the time of day into them, and two workers collect twice.
+    ids=["gzip", "gzip by header", "plain", "tar"],
+)
+def test_a_lone_gzipped_tex_is_read_whatever_its_headers_say(
+    crawl: Crawl, web: Web, body: bytes, headers: dict[str, str]
+) -> None:
+    """tarfile refuses such a package; the peers lose these papers."""
+    serve_paper(web, body, headers)
+    assert by_id(crawl())["2302.00001"].text == "Introduction\n\nAlone."
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"%PDF-1.5", "pdf_only"),
+        (b"%!PS-Adobe-3.0", "no_tex"),
+        (b"<html><body>Withdrawn", "no_tex"),
+        (b"\x1f\x8b broken", "bad_archive"),
+        (b"", "bad_archive"),
+        (tar_of({"readme.md": "x"}), "no_tex"),
+        (tar_of({"../../evil.tex": HEAD}), "unsafe_path"),
+        (tar_of({"/etc/evil.tex": HEAD}), "unsafe_path"),
+        (tar_of({f"{number}.tex": "x" for number in range(2_001)}), "too_large"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "package",
+)
+def test_the_first_bytes_say_what_a_source_is(
+    crawl: Crawl, web: Web, body: bytes, reason: str
+) -> None:
+    serve_paper(web, body)
+    items = crawl()
+    assert reasons_of(items)["2302.00001"] == reason
+    assert len(by_id(items)) == STORIES - 1
+
+
+# LaTeX
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        r"\bibliography{a}", r"\printbibliography", r"\begin{thebibliography}{9}", r"\appendix",
+        r"\begin{appendix}", r"\section*{Acknowledgements}", r"\acknowledgments",
+        r"{\bf Acknowledgments.}", r"\textbf{Acknowledgement}", r"\bmhead{Acknowledgments}",
+        r"\backmatter",
+    ],
+)  # fmt: skip
+def test_bibliography_and_appendix_are_cut(end: str) -> None:
+    assert (
+        read_latex({"a.tex": f"{HEAD}Prose.\n\n{end} Not this."}).text == "Introduction\n\nProse."
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "encoding"),
+    [("latin2", "latin2"), ("cp1251", "cp1251"), ("koi8-r", "koi8-r"), ("applemac", "mac-roman"),
+     ("ansinew", "cp1252"), ("latin9", "iso8859-15")],
+)  # fmt: skip
+def test_the_encoding_that_a_paper_declares_is_used(option: str, encoding: str) -> None:
+    text = {"cp1251": "Привет", "koi8-r": "Привет", "latin2": "Łódź"}.get(option, "naïve œuf" if
+            option != "applemac" else "naïve")  # fmt: skip
+    preamble = f"\\usepackage[{option}]{{inputenc}}".encode()
+    files = {"main.tex": preamble + HEAD.encode(), "part.tex": text.encode(encoding)}
+    assert decode_files(files)["part.tex"] == text
+
+
+def test_what_is_utf8_is_utf8_whatever_a_paper_declares() -> None:
+    files = {"main.tex": b"\\usepackage[latin1]{inputenc}", "part.tex": "Łódź".encode()}
+    assert decode_files(files)["part.tex"] == "Łódź"
+    assert (
+        decode_files({"a.tex": b"na\xefve \\usepackage[klingon]{inputenc}"})["a.tex"][:5] == "naïve"
+    )
+    assert decode_files({"a.tex": b"\x81\xef \\usepackage[cp1252]{inputenc}"})["a.tex"][1] == "ï"
+
+
+# Hostile papers, in the worker
+
+
+HOSTILE = {
+    "deep braces": HEAD + "{" * 1_000_000,
+    "deep environments": HEAD + "\\begin{itemize}\\item " * 100_000,
+    "unbalanced": HEAD + "}" * 1_000_000,
+    "formulas without an end": HEAD + "$" * 500_001,
+    "a bomb of macros": "\\documentclass{a}"
+    + "".join(
+        f"\\def\\{a}{{{f'{chr(92)}{b}' * 50}}}" for a, b in zip("abcde", "bcdef", strict=True)
+    )
+    + "\\def\\f{xxxxxxxxxx}\\begin{document}\\section{Introduction}\\a",
+    "a macro of itself": "\\documentclass{a}\\def\\a{\\a\\a}\\begin{document}" + "\\a" * 50_000,
+    "verbatim without an end": HEAD + "\\begin{verbatim}" * 100_000,
+    "citations without an end": HEAD + "\\cite{" * 200_000,
+    "control characters": HEAD + "\x01\x02\x03" * 50_000,
+    "headings without an end": HEAD + "\\section{" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_paper_costs_itself_only(reader: LatexReader, name: str) -> None:
+    try:
+        assert len(reader.read({"a.tex": HOSTILE[name].encode()}).text) < len(HOSTILE[name])
+    except ItemUnavailable as error:
+        assert error.reason in {"parse_error", "too_large", "binary", "no_tex"}
+    assert reader.read({"a.tex": (HEAD + "Good.").encode()}).text == "Introduction\n\nGood."
+
+
+def test_control_characters_are_no_prose(reader: LatexReader) -> None:
+    with pytest.raises(ItemUnavailable) as caught:
+        reader.read({"a.tex": (HEAD + "words \x01\x02\x03\x04" * 99).encode()})
+    assert caught.value.reason == "binary"
+
+
+@pytest.mark.parametrize("data", [os.urandom(2**20), bytes(2**20), b"\xff\xfe" * 2**19])
+def test_binary_junk_is_refused(reader: LatexReader, data: bytes) -> None:
+    with pytest.raises(ItemUnavailable) as caught:
+        reader.read(read_package(data, SUFFIXES))
+    assert caught.value.reason in {"bad_archive", "no_tex"}
+
+
+def test_fifty_megabytes_of_source_cost_themselves_only(reader: LatexReader) -> None:
+    huge = {f"{number}.tex": b"word " * 2**20 for number in range(10)}
+    huge["main.tex"] = HEAD.encode() + b"".join(b"\\input{%d}" % number for number in range(10))
+    with pytest.raises(ItemUnavailable) as caught:
+        reader.read(huge)
+    assert caught.value.reason in {"too_large", "parse_error"}
+    assert reader.read({"a.tex": (HEAD + "Good.").encode()}).text == "Introduction\n\nGood."
+
+
+def test_a_killed_worker_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = psutil.Process().children()
+    with LatexReader() as reader:
+        reader.read({"a.tex": HEAD.encode()})
+        [worker] = set(psutil.Process().children()) - set(before)
+        worker.send_signal(signal.SIGKILL)
+        with pytest.raises(ItemUnavailable, match="failed"):
+            reader.read({"a.tex": HEAD.encode()})
+        assert not worker.is_running()  # reaped, not a zombie
+        assert reader.read({"a.tex": (HEAD + "Good.").encode()}).text.endswith("Good.")
+    assert psutil.Process().children() == before
+    assert list(tmp_path.iterdir()) == []
+
+
+# What comes out
+
+
+@pytest.mark.parametrize(
+    ("raw", "right"), marked("arxiv"), ids=lambda value: getattr(value, "stem", "")
+)
+def test_the_text_of_a_paper_is_what_a_reader_sees(
+    reader: LatexReader, raw: Path, right: str
+) -> None:
+    """Each file is the source of a paper; the text beside it was written by hand."""
+    assert token_f1(reader.read({raw.name: raw.read_bytes()}).text, right) >= 0.95

@@ -1,0 +1,201 @@
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from core.errors import SourceUnavailable
+from core.month import Month
+from core.settings import Settings
+from crawlers import github_projects
+from crawlers.contract import DROP_REASONS, CrawlContext, Drop, Failure
+from crawlers.github_projects import INFO, MAX_FILES, fetch_month, read_projects
+from crawlers.web.fetcher import Fetcher
+from simulator.server import Fault, Web, serve_sites
+from simulator.sites.github import REPOSITORIES, YOUNG, Site
+from simulator.world import World
+from tests.crawlers.conftest import count_drops, documents_of
+
+WORLD = World(0, Month("2024-01"), Month("2024-04"))
+GIVING = [name for name, licence in REPOSITORIES.items() if not licence.startswith("GPL")]
+
+
+@pytest.fixture(scope="module")
+def shared_web() -> Iterator[Web]:
+    with serve_sites([Site(WORLD)]) as running:
+        yield running
+
+
+@pytest.fixture
+def web(shared_web: Web) -> Iterator[Web]:
+    yield shared_web
+    shared_web.faults.clear()
+    shared_web.requests.clear()
+
+
+@pytest.fixture
+def context(web: Web, settings: Settings) -> CrawlContext:
+    return make_context(settings, web)
+
+
+@pytest.fixture
+def few_projects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crawl only the simulator's projects; others would cost a failed request each."""
+    monkeypatch.setattr(github_projects, "read_projects", lambda: list(REPOSITORIES))
+
+
+def make_context(settings: Settings, web: Web, **options: int) -> CrawlContext:
+    settings = settings.model_copy(update={"sites": dict(web.urls)})
+    return CrawlContext(settings, Fetcher(settings, INFO.sites, 0.0), **options)
+
+
+def test_the_list_of_projects_is_sound() -> None:
+    projects = read_projects()
+    assert len(projects) == len({project.lower() for project in projects}) == 75
+    assert all(re.fullmatch(r"[\w.-]+/[\w.-]+", project) for project in projects)
+    assert set(REPOSITORIES) <= set(projects)  # else the simulated source is empty
+
+
+def test_a_month_holds_what_was_added_or_rewritten_in_it(context: CrawlContext) -> None:
+    month = Month("2024-03")
+    items = list(fetch_month(month, context))
+    documents = documents_of(items)
+    assert Counter(d.cluster_id for d in documents) == {f"repo:{name}": 6 for name in GIVING}
+    numbers = {300 * list(REPOSITORIES).index(name) + n for name in GIVING for n in range(6)}
+    assert {d.text for d in documents} == {WORLD.module(month, "github", n) for n in numbers}
+    assert all(document.event_time in month for document in documents)
+    assert count_drops(items) == {
+        "deleted": len(read_projects()) - len(REPOSITORIES),
+        "licence": 1,
+        "outside_month": len(GIVING),
+        "generated_code": 3 * len(GIVING),
+        "unsafe_path": 2 * len(GIVING),
+    }
+    assert set(count_drops(items)) <= set(DROP_REASONS)
+
+
+def test_every_field_of_a_document(context: CrawlContext, few_projects: None) -> None:
+    started = dt.datetime.now(dt.UTC)
+    documents = documents_of(list(fetch_month(Month("2024-02"), context)))
+    by_name = {document.native_id: document for document in documents}
+    added = by_name["pallets/flask:src/records_2024-02_0.py"]
+    assert added.event_time == added.text_as_of == Month("2024-02").start
+    assert (added.date_kind, added.language, added.category) == ("committed", "code:python", "code")
+    assert (added.licence, added.attribution) == ("BSD-3-Clause", "pallets/flask contributors")
+    assert (added.cluster_id, added.title) == ("repo:pallets/flask", "src/records_2024-02_0.py")
+    assert re.fullmatch("[0-9a-f]{40}", added.version_id or "")
+    assert re.fullmatch(
+        "https://github.com/pallets/flask/blob/[0-9a-f]{40}/src/records_2024-02_0.py", added.url
+    )
+    assert started <= added.retrieved_at <= dt.datetime.now(dt.UTC)
+    assert added.extra["changed_ratio"] is None
+    assert added.extra["initial_import"] is False
+
+    rewritten = by_name["pallets/flask:src/records_2024-01_1.py"]
+    assert rewritten.event_time == dt.datetime(2024, 2, 15, tzinfo=dt.UTC)
+    assert 0.5 < float(str(rewritten.extra["changed_ratio"])) <= 1
+    assert re.fullmatch("[0-9a-f]{40}", str(rewritten.extra["old_blob"]))
+
+    merged = by_name["pallets/flask:src/records_2024-02_2.py"]
+    assert merged.event_time == dt.datetime(2024, 2, 20, tzinfo=dt.UTC)  # not the branch's January
+    last = by_name["pallets/flask:src/records_2024-02_5.py"]
+    assert last.event_time == Month("2024-02").end - dt.timedelta(seconds=1)
+    assert {d.licence for d in documents} == {"MIT", "BSD-2-Clause", "BSD-3-Clause"}
+
+
+def test_the_first_month_of_a_young_repository_is_flagged(
+    context: CrawlContext, few_projects: None
+) -> None:
+    for month, expected in ((Month("2024-01"), {f"repo:{YOUNG}"}), (Month("2024-02"), set())):
+        documents = documents_of(list(fetch_month(month, context)))
+        flagged = {d.cluster_id for d in documents if d.extra["initial_import"]}
+        assert flagged == expected
+
+
+def test_a_file_belongs_to_one_month_only(context: CrawlContext, few_projects: None) -> None:
+    versions = [
+        (document.native_id, document.version_id)
+        for month in WORLD.months
+        for document in documents_of(list(fetch_month(month, context)))
+    ]
+    assert len(versions) == len(set(versions)) == 24 * len(WORLD.months)
+
+
+def test_before_the_first_commit_there_is_nothing(
+    context: CrawlContext, few_projects: None
+) -> None:
+    items = list(fetch_month(Month("2023-11"), context))
+    assert count_drops(items) == {"not_yet_created": len(REPOSITORIES)}
+    assert len(items) == len(REPOSITORIES)
+
+
+def test_a_limit_is_spread_and_drawn_with_the_seed(
+    web: Web, settings: Settings, few_projects: None
+) -> None:
+    month, drawn = Month("2024-03"), []
+    for seed in (0, 0, 1):
+        items = list(fetch_month(month, make_context(settings, web, limit=10, seed=seed)))
+        documents = documents_of(items)
+        counts = Counter(d.cluster_id for d in documents)
+        assert sorted(counts.values()) == [2, 2, 3, 3]
+        assert count_drops(items)["sample_cap"] > 0
+        drawn.append([document.native_id for document in documents])
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_no_project_gives_more_than_its_share(settings: Settings, few_projects: None) -> None:
+    world = World(0, WORLD.first, WORLD.first, stories_per_month=4 * 60)
+    with serve_sites([Site(world)]) as busy:
+        items = list(fetch_month(world.first, make_context(settings, busy)))
+    counts = Counter(document.cluster_id for document in documents_of(items))
+    assert counts == {f"repo:{name}": MAX_FILES for name in GIVING}
+    assert count_drops(items)["sample_cap"] >= 10 * len(GIVING)
+
+
+def test_what_was_read_before_the_site_gave_out_is_kept(
+    context: CrawlContext, web: Web, few_projects: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(github_projects, "FAILURES_TO_STOP", 1)
+    web.faults.append(Fault("status", "github", "pytest-dev.*upload-pack$", times=3))
+    found = []
+    with pytest.raises(SourceUnavailable, match="pytest"):
+        found.extend(fetch_month(Month("2024-03"), context))  # extend keeps what came before
+    assert {d.cluster_id for d in documents_of(found)} == {"repo:pallets/flask", "repo:psf/black"}
+
+
+def test_a_damaged_mirror_does_not_end_the_month(
+    context: CrawlContext, settings: Settings, few_projects: None
+) -> None:
+    list(fetch_month(Month("2024-03"), context))
+    [mirror] = (settings.scratch / "git").glob("*/psf/black.git")
+    (mirror / "HEAD").write_text("ref: refs/heads/gone")
+    for pack in mirror.glob("objects/pack/*"):
+        pack.unlink()
+    items = list(fetch_month(Month("2024-03"), context))
+    [failure] = [item for item in items if isinstance(item, Failure)]
+    assert (failure.native_id, failure.reason) == ("psf/black", "damaged_answer")
+    assert len(documents_of(items)) == 18
+
+
+def test_a_volume_is_not_eaten_by_the_first_projects_of_the_list(
+    web: Web, settings: Settings, few_projects: None
+) -> None:
+    items = list(fetch_month(Month("2024-03"), make_context(settings, web, max_bytes=6000)))
+    documents = documents_of(items)
+    counts = Counter(document.cluster_id for document in documents)
+    assert set(counts) == {f"repo:{name}" for name in GIVING}
+    assert max(counts.values()) - min(counts.values()) <= 1
+    num_bytes = sum(len(document.text.encode()) for document in documents)
+    assert 6000 <= num_bytes <= 6000 + max(len(d.text.encode()) for d in documents)
+
+
+def test_a_repository_that_is_gone_is_counted(
+    context: CrawlContext, web: Web, few_projects: None
+) -> None:
+    web.faults.append(Fault("status", "github", "^/psf/black/", status=404))
+    web.faults.append(Fault("status", "github", "^/scrapy/scrapy/", status=403))
+    items = list(fetch_month(Month("2024-03"), context))
+    gone = {item.native_id: item.reason for item in items if isinstance(item, Drop)}
+    assert (gone["psf/black"], gone["scrapy/scrapy"]) == ("deleted", "http_403")
+    assert len(documents_of(items)) == 12

@@ -1,0 +1,242 @@
+import datetime as dt
+import gzip
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from core.corpus.partition import read_documents
+from core.errors import ItemUnavailable, SourceChanged, SourceUnavailable
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers import github_trending
+from crawlers.contract import CrawlContext, Drop, Repeat
+from crawlers.crawl import crawl_partition
+from crawlers.github_trending import INFO, read_links
+from crawlers.web.fetcher import Fetcher
+from simulator.repositories import TRENDING, trending_repositories
+from simulator.server import Fault, Request, Web, serve_sites
+from simulator.sites import github, github_api
+from simulator.world import World
+from tests.crawlers.conftest import Crawl, documents_of, reasons_of
+
+MONTH = Month("2024-02")
+WORLD = World(3, Month("2024-01"), Month("2024-03"), stories_per_month=12)
+NAMES = [repository.name for repository in trending_repositories(WORLD)]
+# Number 2 is under Apache-2.0, number 3 has no README, number 4 did nothing in February.
+GOOD = [0, 1, 5]
+TOKENS = {"github_api": SecretStr(github_api.TOKEN)}
+
+
+@pytest.fixture(autouse=True)
+def recent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(github_trending, "RECENT_DAYS", 100_000)
+
+
+@pytest.fixture
+def old(recent: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A month older than the span of the page."""
+    monkeypatch.setattr(github_trending, "RECENT_DAYS", 40)
+
+
+@pytest.fixture
+def site() -> github.Site:
+    return github.Site(WORLD)
+
+
+@pytest.fixture
+def api() -> github_api.Site:
+    return github_api.Site(WORLD)
+
+
+@pytest.fixture
+def web(site: github.Site, api: github_api.Site) -> Iterator[Web]:
+    with serve_sites([site, api, github_api.Archive(WORLD)]) as running:
+        yield running
+
+
+def test_documents_are_the_readmes_of_the_months_end(crawl: Crawl) -> None:
+    items = crawl()
+    documents = documents_of(items)
+    assert [document.native_id for document in documents] == [NAMES[n] for n in GOOD]
+    for number, document in zip(GOOD, documents, strict=True):
+        story = WORLD.story(MONTH, "github_trending", number)
+        assert all(paragraph in document.text for paragraph in story.paragraphs)
+        assert document.text.startswith(f"# {story.title}\n")
+        assert "See the guide." in document.text
+        assert "example.org" not in document.text
+        assert document.event_time == MONTH.end - dt.timedelta(seconds=1)
+    assert reasons_of(items) == {
+        NAMES[2]: "licence", NAMES[3]: "empty", NAMES[4]: "outside_month"
+    }  # fmt: skip
+
+
+def test_every_field_of_a_document(crawl: Crawl, api: github_api.Site) -> None:
+    first = documents_of(crawl())[0]
+    commit = next(c for c in api.repositories[NAMES[0]].commits if c.committed_at < MONTH.end)
+    assert (first.date_kind, first.licence, first.language) == ("committed", "MIT", None)
+    assert first.url == f"https://github.com/{NAMES[0]}/blob/{commit.sha}/README.md"
+    assert first.version_id == {e.path: e.sha for e in commit.entries()}["README.md"]
+    assert first.text_as_of == first.event_time == commit.committed_at
+    assert first.extra == {"commit": commit.sha, "list": "daily"}
+
+
+def test_a_readme_in_another_markup_is_read(crawl: Crawl) -> None:
+    story = WORLD.story(Month("2024-03"), "github_trending", 4)
+    [document] = [d for d in documents_of(crawl(Month("2024-03"))) if d.native_id == NAMES[4]]
+    assert document.text == "\n\n".join([story.title, *story.paragraphs])
+
+
+def test_robots_txt_closes_the_list_by_month_so_that_of_the_day_is_taken(
+    crawl: Crawl, web: Web
+) -> None:
+    assert documents_of(crawl())
+    pages = [target for key, _, target in web.requests if key == "github"]
+    assert pages == ["/robots.txt", "/trending/python"]
+
+
+def test_where_robots_txt_leaves_it_open_the_list_by_month_is_taken(
+    crawl: Crawl, site: github.Site, web: Web
+) -> None:
+    site.robots = None
+    documents = documents_of(crawl())
+    assert {document.extra["list"] for document in documents} == {"monthly"}
+    assert "/trending/python?since=monthly" in [target for _, _, target in web.requests]
+
+
+def test_a_list_without_rows_is_an_alarm_not_an_empty_month(crawl: Crawl, web: Web) -> None:
+    page = b"<html><body>It looks like we don't have any trending repositories.</body></html>"
+    web.faults.append(Fault("status", "github", "/trending", 1, 200, body=page))
+    with pytest.raises(SourceChanged, match="no row"):
+        crawl()
+
+
+def test_a_list_that_is_gone_is_an_alarm(crawl: Crawl, web: Web) -> None:
+    web.faults.append(Fault("status", "github", "/trending", 1, 404))
+    with pytest.raises(SourceChanged, match="is gone"):
+        crawl()
+
+
+def test_a_list_that_robots_txt_closes_is_not_asked_for(
+    crawl: Crawl, site: github.Site, web: Web
+) -> None:
+    site.robots = "User-agent: *\nDisallow: /trending\n"
+    with pytest.raises(SourceChanged, match=r"robots.txt disallows"):
+        crawl()
+    assert [target for key, _, target in web.requests if key == "github"] == ["/robots.txt"]
+
+
+def test_an_older_month_is_rebuilt_from_stars_not_from_todays_page(
+    old: None, own: Settings, store: Store, web: Web
+) -> None:
+    seal = crawl_partition("github_trending", MONTH, store, own)
+    rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+    assert {row["native_id"] for row in rows} == {NAMES[n] for n in GOOD}
+    assert {json.loads(row["extra"])["list"] for row in rows} == {"archive"}
+    assert not [target for key, _, target in web.requests if "trending" in target]
+    hours = [target for key, _, target in web.requests if key == "gharchive"][1:]
+    assert len(hours) == github_trending.NUM_HOURS
+    assert all(re.fullmatch("/2024-02-[0-9]{2}-[1-9]?[0-9].json.gz", hour) for hour in hours)
+
+
+def test_the_hours_are_drawn_by_the_seed(own: Settings) -> None:
+    fetcher = Fetcher(own, INFO.sites, 0)
+    drawn = [
+        github_trending.draw_hours(MONTH, CrawlContext(own, fetcher, seed=seed))
+        for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert all(hour in MONTH for hour in drawn[0])
+
+
+def test_the_most_starred_come_first_and_pushes_are_no_stars(old: None, own: Settings) -> None:
+    context = CrawlContext(own, Fetcher(own, INFO.sites, 0))
+    assert list(github_trending.most_starred(MONTH, context, 3)) == NAMES[:3]
+
+
+def test_an_hour_that_is_missing_is_counted_and_no_hour_at_all_is_no_empty_month(
+    old: None, crawl: Crawl, web: Web
+) -> None:
+    web.faults.append(Fault("status", "gharchive", "json", 1, 404))
+    items = crawl()
+    assert [key for key in reasons_of(items) if key.startswith("hour:")]
+    assert len(documents_of(items)) == len(GOOD)
+    web.faults.append(Fault("status", "gharchive", "json", 99, 404))
+    with pytest.raises(SourceUnavailable, match="gave none of 6 hours"):
+        crawl()
+
+
+@pytest.mark.parametrize(
+    ("packed", "reason"),
+    [
+        (b"no gzip", "bad_archive"),
+        (gzip.compress(b"x" * 10_000, mtime=0)[:-20], "bad_archive"),
+        (gzip.compress(bytes(200_000), mtime=0), "too_large"),
+    ],
+    ids=["no gzip", "truncated", "too large"],
+)
+def test_a_hostile_hour_is_refused(
+    packed: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(github_trending, "MAX_UNPACKED_BYTES", 100_000)
+    with pytest.raises(ItemUnavailable) as caught:
+        list(github_trending.read_stars(packed))
+    assert caught.value.reason == reason
+
+
+def test_lines_that_are_no_star_are_passed_over() -> None:
+    lines = [b'{"type":"WatchEvent"', b'["WatchEvent"]', b'{"type":"WatchEvent","repo":3}',
+             b'{"type":"PushEvent","repo":{"name":"a/b"},"payload":"\\"WatchEvent\\""}',
+             b'{"type":"WatchEvent","repo":{"name":"c/d"}}']  # fmt: skip
+    assert list(github_trending.read_stars(gzip.compress(b"\n".join(lines)))) == ["c/d"]
+
+
+def test_rows_that_name_no_repository_or_one_twice_are_counted(crawl: Crawl, web: Web) -> None:
+    rows = ["/" + NAMES[0], "/" + NAMES[0], "/../..//etc", "https://evil.example/x/y", ""]
+    page = "".join(f'<article class="Box-row"><h2><a href="{r}">x</a></h2></article>' for r in rows)
+    web.faults.append(Fault("status", "github", "/trending", 1, 200, body=page.encode()))
+    items = crawl()
+    assert reasons_of(items) == dict.fromkeys(["row:2", "row:3", "row:4"], "parse_error")
+    assert [item.native_id for item in items if isinstance(item, Repeat)] == [NAMES[0]]
+    assert len(documents_of(items)) == 1
+
+
+def test_the_link_of_a_row_is_that_of_its_heading_not_the_sponsors() -> None:
+    page = github.Site(WORLD).respond(Request("GET", "/trending/python", {}, {}, b"")).body
+    assert read_links(page.decode()) == [f"/{name}" for name in NAMES]
+    other = '<article class="Other"><h2><a href="/a/b">x</a></h2></article><h2><a href="/c/d">'
+    assert read_links(other) == []
+
+
+def test_without_a_token_the_sample_is_small_and_says_so(
+    crawl: Crawl, own: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(github_trending, "MAX_REPOSITORIES_WITHOUT_TOKEN", 2)
+    items = crawl(own=own.model_copy(update={"tokens": {}}))
+    left = [item for item in items if isinstance(item, Drop) and "no token" in item.detail]
+    assert len(left) == TRENDING - 2
+
+
+def test_a_cut_tree_is_a_drop(crawl: Crawl, web: Web) -> None:
+    body = b'{"sha": "x", "tree": [], "truncated": true}'
+    web.faults.append(Fault("status", "github_api", "/git/trees/", 1, 200, body=body))
+    assert reasons_of(crawl())[NAMES[0]] == "too_large"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"encoding": "none", "content": ""}', "parse_error"),  # as of files above 1 MB
+        (b'{"encoding": "base64", "content": "!"}', "parse_error"),
+        (b'{"encoding": "base64", "content": "TUlU\\n"}', "damaged"),
+        (b'{"encoding": "base64"}', "parse_error"),
+    ],
+)
+def test_contents_that_are_not_what_was_asked_for_are_drops(
+    body: bytes, reason: str, crawl: Crawl, web: Web
+) -> None:
+    web.faults.append(Fault("status", "github_api", "/git/blobs/", 1, 200, body=body))
+    assert reasons_of(crawl())[NAMES[0]] == reason

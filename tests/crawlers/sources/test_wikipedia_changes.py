@@ -1,0 +1,154 @@
+import datetime as dt
+import json
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from core.corpus.partition import read_documents
+from core.errors import SourceChanged
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.contract import CrawlContext, Drop, Failure
+from crawlers.crawl import crawl_partition
+from crawlers.web.fetcher import Fetcher
+from crawlers.wikipedia_changes import INFO, NUM_WINDOWS, _draw_windows
+from simulator.server import Fault, Web, serve_sites
+from simulator.sites.wikimedia import GermanWikipedia, Wikipedia
+from simulator.wiki import TITLES, Wiki
+from simulator.world import World
+from tests.crawlers.conftest import Crawl, documents_of
+
+MONTH = Month("2024-03")
+WORLD = World(11, Month("2024-01"), Month("2024-05"), stories_per_month=24)
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with serve_sites([Wikipedia(WORLD), GermanWikipedia(WORLD)]) as running:
+        yield running
+
+
+def _changed_pages(month: Month = MONTH) -> set[str]:
+    wiki = Wiki(WORLD)
+    return {
+        str(page.page_id)
+        for page in wiki.pages_edited(month)
+        if page.namespace == 0 and page.oddity != "deleted"
+        for row in page.revisions[1:]
+        if row.timestamp in month and not row.is_minor
+    }
+
+
+def test_without_a_sample_every_changed_article_is_there(crawl: Crawl) -> None:
+    items = crawl()
+    assert {document.native_id for document in documents_of(items)} == _changed_pages()
+    assert len(documents_of(items)) > len(TITLES)
+
+
+def test_each_text_is_the_one_right_after_the_edit(crawl: Crawl) -> None:
+    wiki = Wiki(WORLD)
+    for document in documents_of(crawl()):
+        page = wiki.page(int(document.native_id))
+        assert page is not None
+        [row] = [row for row in page.revisions if str(row.revision_id) == document.version_id]
+        assert document.event_time == document.text_as_of == row.timestamp
+        assert document.event_time in MONTH and row != page.revisions[0] and not row.is_minor
+        assert document.date_kind == "revised" and document.licence == "CC-BY-SA-4.0"
+        assert "See also" not in document.text and "Reflist" not in document.text
+
+
+def test_a_sample_draws_windows_by_the_seed_and_stops_when_full(crawl: Crawl, web: Web) -> None:
+    first, again, other = (crawl(limit=6, seed=seed) for seed in (1, 1, 2))
+    ids = [
+        [document.native_id for document in documents_of(items)] for items in (first, again, other)
+    ]
+    assert ids[0] == ids[1] != ids[2]
+    assert len(ids[0]) == len(ids[2]) == 6
+    asked = [target for _, _, target in web.requests]
+    assert sum("allrevisions" in target for target in asked) < 3 * NUM_WINDOWS / 4
+    queries = [parse_qs(urlsplit(target).query) for target in asked if "revids=" in target]
+    # Pages outside of the sample are not requested.
+    assert max(len(query["revids"][0].split("|")) for query in queries) <= 6
+
+
+def test_the_windows_of_a_sample_cover_the_month_once(settings: Settings) -> None:
+    context = CrawlContext(settings, Fetcher(settings, {}, 0), max_bytes=1, seed=3)
+    windows = sorted(_draw_windows(MONTH, context))
+    assert len(windows) == NUM_WINDOWS
+    assert windows[0][0] == MONTH.start and windows[-1][1] == MONTH.end
+    for (_, end), (start, _) in zip(windows, windows[1:], strict=False):
+        assert end == start
+    # Not at the full hour, when bots start.
+    assert len({start.minute for start, _ in windows}) > 30
+
+
+def test_a_sample_that_is_never_full_has_the_whole_month(crawl: Crawl) -> None:
+    assert {d.native_id for d in documents_of(crawl(max_bytes=10**9))} == _changed_pages()
+
+
+def test_the_month_is_half_open_at_the_second(crawl: Crawl, web: Web) -> None:
+    crawl()
+    queries = [parse_qs(urlsplit(target).query) for _, _, target in web.requests]
+    [window] = {
+        (query["arvstart"][0], query["arvend"][0]) for query in queries if "arvstart" in query
+    }
+    assert window == ("2024-03-01T00:00:00Z", "2024-03-31T23:59:59Z")
+
+
+def test_a_batch_that_cannot_be_had_fails_and_the_rest_is_kept(crawl: Crawl, web: Web) -> None:
+    again = {"Retry-After": "0"}
+    web.faults.append(Fault("status", "wikipedia", "revids", 5, 503, again))
+    items = crawl(max_bytes=10**9)
+    failed = [item for item in items if isinstance(item, Failure)]
+    assert failed and {item.reason for item in failed} == {"http_5xx"}
+    kept = {document.native_id for document in documents_of(items)}
+    assert kept | {item.native_id for item in failed} == _changed_pages()
+
+
+def test_hidden_and_vanished_revisions_are_dropped(crawl: Crawl, web: Web) -> None:
+    hidden = {"main": {"texthidden": True}}
+    first, second = sorted(_changed_pages())[:2]
+    wiki = Wiki(WORLD)
+    page = wiki.page(int(first))
+    assert page is not None
+    ids = {d.native_id: d.version_id for d in documents_of(crawl())}
+    row = {"revid": int(ids[first] or 0), "timestamp": "2024-03-02T00:00:00Z", "slots": hidden}
+    answer = {
+        "query": {
+            "badrevids": {str(ids[second]): {"revid": int(ids[second] or 0), "missing": True}},
+            "pages": [{"pageid": int(first), "ns": 0, "title": "A", "revisions": [row]}],
+        }
+    }
+    body = json.dumps(answer).encode()
+    web.faults.append(Fault("status", "wikipedia", "revids", 100, 200, body=body))
+    drops = {item.native_id: item.reason for item in crawl() if isinstance(item, Drop)}
+    assert (drops[first], drops[second]) == ("suppressed", "deleted")
+
+
+def test_an_unknown_list_stops_the_crawl(crawl: Crawl, web: Web) -> None:
+    body = b'{"query":{"allrevisions":[{"pageid":"1","revisions":[]}]}}'
+    web.faults.append(Fault("status", "wikipedia", "allrevisions", 1, 200, body=body))
+    with pytest.raises(SourceChanged, match="'pageid'"):
+        crawl()
+
+
+def test_german_changes_come_from_the_german_wiki(crawl: Crawl) -> None:
+    documents = documents_of(crawl(languages=("de",)))
+    assert len(documents) > 20
+    assert {document.language for document in documents} == {"de"}
+    for document in documents:
+        assert document.native_id.startswith("de:")
+        assert not any(word in document.text for word in ("Einzelnachweise", "Weblinks", "ISBN"))
+
+
+def test_the_partition_is_sealed_within_the_default_volume(
+    settings: Settings, store: Store, web: Web
+) -> None:
+    own = settings.model_copy(update={"sites": web.urls})
+    seal = crawl_partition("wikipedia_changes", MONTH, store, own)
+    assert INFO.monthly_bytes == 23_000_000
+    rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+    assert {row["native_id"] for row in rows} <= _changed_pages() and len(rows) > 20
+    assert all(row["event_time"] >= dt.datetime(2024, 3, 1, tzinfo=dt.UTC) for row in rows)

@@ -1,0 +1,137 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from core.corpus.partition import Partition, tables_of
+from core.corpus.sealing import Ready, seal_partition
+from core.month import Month, month_range
+from core.storage.store import Store
+from crawlers.checks import Crawled, find_reasons_to_hold
+from crawlers.contract import SourceInfo
+
+JULY = Partition("toy", Month("2024-07"))
+
+
+def _info(**fields: Any) -> SourceInfo:
+    given = {"title": "Toy", "licence": "MIT", "language": "en", "category": "test", "sites": {}}
+    return SourceInfo(name="toy", **{**given, **fields})
+
+
+def _manifest(kept: int, **fields: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "kind": "crawl", "limit": None, "max_bytes": None, "languages": ("en",), "kept": kept,
+        "status": "complete", "dropped": {}, "failed": {},
+    }  # fmt: skip
+    return {**base, **fields}
+
+
+def _tables(partition: Partition, num: int, num_bytes: int) -> Iterator[pa.Table]:
+    rows = [
+        {"native_id": f"n{i}", "date_kind": "created", "licence": "MIT", "text": "x" * num_bytes}
+        for i in range(num)
+    ]
+    return tables_of(rows, partition)
+
+
+def _seal(store: Store, month: str, num: int, num_bytes: int = 100, **fields: Any) -> None:
+    partition = Partition("toy", Month(month))
+    tables = _tables(partition, num, num_bytes)
+    seal_partition(store, partition, Ready(tables, _manifest(num, **fields)), replace=True)
+
+
+def _reasons(store: Store, num: int, num_bytes: int = 100, **fields: Any) -> list[str]:
+    info = fields.pop("info", _info())
+    crawled = Crawled(num, num * num_bytes, _manifest(num, **fields))
+    return find_reasons_to_hold(store, JULY, info, crawled)
+
+
+def _half_a_year(store: Store, num: int = 60, **fields: Any) -> None:
+    for month in month_range(Month("2024-01"), Month("2024-06")):
+        _seal(store, str(month), num, **fields)
+
+
+@pytest.mark.parametrize(
+    ("num", "num_bytes", "expected"),
+    [
+        (60, 100, []),
+        (20, 100, []),
+        (180, 100, []),
+        (19, 100, ["19 documents", "1,900 bytes"]),
+        (181, 100, ["181 documents", "18,100 bytes"]),
+        (60, 33, ["1,980 bytes"]),
+        (60, 301, ["18,060 bytes"]),
+    ],
+)
+def test_size_may_drift_by_a_factor_of_three(
+    store: Store, num: int, num_bytes: int, expected: list[str]
+) -> None:
+    _half_a_year(store)
+    reasons = _reasons(store, num, num_bytes)
+    assert [reason.partition(", and")[0] for reason in reasons] == expected
+    assert all("6 months (2024-01 to 2024-06)" in reason for reason in reasons)
+
+
+def test_the_median_is_of_the_nearest_earlier_months(store: Store) -> None:
+    _seal(store, "2023-12", 1000)
+    _half_a_year(store)
+    _seal(store, "2024-08", 1000)
+    assert _reasons(store, 60) == []
+    _seal(store, "2024-06", 1000)  # one odd month, and its version before, count for nothing
+    assert _reasons(store, 60) == []
+
+
+def test_young_sources_have_no_drift(store: Store) -> None:
+    _seal(store, "2024-05", 60)
+    _seal(store, "2024-06", 60)
+    assert _reasons(store, 1) == []
+    _seal(store, "2024-04", 60)
+    assert len(_reasons(store, 1)) == 2
+
+
+@pytest.mark.parametrize(
+    "otherwise", [{"limit": 5}, {"max_bytes": 10}, {"languages": ("en", "de")}, {"kind": "import"}]
+)
+def test_months_that_were_crawled_otherwise_tell_nothing(
+    store: Store, otherwise: dict[str, Any]
+) -> None:
+    _half_a_year(store, **otherwise)
+    assert _reasons(store, 1) == []
+    _half_a_year(store, num=61)
+    assert len(_reasons(store, 1)) == 2
+
+
+def test_a_handful_of_documents_is_no_drift(store: Store) -> None:
+    _half_a_year(store, num=3)
+    assert _reasons(store, 9) == []
+    assert len(_reasons(store, 10)) == 2
+
+
+def test_a_source_declares_how_many_documents_a_month_has(store: Store) -> None:
+    info = _info(min_documents=10, max_documents=20)
+    assert _reasons(store, 10, info=info) == _reasons(store, 20, info=info) == []
+    assert _reasons(store, 9, info=info) == ["9 documents, and toy declares at least 10 a month"]
+    assert _reasons(store, 21, info=info) == ["21 documents, and toy declares at most 20 a month"]
+    assert _reasons(store, 9, info=info, limit=9) == []
+
+
+def test_shares_of_drops_and_failures_are_bounded(store: Store) -> None:
+    assert _reasons(store, 10, dropped={"too_short": 90}) == []
+    [reason] = _reasons(store, 10, dropped={"too_short": 90, "licence": 1})
+    assert reason == "91 of 101 items dropped (90 too_short, 1 licence), more than 90 %"
+    assert (
+        _reasons(store, 10, dropped={"sample_cap": 900, "outside_month": 500, "deleted": 500}) == []
+    )
+    assert _reasons(store, 10, failed={"timeout": 10}, status="partial") == []
+    [reason] = _reasons(store, 10, failed={"timeout": 11}, status="partial")
+    assert reason == "11 of 21 items failed (11 timeout), more than 50 %"
+    assert _reasons(store, 1, failed={"timeout": 8}, status="partial") == []  # of nine in all
+
+
+def test_a_partial_crawl_does_not_take_the_place_of_one_that_got_more(store: Store) -> None:
+    _seal(store, "2024-07", 50, status="partial")
+    assert _reasons(store, 50, status="partial") == []
+    [reason] = _reasons(store, 49, status="partial")
+    assert reason == "partial, with 49 documents, and version 1 has 50"
+    assert _reasons(store, 49) == []  # complete: the missing items no longer exist

@@ -1,0 +1,85 @@
+"""Hostile texts: the time to read one is linear in its length."""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+import pytest
+
+from core.errors import ItemUnavailable
+from crawlers.hygiene.quality import low_quality
+from crawlers.hygiene.redaction import redact
+from crawlers.hygiene.tokens import ngrams, tokens_of
+from crawlers.text import articles, wikitext
+from crawlers.text.articles import post_to_text
+from crawlers.text.cleaning import clean
+from crawlers.text.code import read_readme
+
+SIZE = 400_000  # characters; quadratic work takes minutes at the least
+LIMIT_S = 10.0  # of processor time; a second usually
+
+
+def read_both_readmes(text: str) -> None:
+    lines = "\n".join(text[start : start + 3900] for start in range(0, len(text) // 5, 3900))
+    for name in ("README.md", "README.rst"):
+        read_readme(name, lines.encode())
+
+
+def judge(text: str) -> None:
+    tokens = tokens_of(text, is_code=False)
+    low_quality(text, tokens, ngrams(tokens.hashes, 5))
+
+
+def read_page(text: str) -> None:
+    with contextlib.suppress(ItemUnavailable):
+        wikitext.to_text(text)
+
+
+PIECES: list[tuple[Callable[[str], object], list[str]]] = [
+    (articles.to_text, [
+        "<div>", "<b><i><a>", "<p>", "<ul><li>", "<table><tr><td>", "<", "<!--", "&amp;&#x41;",
+        "&aaaaaaaa;", "</p></div>", "<a><p></a>", "<h1><p>", "<script><!--<script>", "<![CDATA[",
+        "<?x ", "<figure><p>", '<!DOCTYPE x [<!ENTITY a "&b;&b;">]>', "<p>Related: <a>", " \t\n",
+        "\0", '<p style=" display: ">', "a\u0301\u0302", "<title>", "<form><select><option>",
+    ]),
+    (post_to_text, [
+        "<", "<p ", '<p "', '"a', "<!--", "<script>", "<ul><li>x", "</ul>", "&a", "&#9", "<td>x",
+        "</script", "<title>x</title ", """<a href="x'>""", "<pre>\n", "<br>", "<p      ",
+    ]),
+    (clean, ["\u0301\u0316", "<!--", "<script>", "<script ", "<b ", "&amp;", "&#", "x", "<", "b>"]),
+    (read_page, [
+        "{{", "{{{a|", "[[", "[[a|", "{|\n", "<b>", "<ref>a", "<!--", "''''</ref><ref>", "<i ",
+        "[http://a ", "}}", "]]", "|}", "=", "==a\n", "'", "\n", "\n\n", "&amp", "<nowiki>", "</",
+        "[[a]]", "{{a}}", "__A", "*", " ", "[[[http://a b]]", "{|\n|}\n", "<math>x</math>",
+        "<gallery></ref>", "\n \n[[", " |", "{{\n\n[[", "_",
+    ]),
+    (read_both_readmes, ["[[a]", "`a", "[`a`](", "![[a](", "<a ", "|a", "`a <"]),
+    (redact, [
+        "a", "a@", "a.", "@", "1.", "1", "1 ", "+1", "+1 23 ", ":", "a:", "1:", "(", "555-",
+        "tel: ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "eyJ", "eyJaaaaaaaaaa.", "token=",
+        "a:a1", "sk-", "a@b.", "xoxb-", "password", " ", "=",
+    ]),
+    (judge, ["$", "$1", "\n", "1 ", "x", ", "]),
+]  # fmt: skip
+WHOLE: list[tuple[Callable[[str], object], str]] = [
+    (clean, "<" * (SIZE // 3) + "b>" * (SIZE // 3)),
+    (clean, "<b " + "=" * SIZE),
+    (clean, "<b" + " " * SIZE),
+    (articles.to_text, '<p class="' + "a " * (SIZE // 2) + '">x'),
+    (articles.to_text, "<p " + "a=1 " * (SIZE // 4) + ">x"),
+    (articles.to_text, "<" + "b" * SIZE),
+]
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        *((read, piece * (SIZE // len(piece))) for read, pieces in PIECES for piece in pieces),
+        *WHOLE,
+    ],
+    ids=lambda value: getattr(value, "__name__", None) or repr(value[:12]),
+)
+def test_time_is_linear_in_hostile_text(read: Callable[[str], object], text: str) -> None:
+    began = time.process_time()
+    read(text)
+    assert time.process_time() - began < LIMIT_S

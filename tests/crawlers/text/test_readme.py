@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+
+from crawlers.text.cleaning import clean
+from crawlers.text.code import find_readme, read_readme
+from tests.crawlers.conftest import marked, refused, token_f1
+
+
+@pytest.mark.parametrize(
+    ("raw", "right"),
+    marked("github_trending"),
+    ids=[raw.name for raw, _ in marked("github_trending")],
+)
+def test_marked_readmes(raw: Path, right: str) -> None:
+    found = clean(read_readme(raw.name, raw.read_bytes()))
+    assert token_f1(found, right) >= 0.95
+    assert "img.example.org" not in found
+    assert "<img" not in found
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("see [the docs](https://a.b/c_(d))", "see the docs"),
+        ("[![b](https://a.b/c.svg)](https://a.b)", ""), ("[![b][i]][l] text", "text"),
+        ("`[a](b)` and [`f`](x)", "`[a](b)` and `f`"),
+        ("a[0](1) is no link? it is one", "a0 is no link? it is one"),
+        (r"\[not](a link)", r"\[not](a link)"), ("- [ ] to do", "- [ ] to do"),
+        ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"), ("<https://a.b/c>", "https://a.b/c"),
+    ],
+)  # fmt: skip
+def test_lines_of_markdown(line: str, expected: str) -> None:
+    assert read_readme("README.md", line.encode()).strip() == expected
+
+
+@pytest.mark.parametrize(
+    "code", ['```py\nx = "[a](b) ![c](d)"\n\n\n[r]: y\n```', "```\n[a](b)\nnever closed"]
+)
+def test_code_is_left_alone(code: str) -> None:
+    assert read_readme("README.md", code.encode()) == code
+
+
+def test_control_characters_and_html_do_not_survive() -> None:
+    text = "a\u202eb\x07\n<script>x()</script><b onclick='y'>c</b>\n&lt;img src=z&gt;"
+    assert read_readme("README.md", text.encode()) == "ab\nc"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(b"a\0b", "binary"), ("é".encode("latin-1"), "parse_error")]
+)
+def test_what_is_no_text_is_refused(content: bytes, reason: str) -> None:
+    with refused(reason):
+        read_readme("README.md", content)
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["README.rst", "readme.md", "a.py"], "readme.md"), (["README"], "README"),
+        (["docs/README.md", "READMEs.md"], None), (["README.md", "readme.md"], "README.md"),
+    ],
+)  # fmt: skip
+def test_which_file_is_the_readme(paths: list[str], expected: str | None) -> None:
+    assert find_readme(paths) == expected

@@ -1,0 +1,74 @@
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from crawlers.web import pacing
+from simulator.server import Request, Response, Web, serve_sites
+
+
+class SimulatedTime:
+    """Replaces the module ``time`` in ``pacing``: sleep only advances its clock."""
+
+    def __init__(self) -> None:
+        self._now = time.time()
+        self._lock = threading.Lock()
+        self.slept_s = 0.0
+
+    def time(self) -> float:
+        return self._now
+
+    monotonic = time  # of this class
+
+    def sleep(self, seconds: float) -> None:
+        with self._lock:
+            self._now += seconds
+            self.slept_s += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimulatedTime:
+    simulated = SimulatedTime()
+    monkeypatch.setattr(pacing, "time", simulated)
+    return simulated
+
+
+class PageSite:
+    robots: str | None = None
+
+    def __init__(self, key: str = "main") -> None:
+        self.keys = (key,)
+        self.pages: dict[str, Response] = {"/page": Response(body=b"hello")}
+        self.seen: list[Request] = []
+        self.seen_at: list[float] = []
+        self.now: Callable[[], float] = time.monotonic
+        self.threads: set[str] = set()
+
+    def respond(self, request: Request) -> Response:
+        self.seen.append(request)
+        self.seen_at.append(self.now())
+        self.threads.add(threading.current_thread().name)
+        return self.pages.get(request.path, Response(404))
+
+
+@pytest.fixture
+def site() -> PageSite:
+    return PageSite()
+
+
+@pytest.fixture
+def other() -> PageSite:
+    return PageSite("other")
+
+
+@pytest.fixture
+def web(site: PageSite, other: PageSite) -> Iterator[Web]:
+    with serve_sites([site, other]) as running:
+        yield running
+
+
+def use_proxy(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", url)

@@ -1,0 +1,381 @@
+import datetime as dt
+import json
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from pydantic import SecretStr
+
+from core.errors import OrchestrationError
+from crawlers.contract import list_sources
+from deployments.automations import zombies
+from deployments.deploy import Change, Deployed, deploy
+from simulator.server import Request, Response
+from tests.commands import TIDEMARK
+from tests.forks import run_process
+from tests.loopback import serving
+from tests.servers import PATIENCE_S, ROOT, PrefectServer, free_port
+
+USER, PASSWORD = "admin", "pass word"
+AUTH = f"{USER}:{PASSWORD}"
+SECRET = "T0k3n-of-the-webhook"
+FIXED = [
+    "backfill/backfill", "forecast/forecast", "monthly/monthly", "report/report", "score/score",
+    "scylla/scylla",
+]  # fmt: skip
+
+pytestmark = pytest.mark.timeout(600)  # the first test waits for a server, too
+
+
+@dataclass
+class Inbox:
+    url: str = ""
+    posted: list[tuple[str, Any]] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def inbox() -> Iterator[Inbox]:
+    inbox = Inbox()
+
+    def receive(request: Request) -> Response:
+        inbox.posted.append((request.path, json.loads(request.body)))
+        return Response(204)
+
+    with serving(receive) as address:
+        inbox.url = f"{address}/hooks/{SECRET}"
+        yield inbox
+
+
+class Api:
+    def __init__(self, server: PrefectServer) -> None:
+        self.server = server
+
+    def __call__(self, method: str, path: str, body: object = None) -> Any:
+        return self.server.ask(method, path, body, auth=(USER, PASSWORD))
+
+    def deployments(self) -> dict[str, Any]:
+        flows = {flow["id"]: flow["name"] for flow in self("POST", "flows/filter", {})}
+        found = self("POST", "deployments/filter", {})
+        return {f"{flows[each['flow_id']]}/{each['name']}": each for each in found}
+
+    def automations(self) -> dict[str, Any]:
+        return {each["name"]: each for each in self("POST", "automations/filter", {})}
+
+    def runs(self, deployment: str, kind: str = "SCHEDULED") -> list[dict[str, Any]]:
+        chosen = {
+            "deployment_id": {"any_": [self.deployments()[deployment]["id"]]},
+            "state": {"type": {"any_": [kind]}},
+        }
+        body = {"flow_runs": chosen, "sort": "EXPECTED_START_TIME_ASC"}
+        found: list[dict[str, Any]] = self("POST", "flow_runs/filter", body)
+        return found
+
+    def start(self, deployment: str, **parameters: object) -> str:
+        found = self.deployments()[deployment]["id"]
+        body = {"parameters": parameters}
+        run = self("POST", f"deployments/{found}/create_flow_run", body)["id"]
+        self.become(run, "RUNNING", "Running")
+        return str(run)
+
+    def become(self, run: str, kind: str, name: str, message: str = "") -> None:
+        state = {"type": kind, "name": name, "message": message}
+        self("POST", f"flow_runs/{run}/set_state", {"state": state, "force": True})
+
+    def emit(self, event: str, resource: str, payload: object, tags: tuple[str, ...] = ()) -> None:
+        one = {
+            "id": str(uuid.uuid4()),
+            "occurred": dt.datetime.now(dt.UTC).isoformat(),
+            "event": event,
+            "resource": {"prefect.resource.id": resource},
+            "related": [
+                {"prefect.resource.id": f"prefect.tag.{tag}", "prefect.resource.role": "tag"}
+                for tag in tags
+            ],
+            "payload": payload,
+        }
+        self("POST", "events", [one])
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
+) -> Iterator[PrefectServer]:
+    """A server with a password."""
+    keys = {"PREFECT_SERVER_API_AUTH_STRING": AUTH, "PREFECT_API_AUTH_STRING": AUTH}
+    server = PrefectServer(tmp_path_factory.mktemp("server"), prefect_template, **keys)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def api(server: PrefectServer) -> Api:
+    return Api(server)
+
+
+@pytest.fixture(scope="module")
+def first(server: PrefectServer, api: Api, inbox: Inbox) -> str:
+    assert api.deployments() == {}
+    done = run_deploy(server, TIDEMARK_NOTIFY_URL=inbox.url)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_deploy(server: PrefectServer, **environment: str) -> subprocess.CompletedProcess[str]:
+    environment = {**server.environment, **environment}
+    return run_process(TIDEMARK, "deploy", env=environment, cwd=server.folder)
+
+
+@pytest.fixture
+def again(server: PrefectServer, inbox: Inbox, first: str) -> Iterator[Callable[..., Deployed]]:
+    chosen = {PREFECT_API_URL: server.url, PREFECT_API_AUTH_STRING: AUTH}
+    with temporary_settings(chosen):
+        yield lambda **choices: deploy(
+            server.url, **{"notify_url": SecretStr(inbox.url), **choices}
+        )
+
+
+def done_by(deployed: Deployed) -> list[Change]:
+    return [change for change in deployed.changes if change.verb != "as it was"]
+
+
+def wait_for(what: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := what()):
+        assert time.monotonic() < deadline, "has not happened"
+        time.sleep(0.5)
+    return found
+
+
+def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> None:
+    deployments = api.deployments()
+    assert sorted(deployments) == sorted([*FIXED, *(f"crawl/{each}" for each in list_sources())])
+    for name, each in deployments.items():
+        on_gpu = name in {"forecast/forecast", "score/score", "scylla/scylla"}
+        assert each["work_pool_name"] == ("gpu" if on_gpu else "crawl")
+        assert each["tags"] == ["tidemark"]
+        assert each["job_variables"]["env"] == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
+        assert not each["pull_steps"]
+        is_coordinator = name in ("monthly/monthly", "backfill/backfill")
+        assert each["work_queue_name"] == ("coordinators" if is_coordinator else "default")
+        assert f"made       deployment {name}\n" in first
+    arxiv = deployments["crawl/arxiv"]
+    assert arxiv["parameters"] == {"source": "arxiv"}
+    # Prefect would end runs whose slot it cannot renew while the server is away.
+    assert not any(each["global_concurrency_limit"] for each in deployments.values())
+    # A coordinator waits for other runs of its pool: some slots are never theirs.
+    assert api("GET", "work_pools/crawl/queues/coordinators")["concurrency_limit"] == 4
+    assert api("GET", "work_pools/gpu")["concurrency_limit"] == 1
+    assert api("GET", "work_pools/crawl")["concurrency_limit"] is None
+    assert api("GET", "work_pools/crawl")["type"] == "process"
+    assert api("GET", "v2/concurrency_limits/tidemark-writer")["limit"] == 1
+
+
+def test_the_schedule_shows_the_next_three_third_days_of_a_month(first: str, api: Api) -> None:
+    now, expected = dt.datetime.now(dt.UTC), []
+    year, month = now.year, now.month
+    while len(expected) < 3:
+        moment = dt.datetime(year, month, 3, 3, tzinfo=dt.UTC)
+        expected += [moment] if moment > now else []
+        year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+    times = [run["expected_start_time"] for run in api.runs("monthly/monthly")]
+    assert [dt.datetime.fromisoformat(each) for each in times[:3]] == expected
+    shown = ", ".join(f"{moment:%Y-%m-%d} 03:00" for moment in expected)
+    assert f"next runs of monthly (UTC): {shown}\n" in first
+
+
+def test_the_address_of_the_webhook_is_nowhere_to_be_read(
+    first: str, api: Api, server: PrefectServer
+) -> None:
+    assert SECRET not in first
+    seen = api("POST", "block_documents/filter", {})
+    assert [each["name"] for each in seen] == ["tidemark-alerts"]
+    assert SECRET not in json.dumps(seen)
+    assert SECRET not in json.dumps(api.automations())
+
+
+def test_deploying_again_changes_nothing(api: Api, again: Callable[..., Deployed]) -> None:
+    before = api.deployments(), api.automations(), api.runs("monthly/monthly")
+    deployed = again(dry_run=True)
+    assert done_by(deployed) == []
+    assert len(deployed.next_runs) == 3
+    assert done_by(again()) == []
+    assert (api.deployments(), api.automations(), api.runs("monthly/monthly")) == before
+
+
+def test_what_differs_is_changed_and_what_is_paused_stays_so(
+    api: Api, again: Callable[..., Deployed]
+) -> None:
+    monthly = api.deployments()["monthly/monthly"]["id"]
+    other = {"schedule": {"cron": "0 4 4 * *", "timezone": "UTC"}, "active": False}
+    api("PATCH", f"deployments/{monthly}", {"description": "of old", "schedules": [other]})
+    api("PATCH", f"deployments/{api.deployments()['crawl/govuk']['id']}", {"concurrency_limit": 5})
+    late = api.automations()["tidemark: the monthly run is late"]
+    api("PATCH", f"automations/{late['id']}", {"enabled": False})
+    api("PATCH", "v2/concurrency_limits/tidemark-writer", {"limit": 2})
+
+    assert [change.what for change in done_by(again(gpu_slots=3))] == [
+        "work pool gpu",
+        "deployment monthly/monthly",
+        "deployment crawl/govuk",
+    ]
+    deployments = api.deployments()
+    (schedule,) = deployments["monthly/monthly"]["schedules"]
+    assert (schedule["schedule"]["cron"], schedule["active"]) == ("0 3 3 * *", False)
+    assert deployments["monthly/monthly"]["description"] != "of old"
+    assert deployments["crawl/govuk"]["global_concurrency_limit"] is None
+    assert not api.automations()["tidemark: the monthly run is late"]["enabled"]
+    assert api("GET", "v2/concurrency_limits/tidemark-writer")["limit"] == 2
+
+    deployed = again()
+    assert done_by(deployed) == []
+    assert Change("as it was", "work pool gpu", "limit 3") in deployed.changes
+    assert Change("as it was", "deployment monthly/monthly", "paused") in deployed.changes
+    assert deployed.next_runs == []
+
+
+def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
+    api: Api, again: Callable[..., Deployed]
+) -> None:
+    deployments = api.deployments()
+    wanted = deployments["crawl/arxiv"]
+    own = ("flow_id", "entrypoint", "tags", "work_pool_name")
+    gone = {**{name: wanted[name] for name in own}, "name": "gone"}
+    api("POST", "deployments/", {**gone, "parameters": {"source": "gone"}})
+    api("POST", "deployments/", {**gone, "name": "weekly", "parameters": {"source": "arxiv"}})
+    # Two of former versions, which started the next stage of a run when an event came.
+    obsolete = ("tidemark: score is due", "tidemark: report is due")
+    for name in (*obsolete, "mine"):
+        api("POST", "automations/", {**zombies().model_dump(mode="json"), "name": name})
+    api("DELETE", f"deployments/{deployments['monthly/monthly']['id']}")
+    api("DELETE", f"automations/{api.automations()['tidemark: no heartbeat']['id']}")
+
+    changes = {f"{change.verb} {change.what}" for change in done_by(again())}
+    assert changes == {
+        "made deployment monthly/monthly",
+        "removed deployment crawl/gone",
+        "changed automation tidemark: a crashed run goes on",
+        "changed automation tidemark: the monthly run is late",
+        "made automation tidemark: no heartbeat",
+        *(f"removed automation {name}" for name in obsolete),
+    }
+    after, automations = api.deployments(), api.automations()
+    assert set(after) == {*deployments, "crawl/weekly"}
+    monthly = f"prefect.deployment.{after['monthly/monthly']['id']}"
+    late = automations["tidemark: the monthly run is late"]["trigger"]["match_related"]
+    assert late == {"prefect.resource.id": monthly}
+    assert "mine" in automations
+    assert done_by(again()) == []
+
+
+def test_without_a_webhook_there_are_no_alarms(api: Api, again: Callable[..., Deployed]) -> None:
+    quiet = {f"{change.verb} {change.what}" for change in done_by(again(notify_url=None))}
+    assert quiet == {
+        "removed automation tidemark: a run failed, crashed or is partial",
+        "removed automation tidemark: the monthly run is late",
+        "removed automation tidemark: a pool has no worker",
+        "removed block tidemark-alerts",
+    }
+    assert api("POST", "block_documents/filter", {}) == []
+    assert {change.verb for change in done_by(again())} == {"made"}
+
+
+def test_somebody_is_told_of_runs_with_holes_but_not_of_good_ones(
+    api: Api, inbox: Inbox, again: Callable[..., Deployed]
+) -> None:
+    again()
+    ends = {
+        "COMPLETED": ("Completed", "all is well"),
+        "FAILED": ("Failed", "a bug {{ address }}"),
+        "CRASHED": ("Crashed", "the process died"),
+    }
+    for kind, (name, message) in ends.items():
+        api.become(api.start("report/report"), kind, name, message)
+    run = api.start("crawl/arxiv", source="arxiv", first="2024-01")
+    api.become(run, "COMPLETED", "Completed (partial)", "arxiv 2024-01: the site gave out")
+
+    wait_for(lambda: len(inbox.posted) >= 3)
+    assert {path for path, _ in inbox.posted} == {f"/hooks/{SECRET}"}
+    texts = "\n".join(body["text"] for _, body in inbox.posted)
+    for told in ("a bug {{ address }}", "the process died", "the site gave out", ": Crashed\n"):
+        assert told in texts
+    assert "all is well" not in texts
+    assert SECRET not in texts
+
+
+def test_a_run_whose_heartbeats_stop_is_crashed_and_one_that_ended_is_not(
+    api: Api, again: Callable[..., Deployed]
+) -> None:
+    again()
+    automation = zombies(dt.timedelta(seconds=10)).model_dump(mode="json")
+    api("POST", "automations/", {**automation, "name": "short"})
+    assert api.automations()["short"]["trigger"]["within"] == 10
+    time.sleep(6)  # until the server has loaded it
+    killed, ended = (api.start("report/report") for _ in range(2))
+    strange = api("POST", "flow_runs/", {"flow_id": api("POST", "flows/", {"name": "x"})["id"]})
+    api.become(strange["id"], "RUNNING", "Running")
+    for run, tags in ((killed, ("tidemark",)), (ended, ("tidemark",)), (strange["id"], ())):
+        api.emit("prefect.flow-run.heartbeat", f"prefect.flow-run.{run}", {}, tags)
+    api.become(ended, "COMPLETED", "Completed (partial)")
+
+    def state(run: str) -> str:
+        return str(api("GET", f"flow_runs/{run}")["state"]["name"])
+
+    wait_for(lambda: state(killed) == "Crashed")
+    message = api("GET", f"flow_runs/{killed}")["state"]["message"]
+    assert message.startswith("No heartbeat for 0:00:10")
+    time.sleep(6)  # of one more look of the server's
+    assert (state(ended), state(strange["id"])) == ("Completed (partial)", "Running")
+
+
+def test_a_coordinator_that_crashed_goes_on_and_other_runs_do_not(
+    api: Api, again: Callable[..., Deployed]
+) -> None:
+    again()
+    time.sleep(6)  # until the server has loaded it
+    month, part = api.start("monthly/monthly"), api.start("report/report")
+    deployment = api.deployments()["backfill/backfill"]["id"]
+    window = {"parameters": {"first": "2024-01", "last": "2024-01"}}
+    stillborn = api("POST", f"deployments/{deployment}/create_flow_run", window)["id"]
+    for run in (part, stillborn, month):
+        api.become(run, "CRASHED", "Crashed", "the process died")
+    wait_for(lambda: api("GET", f"flow_runs/{month}")["state"]["type"] == "SCHEDULED")
+    assert api("GET", f"flow_runs/{month}")["state"]["name"] == "AwaitingRetry"
+    for run in (part, stillborn):  # which never ran, and would crash again
+        assert api("GET", f"flow_runs/{run}")["state"]["type"] == "CRASHED"
+
+
+def test_a_wrong_password_is_named_and_never_shown(
+    server: PrefectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("", "admin:wr0ng"):
+        chosen = {PREFECT_API_URL: server.url, PREFECT_API_AUTH_STRING: key}
+        with temporary_settings(chosen), pytest.raises(OrchestrationError) as refused:
+            deploy(server.url)
+        assert "PREFECT_API_AUTH_STRING" in str(refused.value)
+        assert "wr0ng" not in str(refused.value)
+
+
+def test_an_address_where_no_server_answers_is_explained(server: PrefectServer) -> None:
+    away = f"127.0.0.1:{free_port()}/api"
+    for address, says in (
+        (f"http://user:hush@{away}", f"http://{away} .* does not answer"),
+        (server.url.removesuffix("/api"), "ends in /api"),
+    ):
+        chosen = {PREFECT_API_URL: address, PREFECT_API_AUTH_STRING: AUTH}
+        with temporary_settings(chosen), pytest.raises(OrchestrationError, match=says) as refused:
+            deploy(address)
+        assert "hush" not in str(refused.value)
+
+
+def test_without_a_server_the_command_says_how_to_get_one(tmp_path: Path) -> None:
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = run_process(TIDEMARK, "deploy", env=environment)
+    assert done.returncode == 2
+    assert "PREFECT_API_URL" in done.stderr

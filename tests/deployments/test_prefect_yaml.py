@@ -1,0 +1,80 @@
+import datetime as dt
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prefect import Flow
+
+from core.errors import MalformedInput
+from crawlers.contract import list_sources
+from deployments.automations import zombies
+from deployments.prefect_yaml import PREFECT_YAML, Deployment, is_ours, read_deployments
+
+FILE: dict[str, Any] = yaml.safe_load(PREFECT_YAML.read_text(encoding="utf-8"))
+DEPLOYMENTS = read_deployments()
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda d: d.full_name)
+def test_a_deployment_points_at_a_flow_and_says_what_it_does(deployment: Deployment) -> None:
+    module, _, name = deployment.entrypoint.rpartition(".")
+    flow = getattr(importlib.import_module(module), name)
+    assert isinstance(flow, Flow)
+    assert flow.name == deployment.flow
+    assert deployment.description
+
+
+def test_every_source_has_a_deployment_without_being_named() -> None:
+    named = [d.parameters["source"] for d in DEPLOYMENTS if d.flow == "crawl"]
+    assert named == list_sources()
+    assert not set(list_sources()) & set(PREFECT_YAML.read_text(encoding="utf-8").split())
+
+
+def test_nothing_else_starts_by_itself() -> None:
+    assert [d.name for d in DEPLOYMENTS if d.schedules] == ["monthly", "forecast", "scylla"]
+
+
+def test_heartbeats_come_often_enough_not_to_be_missed() -> None:
+    frequency = {
+        int(d.work_pool.job_variables["env"]["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"])
+        for d in DEPLOYMENTS
+    }
+    # A server may be away for five minutes, and a run does not notice at once that it is back.
+    silence: dt.timedelta = zombies().trigger.within  # type: ignore[union-attr]
+    assert silence >= dt.timedelta(minutes=5, seconds=3 * max(frequency))
+
+
+@pytest.mark.parametrize(
+    ("full_name", "entrypoint", "parameters", "ours"),
+    [
+        ("crawl/gone", "flows.crawl.crawl", {"source": "gone"}, True),
+        ("crawl/weekly", "flows.crawl.crawl", {"source": "arxiv"}, False),
+        ("forecast/forecast", "flows.forecast.forecast", {}, True),
+        ("backfill/nightly", "flows.backfill.backfill", {}, False),
+        ("theirs/theirs", "theirs.py:theirs", {}, False),
+    ],
+)
+def test_deployments_of_others_are_known_by_name(
+    full_name: str, entrypoint: str, parameters: dict[str, Any], ours: bool
+) -> None:
+    assert is_ours(full_name, entrypoint, parameters) is ours
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("deployments: [", "does not describe deployments"),
+        ("name: x\npull: []\ndefinitions: {crawl: {}}\ndeployments: [{label: x}]", "label"),
+        ("name: x\npull: []\ndefinitions: {crawl: {}}\ndeployments: []", "report/report, score"),
+        (None, "runs from a checkout"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused(
+    text: str | None, says: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "prefect.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(MalformedInput, match=says):
+        read_deployments(path)

@@ -1,0 +1,64 @@
+from typing import Any
+
+import pytest
+
+from core.errors import FutureMonth, UnknownName, UsageError
+from core.month import Month
+from core.settings import Settings
+from crawlers.contract import list_sources
+from instruments.planning import check_request, find_inaccessible, plan_crawl
+
+MONTHS = [Month("2024-01"), Month("2024-02")]
+
+
+def test_defaults_are_filled_in_and_order_is_kept(
+    settings: Settings,
+) -> None:
+    request = check_request(MONTHS, None, None, settings)
+    assert request.months == tuple(MONTHS)
+    assert request.sources == tuple(list_sources())
+    assert request.models == settings.models
+    request = check_request(MONTHS, ["wikipedia_new", "arxiv"], ["control:xz"], settings)
+    assert request.sources == ("wikipedia_new", "arxiv")
+    assert request.models == ("control:xz",)
+
+
+def test_the_present_month_is_not_over(settings: Settings) -> None:
+    last = Month.last_complete()
+    check_request([last], None, None, settings)
+    with pytest.raises(FutureMonth, match=f"{last + 1} is not over yet.* is {last}"):
+        check_request([last, last + 1], None, None, settings)
+
+
+def test_months_that_a_source_does_not_have_are_left_out(settings: Settings) -> None:
+    months = [Month("2016-11"), Month("2016-12"), Month("2017-01")]
+    partitions, lacks = plan_crawl(["github_projects"], months)
+    assert partitions == [("github_projects", Month("2017-01"))]
+    assert lacks == [
+        f"github_projects {m}: github_projects begins with 2017-01" for m in months[:2]
+    ]
+    assert check_request(months, ["github_projects"], None, settings).partitions() == partitions
+    with pytest.raises(UsageError, match="github_projects 2016-11: github_projects begins with"):
+        plan_crawl(["github_projects"], months[:2])
+    assert plan_crawl(None, months[:1])[0] == []
+
+
+def test_unknown_names_are_refused(settings: Settings) -> None:
+    with pytest.raises(UnknownName, match="unknown source 'nope'; known: arxiv"):
+        check_request(MONTHS, ["arxiv", "nope"], None, settings)
+    with pytest.raises(UnknownName, match="unknown model 'nope'"):
+        check_request(MONTHS, None, ["control:zstd", "nope"], settings)
+    misspelt = settings.model_copy(update={"models": ("nope",)})
+    with pytest.raises(UnknownName, match="unknown model 'nope'"):
+        check_request(MONTHS, None, None, misspelt)
+
+
+def test_models_that_the_hub_will_not_give_are_named(hub: Any) -> None:
+    settings = Settings(sites=hub.sites, models=("control:zstd", "someone/absent"))
+    (problem,) = find_inaccessible(None, settings)
+    assert problem.startswith("someone/absent: not a folder here, and the hub has no such model")
+    hub.web.requests.clear()
+    assert find_inaccessible(["control:zstd"], settings) == []
+    assert hub.web.requests == []
+    with pytest.raises(UnknownName):
+        find_inaccessible(["nope"], settings)

@@ -1,0 +1,337 @@
+import datetime as dt
+import gzip
+import json
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from core.corpus.partition import Partition, list_sealed, list_versions, read_seal, tables_of
+from core.corpus.sealing import Ready, read_held, seal_partition
+from core.corpus.tombstones import item_key, list_tombstones, read_tombstones
+from core.errors import PartitionHeld, UsageError
+from core.month import Month
+from core.schemas.tables import DUPLICATES
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.web.raw_cache import Fetched, RawCache
+from instruments.losses import score_and_land
+from instruments.takedown import forget
+from tests.forks import Forks, forking
+from warehouse.read.check import check_home
+from warehouse.read.query import query
+from warehouse.read.release import make_release
+
+SOURCE = "pages"
+MARCH, APRIL = (Partition(SOURCE, Month(month)) for month in ("2024-03", "2024-04"))
+SECRET = "Klabautermann"
+MODELS = ["control:gzip", "control:zstd"]
+
+
+def _row(number: int, version: str) -> dict[str, Any]:
+    name = SECRET if number == 3 else f"word{number}"
+    text = " ".join(f"{name} of version {version} says {number * word}" for word in range(30))
+    return {
+        "native_id": f"page-{name}", "version_id": version, "date_kind": "revised",
+        "licence": "MIT", "title": name, "url": f"http://127.0.0.1:8/{name}", "text": text,
+        "cluster_id": "even" if number % 2 == 0 else None,
+    }  # fmt: skip
+
+
+def _tables(partition: Partition, version: str) -> Iterator[pa.Table]:
+    return tables_of((_row(number, version) for number in range(8)), partition)
+
+
+def _beside() -> dict[str, bytes]:
+    lines = [
+        {"native_id": f"page-{SECRET}", "outcome": "repeated", "reason": "repeated", "detail": "x"},
+        {"native_id": "page-other", "outcome": "dropped", "reason": "too_short", "detail": "y"},
+        {"native_id": "page-twin", "outcome": "dropped", "reason": "exact_dup",
+         "detail": f"same text as page-{SECRET}"},
+    ]  # fmt: skip
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    return {"dropped.jsonl.zst": zstandard.compress(text.encode())}
+
+
+def _id(store: Store, partition: Partition = MARCH, version: int = 1) -> str:
+    seal = list_versions(store, partition)[version - 1]
+    table = pq.read_table(store.url(seal.parts[0]), partitioning=None)
+    return next(r["document_id"] for r in table.to_pylist() if r["title"] == SECRET)
+
+
+def _build(settings: Settings) -> Store:
+    """Two months, the first in two versions, one held back; scored, released, fetched."""
+    store = Store(settings.home)
+    describe: dict[str, object] = {
+        "base_urls": {"pages": "http://127.0.0.1:8"},
+        "boilerplate": {"lines": 1, "most_frequent": [{"line": f"by {SECRET}", "texts": 5}]},
+    }
+    seal_partition(store, MARCH, Ready(_tables(MARCH, "1"), describe, files=_beside()))
+    seal_partition(store, APRIL, Ready(_tables(APRIL, "2"), describe, files=_beside()))
+    seal = read_seal(store, MARCH)
+    assert seal is not None
+    ids = [_id(store), "f" * 32]
+    sketch = pa.table({"document_id": ids, "grams": [[1], [2]]}).replace_schema_metadata({"k": "v"})
+    _write(store, f"{seal.folder}/sketch.parquet", sketch)
+    twins = pa.Table.from_pylist([_twin(each) for each in ids], schema=DUPLICATES)
+    _write(store, f"{APRIL.path}/duplicate_of.parquet", twins)
+    past = settings.model_copy(update={"corpus_as_of": dt.datetime.now(dt.UTC)})
+    newest = Ready(_tables(MARCH, "3"), describe, files=_beside())
+    seal_partition(store, MARCH, newest, replace=True)
+    assert score_and_land(settings, MODELS[:1], None, None, ["default", "solid"])[1] == []
+    assert score_and_land(past, MODELS, None, None, ["default"])[1] == []
+    make_release(settings, Month("2024-04"))
+    odd = Ready(_tables(MARCH, "4"), describe, _beside(), ["odd"])
+    with pytest.raises(PartitionHeld):
+        seal_partition(store, MARCH, odd, replace=True)
+    store.write_bytes(f"{MARCH.path}/version=3/part-00000-dead.parquet", SECRET.encode())
+    now = dt.datetime.now(dt.UTC)
+    cache = RawCache(settings.scratch / "http-cache")
+    cache.save("a", Fetched("http://127.0.0.1:8/list?all", {}, SECRET.encode(), now))
+    cache.save("b", Fetched("http://127.0.0.1:9/other", {}, b"kept", now))
+    return store
+
+
+def _twin(document_id: str) -> dict[str, Any]:
+    return {
+        "source": SOURCE, "month": dt.date(2024, 4, 1), "document_id": "a" * 32,
+        "duplicate_of_month": dt.date(2024, 3, 1), "duplicate_of_document_id": document_id,
+        "similarity": 0.9, "found_at": dt.datetime(2024, 5, 1, tzinfo=dt.UTC),
+    }  # fmt: skip
+
+
+def _write(store: Store, path: str, table: pa.Table) -> None:
+    with store.writing(path) as staged:
+        pq.write_table(table, staged.path)
+
+
+def _contents(path: Path) -> bytes:
+    raw = path.read_bytes()
+    if path.suffix == ".parquet" and raw.startswith(b"PAR1"):
+        return raw + str(pq.read_table(path, partitioning=None).to_pylist()).encode()
+    if path.suffix == ".zst":
+        return raw + zstandard.ZstdDecompressor().decompressobj().decompress(raw)
+    if path.suffix == ".gz":
+        return raw + gzip.decompress(raw)
+    return raw
+
+
+def _mentions(settings: Settings, *words: str) -> set[str]:
+    home = Path(settings.home)
+    found = set()
+    for path in home.rglob("*"):
+        if path.is_file() and any(word.encode() in _contents(path) for word in words):
+            found.add(str(path.relative_to(home)))
+    return found
+
+
+def _stones(*keys: str) -> set[str]:
+    return {f"corpus/forgotten/{key}.json" for key in keys}
+
+
+def _in_databases(settings: Settings, *ids: str) -> bool:
+    listed = ", ".join(f"'{each}'" for each in ids)
+    tables = ("documents", "chunk_losses")
+    return any(
+        query(settings, f"from {t} where document_id in ({listed})").num_rows for t in tables
+    )
+
+
+@pytest.fixture
+def home(settings: Settings) -> Settings:
+    _build(settings)
+    return settings
+
+
+def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> None:
+    store = Store(home.home)
+    ids = {_id(store), _id(store, APRIL), _id(store, MARCH, 2)}
+    digests = {seal.digest for seal in list_versions(store, MARCH)}
+    assert len(_mentions(home, SECRET, *ids)) > 12
+    done = forget(home, [item_key(SOURCE, f"page-{SECRET}")], "the author asked")
+    assert ids < set(done.document_ids)  # and what was held back
+    assert done.num_versions == 4
+    assert done.num_fetched == 1
+    assert done.releases == ("releases/2024-04",)
+    stones = _stones(*done.document_ids)
+    databases = {"warehouse.duckdb", "work/writer.duckdb", "releases/2024-04/warehouse.duckdb"}
+    assert _mentions(home, SECRET) == set()
+    assert _mentions(home, *done.document_ids) <= stones | databases  # their records
+    assert not _in_databases(home, *done.document_ids)
+    assert store.list(f"{MARCH.path}/version=3/*") == []
+    # The rest is sound and unchanged.
+    assert {seal.digest for seal in list_versions(store, MARCH)} == digests
+    for seal in list_sealed(store):
+        assert (seal.num_documents, seal.manifest["forgotten"]) == (7, 1)
+    assert read_held(store, MARCH) is not None
+    assert list(check_home(Path(home.home) / "warehouse.duckdb", store, is_deep=True)) == []
+    released = Path(home.home) / "releases/2024-04"
+    check = subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=released)
+    assert check.returncode == 0
+    assert list(check_home(released / "warehouse.duckdb", store, is_deep=True)) == []
+    [record] = {row["why"] for row in query(home, "from internal.forgotten_documents").to_pylist()}
+    assert record == "the author asked"
+
+
+@pytest.mark.long
+def test_sums_are_those_of_the_other_documents(home: Settings, tmp_path: Path) -> None:
+    """The sums equal those of losses without the document."""
+    store = Store(home.home)
+    gone = _id(store)
+    columns = "* exclude (num_clusters, standard_error, degrees_of_freedom, fingerprint)"
+    march = "month = '2024-03-01' and protocol = 'default'"
+    sums = f"select {columns} from internal.landed_cells where {march}"
+    before = query(
+        home,
+        f"""select model, count(*) as num_chunks, sum(nll_nats) as nll_nats from chunk_losses
+            where month = '2024-03-01' and protocol = 'default' and document_id <> '{gone}'
+            group by model order by model""",
+    ).to_pylist()
+    of_april = "from internal.landed_cells where month = '2024-04-01' order by all"
+    april = query(home, of_april)
+    forget(home, [gone], "asked")
+    after = query(home, f"{sums} order by model").to_pylist()
+    assert [row["model"] for row in after] == MODELS
+    for old, new in zip(before, after, strict=True):
+        assert (new["num_documents"], new["num_chunks"]) == (7, old["num_chunks"])
+        assert new["nll_nats"] == pytest.approx(old["nll_nats"], rel=1e-12)
+    assert query(home, of_april).equals(april)
+    assert query(home, "select model from internal.cell_replicates").num_rows % 200 == 0
+    [row] = query(home, "from internal.landed_partitions where month = '2024-03-01'").to_pylist()
+    assert row["num_documents"] == 7
+    # Scored already, and still so.
+    landed, failures = score_and_land(home, MODELS[:1], None, [MARCH.month], ["default"])  # type: ignore[list-item]
+    assert failures == []
+    assert landed <= 1  # of the newer version that was scored before
+
+
+@pytest.mark.long
+def test_the_neighbours_in_tables_beside_stay(home: Settings) -> None:
+    store = Store(home.home)
+    forget(home, [_id(store)], "asked")
+    sketch = pq.read_table(store.url(f"{MARCH.path}/sketch.parquet"), partitioning=None)
+    assert sketch.to_pylist() == [{"document_id": "f" * 32, "grams": [2]}]
+    assert sketch.schema.metadata == {b"k": b"v"}
+    landed = query(home, "from internal.duplicate_of").to_pylist()
+    assert [row["duplicate_of_document_id"] for row in landed] == ["f" * 32]
+    assert landed[0]["similarity"] == pytest.approx(0.9)
+    assert str(landed[0]["found_at"]) == "2024-05-01 00:00:00"
+    twins = pq.read_table(store.url(f"{APRIL.path}/duplicate_of.parquet"), partitioning=None)
+    assert twins["duplicate_of_document_id"].to_pylist() == ["f" * 32]
+    raw = store.read_bytes(f"{MARCH.path}/dropped.jsonl.zst")
+    lines = [json.loads(line) for line in zstandard.decompress(raw).splitlines()]
+    assert [line["native_id"] for line in lines] == [
+        item_key(SOURCE, f"page-{SECRET}"), "page-other", "page-twin"
+    ]  # fmt: skip
+    assert [line["detail"] for line in lines] == ["", "y", ""]
+    assert RawCache(home.scratch / "http-cache").load("b") is not None
+
+
+@pytest.mark.long
+def test_again_removes_what_a_backup_brought_back(home: Settings) -> None:
+    store = Store(home.home)
+    gone = _id(store)
+    seal = list_versions(store, MARCH)[0]
+    part, manifest = seal.parts[0], f"{seal.folder}/manifest.json"
+    backup = {path: store.read_bytes(path) for path in (part, manifest)}
+    forget(home, [gone], "asked")
+    for path, data in backup.items():
+        store.write_bytes(path, data)
+    assert gone in str(pq.read_table(store.url(part), partitioning=None).to_pylist())
+    findings = check_home(Path(home.home) / "warehouse.duckdb", store, is_deep=True)
+    [finding] = [each for each in findings if each.check == "forgotten_documents_are_gone"]
+    assert "corpus forget --again" in finding.remedy
+    done = forget(home, [], "")
+    assert done.document_ids == (gone,)
+    [stone] = read_tombstones(store)
+    assert (stone.key, stone.why, stone.partitions) == (gone, "asked", (MARCH.path,))
+    assert list(check_home(Path(home.home) / "warehouse.duckdb", store, is_deep=True)) == []
+
+
+@pytest.mark.long
+def test_an_unknown_document_is_kept_out_and_a_false_id_refused(settings: Settings) -> None:
+    store = Store(settings.home)
+    with pytest.raises(UsageError, match="no document id"):
+        forget(settings, ["12345"], "asked")
+    done = forget(settings, ["0" * 32], "asked")
+    assert (done.num_versions, done.document_ids) == (0, ("0" * 32,))
+    assert list_tombstones(store) == {"0" * 32}
+
+
+_FORGETTER = """
+import os, sys
+from pathlib import Path
+import core.storage.store, core.corpus.takedown
+from core.settings import Settings
+from core.storage.store import Store
+from core.corpus.tombstones import item_key
+from tests.databases import made_once
+from tests.forks import serve
+
+changes_left = 0
+
+def counted(work):
+    def counting(*arguments):
+        global changes_left
+        if not changes_left:
+            os.kill(os.getpid(), 9)
+        changes_left -= 1
+        return work(*arguments)
+    return counting
+
+replace = counted(core.storage.store.replace_durably)
+core.storage.store.replace_durably = replace
+Store.delete = counted(Store.delete)
+import warehouse.takedown.documents
+warehouse.takedown.documents.replace_durably = replace
+from instruments.takedown import forget
+
+def work(job):
+    global changes_left
+    changes_left = job["changes"]
+    forget(Settings(home=job["home"]), [item_key("pages", "page-Klabautermann")], "asked")
+    Path(job["home"], "changes-left").write_text(str(changes_left))
+
+with made_once(Path(sys.argv[1])):
+    serve(work)
+"""
+
+
+def test_killed_anywhere_and_run_again_it_is_done(home: Settings, tmp_path: Path) -> None:
+    arguments, environment = [str(tmp_path / "fresh.duckdb")], {"PATH": "/usr/bin:/bin"}
+    with forking(_FORGETTER, environment, arguments=arguments) as forks:
+        _kill_everywhere(forks, home, tmp_path)
+
+
+def _kill_everywhere(forks: Forks, home: Settings, tmp_path: Path) -> None:
+    def run(root: Path, changes: int) -> int:
+        return forks.run({"home": str(root), "changes": changes})
+
+    whole = tmp_path / "whole"
+    shutil.copytree(home.home, whole)
+    assert run(whole, 10_000) == 0
+    num_changes = 10_000 - int((whole / "changes-left").read_text())
+    assert num_changes > 20
+    for changes in range(1, num_changes, max(1, num_changes // 5)):
+        root = tmp_path / f"killed-{changes}"
+        shutil.copytree(home.home, root)
+        assert run(root, changes) == -signal.SIGKILL
+        settings = Settings(home=str(root))
+        done = forget(settings, [item_key(SOURCE, f"page-{SECRET}")], "asked")
+        assert len(done.document_ids) == 4
+        assert _mentions(settings, SECRET) == set()
+        assert not _in_databases(settings, *done.document_ids)
+        database = root / "warehouse.duckdb"
+        assert list(check_home(database, Store(str(root)), is_deep=True)) == []
+        released = root / "releases/2024-04"
+        command = ["sha256sum", "-c", "--quiet", "SHA256SUMS"]
+        assert subprocess.run(command, cwd=released).returncode == 0
+        assert not (released / "FORGETTING").exists()
+        shutil.rmtree(root)

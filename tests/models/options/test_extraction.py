@@ -1,0 +1,161 @@
+import pytest
+
+from models.options.extraction import extract_choice
+from models.options.protocols import LETTERS
+
+OPTIONS = ("Yes", "No", "Not before June", "No, and it is annulled")
+YES_NO = ("Yes", "No")
+MANY = tuple(f"Between {10 * n} and {10 * n + 9}" for n in range(10))  # A to J: with I
+
+
+def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
+    index = extract_choice(response, options)
+    return None if index is None else LETTERS[index]
+
+
+@pytest.mark.parametrize(
+    ("options", "letter", "responses"),
+    [
+        # A stated letter is found.
+        (OPTIONS, "B", [
+            "B", " b\n", "B.", "(B)", "[b]", "**B**", "`B`", '"B"', "\uff22", "Option B",
+            "Answer: B", "**Answer:** B", "Answer: B) No", "Answer: (B) No", "answer: b", "B. No",
+            "B) No", "(B) No", "**B)** No, it will not.", "B: No", "B - No",
+            "B\n\nThe bill has no majority.", "B because the bill has no majority",
+            "The answer is B", "The answer is B.", "The answer is (b).",
+            "The correct answer is **B**.", "The answer is B because I think so",
+            "My final answer: B", "My answer would be B.", "The most likely outcome is B.",
+            "The most likely outcome would be option B, given the polls.",
+            "Option B is the most likely.", "Option A is unlikely, so B is the most likely.",
+            "$\\boxed{B}$", "So: \\boxed{\\text{B}}", '{"answer": "B"}',
+            "Given all that, I weigh the polls.\n\nB", "B (No)", "It's B", "It is B.", "Probably B",
+            "Most likely: B", "I predict: B.", "The answer is definitely B",
+            "The answer is most likely B.", "The answer isn't A, it is B.", "<answer>B</answer>",
+            "[[B]]", "I'd bet on B over A", "Between A and B, I'd go for B.",
+        ]),
+        (OPTIONS, "C", [
+            "I think C", "I think C.", "I would choose C", "I'd go with option C.",
+            "I am going with C", "As I see it, I think it is C.", "C, since the bill has stalled",
+            "Not B. I choose C.", "**C. Not before June**\n\nReasoning: A is impossible.",
+            "A long time has passed.\n**C**",
+        ]),
+        (OPTIONS, "D", ["I believe the answer is D"]),
+        (OPTIONS, "A", [
+            "A", "a", "A.", "A. Yes", "The answer is A", "The answer is A.", "the answer is a",
+            "The answer is A because it has passed.", "I think A", "I choose A.",
+        ]),
+        # The pronoun is no letter.
+        (MANY, "I", ["I", "(I)", "I.", "Answer: I", "The answer is I.", "I think I"]),
+        (MANY, "C", ["I think C", "The answer is: I think C."]),
+        (MANY, None, [
+            "I am an assistant", "I, for one, cannot know.", "I'd rather not say",
+            "I think it depends", "I believe I can not answer", "The answer is I do not know.",
+            "The answer is: I'm not sure", "As far as I can see, none",
+        ]),
+        (MANY, "J", ["J"]),
+        # Of several statements the last holds.
+        (OPTIONS, "C", [
+            "The answer is A. Wait, no: the answer is C.",
+            "B\n\nOn second thought, the answer is C",
+        ]),
+        (OPTIONS, "D", ["I think B. Final answer: D"]),
+        (OPTIONS, "B", ["Some would choose option A; I choose B."]),
+        (OPTIONS, None, ["The answer is A. No: the answer is B or C."]),
+        # Reasoning is not the answer.
+        (OPTIONS, "C", [
+            "<think>The answer is A. Or B?</think>C",
+            "<think>\nI think A\n</think>\n\nThe answer is C.",
+            "The answer is A, I guess.</think>\nC",
+        ]),
+        (OPTIONS, None, ["<think>The answer is A. Hmm, I wonder", "<thinking>A</thinking>"]),
+        # An options text stands for its letter.
+        (OPTIONS, "B", [
+            "No", "no.", "The answer is No.", "No. The bill has no majority.",
+            "It has no majority, so\nNo", "The answer is No. Not before June.",
+        ]),
+        (OPTIONS, "A", ["**Yes**", "Yes, because it has passed."]),
+        (OPTIONS, "C", ["Not before June", "not before june.", "The answer is: Not before June"]),
+        (OPTIONS, "D", ["No, and it is annulled"]),
+        # Doubted or second options are not chosen.
+        (YES_NO, None, [
+            "A (30%), B (70%)", "A - 30%, B - 70%", "The least likely option is A",
+            "The worst choice is A", "The second most likely outcome is A",
+            "I doubt that the answer is B", "I don't think that the answer is B.",
+            "I don't think it is B.", "It is unlikely that the answer is B",
+            "The answer is unlikely to be B", "Whether the answer is A is hard to say.",
+            "I do not think it's No.", "It's no surprise.",
+        ]),
+        (YES_NO, "B", [
+            "B (70%)", "There is no doubt that the answer is B",
+            "I pick B. If the answer is A, we lose.", "If the answer is A, we lose. I pick B.",
+            "If I had to choose, I'd say B.", "If I had to guess I would say B",
+            "I am not sure, but the answer is B", "Since A is unlikely I pick B.",
+            "One is as good as the other\nAnswer: B", "My answer is B; the runner-up answer is A",
+            "My first choice is B, my second choice is A", "> B", "## Answer\nB", "It's No.",
+            "I'd go with No.", "\\boxed{\\mathrm{B}}", "\\boxed{\\textbf{(B)}}",
+        ]),
+    ],
+)  # fmt: skip
+def test_the_letter_that_is_chosen(
+    options: tuple[str, ...], letter: str | None, responses: list[str]
+) -> None:
+    for response in responses:
+        assert chosen(response, options) == letter, response
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "", "   \n", "...", "I cannot predict the future.",
+        "I'm sorry, but I can't help with that.", "A recession is likely.",
+        "The answer is a matter of opinion.", "The answer is: A recession is coming",
+        "My answer: A recession.", "I think a recession is coming.",
+        "I think A recession is coming.", "I can not say whether A or B.", "The answer is B or C.",
+        "The answer is either B or C.", "Answer: A/B", "Answer: B, C", "The answer is not B.",
+        "The answer isn't B.", "The answer cannot be B.", "The answer is neither A nor B.",
+        "I do not think B", "I would not choose B.", "I think B is less likely than the others.",
+        "Plan B is the best", "Vitamin C is good", "A. Yes\nB. No\nC. Not before June",
+        "The answer is X.", "E", "The answer is C++.", "Both are possible", "No idea.",
+        "No, I can't say.", "Yes or no, that is the question",
+    ],
+)  # fmt: skip
+def test_what_is_no_choice_is_not_made_one(response: str) -> None:
+    assert chosen(response) is None
+
+
+@pytest.mark.parametrize(
+    ("response", "options", "letter"),
+    [
+        ("5", ("<5", ">5"), None),
+        ("The answer is 5", ("<5", ">5"), None),
+        (">5", ("<5", ">5"), "B"),
+        ("> 5", ("< 5", "> 5"), "B"),
+        ("The answer is <5.", ("<5", ">5"), "A"),
+        ("The answer is B. Obama.", ("B. Obama", "J. McCain", "R. Paul"), "A"),
+        ("B. Obama, because of the polls", ("B. Obama", "J. McCain", "R. Paul"), "A"),
+        ("The answer is B.", ("B. Obama", "J. McCain", "R. Paul"), "B"),
+        ("I pick Team B.", ("Team B", "Team A"), "A"),
+        ("The answer is B", ("Team B", "Team A"), "B"),
+    ],
+)
+def test_the_text_of_an_option_is_told_from_letters_and_other_texts(
+    response: str, options: tuple[str, ...], letter: str | None
+) -> None:
+    assert chosen(response, options) == letter
+
+
+def test_a_letter_is_a_letter_where_an_option_reads_like_one() -> None:
+    assert chosen("A", ("B", "A")) == "A"  # it was asked for the letter
+
+
+def test_options_of_the_same_text_are_told_apart_by_letters_alone() -> None:
+    assert chosen("Other", ("Other", "Other")) is None
+    assert chosen("B", ("Other", "Other")) == "B"
+
+
+def test_a_long_response_is_read_in_no_time() -> None:
+    assert chosen("I think that the answer is " * 40_000) is None
+    assert chosen("(" * 200_000) is None
+    assert chosen("<think>" * 20_000) is None
+    assert chosen("I think the the the " * 20_000 + "\nB") == "B"
+    assert chosen("answer " * 100_000 + "is B") == "B"

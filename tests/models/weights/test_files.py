@@ -1,0 +1,90 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.errors import ModelLoadError
+from models.weights.files import choose_files, examine_weights, folder_digest, is_whole
+
+CONFIG = ["config.json", "tokenizer.json"]
+SHARDS = [f"model-0000{n}-of-00002.safetensors" for n in (1, 2)] + ["model.safetensors.index.json"]
+
+
+@pytest.mark.parametrize(
+    ("names", "weights"),
+    [
+        (["model.safetensors"], ["model.safetensors"]),
+        (SHARDS, sorted(SHARDS)),
+        (["model.safetensors", *SHARDS], ["model.safetensors"]),  # as transformers prefers it
+        (["model.safetensors", "model.fp16.safetensors"], ["model.safetensors"]),
+        (["model.safetensors", "pytorch_model.bin"], ["model.safetensors"]),
+        (["model.safetensors", "consolidated.safetensors", "x.gguf"], ["model.safetensors"]),
+        (["model.safetensors", "../model.safetensors", "a/b.safetensors"], ["model.safetensors"]),
+        (["adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"],
+         ["adapter_config.json", "adapter_model.safetensors"]),
+    ],
+)  # fmt: skip
+def test_one_set_of_weights_is_chosen(names, weights):
+    extra = ["README.md", ".gitattributes", "onnx/model.onnx", "generation_config.json"]
+    chosen = choose_files([*names, *extra, *CONFIG], "m", allow_pickle=False)
+    assert sorted(chosen) == sorted([*CONFIG, "generation_config.json", *weights])
+
+
+def test_pickles_are_chosen_only_where_allowed():
+    names = [*CONFIG, "pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json"]
+    assert choose_files(names, "m", allow_pickle=True)[2:] == sorted(names[2:])
+    with pytest.raises(ModelLoadError, match=r"m: its weights are pickles only"):
+        choose_files(names, "m", allow_pickle=False)
+    adapter = ["adapter_config.json", "adapter_model.bin"]
+    assert choose_files(adapter, "m", allow_pickle=True) == adapter
+    with pytest.raises(ModelLoadError, match="pickles only"):
+        choose_files(adapter, "m", allow_pickle=False)
+
+
+@pytest.mark.parametrize("names", [[], CONFIG, [*CONFIG, "model.gguf"], ["adapter_config.json"]])
+def test_a_model_without_weights_is_refused(names):
+    with pytest.raises(ModelLoadError, match="m: has no weights"):
+        choose_files(names, "m", allow_pickle=True)
+
+
+def test_weights_are_counted_by_their_headers(llama_folder):
+    weights = examine_weights(Path(llama_folder), "m", allow_pickle=False)
+    path = Path(llama_folder) / "model.safetensors"
+    assert weights.num_bytes == path.stat().st_size
+    assert weights.num_tensors == 2 * 9 + 3
+    # Embedding and head, and in each layer four projections, three of the MLP, and two norms.
+    per_layer = 4 * 32 * 32 + 3 * 32 * 48 + 2 * 32
+    assert weights.num_elements == 2 * 400 * 32 + 2 * per_layer + 32
+
+
+def test_a_folder_is_whole_when_its_index_says_so(llama_folder, copy_of):
+    folder = copy_of(llama_folder)
+    assert is_whole(folder, allow_pickle=False)
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    index = folder / "model.safetensors.index.json"
+    index.write_text('{"weight_map": {"a": "model-00001-of-00002.safetensors"}}')
+    assert is_whole(folder, allow_pickle=False)
+    index.write_text(
+        '{"weight_map": {"a": "model-00001-of-00002.safetensors",'
+        ' "b": "model-00002-of-00002.safetensors"}}'
+    )
+    assert not is_whole(folder, allow_pickle=False)
+
+
+def test_the_digest_follows_names_and_contents(llama_folder, copy_of):
+    folder = copy_of(llama_folder)
+    before = folder_digest(folder)
+    (folder / "README.md").write_text("nothing of the model's")
+    assert folder_digest(folder) == before
+    (folder / "vocab.txt").write_text("more")
+    after = folder_digest(folder)
+    assert after != before
+    (folder / "vocab.txt").rename(folder / "vocab.json")
+    assert folder_digest(folder) not in {before, after}
+
+
+def test_asking_the_hub_needs_no_torch():
+    code = "import models.weights.hub, models.weights.cache, sys; sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=False)
+    assert done.returncode == 0

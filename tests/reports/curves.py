@@ -1,0 +1,45 @@
+import math
+
+import pyarrow as pa
+
+from core.month import Month, month_range
+from core.schemas.tables import LOSSES
+from tests.losses import loss_row
+
+FIRST = Month("2024-01")
+HOSTILE_MODEL, HOSTILE_SOURCE = """<script>alert(1)</script>&"x\"""", "<b>news</b>"
+# Documents of a month differ by these bits per byte, and come to the month's figure.
+SPREAD = (-0.06, -0.02, 0.03, 0.05)
+NUM_BYTES = 1000
+
+# Bits per byte of a model on a source in a month.
+Figures = dict[tuple[str, str, Month], float | None]
+
+
+def step(
+    model: str, source: str, last_before: str, before: float, after: float, months: int = 8
+) -> Figures:
+    """Make a curve over months from 2024-01 on: one level up to a month, another after it."""
+    return {
+        (model, source, month): before if month <= Month(last_before) else after
+        for month in month_range(FIRST, FIRST + (months - 1))
+    }
+
+
+def level(model: str, source: str, bits_per_byte: float, months: int = 8) -> Figures:
+    return step(model, source, str(FIRST), bits_per_byte, bits_per_byte, months)
+
+
+def losses(figures: Figures) -> pa.Table:
+    """Four documents a month; a figure of None is a month that could not be measured."""
+    rows = [
+        loss_row(
+            model, source, month.first_day, f"{source}-{month}-{number}",
+            nll_nats=None if bits is None else (bits + spread) * math.log(2) * NUM_BYTES,
+            num_chars=NUM_BYTES, num_bytes=NUM_BYTES,
+            reason="non_finite" if bits is None else None,
+        )
+        for (model, source, month), bits in figures.items()
+        for number, spread in enumerate(SPREAD)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=LOSSES)

@@ -1,0 +1,135 @@
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from core import progress
+from core.errors import SourceUnavailable
+from instruments.runner import Failure
+from tasks.prefect.fan_out import Pace, fan_out
+from tasks.prefect.server import PARTIAL, ended
+
+pytestmark = pytest.mark.usefixtures("prefect_api")
+
+
+class Gauge:
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.now -= 1
+
+
+gauge = Gauge()
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def work(number: int) -> int:
+    with gauge:
+        threading.Event().wait(0.02)
+        if number == 3:
+            raise SourceUnavailable("the site is down")
+        if number == 99:
+            raise ZeroDivisionError("tried")
+        if number == 77:
+            raise KeyboardInterrupt
+        return number * 10
+
+
+@flow(task_runner=ThreadPoolTaskRunner(max_workers=8))
+def run(numbers: Sequence[int]) -> list[Any]:
+    calls = [(f"number {number}", {"number": number}) for number in numbers]
+    return list(fan_out(work, calls, step="work", in_flight=3))
+
+
+def test_results_keep_their_order_and_failures_become_holes() -> None:
+    seen: list[tuple[str, int, int]] = []
+    progress.listen(lambda *report: seen.append(report))
+    try:
+        results = run([0, 1, 2, 3, 4, 5, 6, 7])
+    finally:
+        progress.listen(None)
+    assert results == [0, 10, 20, Failure("number 3", "the site is down"), 40, 50, 60, 70]
+    assert seen == [("work", done, 8) for done in range(1, 9)]
+
+
+def test_no_more_than_the_bound_is_in_flight() -> None:
+    gauge.most = 0
+    run(list(range(10, 30)))
+    assert 2 <= gauge.most <= 3
+
+
+released = threading.Event()
+begun: list[int] = []
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def wait_or_go(number: int) -> int:
+    begun.append(number)
+    if number == 0 and not released.wait(30):
+        raise SourceUnavailable("nobody else went on")
+    if number == 9:
+        released.set()
+    return number
+
+
+@flow(task_runner=ThreadPoolTaskRunner(max_workers=8))
+def run_past_a_slow_one() -> list[Any]:
+    calls = [(f"number {number}", {"number": number}) for number in range(10)]
+    return list(fan_out(wait_or_go, calls, step=None, in_flight=2))
+
+
+def test_whichever_ends_makes_room_for_the_next_and_results_keep_their_order() -> None:
+    """The first call ends after the last has begun; nine calls use the second slot."""
+    assert run_past_a_slow_one() == list(range(10))
+    assert begun[:2] in ([0, 1], [1, 0])
+
+
+def test_a_server_is_sent_no_more_than_it_can_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.prefect.fan_out.prefect_server", lambda: "http://127.0.0.1:4200/api")
+    monkeypatch.setattr("tasks.prefect.fan_out._pace", Pace(rate=20, burst=3))
+    began = time.monotonic()
+    run(list(range(10, 21)))  # 3 at once and 8 at 20 a second
+    assert time.monotonic() - began >= 8 / 20
+
+
+def test_a_bug_is_a_hole_with_its_traceback_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    [first, hole, last] = run([1, 99, 2])
+    assert (first, last) == (10, 20)
+    assert hole == Failure("number 99", "ZeroDivisionError: tried; this is a bug, see the log")
+    assert 'raise ZeroDivisionError("tried")' in caplog.text
+
+
+def test_an_interruption_goes_through() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run([1, 77, 2])
+
+
+def test_no_calls_give_no_results() -> None:
+    assert run([]) == []
+
+
+def test_an_outcome_without_holes_is_returned_as_it_is() -> None:
+    assert ended(3, []) == 3
+
+
+def test_a_message_lists_fifty_holes_and_counts_the_others() -> None:
+    state: object = ended(3, [Failure(f"crawl {number}", "gone") for number in range(53)])
+    assert isinstance(state, State)
+    assert (state.name, state.data) == (PARTIAL, 3)
+    first, *holes, last = (state.message or "").splitlines()
+    assert (first, len(holes), last) == ("53 holes:", 50, "and 3 more")
+    assert holes[0] == "crawl 0: gone"

@@ -1,0 +1,187 @@
+import json
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.corpus.partition import Seal
+from core.settings import Settings
+from tasks.prefect.events import encode
+from tasks.prefect.tracing import first_span_of
+from tests.forks import run_process
+from tests.servers import ROOT, PrefectServer
+from tests.tasks.prefect.collector import Received, collecting
+
+# Its first test starts a server and a process with flows: minutes, on a machine that is busy.
+pytestmark = pytest.mark.timeout(900)
+
+HOSTILE = "<img src=x onerror=alert(1)> [a](b) *"
+RUN = """
+    from prefect import flow
+    from core.settings import load_settings
+    from flows.score import score
+    from tasks.reporting import write_report
+    from tasks.prefect.tracing import traced
+
+    @flow
+    @traced("run")
+    def everything():
+        settings = load_settings()
+        score("control:zstd", settings=settings)
+        write_report(settings)
+
+    if __name__ == "__main__":
+        everything()
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("visibility")
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return Settings(home=str(home / "home"))
+
+
+def run(server: PrefectServer, home: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    script = home / "everything.py"
+    script.write_text(textwrap.dedent(RUN))
+    environment = {**server.environment, "TIDEMARK_HOME": str(home / "home"), **more}
+    return run_process(sys.executable, script, env=environment, cwd=ROOT)
+
+
+def ask(server: PrefectServer, path: str, **body: Any) -> Any:
+    return server.ask("POST", path, body)
+
+
+@pytest.fixture(scope="module")
+def spans() -> list[Received]:
+    return []
+
+
+@pytest.fixture
+def done(
+    prefect_server: PrefectServer, home: Path, seal: Callable[..., Seal], spans: list[Received]
+) -> Iterator[dict[str, Any]]:
+    if not (home / "home").exists():
+        for source, month in (("sand", "2024-01"), ("sand", "2024-02"), (HOSTILE, "2024-01")):
+            seal(source, month)
+        with collecting() as (endpoint, received):
+            more = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
+            more["TIDEMARK_REPORT_URL"] = "https://report.example/t/"
+            ended = run(prefect_server, home, **more)
+        assert ended.returncode == 0, ended.stderr
+        assert "Traceback" not in ended.stderr
+        spans += received
+    found = ask(prefect_server, "artifacts/filter")  # results of tasks are artifacts without key
+    yield {each["key"]: each for each in found if each["key"]}
+
+
+def test_the_cells_are_a_table(done: dict[str, Any]) -> None:
+    (table,) = (each for each in done.values() if each["type"] == "table")
+    rows = json.loads(table["data"])
+    assert [row["state"] for row in rows] == ["landed"] * 3
+    assert "control:zstd/sand/2024-02/default" in [row["cell"] for row in rows]
+    assert all(row["documents"] == 3 and row["bits per byte"] > 0 for row in rows)
+    assert all(row["seconds"] >= 0 for row in rows)
+    assert "<img" not in table["data"].replace("\\<", "")
+    assert table["flow_run_id"]
+
+
+def test_the_report_is_a_link(done: dict[str, Any]) -> None:
+    address = "https://report.example/t/"
+    assert done["tidemark-report"]["data"] == f"[`{address}`](<{address}>)"
+
+
+def test_each_source_has_a_chart(done: dict[str, Any]) -> None:
+    charts = [each for each in done.values() if each["type"] == "image"]
+    assert len(charts) == 2
+    assert all(chart["data"].startswith("data:image/png;base64,iVBOR") for chart in charts)
+    assert not any("<img" in chart["description"].replace("\\<", "") for chart in charts)
+
+
+def test_progress_ends_at_its_end(done: dict[str, Any]) -> None:
+    bars = {key: each for key, each in done.items() if each["type"] == "progress"}
+    assert {float(bar["data"]) for bar in bars.values()} == {100.0}
+    assert any(key.startswith("tidemark-progress-score-control-zstd") for key in bars)
+    assert any(key.startswith("tidemark-progress-land-control-zstd") for key in bars)
+
+
+def test_assets_have_their_lineage(prefect_server: PrefectServer, done: dict[str, Any]) -> None:
+    events = materialized(prefect_server)
+    upstream = {
+        event["resource"]["prefect.resource.id"]: {
+            each["prefect.resource.id"]
+            for each in event["related"]
+            if each["prefect.resource.role"] == "asset"
+        }
+        for event in events
+    }
+    months = ["sand/2024-01", "sand/2024-02", f"{encode(HOSTILE)}/2024-01"]
+    cells = {f"tidemark://losses/control:zstd/{month}/default" for month in months}
+    for month in months:
+        cell = f"tidemark://losses/control:zstd/{month}/default"
+        assert upstream[cell] == {f"tidemark://corpus/{month}"}
+    assert upstream["tidemark://warehouse/chunk_losses"] == cells
+    assert upstream["tidemark://warehouse/monthly_loss"] == {"tidemark://warehouse/chunk_losses"}
+    assert "tidemark://warehouse/monthly_loss" in upstream["tidemark://report"]
+    facts = {event["resource"]["prefect.resource.id"]: event["payload"] for event in events}
+    cell = f"tidemark://losses/control:zstd/{months[0]}/default"
+    assert facts[cell]["bits_per_byte"] > 0
+    assert facts[cell]["num_documents"] == 3
+    assert len(facts[cell]["partition_digest"]) == 64
+
+
+def materialized(server: PrefectServer) -> list[dict[str, Any]]:
+    """Return materialisation events; the server stores them some time after receipt."""
+    name = "prefect.asset.materialization.succeeded"
+    deadline = time.monotonic() + 30
+    events: list[dict[str, Any]] = []
+    while time.monotonic() < deadline:
+        events = ask(server, "events/filter", filter={"event": {"name": [name]}}, limit=50)[
+            "events"
+        ]
+        if any(each["resource"]["prefect.resource.id"] == "tidemark://report" for each in events):
+            break
+        time.sleep(0.3)
+    return events
+
+
+def test_logs_have_the_ids_of_cells(prefect_server: PrefectServer, done: dict[str, Any]) -> None:
+    logs = ask(prefect_server, "logs/filter", limit=200)
+    scored = [each for each in logs if each["message"].startswith("scored control:zstd on sand")]
+    assert {each["level"] for each in scored} == {20}
+    assert len(scored) == 2
+    assert all("tokens/s" in each["message"] and each["task_run_id"] for each in scored)
+    assert any(each["message"] == "landed control:zstd: 3 new of 3 cells" for each in logs)
+
+
+def test_the_cells_are_spans_below_the_run(done: dict[str, Any], spans: list[Received]) -> None:
+    (first,) = (each for each in spans if each.name == "run")
+    assert first.parent == ""
+    assert first.facts["tidemark.run"].startswith("everything-")
+    assert first_span_of(first.facts["tidemark.run"]).span_id == int(first.id, 16)
+    assert {each.trace for each in spans} == {first.trace}
+    cells = [each for each in spans if each.name == "cell"]
+    assert {each.facts["tidemark.source"] for each in cells} == {"sand", HOSTILE}
+    assert all(each.facts["tidemark.tokens"] > 0 for each in cells)
+    by_id = {each.id: each for each in spans}
+    for cell in cells:
+        assert "score" in [each.name for each in above(cell, by_id)]
+        assert above(cell, by_id)[-1] == first
+    assert {"land", "publish", "page"} <= {each.name for each in spans}
+
+
+def above(span: Received, by_id: dict[str, Received]) -> list[Received]:
+    chain = []
+    while span.parent:
+        span = by_id[span.parent]
+        chain.append(span)
+    return chain

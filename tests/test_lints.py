@@ -1,0 +1,216 @@
+"""No test depends on the clock, on chance, or on equality of floats; a heuristic check."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent
+CLOCKS = {"monotonic", "perf_counter", "time", "monotonic_ns", "perf_counter_ns", "time_ns"}
+DURATION = re.compile(r"(?:elapsed|duration|took|waited|seconds)(?:_s)?$|_took$|^wall_s$")
+FLOAT_NAME = re.compile(r"(?:^|_)(?:nll|nats|bits|loss|perplexity|log_probability)$")
+CHANCE = re.compile(r"^(?:random|shuffle|choice|choices|sample|randint|randrange|uniform|gauss)$")
+# The faults of these files are known and not looked for yet.
+EXCLUDED: tuple[str, ...] = ("models/weights/test_hub.py",)
+# Figures whose last bits differ between machines.
+FIGURES = {"losses", "logits", "scores"}
+# Figures here are whole numbers of bytes or bits times ln 2, or those of a toy engine.
+EXACT = {"test_batches.py", "test_compressors.py", "test_fake.py"}
+# "file::function": reason.
+ALLOWED = {
+    "core/storage/test_claims.py::test_who_was_suspended_notices_that_its_claim_is_lost": (
+        "waits for what must not happen; a slow machine cannot make it happen"
+    ),
+    "deployments/test_deploy.py::"
+    "test_a_run_whose_heartbeats_stop_is_crashed_and_one_that_ended_is_not": (
+        "waits for what must not happen; a slow machine cannot make it happen"
+    ),
+}
+
+Fault = tuple[int, str]
+
+
+def called(node: ast.AST) -> str:
+    return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+
+
+def durations_in(function: ast.AST) -> set[str]:
+    """Return the names that are assigned the difference of a clock's readings."""
+    return {
+        target.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and is_duration(node.value, set())
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def is_duration(node: ast.AST, names: set[str]) -> bool:
+    """Return True for `time.monotonic() - began`, and for a name with such a value."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return called(node.left).removeprefix("time.") in CLOCKS and "time." in called(node.left)
+    if isinstance(node, ast.Name):
+        return node.id in names or bool(DURATION.search(node.id))
+    return False
+
+
+def asserted_durations(function: ast.AST) -> Iterator[Fault]:
+    """Find upper limits of measured time: a busy machine breaks them. Lower limits are safe."""
+    names = durations_in(function)
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            for test in ast.walk(node.test):
+                if isinstance(test, ast.Compare) and is_limited(test, names):
+                    yield node.lineno, "asserts an upper limit of measured time"
+
+
+def is_limited(test: ast.Compare, names: set[str]) -> bool:
+    sides = [test.left, *test.comparators]
+    for left, operator, right in zip(sides, test.ops, sides[1:], strict=False):
+        upper = left if isinstance(operator, (ast.Lt, ast.LtE)) else right
+        if isinstance(operator, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) and is_duration(upper, names):
+            return True
+    return False
+
+
+def slept_assertions(function: ast.AST) -> Iterator[Fault]:
+    """Find `time.sleep(0.5)` that an assertion follows at once: the machine may need longer."""
+    for node in ast.walk(function):
+        for body in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            if isinstance(body, list):
+                for first, second in zip(body, body[1:], strict=False):
+                    if (
+                        isinstance(first, ast.Expr)
+                        and called(first.value) == "time.sleep"
+                        and isinstance(second, ast.Assert)
+                    ):
+                        yield first.lineno, "sleeps, then asserts"
+
+
+def chances(function: ast.AST) -> Iterator[Fault]:
+    """Find draws of numbers from a generator that no seed begins."""
+    source = ast.unparse(function)
+    for node in ast.walk(function):
+        name = called(node)
+        head, _, last = name.rpartition(".")
+        is_draw = head in {"random", "np.random"} and CHANCE.match(last)
+        if is_draw and "random.seed(" not in source:
+            yield node.lineno, f"draws from `{name}` without a seed"
+        is_seeded = isinstance(node, ast.Call) and (node.args or node.keywords)
+        if last in {"Random", "default_rng"} and not is_seeded:
+            yield node.lineno, f"`{name}()` has no seed"
+
+
+def equal_floats(function: ast.AST) -> Iterator[Fault]:
+    """Find `==` between two computed floats, without `approx`."""
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq):
+            continue
+        sides = [node.left, *node.comparators]
+        if "approx" in ast.unparse(node) or any(map(is_exact, sides)):
+            continue
+        if any(map(is_computed_float, sides)):
+            yield node.lineno, f"compares floats with `==`: {ast.unparse(node)[:60]}"
+
+
+def is_exact(node: ast.AST) -> bool:
+    """Return True for constants, text, and collections of constants: they are stored, not added."""
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return all(map(is_exact, node.elts))
+    if isinstance(node, ast.UnaryOp):
+        return is_exact(node.operand)
+    if isinstance(node, ast.Constant):
+        return not isinstance(node.value, float) or node.value.is_integer()
+    return called(node) in {"len", "set", "int", "float"}
+
+
+def is_computed_float(node: ast.AST) -> bool:
+    name = called(node)
+    if name.startswith("math.") and name.split(".")[1] in {"log", "log2", "exp", "sqrt", "fsum"}:
+        return True
+    if isinstance(node, ast.BinOp):
+        return is_computed_float(node.left) or is_computed_float(node.right)
+    return any(FLOAT_NAME.search(each) or each in FIGURES for each in names_of(node))
+
+
+def names_of(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Attribute):
+        yield node.attr
+        if node.attr in ("tolist", "sum", "item"):
+            yield from names_of(node.value)
+    elif isinstance(node, ast.Subscript):
+        if isinstance(node.slice, ast.Constant):
+            yield str(node.slice.value)
+        yield from names_of(node.value)
+    elif isinstance(node, ast.Call):
+        yield from names_of(node.func)
+        if called(node).rpartition(".")[2] in {"sum", "mean", "fsum"}:
+            for argument in node.args:
+                yield from names_of(argument)
+    elif isinstance(node, ast.Name):
+        yield node.id
+
+
+RULES: tuple[Callable[[ast.AST], Iterator[Fault]], ...] = (
+    asserted_durations,
+    slept_assertions,
+    chances,
+    equal_floats,
+)
+
+
+def faults_of(source: str, where: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if f"{where}::{node.name}" in ALLOWED:
+                continue
+            exact = (equal_floats,) if Path(where).name in EXACT else ()
+            for rule in set(RULES).difference(exact):
+                for line, fault in rule(node):
+                    yield f"{where}:{line}: {node.name}: {fault}"
+
+
+def faults_of_files(folders: tuple[str, ...] | None = None) -> list[str]:
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        where = path.relative_to(ROOT)
+        if str(where).startswith(folders or EXCLUDED) == bool(folders):
+            found += list(faults_of(path.read_text(encoding="utf-8"), str(where)))
+    return sorted({*found})
+
+
+def test_tests_do_not_depend_on_clock_chance_or_float_equality() -> None:
+    assert "\n".join(faults_of_files()) == ""
+
+
+def test_every_exception_is_needed() -> None:
+    for each in ALLOWED:
+        file, function = each.split("::")
+        assert f"def {function}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_fault"),
+    [
+        ("assert time.monotonic() - began < 3", True),
+        ("took = time.monotonic() - began\n    assert took < 3", True),
+        ("assert 0.5 <= time.monotonic() - began", False),
+        ("time.sleep(0.5)\n    assert done", True),
+        ("x = random.random()", True),
+        ("x = random.Random().random()", True),
+        ("x = random.Random(7).random()", False),
+        ("assert sum(nats) == loss", True),
+        ("assert sum(nats) == pytest.approx(loss)", False),
+        ("assert math.log(x) == y", True),
+        ("assert sum(counts) == num", False),
+        ("assert scores[1] == scores[5]", True),
+    ],
+)
+def test_faults_are_found(line: str, is_fault: bool) -> None:
+    assert bool(list(faults_of(f"def test():\n    {line}\n", "x.py"))) == is_fault
+
+
+if __name__ == "__main__":
+    print("\n".join(faults_of_files(EXCLUDED)))  # noqa: T201

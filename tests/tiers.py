@@ -1,0 +1,100 @@
+"""Marks of a test, derived from the objects that it names: servers, processes, torch."""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import pytest
+
+# A module, by its root's name, or an object, by its full name, that gives a mark to its user.
+SERVER = {
+    "moto", "tests.object_store", "tests.servers", "tests.conftest.running",
+    "tests.warehouse.conftest.postgresql",
+}  # fmt: skip
+PROCESS = {
+    "subprocess", "multiprocessing", "playwright", "ray", "tests.forks", "crawlers.browser",
+    "crawlers.git", "crawlers.text.latex",
+}  # fmt: skip
+TORCH = {"torch", "transformers", "tokenizers", "peft", "rwkv", "lm_eval"}
+MARKS = {"server": SERVER, "process": PROCESS, "torch": TORCH}
+
+
+def marks_of(item: pytest.Function) -> set[str]:
+    """Return the marks for a test and its fixtures, without autouse fixtures, which all have."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    for function in _functions_of(item):
+        for name in _names(function, seen):
+            found |= {mark for mark, names in MARKS.items() if _is_named(name, names)}
+    return found
+
+
+def _functions_of(item: pytest.Function) -> Iterator[Any]:
+    yield item.obj
+    fixtures = item._fixtureinfo
+    names = list(fixtures.argnames)
+    for mark in item.iter_markers("usefixtures"):
+        names += mark.args
+    asked: set[str] = set()
+    while names:
+        name = names.pop()
+        if name not in asked:
+            asked.add(name)
+            for fixture in fixtures.name2fixturedefs.get(name, ()):
+                yield fixture.func
+                names += fixture.argnames
+
+
+def _names(function: Any, seen: set[int]) -> Iterator[str]:
+    """Yield the full names of the objects that a function and its callees in tests/ name."""
+    test = getattr(function, "hypothesis", None)
+    function = inspect.unwrap(test.inner_test if test else function)
+    function = getattr(function, "__func__", function)
+    if isinstance(function, type):
+        for member in vars(function).values():
+            if isinstance(member, FunctionType):
+                yield from _names(member, seen)
+        return
+    if not isinstance(function, FunctionType) or id(function) in seen:
+        return
+    seen.add(id(function))
+    for name in _words(function.__code__):
+        value = function.__globals__.get(name)
+        if value is None:
+            yield name  # of an import within the function, perhaps
+            continue
+        if isinstance(value, ModuleType):
+            yield from _module_names(value)
+            continue
+        module = getattr(value, "__module__", None) or ""
+        yield f"{module}.{name}"
+        if module.split(".")[0] == "tests":
+            yield from _names(value, seen)
+        else:
+            yield from _imports_torch(module)
+
+
+def _module_names(module: ModuleType) -> Iterator[str]:
+    yield module.__name__
+    yield from _imports_torch(module.__name__)
+
+
+def _imports_torch(name: str) -> Iterator[str]:
+    """Yield torch's name if a module of the project imports torch at its top."""
+    module = sys.modules.get(name)
+    if name.split(".")[0] in {"models", "benchmarks"} and "torch" in vars(module or object):
+        yield "torch"
+
+
+def _words(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _words(constant)
+
+
+def _is_named(name: str, names: set[str]) -> bool:
+    parts = name.split(".")
+    return any(".".join(parts[:length]) in names for length in range(1, len(parts) + 1))

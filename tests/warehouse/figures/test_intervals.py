@@ -1,0 +1,168 @@
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from benchmarks.statistics.intervals import FIGURES, measure
+from benchmarks.statistics.worlds import NUM_BEFORE, NUM_MONTHS, SOURCES, catalogue, simulate
+from core.settings import Settings
+from warehouse.land.losses import open_warehouse
+from warehouse.read.publish import publish
+from warehouse.read.query import query
+
+pytestmark = pytest.mark.long
+
+Floats = NDArray[np.float64]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    settings = Settings(home=str(tmp_path_factory.mktemp("world")))
+    worlds, losses = simulate([0], 12)
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses(losses, "world")
+        warehouse.upsert_models(catalogue(worlds))
+    publish(settings)
+    return settings
+
+
+class Curves:
+    """Monthly figures of the model with a gap, and their replicates, source by source."""
+
+    def __init__(self, settings: Settings, sources: tuple[str, ...]) -> None:
+        where = "where model like 'world-%-gap' and source like '%' || ? order by month"
+        cells = [
+            query(settings, f"from internal.monthly_loss_details {where}", [each]).to_pydict()
+            for each in sources
+        ]
+        self.figures = np.concatenate([cell["bits_per_byte"] for cell in cells])
+        self.errors = np.concatenate([cell["standard_error"] for cell in cells])
+        dof = np.concatenate([cell["degrees_of_freedom"] for cell in cells])
+        clusters = np.concatenate([cell["num_clusters"] for cell in cells])
+        self.degrees = np.minimum(3 * dof, clusters - 1)
+        sums = [
+            query(
+                settings, f"from internal.cell_replicates {where}, replicate", [source]
+            ).to_pydict()
+            for source in sources
+        ]
+        shape = (len(self.figures), 200)
+        nats = np.concatenate([each["nll_nats"] for each in sums]).reshape(shape)
+        weights = np.concatenate([each["num_bytes"] for each in sums]).reshape(shape)
+        num_bytes = np.concatenate([cell["num_bytes"] for cell in cells])
+        self.deviations = nats / np.log(2) / weights - self.figures[:, None]
+        self.deviations *= self.errors[:, None] / root_mean_square(self.deviations)
+        self.weights = weights / num_bytes[:, None] - 1
+        self.weights /= root_mean_square(self.weights)
+
+    def half_interval(self, coefficients: Floats) -> float:
+        variance = np.mean((coefficients @ self.deviations) ** 2)
+        parts = (coefficients * self.errors) ** 2
+        overlap = np.mean((coefficients**2 @ self.weights) ** 2) / np.sum(coefficients**4)
+        degrees = parts.sum() ** 2 / np.sum(parts**2 / self.degrees) / max(1, overlap)
+        return float(np.sqrt(variance) * stats.t.ppf(0.975, max(1, degrees)))
+
+
+def root_mean_square(replicates: Floats) -> Floats:
+    return np.asarray(np.sqrt(np.mean(replicates**2, axis=1, keepdims=True)))
+
+
+def of_months(before: float, after: float) -> Floats:
+    return np.repeat([before / NUM_BEFORE, after / NUM_BEFORE], NUM_BEFORE)
+
+
+def only(settings: Settings, view: str, source: str | None = None) -> dict[str, Any]:
+    sql = f"from {view} where model like 'world-%-gap'"
+    sql += " and source like '%' || ?" if source else ""
+    table = query(settings, sql, [source] if source else [])
+    [row] = table.to_pylist()
+    return dict(row)
+
+
+def half(row: dict[str, Any], column: str) -> float:
+    low, high = row[f"{column}_low"], row[f"{column}_high"]
+    assert (low + high) / 2 == pytest.approx(row[column], rel=1e-9)
+    return float((high - low) / 2)
+
+
+@pytest.mark.parametrize("source", [*SOURCES, None])
+def test_gap(home: Settings, source: str | None) -> None:
+    view = "train_test_gap" if source else "train_test_gap_overall"
+    row = only(home, view, source)
+    at_split = only(home, f"{view}_at(date '{row['split_date']}')", source)  # has all intervals
+    assert {name: at_split[name] for name in row if name != "split_basis"} == {
+        name: pytest.approx(row[name]) if isinstance(row[name], float) else row[name]
+        for name in row
+        if name != "split_basis"
+    }
+    curves = Curves(home, (source,) if source else SOURCES)
+    for column, before, after in (
+        ("bits_per_byte_before", 1, 0),
+        ("bits_per_byte_after", 0, 1),
+        ("bits_per_byte_gap", -1, 1),
+        ("expected_next", -1, 2),
+    ):
+        coefficients = of_months(before, after)
+        if source is None:
+            coefficients = np.tile(coefficients, 2) / 2
+        assert row[column] == pytest.approx(coefficients @ curves.figures)
+        assert half(at_split, column) == pytest.approx(curves.half_interval(coefficients), rel=1e-6)
+
+
+def leave_out(months: NDArray[np.int64], y: Floats) -> Iterator[float]:
+    for block in range(5):
+        stays = months * 5 // NUM_MONTHS != block
+        yield float(np.polyfit(months[stays], y[stays], 1)[0])
+
+
+@pytest.mark.parametrize("source", [*SOURCES, None])
+def test_slope(home: Settings, source: str | None) -> None:
+    row = only(home, "tbi_likelihood" if source else "tbi_likelihood_overall", source)
+    curves = Curves(home, (source,) if source else SOURCES)
+    months = np.arange(NUM_MONTHS)
+    y = curves.figures.reshape(-1, NUM_MONTHS).mean(axis=0)
+    slope = float(np.polyfit(months, y, 1)[0])
+    assert row["tbi_per_month"] == pytest.approx(slope)
+    squares = sum((left - slope) ** 2 for left in leave_out(months, y))
+    by_months = np.sqrt(squares * 4 / 5) * stats.t.ppf(0.975, 4)
+    x = months - months.mean()
+    coefficients = np.tile(x / (x @ x), len(curves.figures) // NUM_MONTHS)
+    by_documents = curves.half_interval(coefficients * NUM_MONTHS / len(curves.figures))
+    assert half(row, "tbi_per_month") == pytest.approx(max(by_months, by_documents), rel=1e-6)
+    assert half(row, "tbi_per_year") == pytest.approx(12 * half(row, "tbi_per_month"))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_decay(home: Settings, source: str) -> None:
+    row = only(home, "internal.decay_after_release_details", source)
+    curves = Curves(home, (source,))
+    base = np.zeros(NUM_MONTHS)
+    base[NUM_BEFORE - 6 : NUM_BEFORE] = 1 / 6
+    level = base @ curves.figures
+    gradients = {}
+    for horizon in (3, 6, 9, 12):
+        period = np.zeros(NUM_MONTHS)
+        period[NUM_BEFORE + horizon - 3 : NUM_BEFORE + horizon] = 1 / 3
+        mean = period @ curves.figures
+        assert row[f"decay_{horizon}_pct"] == pytest.approx(100 * (mean / level - 1))
+        gradients[str(horizon)] = 100 * (period / level - base * mean / level**2)
+    gradients["mean"] = sum(gradients.values(), np.zeros(NUM_MONTHS)) / 4
+    for name, gradient in gradients.items():
+        expected = curves.half_interval(gradient)
+        assert half(row, f"decay_{name}_pct") == pytest.approx(expected, rel=1e-6)
+
+
+def test_intervals_hold_what_they_promise() -> None:
+    """A small ``make verify-statistics``: only large deviations fail."""
+    tallies = measure(range(40), num_documents=30)
+    assert {figure for figure, _ in tallies} == set(FIGURES)
+    assert {design for _, design in tallies} == {"fresh", "pages", "both"}
+    for (figure, design), tally in tallies.items():
+        # Only estimated cutoffs count.
+        assert len(tally.covered) == 40 or figure.view == "estimated_cutoff"
+        assert tally.keeps(figure.bounds), f"{figure.view}.{figure.column}, {design}"
+    coverages = [tally.coverage for (figure, _), tally in tallies.items() if not figure.is_discrete]
+    assert 0.92 <= np.mean(coverages) <= 0.98

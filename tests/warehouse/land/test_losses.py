@@ -1,0 +1,286 @@
+import datetime as dt
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from core.cells.losses import Cell
+from core.corpus.partition import tables_of
+from core.corpus.sealing import Ready, seal_partition
+from core.errors import CellConflict, MalformedInput, SchemaMismatch, StorageError
+from core.month import Month
+from core.schemas.tables import DOCUMENTS, LOSSES
+from core.settings import Settings
+from core.storage.store import Store
+from tests.warehouse.cells import CELL, JANUARY
+from warehouse.database.writer import connected
+from warehouse.land.losses import Landed, open_warehouse
+
+
+def documents(clusters: dict[str, str | None]) -> pa.Table:
+    facts = {"source": "news", "month": dt.date(2024, 1, 1), "date_kind": "created"}
+    facts |= {"licence": "CC0-1.0", "num_chars": 4, "num_bytes": 4, "text": "text"}
+    rows = [
+        facts
+        | {**dict.fromkeys(("document_id", "native_id", "sha256_text"), name), "cluster_id": c}
+        for name, c in clusters.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=DOCUMENTS)
+
+
+def test_the_same_rows_land_once(land: Any, ask: Any) -> None:
+    rows = [{"document_id": "d0"}, {"document_id": "d1", "month": None}]
+    assert land(*rows) == Landed(num_cells=2, num_rows=2)
+    assert land(*reversed(rows)) == Landed(num_cells=0, num_rows=0)
+    assert ask("select count(*) as n from chunk_losses") == [{"n": 2}]
+
+
+def test_other_losses_are_added_or_conflict_unless_replaced(land: Any, ask: Any) -> None:
+    land({"document_id": "d0"})
+    assert land({"document_id": "d0"}, {"document_id": "d1"}) == Landed(1, 1)
+    with pytest.raises(CellConflict, match=r"document_id=d1.*--replace"):
+        land({"document_id": "d2"}, {"document_id": "d1", "nll_nats": 11.0})
+    assert ask("select num_documents as n, nll_nats from monthly_loss") == [
+        {"n": 2, "nll_nats": 20.0}
+    ]
+    land({"document_id": "d1", "nll_nats": 11.0}, replace=True)
+    assert ask("select sum(nll_nats) as s from chunk_losses") == [{"s": 21.0}]
+    with pytest.raises(CellConflict, match="revision=r2, landed_revision=r1"):
+        land({"document_id": "d2", "revision": "r2"})
+    land({"document_id": "d2", "revision": "r2"}, replace=True)
+    assert ask("select document_id, revision from chunk_losses") == [
+        {"document_id": "d2", "revision": "r2"}
+    ]
+
+
+@pytest.mark.parametrize("index", [0, 1, 61, 62, 500])
+def test_a_chunk_that_comes_twice_is_named(land: Any, index: int) -> None:
+    rows = [{"chunk_index": i} for i in range(600)]
+    with pytest.raises(SchemaMismatch, match=f"document_id=d0, chunk_index={index}, num_rows=2"):
+        land(*rows, {"chunk_index": index})
+    with pytest.raises(SchemaMismatch, match="revision=r1, other_revision=r2"):
+        land({"document_id": "d0"}, {"document_id": "d1", "revision": "r2"})
+
+
+def test_a_bad_file_changes_nothing(
+    settings: Settings, losses: Any, ask: Any, tmp_path: Path
+) -> None:
+    bad = losses({"document_id": "d0"}, {"document_id": "d1", "nll_nats": -1.0})
+    files = {
+        "negative": (bad, SchemaMismatch, r"negative.parquet: row 1: nll_nats must be >= 0"),
+        "column": (bad.drop_columns(["num_bytes"]), SchemaMismatch, "'num_bytes' is missing"),
+        "empty": (LOSSES.empty_table(), SchemaMismatch, "has no rows"),
+        "text": (None, MalformedInput, "cannot be read as Parquet"),
+        "nowhere": (None, MalformedInput, "nowhere"),
+    }
+    (tmp_path / "text.parquet").write_text("not Parquet")
+    good = tmp_path / "[good]*.parquet"
+    pq.write_table(losses({"document_id": "d5"}), good)
+    with open_warehouse(settings) as warehouse:
+        for name, (table, error, says) in files.items():
+            path = tmp_path / f"{name}.parquet"
+            if table is not None:
+                pq.write_table(table, path)
+            with pytest.raises(error, match=says):
+                warehouse.land_file(path)
+        warehouse.land_file(good)
+    assert ask("select document_id from chunk_losses") == [{"document_id": "d5"}]
+
+
+def test_a_large_file_lands_in_batches(settings: Settings, ask: Any, tmp_path: Path) -> None:
+    """More rows than one batch, and than DuckDB keeps in one row group."""
+    n = 300_000
+    number = pa.array(range(n), pa.int64())
+    names = {"model": "m", "revision": "r", "source": "s", "protocol": "default", "nll_nats": 2.0}
+    table = pa.table(
+        {
+            **{name: pa.repeat(value, n) for name, value in names.items()},
+            "month": pa.repeat(pa.scalar(dt.date(2024, 1, 1)), n),
+            "document_id": pc.cast(pc.divide(number, 1000), pa.string()),
+            "chunk_index": pa.array(np.arange(n, dtype=np.int32) % 1000),
+            **dict.fromkeys(("num_tokens", "num_chars", "num_bytes"), pa.repeat(pa.scalar(3), n)),
+        }
+    )
+    pq.write_table(table, tmp_path / "large.parquet")
+    with open_warehouse(settings) as warehouse:
+        assert warehouse.land_file(tmp_path / "large.parquet") == Landed(1, n)
+    [row] = ask("select num_documents, num_chunks, nll_nats, num_bytes from internal.landed_cells")
+    assert row == {"num_documents": 300, "num_chunks": n, "nll_nats": 2.0 * n, "num_bytes": 3 * n}
+
+
+def test_own_cells_supersede_and_land_once(settings: Settings, losses: Any, ask: Any) -> None:
+    newer = Cell("org/model", "r2", JANUARY, "digest-2", "default", "scoring-1")
+    with open_warehouse(settings) as warehouse:
+        table = losses({"document_id": "d0"}, {"document_id": "d1"})
+        assert warehouse.land_cell(CELL, table) == Landed(1, 2)
+        assert warehouse.land_cell(CELL, table) == Landed(0, 0)
+        rows = [{"document_id": name, "revision": "r2"} for name in ("d8", "d9")]
+        assert warehouse.land_cell(newer, losses(*rows)).num_rows == 2
+        with pytest.raises(SchemaMismatch, match="another cell: .*revision=r1"):
+            warehouse.land_cell(newer.__class__(**{**vars(newer), "scoring": "other"}), table)
+    found = ask("select document_id from chunk_losses order by all")
+    assert found == [{"document_id": "d8"}, {"document_id": "d9"}]
+    [row] = ask("select revision, partition_digest, num_documents from internal.landed_cells")
+    assert row == {"revision": "r2", "partition_digest": "digest-2", "num_documents": 2}
+    assert ask("select count(*) as n from internal.cell_replicates") == [{"n": 200}]
+
+
+def test_own_cells_are_read_from_the_data_root(
+    settings: Settings, store: Store, losses: Any
+) -> None:
+    with open_warehouse(settings) as warehouse:
+        with pytest.raises(StorageError):
+            warehouse.land_cell(CELL)
+        store.write_bytes(CELL.path, b"torn")
+        with pytest.raises(StorageError, match="score again"):
+            warehouse.land_cell(CELL)
+        with store.writing(CELL.path) as staged:
+            pq.write_table(losses({}), staged.path)
+        assert warehouse.land_cell(CELL) == Landed(1, 1)
+
+
+def test_documents_land_without_text_and_carry_clusters_into_replicates(
+    settings: Settings, store: Store, losses: Any, ask: Any
+) -> None:
+    apart = seal_partition(store, JANUARY, Ready([documents({"d0": None, "d1": None})]))
+    rows = losses({"document_id": "d0", "nll_nats": 1.0}, {"document_id": "d1", "nll_nats": 3.0})
+    count = "select count(*) as n from internal.cell_replicates"
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_cell(CELL, rows)
+        assert warehouse.land_documents(apart)
+        assert not warehouse.land_documents(apart)
+    assert ask(count) == [{"n": 200}]
+    together = seal_partition(
+        store, JANUARY, Ready([documents({"d0": "page", "d1": "page", "d2": None})]), replace=True
+    )
+    with open_warehouse(settings) as warehouse:
+        assert warehouse.land_documents(together)
+    assert ask(count) == [{"n": 0}]  # one cluster: there is nothing to resample
+    [row] = ask("select count(*) as n, count(cluster_id) as c from documents")
+    assert row == {"n": 3, "c": 2}
+    [row] = ask("select num_documents, num_documents_of_partitions as of_partitions from coverage")
+    assert row == {"num_documents": 2, "of_partitions": 3}
+    names = {row["column_name"] for row in ask("describe documents")}
+    assert "text" not in names
+
+
+def test_a_partition_without_documents_lands(settings: Settings, store: Store, ask: Any) -> None:
+    with open_warehouse(settings) as warehouse:
+        assert warehouse.land_documents(seal_partition(store, JANUARY, Ready([])))
+    assert ask("select num_documents as n from internal.landed_partitions") == [{"n": 0}]
+
+
+def test_replicates_do_not_depend_on_the_order_of_landing(
+    tmp_path: Path, losses: Any, dump: Any
+) -> None:
+    clusters = {f"d{i}": f"page{i % 7}" for i in range(20)}
+    rows = losses(*({"document_id": name, "nll_nats": 0.1 * len(name)} for name in clusters))
+    found = []
+    for order in (0, 1):
+        settings = Settings(home=str(tmp_path / str(order)))
+        seal = seal_partition(Store(settings.home), JANUARY, Ready([documents(dict(clusters))]))
+        with open_warehouse(settings) as warehouse:
+            if order:
+                warehouse.land_documents(seal)
+            warehouse.land_losses(rows, "rows")
+            warehouse.land_documents(seal)
+        found.append(dump(settings)["cell_replicates"])
+    assert found[0] == found[1]
+    assert len(found[0]) == 200
+
+
+def test_weights_are_poisson_and_independent(settings: Settings, losses: Any, dump: Any) -> None:
+    """Weights show as num_bytes where every document is one byte, and all else of its cell none."""
+    n = 4000
+    rows = [{"document_id": f"d{i}", "source": f"s{i}", "num_bytes": 1} for i in range(n)]
+    rows += [{"document_id": "other", "source": f"s{i}", "num_bytes": 0} for i in range(n)]
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses(losses(*rows), "rows")
+    cells = dump(settings)["cell_replicates"]
+    weights = np.zeros((200, n))
+    for _model, source, _month, _protocol, replicate, _nats, num_bytes in cells:
+        weights[replicate - 1, int(source[1:])] = num_bytes
+    assert weights.mean() == pytest.approx(1, abs=0.01)
+    assert weights.var() == pytest.approx(1, abs=0.01)
+    shares = [float((weights == k).mean()) for k in range(4)]
+    assert shares == pytest.approx([math.exp(-1) / math.factorial(k) for k in range(4)], abs=0.005)
+    # Over n clusters a correlation of chance stays below 5 / sqrt(n) in all 19,900 pairs.
+    between = np.corrcoef(weights) - np.eye(200)
+    assert float(np.abs(between).max()) < 5 / math.sqrt(n)
+
+
+@pytest.mark.parametrize(
+    "name", ["'; drop table chunk_losses; --", '"; delete from models; --', "a/../b", "$1 ? %s"]
+)
+def test_names_are_data(land: Any, ask: Any, settings: Settings, name: str) -> None:
+    land({"model": name, "source": name, "protocol": name, "document_id": name})
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models([{"name": name, "cutoff": Month("2023-12")}])
+        warehouse.upsert_sources([{"name": name}])
+        warehouse.upsert_protocols([{"name": name}])
+    assert ask("select model, source, protocol from train_test_gap where model = ?", name) == [
+        {"model": name, "source": name, "protocol": name}
+    ]
+
+
+def test_dimensions_are_inserted_or_replaced(settings: Settings, ask: Any) -> None:
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models([{"name": "a", "cutoff": Month("2024-02"), "unknown": 1}])
+        warehouse.upsert_models([{"name": "a", "parameters": 7}, {"model": "b", "is_chat": True}])
+        warehouse.upsert_models([])
+        with pytest.raises(SchemaMismatch, match="a model of its own"):
+            warehouse.upsert_models([{"name": "a"}, {"name": "a"}])
+        with pytest.raises(SchemaMismatch, match="models"):
+            warehouse.upsert_models([{"name": "a", "parameters": "many"}])
+    assert ask("select model, cutoff, parameters, is_chat from models order by model") == [
+        {"model": "a", "cutoff": None, "parameters": 7, "is_chat": None},
+        {"model": "b", "cutoff": None, "parameters": None, "is_chat": True},
+    ]
+
+
+def test_images_land_without_characters(settings: Settings, store: Store, ask: Any) -> None:
+    row = {
+        "native_id": "photograph", "date_kind": "given", "licence": "CC0-1.0",
+        "media_kind": "image", "codec": "grey8", "width": 4, "height": 2, "media": b"pictures",
+    }  # fmt: skip
+    seal = seal_partition(store, JANUARY, Ready(tables_of([row], JANUARY)))
+    with open_warehouse(settings) as warehouse:
+        assert warehouse.land_documents(seal)
+        assert not warehouse.land_documents(seal)
+    [document] = ask("select cluster_id, num_chars, num_bytes from documents")
+    assert document == {"cluster_id": "photograph", "num_chars": 0, "num_bytes": 8}
+
+
+def test_own_losses_cannot_pass_for_published_rates(land: Any, dump: Any, settings: Any) -> None:
+    with pytest.raises(SchemaMismatch, match=r"'published'.*land-published.*org/model"):
+        land({}, {"document_id": "d1", "protocol": "published"})
+    assert dump(settings)["chunk_losses"] == []
+
+
+def test_the_sums_and_errors_of_a_cell(land: Any, settings: Any) -> None:
+    """Against the jackknife of a ratio, cluster by cluster."""
+    rng = np.random.default_rng(2)
+    num_bytes = rng.integers(50, 5000, 25)
+    nats = num_bytes * rng.normal(0.7, 0.1, 25)
+    rows = [
+        {"document_id": f"d{i}", "chunk_index": i % 3, "nll_nats": nats[i], "num_bytes": n}
+        for i, n in enumerate(num_bytes.tolist())
+    ]
+    land(*rows, {"document_id": "lost", "nll_nats": None, "reason": "too_long"})
+    with connected(settings) as connection:
+        [cell] = connection.table("internal.landed_cells").to_arrow_table().to_pylist()
+    ratio = nats.sum() / np.log(2) / num_bytes.sum()
+    share = num_bytes / num_bytes.sum()
+    influence = (nats / np.log(2) - ratio * num_bytes) / (1 - share) / num_bytes.sum()
+    squares = (influence**2).sum()
+    assert cell["standard_error"] == pytest.approx(np.sqrt(squares * 24 / 25), rel=1e-9)
+    degrees = squares**2 / (influence**4).sum()
+    assert cell["degrees_of_freedom"] == pytest.approx(degrees, rel=1e-9)
+    assert cell["nll_nats"] == pytest.approx(nats.sum(), rel=1e-12)
+    assert (cell["num_clusters"], cell["num_unmeasured"], cell["num_not_finite"]) == (25, 1, 0)
+    assert cell["num_bytes"] == num_bytes.sum()

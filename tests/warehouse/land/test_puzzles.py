@@ -1,0 +1,157 @@
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from core.cells.puzzles import PuzzleAnswer, PuzzleCell, PuzzleRecord, Split, write_puzzle_cell
+from core.errors import SchemaMismatch, StorageError
+from core.settings import Settings
+from core.storage.store import Store
+from warehouse.land.puzzles import NUM_REPLICATES, land_puzzle_cells
+
+ANCHORS = (3, 4, 3, 3, 4)
+Statuses = Mapping[Split, Sequence[str]]
+USUAL: Statuses = {
+    "id": ["correct", "correct", "wrong", "unparsed"],
+    "ood": ["correct", "truncated", "wrong", "error"],
+}
+
+
+def make(model: str = "m", puzzle: str = "sort_numbers", **changes: Any) -> PuzzleCell:
+    usual = {"revision": "r1", "protocol": "cot", "generation": "0" * 8}
+    return PuzzleCell(model=model, puzzle=puzzle, **{**usual, **changes})
+
+
+def write(store: Store, cell: PuzzleCell, statuses: Statuses = USUAL, level: int = 2) -> PuzzleCell:
+    answers = [
+        PuzzleAnswer(
+            split, item, "1 2", "", None, status, status,  # type: ignore[arg-type]
+            "unparsed" if status == "truncated" else status,  # type: ignore[arg-type]
+            num_tokens=3, reason="timeout" if status == "error" else None,
+        )
+        for split, each in statuses.items()
+        for item, status in enumerate(each)
+    ]  # fmt: skip
+    num_items = max((len(each) for each in statuses.values()), default=4)
+    status = "complete" if answers else "insufficient_id_data"
+    record = PuzzleRecord(status, level, "O(N)", 9, 80, 40, 20, 2, num_items, 0, None, ANCHORS)  # type: ignore[arg-type]
+    write_puzzle_cell(store, cell, record, answers)
+    return cell
+
+
+def test_a_cell_lands_once(settings: Settings, store: Store, peek: Any) -> None:
+    cells = [write(store, make()), write(store, make(puzzle="tsp"), {}, level=5)]
+    assert [land_puzzle_cells(settings, cells) for _ in range(2)] == [2, 0]
+    rows = peek("from internal.scylla_cells order by puzzle")
+    assert [(r["puzzle"], r["status"], r["level"], r["num_errors"]) for r in rows] == [
+        ("sort_numbers", "complete", 2, 1), ("tsp", "insufficient_id_data", 5, 0),
+    ]  # fmt: skip
+    assert (rows[0]["num_id_examples"], rows[0]["answer_cell"]) == (20, cells[0].path)
+    answers = peek("from internal.scylla_answers order by split, item")
+    assert [row["status"] for row in answers] == [*USUAL["id"], *USUAL["ood"]]
+    assert answers[-1]["reason"] == "timeout"
+    assert peek("select model from models") == [{"model": "m"}]
+
+
+def test_replicates_follow_from_the_cell_alone(settings: Settings, store: Store, peek: Any) -> None:
+    cells = [write(store, make(name)) for name in ("a", "b")]
+    order = "from internal.scylla_replicates order by all"
+    land_puzzle_cells(settings, cells[:1])
+    alone = peek(order)
+    assert len(alone) == 2 * NUM_REPLICATES  # strict and lenient; no data of near magnitude
+    # The item with an error has no pair: three are drawn, of which two and one are right.
+    assert {round(row["id_accuracy"] * 3, 9) for row in alone} == {0, 1, 2, 3}
+    means = [sum(r[name] for r in alone) / len(alone) for name in ("id_accuracy", "ood_accuracy")]
+    assert means == pytest.approx([2 / 3, 1 / 3], abs=0.05)
+    assert all(row["id_accuracy"] >= row["ood_accuracy"] for row in alone), "pairs are together"
+    land_puzzle_cells(settings, cells[::-1])
+    rows = peek(order)
+    assert [row for row in rows if row["model"] == "a"] == alone
+    others = [row["id_accuracy"] for row in rows if row["model"] == "b"]
+    assert others != [row["id_accuracy"] for row in alone]
+
+
+def test_what_is_asked_again_takes_the_former_place(
+    settings: Settings, store: Store, peek: Any
+) -> None:
+    cell, other = write(store, make()), write(store, make(protocol="other"))
+    land_puzzle_cells(settings, [cell, other])
+    write(store, cell, {**USUAL, "ood": ["correct", "truncated", "wrong", "correct"]})
+    assert land_puzzle_cells(settings, [cell, other]) == 1
+    rows = peek("from internal.scylla_answers where protocol = 'cot' and item = 3")
+    assert {row["status"] for row in rows} == {"correct", "unparsed"}
+    newer = write(store, make(revision="r2"), {})
+    assert land_puzzle_cells(settings, [newer]) == 1
+    assert land_puzzle_cells(settings, [cell, newer]) == 2, "the last one takes the place"
+    assert len(peek("from internal.scylla_answers")) == 8, "of the other protocol"
+    assert peek("from internal.scylla_replicates where protocol = 'cot'") == []
+
+
+def test_damage_is_found_and_what_came_before_stays(
+    settings: Settings, store: Store, peek: Any
+) -> None:
+    sound, torn, lost = (write(store, make(puzzle=name)) for name in ("a", "b", "c"))
+    content = store.read_bytes(torn.path)
+    store.write_bytes(torn.path, content[:-9])
+    with pytest.raises(StorageError, match=r"(?s)is damaged.*delete .*json and run `tidemark scyl"):
+        land_puzzle_cells(settings, [sound, torn])
+    assert [row["puzzle"] for row in peek("from internal.scylla_cells")] == ["a"]
+    store.delete(lost.path)
+    with pytest.raises(StorageError, match=r"parquet is missing; delete"):
+        land_puzzle_cells(settings, [lost])
+    with pytest.raises(StorageError, match=r"json is missing.*not done"):
+        land_puzzle_cells(settings, [make(puzzle="never")])
+
+
+@pytest.mark.parametrize(
+    ("statuses", "message"),
+    [
+        ({**USUAL, "ood": ["correct", "perhaps", "wrong", "wrong"]}, "row 6: status is perhaps"),
+        ({**USUAL, "far": ["correct"] * 4}, "split is far; expected id, ood or ood_near"),
+        ({"id": ["correct"] * 2}, "row 0: split is not of both kinds"),
+    ],
+)
+def test_rows_that_are_not_sane_are_refused(
+    settings: Settings, store: Store, peek: Any, statuses: Any, message: str
+) -> None:
+    cell = write(store, make(), statuses)
+    with pytest.raises(SchemaMismatch, match=message):
+        land_puzzle_cells(settings, [cell])
+    assert peek("from internal.scylla_cells") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_items": 5}, "row 1: split is id of 4 items; expected 5 items, as the record says"),
+        ({"num_items": 3}, "split is id of 4 items; expected 3 items"),
+        ({"level": 6}, "level is 6; expected 1 to 5"),
+        ({"status": "done"}, "status is 'done'; expected one of complete"),
+        ({"status": "insufficient_id_data"}, "expected answers where a cell is complete"),
+    ],
+)
+def test_records_that_contradict_their_answers_are_refused(
+    settings: Settings, store: Store, changes: dict[str, Any], message: str
+) -> None:
+    cell = write(store, make())
+    document = json.loads(store.read_bytes(cell.record_path))
+    store.write_bytes(cell.record_path, json.dumps({**document, **changes}).encode())
+    with pytest.raises(SchemaMismatch, match=message):
+        land_puzzle_cells(settings, [cell])
+
+
+def test_answers_of_another_cell_are_refused(settings: Settings, store: Store) -> None:
+    cell, other = write(store, make()), write(store, make(revision="r2"))
+    for path in ("path", "record_path"):
+        store.write_bytes(getattr(cell, path), store.read_bytes(getattr(other, path)))
+    with pytest.raises(SchemaMismatch, match="row 1: revision is r2; expected r1"):
+        land_puzzle_cells(settings, [cell])
+
+
+def test_a_row_of_a_cell_is_all_of_its_record(settings: Settings, peek: Any) -> None:
+    land_puzzle_cells(settings, [])
+    names = [row["column_name"] for row in peek("describe internal.scylla_cells")]
+    fields = [field.name for field in dataclasses.fields(PuzzleRecord)]
+    assert [name for name in names if name in fields] == fields

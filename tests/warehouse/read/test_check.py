@@ -1,0 +1,395 @@
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.cells.losses import Cell
+from core.corpus.partition import Seal, read_seal, tables_of
+from core.corpus.sealing import Ready, seal_partition
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store, sha256_of_file
+from tests.warehouse.cells import JANUARY, RECORD
+from warehouse.database.schema import SNAPSHOT, list_checks, read_sql
+from warehouse.land.losses import open_warehouse
+from warehouse.read.check import (
+    DEEP,
+    QUICK,
+    SHOWN_ROWS,
+    Finding,
+    check_database,
+    check_home,
+    describe,
+)
+from warehouse.read.publish import publish
+
+pytestmark = pytest.mark.long
+
+COVERING = {"layout": "disjoint", "max_chars": None, "joined_by": None}
+OWN, FOREIGN = "model = 'control:x'", "model = 'org/model'"
+
+
+def seal_texts(store: Store, *texts: str) -> Seal:
+    rows = [
+        {"native_id": str(number), "date_kind": "given", "licence": "CC0-1.0", "text": text}
+        for number, text in enumerate(texts)
+    ]
+    return seal_partition(store, JANUARY, Ready(tables_of(rows, JANUARY)), replace=True)
+
+
+def own_cell(seal: Seal, model: str = "control:x") -> Cell:
+    return Cell(model, "r1", JANUARY, seal.digest, "default", "abcd1234")
+
+
+def write_own(store: Store, cell: Cell, losses: pa.Table) -> None:
+    store.write_bytes(cell.record_path, RECORD.to_json())
+    with store.writing(cell.path) as staged:
+        pq.write_table(losses, staged.path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, losses: Any) -> Path:
+    """Publish an own cell of three documents (one unmeasured), and a foreign cell."""
+    home = tmp_path_factory.mktemp("made") / "home"
+    settings, store = Settings(home=str(home)), Store(str(home))
+    seal = seal_texts(store, "a" * 30, "é" * 20, "c" * 10)
+    ids = pq.read_table(store.open(seal.parts[0]))["document_id"].to_pylist()
+    rows = [
+        {"document_id": ids[0], "chunk_index": 0, "num_chars": 20, "num_bytes": 20},
+        {"document_id": ids[0], "chunk_index": 1, "num_chars": 10, "num_bytes": 10},
+        {"document_id": ids[1], "num_chars": 20, "num_bytes": 40},
+        {"document_id": ids[2], "num_chars": 10, "num_bytes": 10, "nll_nats": math.nan,
+         "reason": "no_tokens"},
+    ]  # fmt: skip
+    table = losses(*({**row, "model": "control:x"} for row in rows))
+    write_own(store, own_cell(seal), table)
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models([{"name": "control:x", "cutoff": Month("2023-01")}])
+        warehouse.upsert_protocols([{"name": "default", "definition": json.dumps(COVERING)}])
+        warehouse.land_documents(seal)
+        warehouse.land_cell(own_cell(seal))
+        warehouse.land_losses(losses(*({"document_id": f"d{i}"} for i in range(8))), "rows")
+    publish(settings)
+    return home
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "home"))
+
+
+def check(home: Path, is_deep: bool = True) -> list[Finding]:
+    return list(check_home(home / SNAPSHOT, Store(str(home)), is_deep))
+
+
+def damage(home: Path, *statements: str) -> None:
+    with duckdb.connect(str(home / SNAPSHOT)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+# Statements that each break exactly one invariant of the database.
+DAMAGE = {
+    "cells_come_once": [
+        ["insert into internal.landed_partitions from internal.landed_partitions"],
+        ["insert into cell_costs from cell_costs"],
+        # Another revision of the model, beside the first and with rows of its own.
+        ["insert into internal.landed_cells "
+         "select * replace ('r2' as revision) from internal.landed_cells "
+         f"where {FOREIGN}",
+         "insert into chunk_losses select * replace ('r2' as revision, document_id || 'b' as "
+         f"document_id) from chunk_losses where {FOREIGN}"],
+    ],
+    "cells_cover_partitions": [[f"update internal.landed_cells set num_documents = 2 where {OWN}"]],
+    "cells_have_replicates": [
+        ["delete from internal.cell_replicates where replicate = 7"],
+        [f"delete from internal.cell_replicates where {FOREIGN}"],
+        ["insert into internal.cell_replicates "
+         "select * replace ('other' as model) from internal.cell_replicates "
+         f"where {OWN}"],
+    ],
+    "cells_match_losses": [
+        [f"delete from chunk_losses where document_id = 'd3' and {FOREIGN}"],
+        [f"update internal.landed_cells set num_unmeasured = 1 where {FOREIGN}"],
+    ],
+    "dimensions_are_complete": [
+        ["delete from models where model = 'org/model'"],
+        ["delete from sources"],
+        ["delete from protocols"],
+    ],
+    "documents_match_partitions": [
+        ["insert into internal.landed_partitions values ('other', null, 'x', 1, 3, 9)"],
+        ["insert into documents select * replace ('other' as source) from documents limit 1"],
+        ["update internal.landed_partitions set num_bytes = 1"],
+    ],
+    "months_are_first_days": [
+        ["update models set cutoff = date '2023-01-31'"],
+        ["insert into internal.landed_partitions "
+         "values ('other', date '2024-01-02', 'x', 1, 0, 0)"],
+    ],
+    "records_have_cells": [
+        ["insert into cell_costs select * replace ('other' as model) from cell_costs"],
+        ["insert into cell_milestones select * replace ('b' as model) from cell_milestones"],
+    ],
+    "replicates_come_once": [
+        [f"update internal.cell_replicates set replicate = 7 where replicate = 8 and {OWN}"],
+        [f"update internal.cell_replicates set replicate = 201 where replicate = 8 and {OWN}"],
+    ],
+    "sums_are_sound": [
+        ["update internal.cell_replicates set nll_nats = 'nan' where replicate = 3"],
+        ["update internal.cell_replicates set num_bytes = -1 where replicate = 3"],
+        ["update cell_milestones set nll_nats = 'inf'"],
+        ["update cell_costs set seconds = -1"],
+    ],
+    "cells_match_sums": [
+        [f"update internal.landed_cells set nll_nats = nll_nats * (1 + 1e-8) where {FOREIGN}"],
+        [f"update internal.landed_cells set num_bytes = num_bytes + 1 where {FOREIGN}"],
+        [f"update internal.landed_cells set num_not_finite = 1 where {OWN}"],
+        [f"update chunk_losses set nll_nats = 10.1 where document_id = 'd3' and {FOREIGN}"],
+    ],
+    "chunks_come_once": [
+        [f"update chunk_losses set document_id = 'd0' where document_id = 'd1' and {FOREIGN}"],
+    ],
+    "chunks_have_documents": [
+        ["update chunk_losses set document_id = 'ghost' where reason is not null"],
+    ],
+    "documents_add_up": [
+        ["update documents set num_chars = num_chars + 1 where num_chars = 30"],
+        [f"update chunk_losses set num_bytes = num_bytes + 1 where {OWN} and reason is not null"],
+    ],
+    "losses_are_sound": [
+        [f"update chunk_losses set nll_nats = -1 where document_id = 'd3' and {FOREIGN}"],
+        [f"update chunk_losses set nll_nats = 'nan' where document_id = 'd3' and {FOREIGN}"],
+        [f"update chunk_losses set nll_nats = 'inf' where document_id = 'd3' and {FOREIGN}"],
+        [f"update chunk_losses set chunk_index = -1 where document_id = 'd3' and {FOREIGN}"],
+        [f"update chunk_losses set num_tokens = -1 where document_id = 'd3' and {FOREIGN}",
+         f"update internal.landed_cells set num_tokens = num_tokens - 6 where {FOREIGN}"],
+    ],
+    "missing_losses_have_reasons": [
+        ["update chunk_losses set reason = null"],
+        ["update chunk_losses set reason = '' where reason is not null"],
+        [f"update chunk_losses set reason = 'x' where document_id = 'd3' and {FOREIGN}"],
+    ],
+    "reasons_are_known": [
+        ["update chunk_losses set reason = 'tired' where reason is not null"],
+    ],
+}  # fmt: skip
+CASES = [(name, statements) for name, cases in DAMAGE.items() for statements in cases]
+
+
+def test_a_sound_home_is_sound(made: Path, settings: Settings) -> None:
+    def digests() -> dict[Path, str]:
+        return {path: sha256_of_file(path) for path in made.rglob("*") if path.is_file()}
+
+    before = digests()
+    assert check(made) == []
+    assert digests() == before
+    publish(settings)  # and an empty one
+    assert check(Path(settings.home)) == []
+
+
+@pytest.mark.parametrize(("name", "statements"), CASES)
+def test_a_broken_invariant_is_found_by_its_check_alone(
+    home: Path, name: str, statements: list[str]
+) -> None:
+    damage(home, *statements)
+    [finding] = check_database(home / SNAPSHOT, is_deep=True)
+    assert finding.check == name
+    assert finding.num_rows == len(finding.rows) > 0
+    is_quick = name in list_checks(QUICK)
+    assert [each.check for each in check_database(home / SNAPSHOT)] == [name] * is_quick
+
+
+def test_every_check_is_broken_somewhere_and_says_what_to_do() -> None:
+    checks = [(folder, check) for folder in (QUICK, DEEP) for check in list_checks(folder)]
+    assert {check for _, check in checks} == set(DAMAGE)
+    for folder, name in [*checks, ("checks/root", "losses_match_files")]:
+        meaning, remedy = describe(read_sql(folder, name))
+        assert meaning.endswith(".")
+        assert remedy.endswith(".")
+        assert "--" not in meaning
+
+
+def test_the_first_rows_are_shown_and_all_are_counted(home: Path) -> None:
+    damage(home, f"update chunk_losses set chunk_index = -1 where {FOREIGN}")
+    [finding] = check_database(home / SNAPSHOT, is_deep=True)
+    assert (len(finding.rows), finding.num_rows) == (SHOWN_ROWS, 8)
+    assert finding.first.startswith("model=org/model, source=news, month=2024-01-01")
+
+
+# Files that are no database of ours.
+
+
+def test_a_half_written_database_is_explained(home: Path) -> None:
+    raw = (home / SNAPSHOT).read_bytes()
+    for size in (200_000, 5000, 100, 0):
+        assert size < len(raw)
+        (home / SNAPSHOT).write_bytes(raw[:size])
+        [finding] = check(home)
+        assert finding.check == "database_can_be_read"
+        assert "damaged" in finding.meaning and "Publish it again" in finding.remedy
+
+
+def test_databases_that_are_not_of_this_version_or_damaged_are_explained(home: Path) -> None:
+    damage(home, "alter table cell_costs rename to other")
+    found = {finding.check: finding for finding in check(home)}
+    assert "cell_costs" in found["checks_can_be_run"].first
+    assert "views_can_be_read" in found
+    damage(home, "update internal.schema_version set version = 1")
+    [finding] = check(home)
+    assert (finding.check, finding.rows[0]["schema_version"]) == ("schema_is_current", 1)
+    raw = bytearray((home / SNAPSHOT).read_bytes())
+    for place in range(4096 * 4, len(raw), 20_000):
+        raw[place] ^= 0xFF
+    (home / SNAPSHOT).write_bytes(raw)
+    assert names(home)[-1] == "database_can_be_read"
+    (home / SNAPSHOT).unlink()
+    damage(home, "create table t (a int)")
+    assert names(home) == ["database_can_be_read"]
+
+
+def test_hostile_names_are_names(home: Path, losses: Any) -> None:
+    settings, store = Settings(home=str(home)), Store(str(home))
+    model = "'); drop table models; --\n\x1b[31m$month"
+    seal = read_seal(store, JANUARY)
+    assert seal is not None
+    cell = own_cell(seal, model)
+    [document] = pq.read_table(store.open(seal.parts[0]))["document_id"].to_pylist()[:1]
+    write_own(store, cell, losses({"model": model, "document_id": document}))
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_cell(cell)
+    shutil.copy(settings.scratch / "writer.duckdb", home / SNAPSHOT)  # without its checks
+    assert set(names(home)) == {"cells_cover_partitions", "documents_add_up"}
+
+
+# The data root.
+
+
+def names(home: Path) -> list[str]:
+    return [finding.check for finding in check(home)]
+
+
+def only(pattern: str, home: Path) -> Path:
+    [path] = home.glob(pattern)
+    return path
+
+
+def test_a_tampered_loss_is_found(home: Path) -> None:
+    """The database and its sums agree; only the file differs."""
+    damage(
+        home,
+        f"update chunk_losses set nll_nats = 9 where {OWN} and chunk_index = 1",
+        f"update internal.landed_cells set nll_nats = nll_nats - 1 where {OWN}",
+    )
+    [finding] = check(home)
+    assert finding.check == "losses_match_files"
+    assert finding.rows[0]["model"] == "control:x"
+    assert (finding.rows[0]["nll_nats_landed"], finding.rows[0]["nll_nats_of_file"]) == (29, 30)
+
+
+def swap_losses(file: Path) -> None:
+    table = pq.read_table(file)
+    nats = pa.array([9.0, 11.0, 10.0, math.nan])
+    pq.write_table(table.set_column(table.column_names.index("nll_nats"), "nll_nats", nats), file)
+
+
+def copy_as_former(file: Path) -> None:
+    shutil.copy(file, file.with_name(file.name.replace("-r1-", "-r0-")))
+
+
+def flip_a_bit(part: Path) -> None:
+    raw = part.read_bytes()
+    part.write_bytes(raw[:40] + bytes([raw[40] ^ 1]) + raw[41:])
+
+
+LOSSES, RECORDS, PARTS = "losses/**/*.parquet", "losses/**/*.json", "corpus/**/*.parquet"
+FILES: dict[str, tuple[str, Callable[[Path], object], list[str]]] = {
+    "changed places": (LOSSES, swap_losses, ["losses_match_files"]),
+    "torn": (LOSSES, lambda f: f.write_bytes(f.read_bytes()[:-9]), ["losses_can_be_read"]),
+    "gone": (LOSSES, lambda f: f.unlink(), ["losses_can_be_read"]),
+    "short": (LOSSES, lambda f: pq.write_table(pq.read_table(f, columns=["model"]), f),
+              ["losses_can_be_read"]),
+    "former losses": (LOSSES, copy_as_former, []),
+    "record": (RECORDS, lambda f: f.write_text("{}"), ["records_can_be_read"]),
+    "bit of a part": (PARTS, flip_a_bit, ["partitions_are_sound"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_damaged_file_is_named(home: Path, case: str) -> None:
+    pattern, damage_file, expected = FILES[case]
+    file = only(pattern, home)
+    damage_file(file)
+    findings = check(home)
+    assert [finding.check for finding in findings] == expected
+    for row in (row for finding in findings for row in finding.rows):
+        assert row.get("file", row.get("model")) in (str(file.relative_to(home)), "control:x")
+
+
+def test_losses_that_have_not_landed_are_named(home: Path, losses: Any) -> None:
+    store = Store(str(home))
+    seal = read_seal(store, JANUARY)
+    assert seal is not None
+    cell = own_cell(seal, "control:y")
+    write_own(store, cell, losses({"model": "control:y"}))
+    torn = cell.path.replace("abcd1234", "ffff0000")
+    store.write_bytes(torn, b"torn")
+    [finding] = check(home)
+    assert finding.check == "losses_have_landed"
+    assert [row["file"] for row in finding.rows] == [cell.path, torn]
+    assert finding.rows[0]["problem"] == "has not landed"
+
+
+def test_a_forged_text_is_found_though_the_manifest_was_forged_with_it(home: Path) -> None:
+    part, manifest = only("corpus/**/*.parquet", home), only("corpus/**/manifest.json", home)
+    table = pq.read_table(part)
+    texts = pa.array(["b" * 30, *table["text"].to_pylist()[1:]], pa.large_string())
+    pq.write_table(table.set_column(table.column_names.index("text"), "text", texts), part)
+    content = json.loads(manifest.read_text())
+    content["files"][0]["sha256"] = sha256_of_file(part)
+    manifest.write_text(json.dumps(content))
+    (home / "corpus/source=x/month=2024-13").mkdir(parents=True)
+    (home / "corpus/source=x/month=2024-13/manifest.json").write_text("{}")
+    [finding] = check(home)
+    assert finding.check == "partitions_are_sound"
+    problems = " ".join(map(str, finding.rows))
+    assert "not the text of its digest" in problems and "2024-13" in problems
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"digest": "0" * 64}, "has digest 000"),
+        ({"num_documents": 4}, "has 4 documents, and its files 3"),
+        ({"files": [{"name": "../../../x.parquet"}]}, "leaves the data root"),
+        ({"files": "none"}, "is not a manifest"),
+        ({"files": []}, "has 3 documents, and its files 0"),
+    ],
+)
+def test_a_manifest_that_lies_is_found(home: Path, change: dict[str, Any], says: str) -> None:
+    manifest = only("corpus/**/manifest.json", home)
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+    found = {finding.check: finding for finding in check(home)}
+    rows = found["partitions_are_sound"].rows
+    assert any(says in str(row["problem"]) for row in rows)
+
+
+def test_a_next_version_of_the_text_leaves_all_sound_until_the_one_scored_is_gone(
+    home: Path,
+) -> None:
+    seal_texts(Store(str(home)), "other")
+    assert names(home) == []
+    for file in (home / "corpus/source=news/month=2024-01").glob("*.*"):
+        file.unlink()
+    assert names(home) == ["documents_match_seals", "cells_have_texts"]
+    shutil.rmtree(home / "corpus")
+    assert names(home) == ["documents_match_seals", "cells_have_texts"]
+    row = check(home)[1].rows[0]
+    assert (row["cell"], row["digest_of_seal"]) == ("control:x/news/2024-01/default", None)

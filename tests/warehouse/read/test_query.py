@@ -1,0 +1,57 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import UsageError
+from core.settings import Settings
+from warehouse.read.publish import publish
+from warehouse.read.query import query, query_batches
+
+
+@pytest.fixture
+def published(land: Any, settings: Settings) -> Settings:
+    land({"document_id": "d0"}, {"document_id": "d1", "model": "other"})
+    publish(settings)
+    return settings
+
+
+def test_nothing_published_says_what_to_run(settings: Settings) -> None:
+    with pytest.raises(UsageError, match="nothing is published at .*run `tidemark demo`"):
+        query(settings, "select 1")
+
+
+def test_parameters_are_bound(published: Settings) -> None:
+    by_position = query(
+        published, "select document_id from chunk_losses where model = ?", ["other"]
+    )
+    by_name = query(published, "from chunk_losses select model where model = $m", {"m": "other"})
+    assert by_position.to_pylist() == [{"document_id": "d1"}]
+    assert by_name.to_pylist() == [{"model": "other"}]
+    injected = query(published, "from chunk_losses where model = ?", ["' or true --"])
+    assert injected.num_rows == 0
+
+
+def test_batches_stream(published: Settings) -> None:
+    with query_batches(published, "select * from range(300000)") as reader:
+        assert sum(batch.num_rows for batch in reader) == 300_000
+
+
+# `published` is a variable of Python's.
+REFUSED = [
+    "delete from models", "drop view monthly_loss", "create table mine as select 1",
+    "copy models to 'FOLDER/out.csv'", "copy models from '/etc/passwd'",
+    "export database 'FOLDER/out'", "attach 'FOLDER/other.duckdb' as other", "install httpfs",
+    "load httpfs", "from read_csv('/etc/passwd')", "from read_text('/etc/passwd')",
+    "from '/etc/passwd'", "from glob('/*')", "set enable_external_access = true",
+    "reset lock_configuration", "select 1; delete from models", "from published",
+    "select getenv('HOME')", "selec 1", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_anything_but_reading_is_refused(published: Settings, tmp_path: Path, sql: str) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError):
+        query(published, sql.replace("FOLDER", str(tmp_path)))
+    assert sorted(tmp_path.rglob("*")) == before

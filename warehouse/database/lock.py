@@ -1,0 +1,147 @@
+"""The record of the one scratch folder that may write a data root's embedded warehouse.
+
+    <home>/writer.json       names the writing scratch folder
+    <scratch>/writer.json    an equal copy, only in the writing scratch folder
+
+Landing writes a database in the scratch folder, and publishing copies it into the data root. Two
+scratch folders would each publish a snapshot without the rows landed in the other. So the data
+root records the first scratch folder that lands, and landing from any other is refused.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+import socket
+from pathlib import Path
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from core.errors import StorageError, WarehouseError
+from core.settings import Settings
+from core.storage.store import Store
+
+FILE = "writer.json"
+_OWN_FOLDER = "the data root's own folder"
+
+
+class Writer(BaseModel):
+    """The scratch folder that may write a warehouse."""
+
+    model_config = ConfigDict(frozen=True)
+
+    writer: str  # unique id of the scratch folder
+    root: str  # the data root's path on that machine
+    machine: str  # host name, for messages
+    scratch: str  # the folder's path, for messages
+    since: AwareDatetime  # UTC
+
+
+def require_writer(settings: Settings) -> None:
+    """Check that this scratch folder is the writer; make it the writer if there is none.
+
+    Call it with the writer's database locked.
+
+    Raises:
+        WarehouseError: another scratch folder is the writer; the message states the remedy.
+    """
+    store, mine = Store(settings.home), _here(settings)
+    named = read_writer(store)
+    if named is None:
+        if mine is None:
+            mine = _keep_here(settings)
+        elif mine.root != settings.home:
+            raise WarehouseError(
+                f"the database in {settings.scratch} is that of {mine.root}, not of "
+                f"{settings.home}: set TIDEMARK_WORK_DIR to another folder; or, if the data root "
+                "was moved or emptied, run `tidemark take-over`"
+            )
+        with store.alone(""):
+            store.create_bytes(FILE, mine.model_dump_json().encode())
+        named = read_writer(store)
+    if mine is None or named is None or named.writer != mine.writer:
+        where = f"{named.scratch} of machine {named.machine}" if named else "elsewhere"
+        raise WarehouseError(
+            f"the warehouse of {settings.home} is written from {where}: what landed here, in "
+            f"{settings.scratch}, would be missing in what is published there. Land there, or keep "
+            "the warehouse as a lake, which many may write (docs/operate.md); if that folder is "
+            "lost, run `tidemark take-over` here"
+        )
+
+
+def is_writer(settings: Settings) -> bool:
+    """Return True if this scratch folder is the recorded writer of the warehouse."""
+    mine, named = _here(settings), read_writer(Store(settings.home))
+    return mine is not None and named is not None and mine.writer == named.writer
+
+
+def may_write(settings: Settings) -> bool:
+    """Return True if landing from this scratch folder is allowed and blocks no other machine.
+
+    Every machine may write a lake. All machines share a scratch folder within the data root. Any
+    other scratch folder may land only if it is the recorded writer.
+    """
+    return settings.warehouse is not None or _is_within(settings) or is_writer(settings)
+
+
+def become_writer(settings: Settings) -> None:
+    """Record this scratch folder as the writer, in place of any former writer."""
+    mine = _describe(settings, _OWN_FOLDER) if _is_within(settings) else _keep_here(settings)
+    Store(settings.home).write_bytes(FILE, mine.model_dump_json().encode())
+
+
+def read_writer(store: Store) -> Writer | None:
+    """Return the recorded writer of a data root's warehouse, or None if there is none.
+
+    Raises:
+        StorageError: ``writer.json`` is damaged.
+    """
+    return _parse(store.read_bytes(FILE), store.url(FILE)) if store.exists(FILE) else None
+
+
+def _parse(data: bytes, where: str) -> Writer:
+    try:
+        return Writer.model_validate_json(data)
+    except ValidationError as error:
+        raise StorageError(
+            f"{where} does not say where the warehouse is written from; "
+            "where it is, run `tidemark take-over`"
+        ) from error
+
+
+def _here(settings: Settings) -> Writer | None:
+    if _is_within(settings):
+        return _describe(settings, _OWN_FOLDER)
+    path = settings.scratch / FILE
+    return _parse(path.read_bytes(), str(path)) if path.exists() else None
+
+
+def _is_within(settings: Settings) -> bool:
+    """Return True if the scratch folder lies in the data root, on the same volume."""
+    home, scratch = Path(settings.home), settings.scratch
+    if not settings.is_local or not scratch.is_relative_to(home):
+        return False
+    between = {str(path) for path in (scratch, *scratch.parents) if path.is_relative_to(home)}
+    return not (between - {str(home)}) & _mounts()
+
+
+def _mounts() -> set[str]:
+    """Return all mount points: a container's volume may have the same device number."""
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    return {line.split()[4].decode("unicode_escape") for line in lines}
+
+
+def _keep_here(settings: Settings) -> Writer:
+    mine = _describe(settings, secrets.token_hex(16))
+    Store(str(settings.scratch)).write_bytes(FILE, mine.model_dump_json().encode())
+    return mine
+
+
+def _describe(settings: Settings, writer: str) -> Writer:
+    return Writer(
+        writer=writer,
+        root=settings.home,
+        machine=socket.gethostname(),
+        scratch=str(settings.scratch),
+        since=dt.datetime.now(dt.UTC),
+    )

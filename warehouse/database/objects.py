@@ -1,0 +1,175 @@
+"""Creation of a database's tables, macros, views, comments and reference figures.
+
+Objects of former versions are migrated. Every table, view, macro and column has a comment, which
+any client shows (``from duckdb_columns()``). The shipped ``reference/**.csv`` hold tables printed
+in papers, and the group of each tag of forecasting questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from core.errors import WarehouseError
+from warehouse.database.lake import is_lake, quoted
+from warehouse.database.schema import (
+    SCHEMA_VERSION,
+    describe_columns,
+    describe_view,
+    digest_definitions,
+    is_macro,
+    list_macros,
+    list_tables,
+    list_views,
+    qualify,
+    read_header,
+    read_sql,
+    read_version,
+)
+from warehouse.database.statements import Statements
+from warehouse.land.cells import NO_PROVENANCE
+
+_FOLDER = Path(__file__).parents[1] / "reference"
+_TAG_GROUPS = _FOLDER / "forecasts" / "tag_groups.csv"
+_COLUMNS = (
+    "reference", "printed_table", "model", "row_key", "column_name", "value", "unit", "unit_known",
+)  # fmt: skip
+
+
+def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create missing tables, and every macro and view from its file.
+
+    Tables of a former version are migrated. Objects without a file are dropped. Nothing changes if
+    the recorded digest of the files equals the present digest. Call it in a transaction.
+
+    Raises:
+        WarehouseError: the file was written by a later version of tidemark.
+    """
+    version, definitions = read_version(connection)
+    if (version, definitions) == (SCHEMA_VERSION, digest_definitions()):
+        return
+    if version > SCHEMA_VERSION:
+        raise WarehouseError(
+            f"the warehouse has schema version {version}, this tidemark knows {SCHEMA_VERSION}; "
+            "use the newer tidemark, or another TIDEMARK_HOME"
+        )
+    _create_tables(connection, version)
+    _create_macros_and_views(connection)
+    if not is_lake(connection):  # a lake's catalogue would keep every version of every comment
+        connection.execute(comment_script())
+    if version == 1:
+        _derive_cells(connection)
+    refresh_published_figures(connection)
+    refresh_tag_groups(connection)
+    connection.execute(
+        "update internal.schema_version set version = ?, definitions = ?",
+        [SCHEMA_VERSION, digest_definitions()],
+    )
+
+
+def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
+    """Create missing tables, and migrate the rows of former versions into them."""
+    for step in range(version + 1, 4):
+        connection.execute(read_sql("migrations", str(step)))
+    connection.execute("create schema if not exists internal")
+    for table in list_tables():
+        connection.execute(read_sql("tables", table))
+    if version < 4:
+        for (statement,) in connection.execute(read_sql("migrations", "4_tables")).fetchall():
+            connection.execute(statement)
+    if version < 3:
+        connection.execute(read_sql("migrations", "3_partitions"))
+    if version == 2:
+        connection.execute(read_sql("migrations", "3_cells"))
+
+
+def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
+    for statement in connection.execute(read_sql("migrations", "list_views_and_macros")).fetchall():
+        connection.execute(statement[0])
+    for macro in list_macros():
+        connection.execute(read_sql("macros", macro))
+    for view, file in list_views().items():
+        connection.execute(read_sql(f"views/{file.parent.name}", view))
+
+
+def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
+    """Compute the sums and replicates that cells of schema version 1 lack, as landing does."""
+    connection.register("provenance", NO_PROVENANCE)
+    for statement in ("read_landed", "number_cells", "group_documents"):
+        connection.execute(read_sql("land/sql", statement))
+    connection.execute(read_sql("migrations", "2_touched"))
+    for statement in (
+        "group_clusters", "insert_cells", "empty_cell_replicates", "seed_clusters",
+        "insert_replicates",
+    ):  # fmt: skip
+        connection.execute(read_sql("land/sql", statement))
+    connection.unregister("provenance")
+    connection.execute("drop table former_cells")
+
+
+def comment_script() -> str:
+    """Return one SQL script that comments on every object; all objects must exist.
+
+    DuckDB's COMMENT accepts no parameters, so the package's names and texts are quoted.
+    """
+    return "\n".join([*_on_tables(), *_on_macros(), *_on_views()])
+
+
+def _on_tables() -> Iterator[str]:
+    for table in list_tables():
+        yield comment_on("table", qualify(table), text=read_header("tables", table))
+        yield from _on_columns(table, describe_columns()[table])
+
+
+def _on_macros() -> Iterator[str]:
+    for macro in list_macros():
+        yield comment_on("macro", macro, text=read_header("macros", macro))
+
+
+def _on_views() -> Iterator[str]:
+    for view, file in list_views().items():
+        described = describe_view(file)
+        text = f"{described.description} One row per {', '.join(described.grain)}."
+        yield comment_on("macro table" if is_macro(file) else "view", qualify(view), text=text)
+        if not is_macro(file):
+            yield from _on_columns(view, described.columns)
+
+
+def _on_columns(name: str, columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for column, facts in columns.items():
+        unit = f" [{facts['unit']}]" if facts.get("unit") else ""
+        target = f"{qualify(name)}.{column}"
+        yield comment_on("column", target, text=f"{facts['description']}{unit}")
+
+
+def comment_on(kind: str, target: str, text: str) -> str:
+    """Return the statement that comments on an object, or on a column (``schema.table.column``).
+
+    The kind is table, view, macro, macro table or column.
+    """
+    quoted_target = ".".join('"' + name.replace('"', '""') + '"' for name in target.split("."))
+    return f"comment on {kind} {quoted_target} is {quoted(text)};"
+
+
+def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
+    """Update table ``published_figures`` from this version's files; write only changed rows."""
+    options = pa_csv.ConvertOptions(column_types=dict.fromkeys(_COLUMNS, pa.string()))
+    files = [
+        pa_csv.read_csv(file, convert_options=options) for file in sorted(_FOLDER.glob("*.csv"))
+    ]
+    with Statements(connection).given(figures_to_load=pa.concat_tables(files)):
+        for step in ("stage", "drop", "insert"):
+            connection.execute(read_sql("land/sql", f"{step}_published_figures"))
+    connection.execute("drop table staged_published_figures")
+
+
+def refresh_tag_groups(connection: duckdb.DuckDBPyConnection) -> None:
+    """Update table ``tag_groups`` from this version's file; write only changed rows."""
+    with Statements(connection).given(tags_to_load=pa_csv.read_csv(_TAG_GROUPS)):
+        for step in ("drop", "insert"):
+            connection.execute(read_sql("land/sql", f"{step}_tag_groups"))

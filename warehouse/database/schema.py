@@ -1,0 +1,198 @@
+"""Names, texts and order of the warehouse's objects, read from its ``.sql`` files.
+
+``tables/<schema>/<table>.sql``, ``macros/<macro>.sql`` and ``views/<mart>/<view>.sql`` (or a table
+macro) create one object each. Schema ``main`` is for analysts; schema ``internal`` holds
+bookkeeping tables and intermediate views. ``land/sql/<subject>/`` and ``checks/`` hold statements
+that Python runs with bound parameters; ``migrations/`` changes tables of former versions.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    import duckdb
+
+SCHEMA_VERSION = 4
+SCHEMAS = ("main", "internal")
+SNAPSHOT = "warehouse.duckdb"  # path of the published snapshot under the data root
+_ROOM = Path(__file__).parents[1]
+# PyYAML's pure Python loader takes seconds for a hundred descriptions.
+_YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_RELATION = re.compile(r"\b(?:from|join)\s+(?:(?:internal|main)\.)?(\w+)")
+_INTERNAL = re.compile(r"create or replace (?:view|macro) internal\.")
+
+
+@dataclass(frozen=True)
+class ViewDescription:
+    """The description of a view, from its ``.yml``, its ``.sql`` and ``views/columns.yml``."""
+
+    description: str  # one sentence
+    grain: tuple[str, ...]  # columns that identify a row
+    reads: frozenset[str]  # the tables, views and table macros that its SQL names
+    columns: dict[str, dict[str, Any]]  # by name: description, unit, tests (not_null, min, max)
+    is_internal: bool  # True for a view of schema ``internal``, which other views read
+
+
+@functools.cache
+def describe_view(file: Path) -> ViewDescription:
+    """Return the description of the view that a ``.sql`` file creates.
+
+    Descriptions and units of columns come from ``views/columns.yml`` by column name. The ``.yml``
+    beside the view overrides them.
+    """
+    fields = _read_yaml(file.with_suffix(".yml"))
+    shared = _read_yaml(_ROOM / "views" / "columns.yml")
+    text = file.read_text(encoding="utf-8")
+    code = "\n".join(line.partition("--")[0] for line in text.splitlines())
+    return ViewDescription(
+        description=fields["description"],
+        grain=tuple(fields["grain"]),
+        reads=frozenset(_RELATION.findall(code)) & _relations(),
+        columns={
+            name: {**shared.get(name, {}), **facts} for name, facts in fields["columns"].items()
+        },
+        is_internal=_INTERNAL.search(code) is not None,
+    )
+
+
+@functools.cache
+def _relations() -> frozenset[str]:
+    """Return the names of all tables, views and table macros."""
+    return frozenset(list_tables()) | {file.stem for file in (_ROOM / "views").glob("*/*.sql")}
+
+
+def is_macro(file: Path) -> bool:
+    """Return True if a file of ``views/`` creates a table macro."""
+    return "create or replace macro" in file.read_text(encoding="utf-8")
+
+
+def describe_columns() -> dict[str, dict[str, dict[str, Any]]]:
+    """Return description and unit of every column of every table."""
+    return _read_yaml(_ROOM / "tables" / "columns.yml")  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _read_yaml(file: Path) -> Any:
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=_YAML)  # noqa: S506 - a safe loader
+
+
+@functools.cache
+def read_sql(folder: str, name: str) -> str:
+    """Return the text of one statement, e.g. ``read_sql("land/sql", "insert_losses")``.
+
+    Each name is unique within ``folder`` and its subfolders.
+    """
+    [file] = (_ROOM / folder).rglob(f"{name}.sql")
+    return file.read_text(encoding="utf-8")
+
+
+def read_header(folder: str, name: str) -> str:
+    """Return the complete sentences of a ``.sql`` file's first comment line."""
+    line = read_sql(folder, name).partition("\n")[0].removeprefix("--").strip()
+    return line[: line.rindex(".") + 1]
+
+
+@functools.cache
+def list_tables() -> dict[str, str]:
+    """Return the schema of every table, by table name."""
+    files = sorted((_ROOM / "tables").glob("*/*.sql"), key=lambda file: file.stem)
+    return {file.stem: file.parent.name for file in files}
+
+
+def qualify(name: str) -> str:
+    """Return the schema-qualified name of a relation, e.g. ``internal.sound_cells``."""
+    tables = list_tables()
+    if name in tables:
+        return f"{tables[name]}.{name}"
+    is_internal = describe_view(list_views()[name]).is_internal
+    return f"{SCHEMAS[is_internal]}.{name}"
+
+
+def find_schema(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
+    """Return the schema that holds a table, or None if the database lacks it.
+
+    Databases of versions 1 to 3 have all tables in schema ``main``.
+    """
+    text = read_sql("migrations", "find_schema")
+    found = connection.execute(text, {"table_name": table}).fetchall()
+    return str(found[0][0]) if found else None
+
+
+def read_version(connection: duckdb.DuckDBPyConnection) -> tuple[int, str | None]:
+    """Return a database's schema version, and the digest of the files that created it.
+
+    The result for a new database is the current version and None.
+    """
+    schema = find_schema(connection, "schema_version")
+    if schema is None:
+        return SCHEMA_VERSION, None
+    # Schema version 1 has no digest column.
+    row = connection.table(f"{schema}.schema_version").to_arrow_table().to_pylist()[0]
+    return int(row["version"]), row.get("definitions")
+
+
+@functools.cache
+def list_macros() -> tuple[str, ...]:
+    """Return the names of the scalar macros; a macro comes after the macros that it uses."""
+    texts = {
+        file.stem: file.read_text(encoding="utf-8") for file in (_ROOM / "macros").glob("*.sql")
+    }
+    uses = {
+        name: {other for other in texts if other != name and f"{other}(" in text}
+        for name, text in sorted(texts.items())
+    }
+    return tuple(TopologicalSorter(uses).static_order())
+
+
+@functools.cache
+def list_views() -> dict[str, Path]:
+    """Return files of views and table macros by name; a view comes after those it reads."""
+    files = {file.stem: file for file in sorted((_ROOM / "views").glob("*/*.sql"))}
+    reads = {
+        name: describe_view(file).reads & files.keys() - {name} for name, file in files.items()
+    }
+    return {name: files[name] for name in TopologicalSorter(reads).static_order()}
+
+
+@functools.cache
+def list_leaf_views() -> dict[str, Path]:
+    """Return the views that no other view reads; querying these executes every view.
+
+    Table macros are left out: a view of the same name without ``_at`` reads each macro.
+    """
+    views = list_views()
+    read = {name for file in views.values() for name in describe_view(file).reads}
+    return {
+        name: file for name, file in views.items() if name not in read and not name.endswith("_at")
+    }
+
+
+@functools.cache
+def list_checks(folder: str = "checks") -> tuple[str, ...]:
+    """Return the names of the integrity checks of a folder."""
+    return tuple(sorted(file.stem for file in (_ROOM / folder).glob("*.sql")))
+
+
+@functools.cache
+def digest_definitions() -> str:
+    """Return a digest of all files that define objects and reference figures."""
+    files = sorted(
+        file
+        for folder in ("tables", "macros", "views", "reference")
+        for file in (_ROOM / folder).rglob("*")
+        if file.suffix in {".sql", ".yml", ".csv"}
+    )
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.relative_to(_ROOM).as_posix().encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

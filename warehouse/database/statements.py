@@ -1,0 +1,101 @@
+"""Execution of the statements in ``land/sql/``, and conversion of DuckDB's errors."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from core.errors import DiskFull, WarehouseError
+from warehouse.database.schema import qualify, read_sql
+
+# The two forms of a password in a libpq connection string: in a URI, or as password=value.
+_PASSWORDS = re.compile(
+    r"""(?P<before>://[^:@/\s]*:|\b\w*password\s*=\s*)
+        (?P<password>(?<=:)\S*(?=@)|'(?:[^'\\]|\\.)*'|[^\s'"&]+)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@contextlib.contextmanager
+def explain_database_errors(what: str) -> Iterator[None]:
+    """Convert DuckDB's errors to WarehouseError or DiskFull; ``what`` names the failed action."""
+    try:
+        yield
+    except duckdb.Error as error:
+        if "No space left" in str(error):
+            raise DiskFull(
+                f"no space left: cannot {what}; nothing was changed. Free some, or move the data "
+                "root (TIDEMARK_HOME), then run the same command again"
+            ) from error
+        shown = without_passwords(str(error))
+        # A chained error would print the password in the traceback.
+        cause = error if shown == str(error) else None
+        raise WarehouseError(f"cannot {what}: {shown}") from cause
+
+
+def without_passwords(text: str) -> str:
+    """Return a text with passwords of connection strings replaced by asterisks."""
+    return _PASSWORDS.sub(r"\g<before>***", text)
+
+
+class Statements:
+    """A runner of the statements in ``land/sql/`` on one connection."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+
+    def run(
+        self, statement: str, parameters: Mapping[str, object] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run a statement with bound parameters and return its rows.
+
+        Raises:
+            WarehouseError: the statement failed.
+            DiskFull: no space left.
+        """
+        with explain_database_errors(f"run {statement}"):
+            return self.connection.execute(read_sql("land/sql", statement), parameters).fetchall()
+
+    def rows(
+        self, statement: str, parameters: Mapping[str, object] | None = None
+    ) -> list[dict[str, Any]]:
+        """Run a statement and return its rows as mappings from column name to value."""
+        with explain_database_errors(f"run {statement}"):
+            return rows_of(self.connection.execute(read_sql("land/sql", statement), parameters))
+
+    def first(
+        self, statement: str, parameters: Mapping[str, object] | None = None
+    ) -> dict[str, Any] | None:
+        """Run a statement and return its first row as a mapping, or None."""
+        return next(iter(self.rows(statement, parameters)), None)
+
+    def columns(self, table: str) -> pa.Schema:
+        """Return the names and Arrow types of a table's columns."""
+        return self.connection.table(qualify(table)).limit(0).to_arrow_table().schema
+
+    @contextlib.contextmanager
+    def given(self, **data: object) -> Iterator[None]:
+        """Register Arrow data or relations under the given names within the block."""
+        for name, table in data.items():
+            self.connection.register(name, table)
+        try:
+            yield
+        finally:
+            for name in data:
+                self.connection.unregister(name)
+
+
+def rows_of(result: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """Return the rows of the last executed statement as mappings."""
+    names = [column[0] for column in result.description or []]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def show(row: Mapping[str, object]) -> str:
+    """Return a row as text, for messages."""
+    return ", ".join(f"{name}={value}" for name, value in row.items())

@@ -1,0 +1,250 @@
+"""The writer's database: a file for one process at a time, or a lake for several.
+
+While one process writes a DuckDB file, no other process can open it. Landing therefore writes a
+separate file in the scratch folder, under a lock (docs/adr/0005-publishing.md). Writers of a lake
+hold locks on its PostgreSQL server (docs/adr/0017-ducklake.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+from filelock import FileLock, Timeout
+
+from core.errors import UsageError, WarehouseError
+from core.settings import Settings
+from core.storage.store import Store, explain_disk_errors, replace_durably
+from warehouse.database.lake import (
+    OBJECTS,
+    WAIT_S,
+    WAREHOUSE,
+    Turns,
+    connect_lake,
+    is_lake,
+    server_address,
+)
+from warehouse.database.lock import become_writer, is_writer, require_writer
+from warehouse.database.objects import create_objects
+from warehouse.database.schema import SNAPSHOT
+from warehouse.database.statements import explain_database_errors
+
+# DuckDB 1.5 and later can open files of this storage version.
+STORAGE_VERSION = "v1.5.0"
+MAX_ATTEMPTS = 10
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+def writer_path(settings: Settings) -> Path:
+    """Return the path of the writer's database."""
+    return settings.scratch / "writer.duckdb"
+
+
+@contextlib.contextmanager
+def locked(settings: Settings) -> Iterator[None]:
+    """Lock the warehouse against other writers; wait while another process holds the lock.
+
+    Raises:
+        WarehouseError: another process held the lock for six hours.
+    """
+    if settings.warehouse is not None:
+        with turns_of(settings) as turns, turns.take(alone=[WAREHOUSE]):
+            yield
+        return
+    with _file_locked(settings):
+        yield
+
+
+def turns_of(settings: Settings) -> contextlib.closing[Turns]:
+    """Return the locks of the lake; for an embedded file they do nothing."""
+    return contextlib.closing(Turns(server_address(settings)))
+
+
+@contextlib.contextmanager
+def _file_locked(settings: Settings) -> Iterator[None]:
+    path = writer_path(settings)
+    with explain_disk_errors(str(path)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(f"{path}.lock")
+    try:
+        with contextlib.suppress(Timeout):
+            lock.acquire(timeout=0)
+        if not lock.is_locked:
+            _log.warning("waiting for another process that is landing losses (%s.lock)", path)
+            lock.acquire(timeout=WAIT_S)
+    except Timeout as error:
+        raise WarehouseError(
+            f"another process has held {path}.lock for {WAIT_S // 3600} hours; "
+            "end it, then run the same command again"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def connected(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection to the writer's database, with all objects created.
+
+    Call it with the warehouse locked. For a lake, hold locks on the rows to write instead.
+
+    Raises:
+        WarehouseError: the file is damaged; the lake cannot be reached; the schema version is
+            newer than this program.
+    """
+    connect = _connect_embedded if settings.warehouse is None else _connect_lake
+    with contextlib.closing(connect(settings)) as connection:
+        yield connection
+
+
+def _connect_embedded(settings: Settings) -> duckdb.DuckDBPyConnection:
+    require_writer(settings)
+    path = writer_path(settings)
+    if not path.exists():
+        _create(path, settings)
+    return connect_file(path, settings)
+
+
+def take_over(settings: Settings) -> bool:
+    """Make this scratch folder the writer, starting from the published snapshot.
+
+    Use it after the writer's scratch folder is lost. The lost folder may not write afterwards.
+
+    Returns:
+        False if this scratch folder is the writer already; nothing changes then.
+
+    Raises:
+        UsageError: the warehouse is a lake, which has many writers.
+        WarehouseError: the published snapshot cannot be opened.
+    """
+    if settings.warehouse is not None:
+        raise UsageError("the warehouse is a lake (TIDEMARK_WAREHOUSE): all may write it")
+    with locked(settings):
+        if is_writer(settings):
+            return False
+        if Store(settings.home).exists(SNAPSHOT):
+            _remove_database(writer_path(settings))  # outdated, or of another data root
+        become_writer(settings)
+        _connect_embedded(settings).close()
+    return True
+
+
+def _connect_lake(settings: Settings) -> duckdb.DuckDBPyConnection:
+    # Two processes that create or migrate the same lake at once would fail.
+    with turns_of(settings) as turns, turns.take(alone=[OBJECTS]):
+        return _prepared(connect_lake(settings), "the lake")
+
+
+def _create(path: Path, settings: Settings) -> None:
+    """Create the database file as a copy of the published snapshot, or empty if none exists.
+
+    The file is created under another name and then renamed: a kill leaves no partial file.
+    """
+    store, new = Store(settings.home), path.with_name(f"{path.name}.new")
+    is_published = store.exists(SNAPSHOT)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_database(path)  # a leftover write-ahead log
+    _remove_database(new)
+    try:
+        if is_published:
+            store.fetch(SNAPSHOT, new)
+        connect_file(new, settings).close()
+        with explain_disk_errors(str(path)):
+            replace_durably(new, path)
+    except WarehouseError as error:
+        if not is_published:
+            raise
+        raise WarehouseError(
+            f"{path} is lost and cannot be made from {store.url(SNAPSHOT)}: {error}; bring that "
+            "back from a backup, or delete it, score again and land again what came from elsewhere"
+        ) from error
+    finally:
+        _remove_database(new)
+
+
+def _remove_database(path: Path) -> None:
+    for name in (path.name, f"{path.name}.wal"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+def connect_file(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
+    """Open a database file and create missing objects."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "storage_compatibility_version": STORAGE_VERSION,
+        "temp_directory": str(settings.scratch / "duckdb-temporary"),
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    with explain_database_errors(f"open {path}"):
+        connection = duckdb.connect(str(path), config=config)
+    return _prepared(connection, str(path))
+
+
+def _prepared(connection: duckdb.DuckDBPyConnection, where: str) -> duckdb.DuckDBPyConnection:
+    """Create all objects and return the connection; close the connection on failure."""
+    try:
+        with transaction(connection, f"prepare {where}"):
+            create_objects(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def commit(connection: duckdb.DuckDBPyConnection, what: str, work: Callable[[], _T]) -> _T:
+    """Run work in a transaction; retry it after a conflict with another writer of the lake.
+
+    Args:
+        connection: connection to the warehouse.
+        what: name of the action, for messages.
+        work: function to run once per attempt; it must read the database again each time.
+
+    Raises:
+        WarehouseError: a statement failed, or every attempt met a conflict.
+    """
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        try:
+            with transaction(connection, what):
+                return work()
+        except WarehouseError as error:
+            if attempt == MAX_ATTEMPTS or not is_conflict(error):
+                raise
+            _log.info("%s: met another writer, attempt %d: %s", what, attempt, error)
+            time.sleep(random.uniform(0, min(2, 0.05 * 2**attempt)))  # noqa: S311 - jitter
+    raise AssertionError("unreachable")
+
+
+@contextlib.contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection, what: str) -> Iterator[None]:
+    """Run the block in a transaction: commit at its end, roll back on an error."""
+    with explain_database_errors(what):
+        connection.begin()
+        try:
+            yield
+            connection.commit()
+        except BaseException:
+            # A failed commit or a full disk may have ended the transaction already.
+            with contextlib.suppress(duckdb.Error):
+                connection.rollback()
+            raise
+
+
+def write_journal(connection: duckdb.DuckDBPyConnection) -> None:
+    """Checkpoint: move the write-ahead log into the database file; a lake has no log."""
+    if not is_lake(connection):
+        with explain_database_errors("write the warehouse's journal into its file"):
+            connection.execute("checkpoint")
+
+
+def is_conflict(error: WarehouseError) -> bool:
+    """Return True if a transaction failed because another writer of the lake committed first."""
+    text = str(error).lower()
+    return "transaction conflict" in text or "could not serialize" in text

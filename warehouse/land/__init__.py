@@ -1,0 +1,1 @@
+"""Landing: write cells and users' files into the database, each in one transaction."""

@@ -1,0 +1,139 @@
+"""Landing of answers to forecasting questions, together with these questions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from core.cells.answers import AnswerCell
+from core.corpus.questions import QuestionSeal
+from core.schemas.tables import ANSWERS, QUESTIONS, validate
+from core.settings import Settings
+from core.storage.store import Store
+from warehouse.database.statements import Statements
+from warehouse.database.writer import connected, locked, transaction
+from warehouse.land.keyed_rows import LandedRows, read_text_table, staged, summarise
+from warehouse.land.landed import Origin, has_landed, list_landed, read_parquet
+
+_log = logging.getLogger(__name__)
+
+
+def land_answer_cells(
+    settings: Settings, answered: Sequence[tuple[AnswerCell, QuestionSeal]]
+) -> int:
+    """Land cells of answers, each with its questions in one transaction; return how many landed.
+
+    A landed cell is skipped. Any other cell replaces the landed answers of its model, source,
+    month and protocol. If a question was resolved in two months, the later month counts. A crawled
+    question replaces the same question of imported files. A warning counts imported answers that
+    contradict the crawled question; no view shows these answers.
+
+    Args:
+        settings: locate data root and warehouse.
+        answered: pairs of a cell and the seal of its questions.
+
+    Raises:
+        StorageError: a file is missing or damaged; earlier cells have landed.
+        SchemaMismatch: a row does not have its schema.
+    """
+    store = Store(settings.home)
+    with locked(settings), connected(settings) as connection:
+        statements = Statements(connection)
+        # The path of an answers file contains the digests of all inputs of the computation.
+        landed = list_landed(statements, "list_landed_answers", ["answer_cell"])
+        missing = [
+            (cell, seal)
+            for cell, seal in answered
+            if not has_landed(landed, (cell.path,), Origin({}))
+        ]
+        num_landed = sum(_land(statements, store, cell, seal) > 0 for cell, seal in missing)
+        for source in sorted({cell.source for cell, _ in missing}):
+            _warn_of_unfitting(statements, source)
+        return num_landed
+
+
+def _warn_of_unfitting(statements: Statements, source: str) -> None:
+    if found := statements.first("find_unfitting_answers", {"source": source}):
+        _log.warning(
+            "%d landed answers of %s to %d questions of %s (one is %s) contradict what was crawled "
+            "of these questions, so no view counts them; if they are right otherwise, give them "
+            "to `tidemark land-answers --replace` as they should be, or under another --source",
+            found["num_answers"],
+            ", ".join(found["models"]),
+            found["num_questions"],
+            source,
+            found["question_id"],
+        )
+
+
+def _land(statements: Statements, store: Store, cell: AnswerCell, seal: QuestionSeal) -> int:
+    """Land one cell; return the number of landed answers."""
+    remedy = "delete it and run `tidemark forecast` again"
+    questions = validate(read_parquet(store, seal.path, remedy), QUESTIONS, seal.path)
+    # Days are in UTC, independent of the session's time zone.
+    for name in ("opened_at", "closed_at", "resolved_at"):
+        place = questions.column_names.index(name)
+        day = questions[name].cast(pa.date32(), safe=False)
+        questions = questions.set_column(place, name, day)
+    answers = validate(read_parquet(store, cell.path, remedy), ANSWERS, cell.path)
+    month = {"source": cell.source, "month": cell.month.first_day}
+    run, day = statements.run, {"month": month["month"]}
+    with (
+        statements.given(questions_to_land=questions, answers_to_land=answers),
+        transaction(statements.connection, f"land {cell}"),
+    ):
+        run("delete_cell_answers", {**month, "model": cell.model, "protocol": cell.protocol})
+        run("mark_imported_answers", month)
+        run("delete_crawled_questions", month)
+        run("insert_crawled_questions", day)
+        [(num_answers,)] = run("insert_cell_answers", {**day, "answer_cell": cell.path})
+        run("name_answering_models")
+    return int(num_answers)
+
+
+_REQUIRED = (
+    "model", "release_date", "question_id", "opened", "closed", "num_options", "is_correct",
+)  # fmt: skip
+_OPTIONAL = (
+    "source", "resolved", "probabilities", "chosen_option", "correct_option", "p_correct", "tags",
+)  # fmt: skip
+_ORPHANED = "with --replace, give the answers of all models to a question that changes"
+
+
+def land_imported_answers(
+    settings: Settings, path: Path, source: str, replace: bool = False
+) -> LandedRows:
+    """Land models' answers to forecasting questions from a file, all rows or none.
+
+    Args:
+        settings: locate the warehouse.
+        path: CSV or Parquet with model, release_date, question_id, opened, closed, num_options and
+            is_correct. Optional columns: source, resolved, probabilities (one per option),
+            chosen_option and correct_option (from 0), p_correct and tags. ``p_correct`` is the
+            model's probability of the true option.
+        source: source of rows without one; two sites may use the same question ids.
+        replace: overwrite landed values that differ.
+
+    Raises:
+        MalformedInput, SchemaMismatch: states the row, its content, and the expected content.
+        CellConflict: an answer or its question has landed with other values.
+    """
+    table = read_text_table(path, _REQUIRED, _OPTIONAL, lists=("probabilities", "tags"))
+    with staged(settings, table, "imported_answers", {"source": source}) as rows:
+        run = rows.statements.run
+        run("derive_imported_answers")
+        rows.require_sound("outcomes")
+        rows.refuse_first("find_crawled_question")
+        run("match_imported_answers")
+        if not replace:
+            rows.require_agreement("find_conflicting_imported_answers")
+        rows.require_agreement("find_orphaned_answer", _ORPHANED)
+        with transaction(rows.statements.connection, f"land {path}"):
+            num_questions = rows.put("imported_questions")
+            num_answers = rows.put("imported_answers")
+            run("update_imported_releases")
+            run("name_answering_models")
+    return summarise(table, max(num_questions, num_answers))

@@ -1,0 +1,191 @@
+"""Conversion of cells to rows: losses, scoring records, provenance and dimensions.
+
+Landing a cell of any size takes two dozen statements. Many small cells therefore land in one
+transaction.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.cells.losses import Cell
+from core.cells.record import CellRecord, read_cell_record
+from core.errors import SchemaMismatch, TidemarkError
+from core.month import Month
+from core.schemas.tables import LOSSES, validate
+from core.storage.store import Store
+from warehouse.database.statements import show
+from warehouse.land.landed import LandedCells, naive_utc, partition_key, read_parquet
+
+# Columns of schema DOCUMENTS that the warehouse keeps: no text, no titles, no URLs.
+DOCUMENT_COLUMNS = [
+    "document_id", "source", "month", "category", "language", "licence", "cluster_id",
+    "num_chars", "num_bytes",
+]  # fmt: skip
+
+DIMENSIONS = {"models": "model", "sources": "source", "protocols": "protocol"}  # keys by table
+RECORD_TABLES = ("cell_costs", "cell_milestones", "tokenizers")
+
+
+def as_table(rows: Sequence[Mapping[str, object]], dimension: str, columns: pa.Schema) -> pa.Table:
+    """Convert rows to an Arrow table for a dimension.
+
+    Args:
+        rows: values by column name; ``name`` stands for the key column. A Month becomes its first
+            day. Missing columns become NULL; unknown columns are ignored.
+        dimension: models, sources or protocols.
+        columns: schema of the dimension.
+
+    Raises:
+        SchemaMismatch: a key is missing or duplicate, or a value has the wrong type.
+    """
+    key = DIMENSIONS[dimension]
+    plain = [
+        {name: _plain(value) for name, value in {key: row.get("name"), **row}.items()}
+        for row in rows
+    ]
+    names = [row[key] for row in plain]
+    if None in names or len(set(names)) < len(names):
+        raise SchemaMismatch(f"{dimension}: every row needs a {key} of its own; got {names}")
+    return _typed(plain, dimension, columns)
+
+
+def _plain(value: object) -> object:
+    return value.first_day if isinstance(value, Month) else value
+
+
+def _typed(rows: list[dict[str, object]], table: str, columns: pa.Schema) -> pa.Table:
+    try:
+        return pa.Table.from_pylist(rows, schema=columns)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SchemaMismatch(f"{table}: {error}") from error
+
+
+def canary_table(row: Mapping[str, object], columns: pa.Schema) -> pa.Table:
+    """Convert one run of the canary to an Arrow table with the columns of ``canary_runs``.
+
+    Raises:
+        SchemaMismatch: a column is missing, NULL or of another type; run_at has no time zone.
+    """
+    plain = dict(row)
+    if isinstance(versions := plain.get("versions"), Mapping):
+        plain["versions"] = json.dumps(dict(versions), sort_keys=True)
+    run_at = plain.get("run_at")
+    if not isinstance(run_at, dt.datetime) or run_at.tzinfo is None:
+        raise SchemaMismatch(f"canary_runs: run_at has to be a time with its zone; got {run_at!r}")
+    plain["run_at"] = naive_utc(run_at)
+    if missing := [name for name in columns.names if plain.get(name) is None]:
+        raise SchemaMismatch(f"canary_runs: the run lacks {', '.join(missing)}")
+    return _typed([plain], "canary_runs", columns)
+
+
+MAX_ROWS = 250_000  # in a transaction of several cells: some dozen megabytes
+MAX_CELLS = 200
+_NUM_READERS = 16  # threads, because an object store responds slowly
+_PROVENANCE = pa.schema(
+    [(name, pa.string()) for name in ("model", "source", "protocol", "partition_digest", "scoring")]
+    + [("month", pa.date32()), ("partition_version", pa.int32())]
+)
+NO_PROVENANCE = _PROVENANCE.empty_table()
+
+
+@dataclass(frozen=True)
+class ScoredCell:
+    """A scored cell to land."""
+
+    cell: Cell
+    record: CellRecord | None  # time and cost of scoring; None for cells of older versions
+    losses: pa.Table
+
+    @property
+    def where(self) -> str:
+        """The cell's name, for messages."""
+        return f"losses of {self.cell}"
+
+    @property
+    def key(self) -> dict[str, object]:
+        """The columns that are equal in all rows of the cell."""
+        cell = self.cell
+        names = {"model": cell.model, "revision": cell.revision, "protocol": cell.protocol}
+        return names | partition_key(cell.partition)
+
+    def check(self) -> None:
+        """Check that all rows belong to this cell.
+
+        Raises:
+            SchemaMismatch: names the first row of another cell or not of schema LOSSES.
+        """
+        table = validate(self.losses, LOSSES, self.where)
+        for name, value in self.key.items():
+            same = pc.equal(table[name], pa.scalar(value, table[name].type))
+            same = pc.is_null(table[name]) if value is None else pc.fill_null(same, False)
+            if not pc.all(same).as_py():
+                [row] = table.filter(pc.invert(same)).select(list(self.key))[:1].to_pylist()
+                raise SchemaMismatch(f"{self.where}: a row is of another cell: {show(row)}")
+
+
+def read_scored(
+    store: Store, cells: Sequence[Cell], landed: LandedCells
+) -> Iterator[tuple[ScoredCell, ...]]:
+    """Yield groups of cells that have not landed; each group lands in one transaction.
+
+    Raises:
+        StorageError: a cell's file is missing or damaged; all earlier cells were yielded.
+        MalformedInput: a cell's record is damaged; all earlier cells were yielded.
+    """
+    group: list[ScoredCell] = []
+    try:
+        with ThreadPoolExecutor(_NUM_READERS) as pool:
+            records = pool.map(lambda cell: read_cell_record(store, cell), cells)
+            for cell, record in zip(cells, records, strict=True):
+                if landed.has(cell, record):
+                    continue
+                group.append(ScoredCell(cell, record, read_losses(store, cell)))
+                num_rows = sum(each.losses.num_rows for each in group)
+                if num_rows >= MAX_ROWS or len(group) >= MAX_CELLS:
+                    yield tuple(group)
+                    group = []
+    except TidemarkError:
+        if group:
+            yield tuple(group)
+        raise
+    if group:
+        yield tuple(group)
+
+
+def read_losses(store: Store, cell: Cell) -> pa.Table:
+    """Read the losses of a cell.
+
+    Raises:
+        StorageError: the cell's file is missing or damaged.
+    """
+    return read_parquet(store, cell.path, "delete it and score again")
+
+
+def provenance_of(group: Sequence[ScoredCell]) -> pa.Table:
+    """Return the digests of the cells' inputs, one row per cell."""
+    rows = [vars(each.cell) | each.key for each in group]
+    return pa.Table.from_pylist(rows, schema=_PROVENANCE)
+
+
+def records_of(group: Sequence[ScoredCell]) -> dict[str, list[dict[str, object]]]:
+    """Convert the scoring records of cells to rows, by name of the target table."""
+    rows: dict[str, list[dict[str, object]]] = {name: [] for name in RECORD_TABLES}
+    for each in group:
+        if (record := each.record) is None:
+            continue
+        fields = record.model_dump(exclude={"tokenizer", "milestones"})
+        fields["versions"] = json.dumps(record.versions, sort_keys=True)
+        fields["scored_at"] = naive_utc(record.scored_at)
+        rows["cell_costs"].append(each.key | fields)
+        rows["cell_milestones"] += [each.key | one.model_dump() for one in record.milestones]
+        if record.tokenizer:
+            rows["tokenizers"].append(each.key | record.tokenizer.model_dump())
+    return rows

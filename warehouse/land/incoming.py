@@ -1,0 +1,179 @@
+"""Staging of losses to land: read, sum by document, check, merge.
+
+A plain file of schema LOSSES is read in place, in several passes. All other losses, and losses of
+cells that have landed, are copied first. The copy costs as much as the landing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.errors import CellConflict, SchemaMismatch, WarehouseError
+from core.schemas.tables import LOSSES, validate
+from warehouse.database.lake import NAMES, WAREHOUSE, model_turn, partition_turn
+from warehouse.database.statements import Statements, show
+from warehouse.land.literature import PUBLISHED
+
+_BATCH_ROWS = 245_760  # two of DuckDB's row groups; DuckDB compresses partial groups twice
+
+
+class Incoming:
+    """The losses to land: view ``incoming``, and sums over its documents."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+        self._is_staged = False
+
+    def stage(self, tables: Iterable[pa.Table], where: str) -> None:
+        """Copy losses from tables into the staging table.
+
+        Raises:
+            SchemaMismatch: names the first row that is not of schema LOSSES, or is duplicate.
+        """
+        self._statements.run("create_staged")
+        self._is_staged = True
+        num_rows = 0
+        for table in tables:
+            name = f"{where} (rows from {num_rows})" if num_rows else where
+            with self._statements.given(losses_to_land=validate(table, LOSSES, name)):
+                self._statements.run("read_given")
+                self._statements.run("stage_incoming")
+            num_rows += table.num_rows
+        self._statements.run("read_staged")
+        self._group()
+        self._check(where)
+
+    @contextlib.contextmanager
+    def read_file(self, path: Path) -> Iterator[None]:
+        """Read a Parquet file in place if possible, or else copy it.
+
+        Raises:
+            OSError, pa.ArrowInvalid: the file cannot be read.
+            SchemaMismatch: names the first row that is not of schema LOSSES, or is duplicate.
+        """
+        with contextlib.ExitStack() as stack:
+            if not self._read_in_place(path, stack):
+                with path.open("rb") as stream, pq.ParquetFile(stream) as file:
+                    batches = file.iter_batches(batch_size=_BATCH_ROWS)
+                    self.stage((pa.Table.from_batches([batch]) for batch in batches), str(path))
+            yield
+
+    def _read_in_place(self, path: Path, stack: contextlib.ExitStack) -> bool:
+        """Return False if DuckDB cannot read the file, or a row is invalid."""
+        if not _is_plain(path):
+            return False
+        # Link to a safe name: DuckDB reads [, * and ? in a path as glob patterns.
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tidemark-landing-")))
+        link = folder / "losses.parquet"
+        link.symlink_to(path.resolve())
+        connection = self._statements.connection
+        try:
+            relation = connection.read_parquet(str(link))
+            stack.enter_context(self._statements.given(losses_to_land=relation))
+            if self._statements.run("count_broken")[0][0]:
+                return False
+            self._statements.run("read_given")
+            self._group()
+            self._is_staged = False
+        except (duckdb.Error, WarehouseError):
+            return False
+        self._check(str(path))
+        return True
+
+    def read_partition(self, key: Mapping[str, object]) -> None:
+        """Read the landed losses of one partition.
+
+        Args:
+            key: the partition's source and month (a date or None).
+        """
+        schema = pa.schema([("source", pa.string()), ("month", pa.date32())])
+        wanted = pa.Table.from_pylist([dict(key)], schema=schema)
+        with self._statements.given(partition_to_read=wanted):
+            self._statements.run("read_partition")
+            self._group()
+        self._statements.run("find_touched")
+
+    def _group(self) -> None:
+        self._statements.run("number_cells")
+        self._statements.run("group_documents")
+
+    def _check(self, where: str) -> None:
+        [(num_rows, num_twins)] = self._statements.run("count_incoming")
+        if not num_rows:
+            raise SchemaMismatch(f"{where}: has no rows, so there is nothing to land")
+        if num_twins and (row := self._statements.first("find_duplicate")):
+            raise SchemaMismatch(f"{where}: a chunk comes more than once: {show(row)}")
+        if row := self._statements.first("find_published", {"protocol": PUBLISHED}):
+            raise SchemaMismatch(
+                f"{where}: protocol {PUBLISHED!r} is kept for rates that others have published "
+                f"(`tidemark land-published`); give these losses another: {show(row)}"
+            )
+        if row := self._statements.first("find_mixed_revisions"):
+            raise SchemaMismatch(f"{where}: a cell has two revisions of its model: {show(row)}")
+
+    def count(self) -> tuple[int, int]:
+        """Return the number of incoming rows and the number of incoming cells."""
+        [(num_rows, _)] = self._statements.run("count_incoming")
+        [(num_cells,)] = self._statements.run("count_incoming_cells")
+        return int(num_rows), int(num_cells)
+
+    def turns(self) -> tuple[set[str], set[str]]:
+        """Return the exclusive and the shared locks for landing the incoming cells."""
+        run = self._statements.run
+        if self._touches_any():
+            return {WAREHOUSE}, set()  # in a lake, a delete conflicts with every insert
+        rows = run("list_incoming_models")
+        alone = {model_turn(model) for model, _, _ in rows}
+        if run("count_unnamed")[0][0]:
+            alone.add(NAMES)
+        return alone, {WAREHOUSE, *(partition_turn(source, month) for _, source, month in rows)}
+
+    def _touches_any(self) -> bool:
+        self._statements.run("find_touched")
+        return bool(self._statements.run("count_touched")[0][0])
+
+    def merge(self, where: str, replace: bool) -> int:
+        """Merge incoming rows with the landed rows of the same cells.
+
+        Returns:
+            Number of new rows.
+
+        Raises:
+            CellConflict: names the first row that differs from its landed row.
+        """
+        run = self._statements.run
+        if not self._touches_any():
+            return self.count()[0]
+        if not self._is_staged:
+            run("create_staged")
+            run("stage_incoming")
+            run("read_staged")
+        run("drop_landed_rows")
+        if not replace and (row := self._statements.first("find_conflict")):
+            raise CellConflict(
+                f"{where}: disagrees with what is landed: {show(row)}; nothing of it was landed. "
+                "Use --replace to put the file's losses in their place"
+            )
+        self._group()
+        num_rows = self.count()[0]
+        run("find_touched")  # again: some cells may have no new rows
+        run("merge_landed_rows")
+        self._group()
+        return num_rows
+
+
+def _is_plain(path: Path) -> bool:
+    """Return True if a Parquet file has each column of LOSSES once, with its type."""
+    schema = pq.read_schema(path)
+    return all(
+        len(schema.get_all_field_indices(field.name)) == 1
+        and schema.field(field.name).type.equals(field.type)
+        for field in LOSSES
+    )

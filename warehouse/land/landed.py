@@ -1,0 +1,166 @@
+"""The rule for whether a cell has landed, and lists of landed cells.
+
+A cell (of losses, answers, puzzles or text comparisons) has landed if the warehouse has its key
+with equal digests. The digests cover all inputs of the cell's computation, and its method.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.cells.losses import Cell
+from core.cells.record import CellRecord
+from core.corpus.partition import Partition, partition_of
+from core.errors import StorageError
+from core.month import Month
+from core.storage.store import Store
+from warehouse.database.schema import find_schema, read_sql
+from warehouse.database.statements import Statements, rows_of
+
+DUPLICATES_FILE = "duplicate_of.parquet"  # in a partition's folder
+_DIGESTS = ("revision", "partition_digest", "scoring")
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The digests of a cell's inputs and computation, and the time of computation."""
+
+    digests: Mapping[str, object]  # by name of the input or of the computation's step
+    computed_at: dt.datetime | None = None  # UTC, without a time zone; None if unknown
+
+
+def has_landed(landed: Mapping[Key, Origin], key: Key, origin: Origin) -> bool:
+    """Return True if a cell with this key and equal digests has landed.
+
+    A recomputed cell, for example after a drift of the canary, has not landed.
+    """
+    if key not in landed or landed[key].digests != origin.digests:
+        return False
+    times = {landed[key].computed_at, origin.computed_at}
+    return None in times or len(times) == 1
+
+
+def list_landed(
+    statements: Statements, statement: str, key: Sequence[str]
+) -> dict[tuple[object, ...], Origin]:
+    """Return the origins of landed cells by key.
+
+    Args:
+        statements: runner of statements on the warehouse.
+        statement: name of a query for the key columns and the digests.
+        key: names of the key columns.
+    """
+    return dict(split_row(row, key) for row in statements.rows(statement))
+
+
+def split_row(row: Mapping[str, object], key: Sequence[str]) -> tuple[tuple[object, ...], Origin]:
+    """Return the key columns of a row, and its other columns as an origin."""
+    digests = {name: value for name, value in row.items() if name not in key}
+    return tuple(row[name] for name in key), Origin(digests)
+
+
+@dataclass(frozen=True)
+class LandedCells:
+    """The landed cells of one model, and the landed partitions, at the time of the query."""
+
+    cells: Mapping[tuple[Partition, str], Origin]  # by partition and protocol
+    partitions: Mapping[Partition, str]  # digests by partition
+    duplicates: frozenset[Partition]  # partitions with landed duplicates
+
+    def has(self, cell: Cell, record: CellRecord | None) -> bool:
+        """Return True if a cell of losses has landed with this scoring record."""
+        digests = {name: getattr(cell, name) for name in _DIGESTS}
+        scored_at = naive_utc(record.scored_at) if record else None
+        return has_landed(self.cells, (cell.partition, cell.protocol), Origin(digests, scored_at))
+
+
+def find_landed(statements: Statements, model: str) -> LandedCells:
+    """Return the landed cells of a model, and the landed partitions."""
+    cells = {
+        (partition_at(row["source"], row["month"]), row["protocol"]): Origin(
+            {name: row[name] for name in _DIGESTS}, row["scored_at"]
+        )
+        for row in statements.rows("list_landed_cells", {"model": model})
+    }
+    rows = statements.run("list_landed_partitions")
+    return LandedCells(
+        cells,
+        {partition_at(source, month): digest for source, month, digest, _ in rows},
+        frozenset(partition_at(source, month) for source, month, _, has in rows if has),
+    )
+
+
+def partitions_with_duplicates(store: Store) -> set[Partition]:
+    """Return the partitions whose duplicates were found after sealing."""
+    folders = ("corpus/source=*/month=*", "corpus/source=*/month=*/version=*")
+    return {
+        partition_of(path)
+        for folder in folders
+        for path in store.list(f"{folder}/{DUPLICATES_FILE}")
+    }
+
+
+def scored_cells(connection: duckdb.DuckDBPyConnection) -> list[Cell]:
+    """Return the landed cells that tidemark scored, sorted; imported cells are left out.
+
+    The database may be a release with a former schema version.
+    """
+    schema = find_schema(connection, "landed_cells")
+    cells = connection.table(f"{schema}.landed_cells")
+    with Statements(connection).given(cells_to_list=cells):
+        rows = read_rows(connection, "list_scored_cells")
+    return [
+        Cell(partition=partition_at(row.pop("source"), row.pop("month")), **row) for row in rows
+    ]
+
+
+def read_rows(
+    connection: duckdb.DuckDBPyConnection,
+    statement: str,
+    parameters: Mapping[str, object] | None = None,
+    folder: str = "read/sql",
+) -> list[dict[str, Any]]:
+    """Run ``<folder>/<statement>.sql`` with bound parameters; return its rows by column name."""
+    return rows_of(connection.execute(read_sql(folder, statement), parameters or None))
+
+
+def read_parquet(store: Store, path: str, remedy: str) -> pa.Table:
+    """Read a Parquet file of the data root.
+
+    Raises:
+        StorageError: the file is missing or damaged; the message states ``remedy``.
+    """
+    try:
+        with store.open(path) as file:
+            return pq.read_table(file, page_checksum_verification=True)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise StorageError(f"{store.url(path)} is damaged ({error}); {remedy}") from error
+
+
+def partition_at(source: str, month: dt.date | None) -> Partition:
+    """Return the partition of a source and a month, given as the month's first day."""
+    return Partition(source, Month.of(month) if month else None)
+
+
+def naive_utc(moment: dt.datetime) -> dt.datetime:
+    """Return a time in UTC without a time zone, as the warehouse stores it.
+
+    DuckDB would convert a time with a zone to the machine's local time.
+    """
+    return moment.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def partition_key(partition: Partition) -> dict[str, object]:
+    """Return a partition's source and month as column values or statement parameters."""
+    month = partition.month
+    return {"source": partition.source, "month": month.first_day if month else None}

@@ -1,0 +1,79 @@
+"""Landing of published monthly compression rates and of benchmark scores.
+
+Both are small files with keyed rows (``keyed_rows``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from core.settings import Settings
+from warehouse.database.writer import transaction
+from warehouse.land.keyed_rows import LandedRows, TextTable, read_text_table, staged, summarise
+
+# The protocol of published figures; no measured losses may land under this name.
+PUBLISHED = "published"
+_NAMING = ("name_published_models", "name_published_sources", "name_published_protocols")
+
+
+def land_published(
+    settings: Settings,
+    path: Path,
+    reference: str | None = None,
+    is_percent: bool = False,
+    replace: bool = False,
+) -> LandedRows:
+    """Land published monthly compression rates from a file, all rows or none.
+
+    Args:
+        settings: locate the warehouse.
+        path: CSV or Parquet with model, source, month (YYYY-MM or a date) and compression_rate,
+            and optionally num_bytes, is_text and reference.
+        reference: citation for rows without one.
+        is_percent: the rates are percentages; else fractions of the raw size.
+        replace: overwrite landed values that differ.
+
+    Raises:
+        MalformedInput, SchemaMismatch: states the row, its content, and the expected content.
+        CellConflict: another value has landed for a model, source and month.
+    """
+    required = ["model", "source", "month", "compression_rate"]
+    table = read_text_table(path, required, ["num_bytes", "is_text", "reference"])
+    given = {"reference": reference, "is_percent": is_percent}
+    return _land(settings, table, "published_rates", given, replace, _NAMING)
+
+
+def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> LandedRows:
+    """Load models' benchmark scores from a file, all rows or none.
+
+    Args:
+        settings: locate the warehouse.
+        path: CSV or Parquet with model, benchmark and score, and optionally reference and as_of
+            (YYYY-MM or a date).
+        replace: overwrite loaded scores that differ.
+
+    Raises:
+        MalformedInput, SchemaMismatch: states the row, its content, and the expected content.
+        CellConflict: another score is loaded for a model and benchmark.
+    """
+    table = read_text_table(path, ["model", "benchmark", "score"], ["reference", "as_of"])
+    return _land(settings, table, "benchmark_scores", {}, replace)
+
+
+def _land(
+    settings: Settings,
+    table: TextTable,
+    target: str,
+    given: Mapping[str, object],
+    replace: bool,
+    naming: Sequence[str] = (),
+) -> LandedRows:
+    with staged(settings, table, target, given) as rows:
+        if not replace:
+            rows.require_agreement(f"find_conflicting_{target}")
+        with transaction(rows.statements.connection, f"land {table.path}"):
+            num_changed = rows.put(target)
+            for statement in naming:
+                rows.statements.run(statement)
+    return summarise(table, num_changed)

@@ -1,0 +1,373 @@
+"""Landing of losses and dimensions in the writer's database, each in one transaction.
+
+A cell (model, source, month, protocol) lands exactly once, so a killed run can be repeated.
+Writers of a lake hold locks on the cells, partitions or names that they write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.cells.losses import Cell
+from core.cells.record import read_cell_record
+from core.corpus.partition import Seal, read_documents
+from core.errors import MalformedInput, SchemaMismatch, WarehouseError
+from core.schemas.tables import DOCUMENTS, DUPLICATES, MEDIA, validate
+from core.settings import Settings
+from core.storage.store import Store
+from warehouse.database.lake import NAMES, WAREHOUSE, Turns, partition_turn
+from warehouse.database.statements import Statements
+from warehouse.database.writer import commit, connected, locked, turns_of
+from warehouse.land.cells import (
+    DOCUMENT_COLUMNS,
+    NO_PROVENANCE,
+    ScoredCell,
+    as_table,
+    canary_table,
+    provenance_of,
+    read_scored,
+    records_of,
+)
+from warehouse.land.incoming import Incoming
+from warehouse.land.landed import (
+    DUPLICATES_FILE,
+    LandedCells,
+    find_landed,
+    partition_key,
+    read_parquet,
+)
+
+
+@dataclass(frozen=True)
+class Landed:
+    """The number of changes of a landing; both counts are 0 if nothing was new."""
+
+    num_cells: int
+    num_rows: int
+
+
+@contextlib.contextmanager
+def open_warehouse(settings: Settings) -> Iterator[Warehouse]:
+    """Yield the warehouse for writing; for an embedded file, wait for its lock.
+
+    Raises:
+        WarehouseError: another process holds the lock for six hours; the file is damaged; the lake
+            is unreachable.
+    """
+    with contextlib.ExitStack() as stack:
+        if settings.warehouse is None:
+            stack.enter_context(locked(settings))
+        turns = stack.enter_context(turns_of(settings))
+        connection = stack.enter_context(connected(settings))
+        yield Warehouse(connection, Store(settings.home), turns)
+
+
+class Warehouse:
+    """The open writer's database; create it with ``open_warehouse``."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, store: Store, turns: Turns) -> None:
+        self._connection = connection
+        self._store = store
+        self._turns = turns
+        self._statements = Statements(connection)
+        self._incoming = Incoming(self._statements)
+
+    def find_landed(self, model: str) -> LandedCells:
+        """Return the landed cells of a model, and all landed partitions."""
+        return find_landed(self._statements, model)
+
+    def land_cells(self, cells: Sequence[Cell]) -> Landed:
+        """Land losses of cells scored here; replace landed rows with the same keys.
+
+        A cell's scoring record lands with its losses; cells of older versions have none. Small
+        cells share a transaction. On an error, all earlier cells have landed.
+
+        Args:
+            cells: distinct cells of one model.
+
+        Raises:
+            SchemaMismatch: a row is not of schema LOSSES, or belongs to another cell.
+            StorageError: a cell's file is missing or damaged.
+            MalformedInput: a cell's record is damaged.
+        """
+        if not cells:
+            return Landed(0, 0)
+        landed = self.find_landed(cells[0].model)
+        groups = read_scored(self._store, cells, landed)
+        return _add([self._land_scored(group) for group in groups])
+
+    def land_cell(self, cell: Cell, losses: pa.Table | None = None) -> Landed:
+        """Land the losses of one cell; as ``land_cells``.
+
+        Args:
+            cell: scored cell.
+            losses: the cell's rows, schema LOSSES; None reads ``cell.path`` from the data root.
+        """
+        if losses is None:
+            return self.land_cells([cell])
+        record = read_cell_record(self._store, cell)
+        if self.find_landed(cell.model).has(cell, record):
+            return Landed(0, 0)
+        return self._land_scored((ScoredCell(cell, record, losses),))
+
+    def _land_scored(self, group: tuple[ScoredCell, ...]) -> Landed:
+        """Land cells in one transaction; if any cell is invalid, land them one by one."""
+        try:
+            for each in group:
+                each.check()
+            where = group[0].where + (f" and {len(group) - 1} more" if len(group) > 1 else "")
+            self._incoming.stage([pa.concat_tables([each.losses for each in group])], where)
+        except SchemaMismatch:
+            if len(group) == 1:
+                raise
+            return _add([self._land_scored((each,)) for each in group])
+        with self._turn_for_incoming():
+            others = self._not_landed_meanwhile(group)
+            if len(others) == len(group):
+                self._statements.run("find_touched")
+                return commit(self._connection, f"land {where}", lambda: self._insert_scored(group))
+        return self._land_scored(others) if others else Landed(0, 0)
+
+    def _not_landed_meanwhile(self, group: tuple[ScoredCell, ...]) -> tuple[ScoredCell, ...]:
+        """Return the cells that no other writer of the lake has landed in the meantime."""
+        if not self._turns.are_needed:
+            return group
+        landed = self.find_landed(group[0].cell.model)
+        return tuple(each for each in group if not landed.has(each.cell, each.record))
+
+    def _insert_scored(self, group: tuple[ScoredCell, ...]) -> Landed:
+        self._empty_records()
+        landed = self._insert(provenance_of(group))
+        for name, rows in records_of(group).items():
+            table = pa.Table.from_pylist(rows, schema=self._statements.columns(name))
+            with self._statements.given(record_to_land=table):
+                self._statements.run(f"insert_{name}")
+        return landed
+
+    def land_file(self, path: Path, replace: bool = False) -> Landed:
+        """Land imported losses from a Parquet file of schema LOSSES, with any number of cells.
+
+        New rows are added to landed cells. A row that equals its landed row is skipped. All rows
+        land in one transaction.
+
+        Args:
+            path: file, read in place in several passes; it may be larger than memory.
+            replace: overwrite a chunk's landed losses that differ, and landed cells of another
+                revision of the model.
+
+        Raises:
+            MalformedInput: not a Parquet file.
+            SchemaMismatch: names the first row that is not of schema LOSSES, or is duplicate.
+            CellConflict: names the first row that differs from its landed row.
+        """
+        try:
+            with self._incoming.read_file(path):
+                return self._land_imported(str(path), replace)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise MalformedInput(
+                f"{path} cannot be read as Parquet ({error}); nothing of it was landed"
+            ) from error
+
+    def land_losses(self, table: pa.Table, where: str, replace: bool = False) -> Landed:
+        """Land imported losses from a table; as ``land_file``."""
+        self._incoming.stage([table], where)
+        return self._land_imported(where, replace)
+
+    def _land_imported(self, where: str, replace: bool) -> Landed:
+        def land() -> int:
+            if replace:
+                self._empty_records()
+            return self._insert(NO_PROVENANCE).num_cells
+
+        with self._turn_for_incoming():
+            num_rows = self._incoming.merge(where, replace)
+            return Landed(commit(self._connection, f"land {where}", land), num_rows)
+
+    def land_documents(self, seal: Seal) -> bool:
+        """Replace a partition's landed documents with those of its seal, without content.
+
+        Returns:
+            True if anything changed.
+
+        Raises:
+            StorageError: a part is missing or damaged.
+        """
+        key, digest = partition_key(seal.partition), [(seal.digest,)]
+        run = self._statements.run
+        if run("find_partition", key) == digest:
+            return False
+        table = self._read_documents(seal)
+
+        def land() -> None:
+            run("delete_documents", key)
+            run("insert_documents")
+            run("delete_partition", key)
+            size = {"num_documents": seal.num_documents, "num_bytes": seal.num_bytes}
+            text = {"partition_digest": seal.digest, "partition_version": seal.version}
+            run("insert_partition", key | text | size)
+            # Standard errors and replicates depend on clusters, which may have changed.
+            self._insert_sums(NO_PROVENANCE)
+
+        with self._turn_for_documents(key), self._statements.given(documents_to_land=table):
+            if run("find_partition", key) == digest:  # landed by another writer
+                return False
+            self._incoming.read_partition(key)
+            commit(self._connection, f"land the documents of {seal.partition}", land)
+        return True
+
+    def land_duplicates(self, seal: Seal) -> bool:
+        """Land ``duplicate_of.parquet`` of a partition: documents that duplicate earlier ones.
+
+        Returns:
+            True if anything changed.
+
+        Raises:
+            SchemaMismatch: ``duplicate_of.parquet`` does not have schema DUPLICATES.
+            StorageError: ``duplicate_of.parquet`` is damaged.
+        """
+        path, key = f"{seal.folder}/{DUPLICATES_FILE}", partition_key(seal.partition)
+        if seal.partition.month is None:
+            return False
+        table = DUPLICATES.empty_table()
+        if self._store.exists(path):
+            table = validate(read_parquet(self._store, path, "delete it"), DUPLICATES, path)
+        naive = pc.cast(table["found_at"], pa.timestamp("us"))  # UTC, as in the tables
+        table = table.set_column(table.schema.get_field_index("found_at"), "found_at", naive)
+        run = self._statements.run
+
+        def land() -> None:
+            run("delete_duplicates", key)
+            run("insert_duplicates")
+
+        with self._statements.given(duplicates_to_land=table):
+            if run("find_duplicates", key) == [(len(table), 0)]:
+                return False
+            with self._turns.take([WAREHOUSE]):
+                commit(self._connection, f"land the duplicates of {seal.partition}", land)
+        return True
+
+    def _read_documents(self, seal: Seal) -> pa.Table:
+        """Read DOCUMENT_COLUMNS of a partition; images and recordings have 0 characters."""
+        schema = DOCUMENTS if seal.is_text else MEDIA
+        columns = pa.schema(
+            [schema.field(name) for name in DOCUMENT_COLUMNS if name in schema.names]
+        )
+        batches = read_documents(self._store, seal, columns=columns.names)
+        table = pa.Table.from_batches(list(batches), schema=columns)
+        if seal.is_text:
+            return table
+        return table.append_column("num_chars", pa.repeat(pa.scalar(0), table.num_rows))
+
+    def upsert_models(self, rows: Sequence[Mapping[str, object]]) -> None:
+        """Insert or replace rows of table ``models``; key ``name`` stands for column ``model``.
+
+        A Month becomes its first day; keys without a column are ignored.
+        """
+        self._upsert("models", rows)
+
+    def landed_models(self) -> dict[str, str]:
+        """Return the revision of every model with landed rows."""
+        return dict(self._statements.run("find_landed_models"))
+
+    def upsert_sources(self, rows: Sequence[Mapping[str, object]]) -> None:
+        """Insert or replace rows of table ``sources``."""
+        self._upsert("sources", rows)
+
+    def upsert_protocols(self, rows: Sequence[Mapping[str, object]]) -> None:
+        """Insert or replace rows of table ``protocols``."""
+        self._upsert("protocols", rows)
+
+    def add_canary_run(self, row: Mapping[str, object]) -> None:
+        """Insert a run of the canary; ignore a run that is recorded already.
+
+        Args:
+            row: values by column of table ``canary_runs``; ``run_at`` has a time zone,
+                ``versions`` is a mapping or JSON.
+
+        Raises:
+            SchemaMismatch: a column is missing or of another type.
+        """
+        table = canary_table(row, self._statements.columns("canary_runs"))
+        self._land_rows(table, "insert_canary_runs", "record a run of the canary", "canary_runs")
+
+    def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
+        if rows:
+            table = as_table(rows, dimension, self._statements.columns(dimension))
+            self._land_rows(table, f"upsert_{dimension}", f"land {dimension}", NAMES)
+
+    def _land_rows(self, table: pa.Table, statement: str, what: str, turn: str) -> None:
+        given = self._statements.given(rows_to_land=table)
+        with self._turns.take([turn], [WAREHOUSE]), given:
+            commit(self._connection, what, lambda: self._statements.run(statement))
+
+    @contextlib.contextmanager
+    def _turn_for_incoming(self) -> Iterator[None]:
+        """Lock the incoming cells, their partitions and names within the block."""
+        turns = self._incoming.turns() if self._turns.are_needed else (set(), set())
+        with self._turns.take(*turns):
+            yield
+
+    @contextlib.contextmanager
+    def _turn_for_documents(self, key: Mapping[str, object]) -> Iterator[None]:
+        """Lock a partition and its cells within the block."""
+        if not self._turns.are_needed:
+            yield
+            return
+        self._incoming.read_partition(key)
+        is_replaced = self._statements.run("find_partition", key) or self._incoming.count()[1]
+        alone = WAREHOUSE if is_replaced else partition_turn(key["source"], key["month"])
+        with self._turns.take([alone], [WAREHOUSE]):
+            yield
+
+    def _insert(self, provenance: pa.Table) -> Landed:
+        """Replace the touched cells with the incoming rows."""
+        run = self._statements.run
+        num_rows, num_cells = self._incoming.count()
+        run("empty_chunk_losses")
+        [(num_inserted,)] = run("insert_losses")
+        if num_inserted != num_rows:
+            raise WarehouseError(
+                f"{num_inserted} rows were read where {num_rows} had been counted: another process "
+                "is writing the file; nothing was landed. Land it again when that has ended"
+            )
+        self._insert_sums(provenance)
+        run("drop_stray_tokenizers")
+        for dimension in ("models", "sources", "protocols"):
+            run(f"name_{dimension}")
+        return Landed(num_cells, num_rows)
+
+    def _insert_sums(self, provenance: pa.Table) -> None:
+        """Replace the touched cells' rows of sums and of replicates."""
+        run = self._statements.run
+        run("group_clusters")
+        run("empty_landed_cells")
+        with self._statements.given(provenance=provenance):
+            run("insert_cells")
+        run("empty_cell_replicates")
+        run("seed_clusters")
+        run("insert_replicates")
+
+    def sum_again(self, key: Mapping[str, object]) -> None:
+        """Recompute the sums of a partition's cells after some of their rows were deleted.
+
+        Args:
+            key: source and month (a date or None).
+        """
+        self._incoming.read_partition(key)
+        self._insert_sums(NO_PROVENANCE)
+
+    def _empty_records(self) -> None:
+        """Delete scoring costs and milestones of the touched cells, whose losses will change."""
+        self._statements.run("empty_cell_costs")
+        self._statements.run("empty_cell_milestones")
+
+
+def _add(landings: Sequence[Landed]) -> Landed:
+    return Landed(sum(each.num_cells for each in landings), sum(each.num_rows for each in landings))

@@ -1,0 +1,192 @@
+"""Landing of models' answers to puzzles, with the bootstrap replicates of their accuracies."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from core.cells.puzzles import CellStatus, PuzzleCell, PuzzleRecord, read_puzzle_record
+from core.errors import SchemaMismatch, StorageError
+from core.schemas.tables import PUZZLE_ANSWERS, validate
+from core.settings import Settings
+from core.storage.store import Store
+from warehouse.database.statements import Statements
+from warehouse.database.writer import connected, locked, transaction
+from warehouse.land.landed import Origin, has_landed, list_landed, split_row
+
+NUM_REPLICATES = 400
+_RULES = {"strict": "status", "lenient": "lenient_status"}
+_KEY = ("model", "puzzle", "protocol")
+
+
+def land_puzzle_cells(settings: Settings, cells: Sequence[PuzzleCell]) -> int:
+    """Land cells of answers to puzzles, each in a transaction; return the number landed.
+
+    A cell that has landed with the same record is skipped; the record has the answers' digest. Any
+    other cell replaces the landed rows of its model, puzzle and protocol.
+
+    Args:
+        settings: locate data root and warehouse.
+        cells: cells with a record, even if the model wrote too few inputs.
+
+    Raises:
+        StorageError: a file is missing or damaged; earlier cells have landed.
+        SchemaMismatch: a row or a record is invalid; earlier cells have landed.
+    """
+    store = Store(settings.home)
+    with locked(settings), connected(settings) as connection:
+        statements = Statements(connection)
+        landed = list_landed(statements, "list_landed_puzzles", _KEY)
+        return sum(_land(statements, store, cell, landed) for cell in cells)
+
+
+def _land(
+    statements: Statements,
+    store: Store,
+    cell: PuzzleCell,
+    landed: dict[tuple[object, ...], Origin],
+) -> bool:
+    """Land one cell; return False if the cell had landed with this record."""
+    record = read_puzzle_record(store, cell)
+    if record is None:
+        raise StorageError(
+            f"{store.url(cell.record_path)} is missing, so {cell} is not done; run "
+            "`tidemark scylla run` again"
+        )
+    _require_sound_record(store, cell, record)
+    fields = dataclasses.asdict(cell) | dataclasses.asdict(record) | {"answer_cell": cell.path}
+    row = pa.Table.from_pylist([fields], schema=statements.columns("scylla_cells"))
+    key, origin = split_row(row.to_pylist()[0], _KEY)
+    if has_landed(landed, key, origin):
+        return False
+    answers = _read(store, cell, record)
+    with statements.given(puzzle_to_land=row, puzzle_answers_to_land=answers):
+        _require_sound_answers(statements, store, cell, record)
+        replicates = resample(cell, answers, statements.columns("scylla_replicates"))
+        with (
+            statements.given(puzzle_replicates_to_land=replicates),
+            transaction(statements.connection, f"land {cell}"),
+        ):
+            for table in ("cells", "answers", "replicates"):
+                statements.run(f"delete_puzzle_{table}", dict(zip(_KEY, key, strict=True)))
+                statements.run(f"insert_puzzle_{table}")
+            statements.run("name_puzzled_models")
+    landed[key] = origin  # a later cell may have the same key
+    return True
+
+
+def resample(cell: PuzzleCell, answers: pa.Table, columns: pa.Schema) -> pa.Table:
+    """Return a cell's bootstrap replicates as rows of ``scylla_replicates``.
+
+    Each replicate draws pairs with replacement, as many as there are; item i of both splits is one
+    pair. Pairs without an answer (an error) are left out first. The draws depend only on the
+    cell's name. So all rules and splits share them. The raw stream of PCG64 is the same in every
+    version of numpy.
+
+    Args:
+        cell: cell of the answers.
+        answers: rows of schema PUZZLE_ANSWERS.
+        columns: schema of ``scylla_replicates``.
+    """
+    rows: list[pa.Table] = []
+    for ood_split in ("ood", "ood_near"):
+        for rules, column in _RULES.items():
+            right = [_right(answers, split, column) for split in ("id", ood_split)]
+            if not len(right[0]) == len(right[1]) > 0:
+                continue
+            pairs = np.stack(right, axis=1)
+            pairs = pairs[~np.isnan(pairs).any(axis=1)]
+            if not len(pairs):
+                continue
+            drawn = pairs[_draw(cell, len(pairs))].mean(axis=1)
+            names = [cell.model, cell.puzzle, cell.protocol, ood_split, rules]
+            arrays = [pa.repeat(name, NUM_REPLICATES) for name in names]
+            numbers = pa.array(range(1, NUM_REPLICATES + 1), pa.int16())
+            arrays += [numbers, pa.array(drawn[:, 0]), pa.array(drawn[:, 1])]
+            rows.append(pa.table(arrays, schema=columns))
+    return pa.concat_tables([columns.empty_table(), *rows])
+
+
+def _right(answers: pa.Table, split: str, column: str) -> np.ndarray:
+    """Return, by item of a split, 1 for a right answer, 0 for a wrong one, NaN for an error."""
+    of_split = answers.filter(pc.equal(answers["split"], split)).sort_by("item")
+    status = of_split[column].to_numpy(zero_copy_only=False)
+    right: np.ndarray = np.where(status == "error", np.nan, status == "correct")
+    return right
+
+
+def _draw(cell: PuzzleCell, num_items: int) -> np.ndarray:
+    """Return the drawn item indices, one row per replicate."""
+    name = "\0".join((cell.model, cell.puzzle, cell.protocol))
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")
+    raw = np.random.PCG64(seed).random_raw(NUM_REPLICATES * num_items)
+    drawn: np.ndarray = (raw % num_items).reshape(NUM_REPLICATES, num_items)
+    return drawn
+
+
+def _read(store: Store, cell: PuzzleCell, record: PuzzleRecord) -> pa.Table:
+    if record.answers_digest is None:
+        return PUZZLE_ANSWERS.empty_table()
+    remedy = f"delete {cell.record_path} and run `tidemark scylla run` again"
+    if not store.exists(cell.path):
+        raise StorageError(f"{store.url(cell.path)} is missing; {remedy}")
+    content = store.read_bytes(cell.path)
+    if hashlib.sha256(content).hexdigest() != record.answers_digest:
+        raise StorageError(
+            f"{store.url(cell.path)} is damaged: its SHA-256 is not the one that its record "
+            f"names, {record.answers_digest}; {remedy}"
+        )
+    try:
+        table = pq.read_table(io.BytesIO(content))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise StorageError(f"{store.url(cell.path)} is damaged ({error}); {remedy}") from error
+    return validate(table, PUZZLE_ANSWERS, cell.path)
+
+
+def _require_sound_record(store: Store, cell: PuzzleCell, record: PuzzleRecord) -> None:
+    """Check that a record is consistent.
+
+    Raises:
+        SchemaMismatch: states the record's value and the expected value.
+    """
+    problem = None
+    if record.status not in get_args(CellStatus):
+        problem = f"status is {record.status!r}; expected one of {', '.join(get_args(CellStatus))}"
+    elif record.level is not None and record.level not in range(1, 6):
+        problem = f"level is {record.level}; expected 1 to 5, or none for a probe"
+    elif (record.status == "complete") != (record.answers_digest is not None):
+        problem = (
+            f"status is {record.status} with answers_digest {record.answers_digest}; expected "
+            "answers where a cell is complete, and only there"
+        )
+    elif len(record.num_anchors) != 5:
+        problem = f"num_anchors has {len(record.num_anchors)} numbers; expected 5, one a level"
+    if problem:
+        raise SchemaMismatch(f"{store.url(cell.record_path)}: {problem}")
+
+
+def _require_sound_answers(
+    statements: Statements, store: Store, cell: PuzzleCell, record: PuzzleRecord
+) -> None:
+    """Check that all answers belong to the cell, and that all splits have equally many.
+
+    Raises:
+        SchemaMismatch: names the first faulty row, its content, and the expected content.
+    """
+    expected = {name: getattr(cell, name) for name in ("model", "revision", "puzzle", "protocol")}
+    is_complete = record.status == "complete"
+    expected |= {"num_items": record.num_items, "is_complete": is_complete}
+    statements.run("judge_puzzle_answers", expected)
+    if bad := statements.first("find_problem"):
+        raise SchemaMismatch(
+            f"{store.url(cell.path)}, row {bad['row_number']}: {bad['column_name']} is "
+            f"{bad['given']}; expected {bad['expected']}. Nothing of the cell was landed"
+        )

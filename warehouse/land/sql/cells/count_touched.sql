@@ -1,0 +1,3 @@
+-- The number of landed cells that incoming rows belong to.
+select count(*) as num_cells
+from touched;

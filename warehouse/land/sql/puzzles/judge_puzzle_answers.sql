@@ -1,0 +1,55 @@
+-- The problem of each answer of a cell, NULL if the answer is valid. find_problem reads the first.
+-- Input: puzzle_answers_to_land (PUZZLE_ANSWERS). Parameters: model, revision, puzzle, protocol,
+-- num_items, is_complete. Row 0: a whole split is missing.
+create or replace temp table judged_rows as
+with numbered as (
+    select
+        *,
+        row_number() over () as row_number,
+        count(*) over (partition by split, item) as num_same,
+        count(*) over (partition by split) as num_in_split
+    from puzzle_answers_to_land
+)
+
+select
+    row_number,
+    case
+        when model <> $model then ['model', model, $model]
+        when revision <> $revision then ['revision', revision, $revision]
+        when puzzle <> $puzzle then ['puzzle', puzzle, $puzzle]
+        when protocol <> $protocol then ['protocol', protocol, $protocol]
+        when split not in ('id', 'ood', 'ood_near')
+            then ['split', split, 'id, ood or ood_near']
+        when item not between 0 and $num_items - 1 or num_same > 1
+            then ['item', split || ' ' || item, '0 to ' || ($num_items - 1) || ', each once']
+        when num_in_split <> $num_items
+            then [
+                'split',
+                split || ' of ' || num_in_split || ' items',
+                $num_items || ' items, as the record says'
+            ]
+        when status not in ('correct', 'wrong', 'unparsed', 'truncated', 'error')
+            then ['status', status, 'correct, wrong, unparsed, truncated or error']
+        when lenient_status not in ('correct', 'wrong', 'unparsed', 'truncated', 'error')
+            then [
+                'lenient_status', lenient_status, 'correct, wrong, unparsed, truncated or error'
+            ]
+        when paper_status not in ('correct', 'wrong', 'unparsed', 'error')
+            then ['paper_status', paper_status, 'correct, wrong, unparsed or error']
+        when (status = 'error') <> (lenient_status = 'error')
+            then ['lenient_status', lenient_status, 'error where status is, and only there']
+        when (status = 'error') <> (paper_status = 'error')
+            then ['paper_status', paper_status, 'error where status is, and only there']
+        when num_tokens < 0 then ['num_tokens', cast(num_tokens as varchar), '0 or more']
+    end as problem
+from numbered
+union all
+select
+    0 as row_number,
+    ['split', 'not of both kinds', 'rows of id and rows of ood'] as problem
+where
+    $is_complete
+    and (
+        select count(distinct split) from numbered
+        where split in ('id', 'ood')
+    ) < 2;

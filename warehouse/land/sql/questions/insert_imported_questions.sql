@@ -1,0 +1,3 @@
+-- Land the changed questions.
+insert into forecast_questions by name
+select * from changed_imported_questions;

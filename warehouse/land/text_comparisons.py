@@ -1,0 +1,129 @@
+"""Comparison of months of text with earlier months, and landing of the results."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from core import progress
+from core.corpus.difference import VERSION, Against, measure_difference
+from core.corpus.partition import Seal, list_sealed
+from core.errors import UsageError
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from warehouse.database.statements import Statements
+from warehouse.database.writer import connected, locked, transaction
+from warehouse.land.landed import has_landed, list_landed, partition_key, split_row
+
+_KEY = ("source", "month", "other_month")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sealed months of a source."""
+
+    later: Seal
+    earlier: Seal
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """The columns of ``text_comparisons`` that identify the texts and the method."""
+        key, other = partition_key(self.later.partition), partition_key(self.earlier.partition)
+        return {
+            **key,
+            "other_month": other["month"],
+            "version": VERSION,
+            "partition_digest": self.later.digest,
+            "other_partition_digest": self.earlier.digest,
+        }
+
+
+def plan_comparisons(
+    store: Store,
+    sources: Sequence[str] | None,
+    months: Sequence[Month] | None,
+    against: Iterable[Against] = tuple(Against),
+    as_of: dt.datetime | None = None,
+) -> list[Comparison]:
+    """Return the pairs of sealed months of text to compare.
+
+    Args:
+        store: data root.
+        sources: names of sources; None means all sources with dated text.
+        months: months to compare; None means all. The first month is the source's first.
+        against: kinds of earlier months to compare with.
+        as_of: ignore versions sealed later; None takes the newest.
+
+    Raises:
+        UsageError: a named source has no seal, or no dated text.
+    """
+    names = sources or _sources(store, as_of)
+    chosen = {name: _dated_texts(store, name, as_of) for name in names}
+    return [
+        Comparison(later, earlier)
+        for name, seals in chosen.items()
+        for month, later in seals.items()
+        if months is None or month in months
+        for earlier in _earlier(seals, month, against)
+    ]
+
+
+def _sources(store: Store, as_of: dt.datetime | None) -> list[str]:
+    seals = list_sealed(store, as_of=as_of)
+    return sorted({s.partition.source for s in seals if s.is_text and s.partition.month})
+
+
+def _dated_texts(store: Store, source: str, as_of: dt.datetime | None) -> dict[Month, Seal]:
+    seals = list_sealed(store, source, as_of)
+    if not seals:
+        raise UsageError(f"nothing of {source} is sealed; crawl or import months of it first")
+    if kinds := sorted({seal.content for seal in seals if not seal.is_text}):
+        raise UsageError(f"{source} holds {' and '.join(kinds)}; only months of text are compared")
+    dated = {seal.partition.month: seal for seal in seals if seal.partition.month}
+    if not dated:
+        raise UsageError(f"{source} is undated, so it has no months whose text could be compared")
+    return dict(sorted(dated.items()))
+
+
+def _earlier(seals: dict[Month, Seal], month: Month, against: Iterable[Against]) -> list[Seal]:
+    others = {Against.FIRST: min(seals), Against.PREVIOUS: month - 1}
+    wanted = sorted({others[each] for each in against})
+    return [seals[other] for other in wanted if other in seals and other < month]
+
+
+def compare_texts(comparisons: Sequence[Comparison], settings: Settings) -> int:
+    """Compute and land the comparisons that have not landed for these contents.
+
+    Each comparison lands at once, so a killed run can be repeated. The warehouse is not locked
+    during a comparison.
+
+    Returns:
+        Number of computed comparisons.
+
+    Raises:
+        StorageError: a partition is missing or damaged; landed comparisons stay.
+    """
+    store = Store(settings.home)
+    pending = _find_pending(comparisons, settings)
+    for number, comparison in enumerate(pending, start=1):
+        found = measure_difference(store, comparison.earlier, comparison.later)
+        _land(comparison.facts | dataclasses.asdict(found), settings)
+        progress.report("compare texts", number, len(pending))
+    return len(pending)
+
+
+def _find_pending(comparisons: Sequence[Comparison], settings: Settings) -> list[Comparison]:
+    with locked(settings), connected(settings) as connection:
+        landed = list_landed(Statements(connection), "list_landed_comparisons", _KEY)
+    return [each for each in comparisons if not has_landed(landed, *split_row(each.facts, _KEY))]
+
+
+def _land(row: dict[str, object], settings: Settings) -> None:
+    what = f"land the comparison of {row['source']} {row['month']} with {row['other_month']}"
+    with locked(settings), connected(settings) as connection, transaction(connection, what):
+        statements = Statements(connection)
+        statements.run("delete_text_comparison", {name: row[name] for name in _KEY})
+        statements.run("insert_text_comparison", row)

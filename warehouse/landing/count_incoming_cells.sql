@@ -1,3 +1,0 @@
--- How many cells are incoming.
-select count(*) as num_cells
-from incoming_cells;

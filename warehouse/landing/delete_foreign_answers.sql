@@ -1,8 +1,0 @@
--- Forget what the changed answers take the place of.
-delete from forecast_answers as landed
-using changed_foreign_answers as changed
-where
-    landed.model = changed.model
-    and landed.source = changed.source
-    and landed.question_id = changed.question_id
-    and landed.protocol = changed.protocol;

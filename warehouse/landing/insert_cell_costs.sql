@@ -1,4 +1,0 @@
--- Land the records of cells.
--- Input: record_to_land, Arrow data with the columns of the table.
-insert into cell_costs by name
-select * from record_to_land;

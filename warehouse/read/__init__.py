@@ -1,0 +1,1 @@
+"""Reading of the warehouse: snapshots, releases, checks, and the handbook."""

@@ -1,0 +1,378 @@
+"""Integrity checks of a warehouse's database, alone and against the data root.
+
+A check is a file ``checks/<check>.sql`` that selects faulty rows. Its first comment describes these
+rows and, after ``-- Do:``, states the remedy. Publishing skips the checks of ``checks/deep/``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core import progress
+from core.cells.losses import Cell
+from core.cells.record import read_cell_record
+from core.corpus.partition import MANIFEST, Partition, Seal, partition_of, read_manifest
+from core.corpus.parts import find_damage
+from core.corpus.tombstones import list_tombstones
+from core.errors import MalformedInput, StorageError, TidemarkError
+from core.schemas.tables import LOSSES
+from core.storage.store import Store
+from warehouse.database.schema import (
+    SCHEMA_VERSION,
+    find_schema,
+    list_checks,
+    list_leaf_views,
+    qualify,
+    read_sql,
+)
+from warehouse.database.statements import Statements, explain_database_errors, show
+from warehouse.land.landed import partition_at, partition_key, read_rows, scored_cells
+from warehouse.read.query import connect_to_read
+
+QUICK, DEEP = "checks", "checks/deep"
+SHOWN_ROWS = 5
+# Checks that fail if no other check can run.
+NOT_A_WAREHOUSE = ("database_can_be_read", "schema_is_current")
+_UNREADABLE = "The database cannot be read: it is damaged, half-written, or none of tidemark."
+_PUBLISH_AGAIN = (
+    "Publish it again with `tidemark score`; where that fails, too, delete the writer's database "
+    "(work/writer.duckdb) and run it once more."
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem that a check found."""
+
+    check: str  # name of the check that found it
+    meaning: str  # description of the rows
+    remedy: str  # action for the user
+    rows: tuple[dict[str, object], ...]  # the first few faulty rows
+    num_rows: int
+
+    @property
+    def first(self) -> str:
+        """The first row as one line of text."""
+        return show(self.rows[0])
+
+
+def finding_of(
+    check: str, meaning: str, remedy: str, rows: list[dict[str, object]]
+) -> Iterator[Finding]:
+    """Yield a finding, if there are any rows."""
+    if rows:
+        yield Finding(check, meaning, remedy, tuple(rows[:SHOWN_ROWS]), len(rows))
+
+
+def check_database(path: Path, is_deep: bool = False) -> Iterator[Finding]:
+    """Check a database file by itself, without changing it.
+
+    Args:
+        path: path of a file that may be missing, damaged, or no database.
+        is_deep: also run the checks that read every chunk.
+
+    Yields:
+        Findings; those of quick checks come first.
+    """
+    try:
+        with connect_to_read(path) as connection:
+            if version := _other_version(connection):
+                yield from version
+                return
+            yield from run_checks(connection, QUICK)
+            yield from _check_views(connection)
+            if is_deep:
+                yield from run_checks(connection, DEEP)
+    except duckdb.Error as error:
+        row: dict[str, object] = {"file": str(path), "error": str(error)}
+        yield Finding(NOT_A_WAREHOUSE[0], _UNREADABLE, _PUBLISH_AGAIN, (row,), 1)
+
+
+def run_checks(connection: duckdb.DuckDBPyConnection, folder: str) -> Iterator[Finding]:
+    """Run every check of a folder; yield a finding for each failed or unusable check."""
+    rows: list[dict[str, object]] = []
+    for check in list_checks(folder):
+        text = read_sql(folder, check)
+        try:
+            first, num_rows = _first_rows(connection, text)
+        except (duckdb.BinderException, duckdb.CatalogException) as error:
+            rows.append({"check": f"{check}.sql cannot be read: {error}"})
+            continue
+        if num_rows:
+            yield Finding(check, *describe(text), tuple(first), num_rows)
+    meaning = "Checks that cannot be run: a table is missing, or lacks a column."
+    yield from finding_of("checks_can_be_run", meaning, _PUBLISH_AGAIN, rows)
+
+
+def describe(text: str) -> tuple[str, str]:
+    """Return the meaning and the remedy from a check's first comment."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("--") or line.startswith("-- Input:"):
+            break
+        lines.append(line.removeprefix("--").strip())
+    meaning, _, remedy = " ".join(lines).partition("Do: ")
+    return meaning.strip(), remedy
+
+
+def _first_rows(
+    connection: duckdb.DuckDBPyConnection, text: str
+) -> tuple[list[dict[str, object]], int]:
+    """Return the first few rows of a query, and the number of all rows; hold few in memory."""
+    first: list[dict[str, object]] = []
+    num_rows = 0
+    for batch in connection.sql(text).to_arrow_reader():
+        if len(first) < SHOWN_ROWS:
+            first += pa.Table.from_batches([batch]).slice(0, SHOWN_ROWS - len(first)).to_pylist()
+        num_rows += batch.num_rows
+    return first, num_rows
+
+
+def _other_version(connection: duckdb.DuckDBPyConnection) -> list[Finding]:
+    """Return a finding if the schema version differs: the checks need the present tables."""
+    schema = find_schema(connection, "schema_version")
+    relation = f"{schema or 'internal'}.schema_version"
+    [(version,)] = connection.table(relation).max("version").fetchall()
+    if version == SCHEMA_VERSION:
+        return []
+    row = {"schema_version": version, "expected": SCHEMA_VERSION}
+    meaning = "The database is of another version of tidemark."
+    return [Finding(NOT_A_WAREHOUSE[1], meaning, _PUBLISH_AGAIN, (row,), 1)]
+
+
+def _check_views(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
+    rows: list[dict[str, object]] = []
+    for view, file in list_leaf_views().items():
+        try:  # names come from this package; DuckDB binds the view and reads no rows
+            connection.table(qualify(view))
+        except duckdb.Error as error:
+            rows.append({"view": f"{file.name} cannot be read: {error}"})
+    meaning = "Views that cannot be read: a table that they read is not as it should be."
+    yield from finding_of("views_can_be_read", meaning, _PUBLISH_AGAIN, rows)
+
+
+Key = tuple[str, str, dt.date | None, str]
+Rows = list[dict[str, object]]
+
+_COLUMNS = [
+    "document_id", "chunk_index", "nll_nats", "num_tokens", "num_chars", "num_bytes", "reason",
+]  # fmt: skip
+_OF_FILES = pa.schema([("number", pa.int64()), *(LOSSES.field(name) for name in _COLUMNS)])
+_SCORED = pa.schema(
+    [
+        *((name, pa.string()) for name in ("model", "source", "protocol")),
+        ("month", pa.date32()),
+        ("number", pa.int64()),
+    ]
+)
+_CRAWL_AGAIN = (
+    "Crawl or import the partition again with --replace, or bring its files back from a backup; "
+    "then run `tidemark score`."
+)
+_SCORE_AGAIN = "Delete the file and the .json beside it, then run `tidemark score` again."
+_SCORE = "Run `tidemark score` with this model: what is scored already only lands."
+
+
+@dataclass
+class _Root:
+    """The data root, and the cells that have landed from it."""
+
+    store: Store
+    connection: duckdb.DuckDBPyConnection
+    cells: list[Cell]
+    seals: dict[Partition, list[Seal]] = field(default_factory=dict)
+
+    def digests(self, partition: Partition) -> list[str]:
+        """Return the digests of a partition's versions, the newest last."""
+        seals = sorted(self.seals.get(partition, []), key=lambda seal: seal.version)
+        return [seal.digest for seal in seals]
+
+    def newest_digest(self, partition: Partition) -> str | None:
+        """Return the digest of a partition's newest version, or None."""
+        return next(reversed(self.digests(partition)), None)
+
+
+def check_home(database: Path, store: Store, is_deep: bool = False) -> Iterator[Finding]:
+    """Check a database file; if ``is_deep``, also compare it with the data root.
+
+    Yields:
+        Findings of ``check_database`` and ``check_root``.
+    """
+    is_usable = True
+    for finding in check_database(database, is_deep):
+        is_usable &= finding.check not in NOT_A_WAREHOUSE
+        yield finding
+    if is_deep and is_usable:
+        with explain_database_errors(f"check {database}"), connect_to_read(database) as connection:
+            yield from check_root(connection, store)
+
+
+def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[Finding]:
+    """Compare landed rows with partitions, losses and scoring records of the data root.
+
+    Yields:
+        Findings.
+
+    Raises:
+        StorageError: the data root cannot be listed.
+    """
+    root = _Root(store, connection, scored_cells(connection))
+    yield from _check_partitions(root)
+    yield from _check_forgotten(root)
+    yield from _check_documents(root)
+    yield from _check_texts(root)
+    yield from _check_records(root)
+    yield from _check_losses(root)
+    yield from _check_strays(root)
+
+
+def _check_partitions(root: _Root) -> Iterator[Finding]:
+    rows: Rows = []
+    folders = ("corpus/source=*/month=*", "corpus/source=*/month=*/version=*")
+    paths = [path for folder in folders for path in root.store.list(f"{folder}/{MANIFEST}")]
+    for number, path in enumerate(paths, start=1):
+        try:
+            seal = read_manifest(root.store, partition_of(path), path)
+            root.seals.setdefault(seal.partition, []).append(seal)
+            damage = find_damage(root.store, seal)
+            rows += [{"file": file, "problem": problem} for file, problem in damage]
+        except TidemarkError as error:
+            rows.append({"file": path, "problem": str(error)})
+        progress.report("check partitions", number, len(paths))
+    meaning = "Sealed partitions whose files are not what was sealed."
+    yield from finding_of("partitions_are_sound", meaning, _CRAWL_AGAIN, rows)
+
+
+def _check_forgotten(root: _Root) -> Iterator[Finding]:
+    from core.corpus.takedown import find_documents  # needs zstandard; publishing lacks it
+
+    rows: Rows = []
+    if tombstones := list_tombstones(root.store):
+        for document in find_documents(root.store, tombstones):
+            folder = document.seal.folder
+            rows.append({"document_id": document.document_id, "partition": folder})
+    meaning = "Documents that were taken down, and are still there, or there again."
+    remedy = "Run `tidemark corpus forget --again`."
+    yield from finding_of("forgotten_documents_are_gone", meaning, remedy, rows)
+
+
+def _check_documents(root: _Root) -> Iterator[Finding]:
+    rows: Rows = []
+    for row in read_rows(root.connection, "list_partitions"):
+        partition, digest = partition_at(row["source"], row["month"]), row["partition_digest"]
+        if digest not in root.digests(partition):
+            found = root.newest_digest(partition)
+            rows.append({"partition": str(partition), "digest": digest, "digest_of_seal": found})
+    meaning = "Landed documents of versions of partitions that are gone."
+    remedy = "Run `tidemark score`: it lands the documents of what it scores. " + _CRAWL_AGAIN
+    yield from finding_of("documents_match_seals", meaning, remedy, rows)
+
+
+def _check_texts(root: _Root) -> Iterator[Finding]:
+    rows: Rows = []
+    for cell in root.cells:
+        if (digest := cell.partition_digest) not in root.digests(cell.partition):
+            found = root.newest_digest(cell.partition)
+            rows.append({"cell": cell.name, "digest_scored": digest, "digest_of_seal": found})
+    meaning = "Cells that were scored on text that is gone."
+    remedy = "Run `tidemark score` with these models: it scores the text that is sealed now."
+    yield from finding_of("cells_have_texts", meaning, remedy, rows)
+
+
+def _check_records(root: _Root) -> Iterator[Finding]:
+    rows: Rows = []
+    for cell in root.cells:
+        try:
+            read_cell_record(root.store, cell)
+        except (MalformedInput, StorageError) as error:
+            rows.append({"file": cell.record_path, "problem": str(error)})
+    meaning = "Records of cells that are damaged."
+    yield from finding_of("records_can_be_read", meaning, _SCORE_AGAIN, rows)
+
+
+def _check_losses(root: _Root) -> Iterator[Finding]:
+    """Compare every losses file with its landed rows, in one pass over files and table."""
+    damaged: dict[int, str] = {}
+    reader = pa.RecordBatchReader.from_batches(_OF_FILES, _losses_of_files(root, damaged))
+    scored = [
+        {"model": cell.model, "protocol": cell.protocol, "number": number}
+        | partition_key(cell.partition)
+        for number, cell in enumerate(root.cells)
+    ]
+    given = {"scored_cells": pa.Table.from_pylist(scored, _SCORED), "losses_of_files": reader}
+    check = "losses_match_files"
+    with Statements(root.connection).given(**given):
+        found: Rows = read_rows(root.connection, check, folder="checks/root")
+    rows: Rows = [
+        {"file": root.cells[number].path, "problem": problem} for number, problem in damaged.items()
+    ]
+    meaning = "Losses of landed cells that are missing from the data root, or damaged."
+    yield from finding_of("losses_can_be_read", meaning, _SCORE_AGAIN, rows)
+    yield from finding_of(check, *describe(read_sql("checks/root", check)), found)
+
+
+def _losses_of_files(root: _Root, damaged: dict[int, str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all losses files with their cell's number; add errors to ``damaged``."""
+    for number, cell in enumerate(root.cells):
+        try:
+            with root.store.open(cell.path) as file:
+                table = pq.read_table(file, columns=_COLUMNS)
+            numbers = pa.repeat(pa.scalar(number, pa.int64()), table.num_rows)
+            table = table.add_column(0, "number", numbers).cast(_OF_FILES)
+        except (pa.ArrowException, KeyError, OSError, ValueError, StorageError) as error:
+            damaged[number] = str(error)
+            continue
+        yield from table.to_batches()
+        progress.report("check losses", number + 1, len(root.cells))
+
+
+def _check_strays(root: _Root) -> Iterator[Finding]:
+    """Find losses files that have not landed; ignore files of superseded texts or models."""
+    rows: Rows = []
+    digests: dict[Key, str | None] = {_key(cell): cell.partition_digest for cell in root.cells}
+    foreign = read_rows(root.connection, "list_imported_cells")
+    digests |= dict.fromkeys(_key_of_row(row) for row in foreign)
+    own = {cell.path for cell in root.cells}
+    for path in root.store.list("losses/model=*/source=*/month=*/*.parquet"):
+        if path in own:
+            continue
+        try:
+            if not _is_superseded(root, path, digests):
+                rows.append({"file": path, "problem": "has not landed"})
+        except (pa.ArrowException, KeyError, OSError, TidemarkError) as error:
+            rows.append({"file": path, "problem": str(error)})
+    meaning = "Files of losses that have not landed, or are damaged."
+    yield from finding_of("losses_have_landed", meaning, f"{_SCORE} If damaged: delete it.", rows)
+
+
+def _key(cell: Cell) -> Key:
+    return _key_of_row(vars(cell) | partition_key(cell.partition))
+
+
+def _key_of_row(row: Mapping[str, Any]) -> Key:
+    return row["model"], row["source"], row["month"], row["protocol"]
+
+
+def _is_superseded(root: _Root, path: str, digests: dict[Key, str | None]) -> bool:
+    """Return True if a file's cell has landed with other losses, or the text has changed."""
+    with root.store.open(path) as file:
+        batch = next(pq.ParquetFile(file).iter_batches(1, columns=_SCORED.names[:4]), None)
+    if batch is None:
+        raise StorageError("has no rows")
+    [row] = batch.to_pylist()
+    key = _key_of_row(row)
+    if key not in digests:
+        return False
+    # Without the prefix losses/, the path has source and month like a partition's path.
+    landed, sealed = digests[key], root.digests(partition_of(path.partition("/")[2]))
+    if landed is None or not sealed or landed in sealed:
+        return True
+    return f"-{sealed[-1][:12]}-" not in path

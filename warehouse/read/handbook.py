@@ -1,0 +1,82 @@
+"""The handbook of the warehouse, docs/warehouse.md: every table, view, macro and column.
+
+    python -m warehouse.read.handbook > docs/warehouse.md
+
+The handbook and the comments in the database come from the same files. A test compares them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from warehouse.database.schema import (
+    ViewDescription,
+    describe_columns,
+    describe_view,
+    list_macros,
+    list_tables,
+    list_views,
+    qualify,
+    read_header,
+)
+
+_HEAD = """# Tables and views of the warehouse
+
+Made by `make handbook` from the files that the objects are made from; the same texts are comments
+in the database (`from duckdb_columns()`). What to ask of them: [analysts.md](analysts.md).
+Formulas: [metrics.md](metrics.md). Names that end in `_at` are table macros with a parameter.
+"""
+
+
+def write_handbook() -> str:
+    """Return the handbook as Markdown."""
+    views = {name: (file, describe_view(file)) for name, file in sorted(list_views().items())}
+    public = {name: each for name, each in views.items() if not each[1].is_internal}
+    internal = {name: each for name, each in views.items() if each[1].is_internal}
+    lines = [_HEAD, *_list_public(public), "## Views for other views", ""]
+    lines += [
+        f"- `{qualify(name)}`: {described.description}" for name, (_, described) in internal.items()
+    ]
+    lines += ["", "## Tables", ""]
+    for table in list_tables():
+        lines += [
+            f"### `{qualify(table).removeprefix('main.')}`",
+            "",
+            read_header("tables", table),
+            "",
+        ]
+        lines += [*_list_columns(describe_columns()[table]), ""]
+    lines += ["## Scalar macros", ""]
+    lines += [f"- `{name}`: {read_header('macros', name)}" for name in sorted(list_macros())]
+    return "\n".join(lines) + "\n"
+
+
+def _list_public(views: Mapping[str, tuple[Path, ViewDescription]]) -> Iterator[str]:
+    by_mart = sorted(views.items(), key=lambda item: (item[1][0].parent.name, item[0]))
+    for mart, members in groupby(by_mart, key=lambda item: item[1][0].parent.name):
+        yield f"## Views: {mart}\n"
+        for name, (_, described) in members:
+            yield f"### `{name}`\n"
+            yield f"{described.description} One row per {', '.join(described.grain)}.\n"
+            yield from _list_columns(described.columns)
+            yield ""
+
+
+def _list_columns(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield "| column | is | unit |"
+    yield "|---|---|---|"
+    for name, facts in columns.items():
+        cells = (f"`{name}`", str(facts["description"]), str(facts.get("unit", "")))
+        yield "| " + " | ".join(map(_escape, cells)) + " |"
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "\\<")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(write_handbook())

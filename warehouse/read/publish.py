@@ -1,0 +1,94 @@
+"""Publishing: atomically replace the snapshot with a checked copy of the writer's database.
+
+Analysts may open ``<home>/warehouse.duckdb`` read-only at any time. Publishing never writes to that
+file: it renames a new file over it. A reader that has the old file open continues to read it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.errors import CheckFailed
+from core.settings import Settings
+from core.storage.store import Store
+from warehouse.database.lake import LAKE, PUBLICATION, quoted
+from warehouse.database.schema import SNAPSHOT, list_tables, qualify
+from warehouse.database.statements import explain_database_errors
+from warehouse.database.writer import (
+    connect_file,
+    connected,
+    locked,
+    transaction,
+    turns_of,
+    write_journal,
+    writer_path,
+)
+from warehouse.read.check import check_database
+
+
+def publish(settings: Settings) -> str:
+    """Publish the landed rows and return the snapshot's URL or path.
+
+    Raises:
+        CheckFailed: a check fails on the new snapshot; the former snapshot stays.
+        DiskFull: no space for a second copy; the former snapshot stays.
+    """
+    store = Store(settings.home, settings.scratch)
+    with _taking_turns(settings):
+        store.clear_leftovers(SNAPSHOT)
+        with store.writing(SNAPSHOT) as staged:
+            if settings.warehouse is None:
+                _copy_file(settings, staged.path)
+            else:
+                _copy_lake(settings, staged.path)
+            check_snapshot(staged.path)
+    return store.url(SNAPSHOT)
+
+
+@contextlib.contextmanager
+def _taking_turns(settings: Settings) -> Iterator[None]:
+    """Lock out other publications, and writers of the same file; writers of a lake go on."""
+    if settings.warehouse is None:
+        with locked(settings):
+            yield
+        return
+    with turns_of(settings) as turns, turns.take([PUBLICATION]):
+        yield
+
+
+def _copy_file(settings: Settings, target: Path) -> None:
+    with connected(settings) as connection:
+        write_journal(connection)
+    # Copy after closing: opening the file again in this process would release DuckDB's lock.
+    shutil.copyfile(writer_path(settings), target)
+
+
+def _copy_lake(settings: Settings, target: Path) -> None:
+    """Copy one version of the lake into a database file; landing may continue meanwhile."""
+    target.unlink()
+    connect_file(target, settings).close()
+    with connected(settings) as connection:
+        with explain_database_errors(f"open {target}"):
+            connection.execute(f"attach {quoted(str(target))} as snapshot")
+        with transaction(connection, "copy the lake into a snapshot"):
+            for table in map(qualify, list_tables()):
+                connection.execute(f"delete from snapshot.{table}")  # noqa: S608 - a constant name
+                connection.table(f"{LAKE}.{table}").insert_into(f"snapshot.{table}")
+        with explain_database_errors(f"write {target}"):
+            connection.execute("detach snapshot")
+
+
+def check_snapshot(path: Path) -> None:
+    """Run the quick integrity checks on a database file, and read every view.
+
+    Raises:
+        CheckFailed: names the check or the view, and the first faulty row.
+    """
+    for finding in check_database(path):
+        raise CheckFailed(
+            f"not published: check {finding.check} found {finding.first}; the former snapshot "
+            f"stays. {finding.meaning} {finding.remedy}"
+        )

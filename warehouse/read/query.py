@@ -1,0 +1,174 @@
+"""Queries of the published snapshot, for ``tidemark sql`` and the report.
+
+A connection can read one database file only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from core.errors import UsageError, WarehouseError
+from core.settings import Settings
+from core.storage.store import Store
+from warehouse.database.schema import SNAPSHOT
+
+# Sandbox for untrusted SQL: it can read the file only. It cannot write it, read other files or
+# Python variables, use the network, or change settings.
+_LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "lock_configuration": True,
+}
+_TRIES = 10
+
+
+def connect_to_read(path: Path, **config: int) -> duckdb.DuckDBPyConnection:
+    """Open a database file for reading; retry if the file is replaced meanwhile.
+
+    DuckDB opens a file several times. Without the check, it could read the header of one snapshot
+    and the blocks of the next.
+
+    Args:
+        path: path of the file.
+        config: further DuckDB settings, such as ``threads``.
+
+    Raises:
+        duckdb.Error: the file is missing, damaged, no database, or replaced at every attempt.
+    """
+    for _ in range(_TRIES):
+        before = _identity(path)
+        try:
+            connection = duckdb.connect(str(path), read_only=True, config=_LOCKED_DOWN | config)
+        except duckdb.Error:
+            if _identity(path) == before:
+                raise
+            continue
+        if _identity(path) == before:
+            return connection
+        connection.close()
+    raise duckdb.IOException(f"{path} was replaced {_TRIES} times while it was opened")
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """Return device, inode and modification time of a file, or None if it is missing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+_BATCH_ROWS = 122_880  # size of a DuckDB row group
+Parameters = Sequence[object] | Mapping[str, object]
+
+
+def query(settings: Settings, sql: str, parameters: Parameters = ()) -> pa.Table:
+    """Run one read-only statement on the published snapshot.
+
+    Args:
+        settings: locate the snapshot.
+        sql: one statement; ``?`` or ``$name`` for parameters.
+        parameters: values to bind by position or by name.
+
+    Raises:
+        UsageError: there is no snapshot yet; the statement is invalid or would change data.
+    """
+    with query_batches(settings, sql, parameters) as reader:
+        return reader.read_all()
+
+
+@contextlib.contextmanager
+def query_batches(
+    settings: Settings, sql: str, parameters: Parameters = ()
+) -> Iterator[pa.RecordBatchReader]:
+    """Run a query as ``query`` does, in batches; the reader is valid within the block."""
+    with local_snapshot(settings) as path, opened(path) as connection:
+        yield run_statement(connection, sql, parameters)
+
+
+@contextlib.contextmanager
+def opened(path: Path, **config: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a read-only connection to a snapshot.
+
+    Args:
+        path: path of the snapshot.
+        config: further DuckDB settings, such as ``threads``.
+
+    Raises:
+        WarehouseError: the file is no database, or damaged.
+    """
+    try:
+        connection = connect_to_read(path, **config)
+    except duckdb.Error as error:
+        raise WarehouseError(f"cannot open {path}: {error}; publish it again") from error
+    with contextlib.closing(connection):
+        yield connection
+
+
+def run_statement(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters = ()
+) -> pa.RecordBatchReader:
+    """Run one statement; the reader returns rows lazily.
+
+    Raises:
+        UsageError: the statement is invalid or would change data. The reader may raise it too.
+    """
+    try:
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1:
+            raise UsageError(f"expected one SQL statement, got {len(statements)}")
+        relation = connection.sql(sql, params=parameters or None)
+    except duckdb.Error as error:
+        raise UsageError(f"the warehouse refused the query: {error}") from error
+    return read_rows(relation)
+
+
+def read_rows(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
+    """Run a prepared relation; the reader returns rows lazily.
+
+    Raises:
+        UsageError: DuckDB cannot run the query. The reader may raise it too.
+    """
+    try:
+        reader = relation.to_arrow_reader(_BATCH_ROWS)
+    except duckdb.Error as error:
+        raise UsageError(f"the warehouse refused the query: {error}") from error
+    return pa.RecordBatchReader.from_batches(reader.schema, _explained(reader))
+
+
+def _explained(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from reader
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # raised on a later row
+        raise UsageError(f"the warehouse refused the query: {error}") from error
+
+
+@contextlib.contextmanager
+def local_snapshot(settings: Settings) -> Iterator[Path]:
+    """Yield the snapshot's local path; download it from an object store.
+
+    Raises:
+        UsageError: there is no snapshot yet.
+    """
+    store = Store(settings.home)
+    if not store.exists(SNAPSHOT):
+        raise UsageError(
+            f"nothing is published at {store.url(SNAPSHOT)} yet; "
+            "run `tidemark demo`, `tidemark score` or `tidemark land` first"
+        )
+    if settings.is_local:
+        yield Path(settings.home) / SNAPSHOT
+        return
+    settings.scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="snapshot-", dir=settings.scratch) as folder:
+        path = Path(folder) / SNAPSHOT
+        store.fetch(SNAPSHOT, path)
+        yield path

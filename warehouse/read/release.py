@@ -1,0 +1,303 @@
+"""Releases: frozen snapshots for citation and verification.
+
+    releases/<YYYY-MM>/warehouse.duckdb    the published snapshot without later months
+    releases/<YYYY-MM>/cells.jsonl         cells scored here: losses, checksums, scoring records
+    releases/<YYYY-MM>/partitions.jsonl    the seals of the scored text: every version of a
+                                           partition (mostly one) that a cell was scored on
+    releases/<YYYY-MM>/catalogue.json      models, sources and protocols
+    releases/<YYYY-MM>/versions.json       versions of tidemark, libraries and protocols
+    releases/<YYYY-MM>/README.md, CITATION.cff
+    releases/<YYYY-MM>/SHA256SUMS          written last: a release without it does not exist
+
+A release holds no text, and no losses except those in the database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from core.cells.losses import Cell
+from core.cells.record import read_cell_record
+from core.corpus.partition import MANIFEST, Partition, find_version
+from core.errors import CheckFailed, StorageError, UsageError
+from core.month import Month, require_complete
+from core.settings import Settings
+from core.storage.store import Store, explain_disk_errors, sha256_of_file
+from warehouse.database.schema import SCHEMA_VERSION, SNAPSHOT, list_checks, read_sql
+from warehouse.database.statements import explain_database_errors
+from warehouse.database.writer import STORAGE_VERSION, locked, transaction
+from warehouse.land.landed import read_rows, scored_cells
+from warehouse.read.check import check_home
+from warehouse.read.query import connect_to_read, local_snapshot
+
+_README = """\
+# tidemark release {month}
+
+Losses of language models on text of every month up to {month}, and on undated corpora: {cells}
+cells (a model on a source's month under a protocol) that tidemark has scored, and what was landed
+from elsewhere. Later months are left out, so figures are those of a reader at the end of {month}.
+
+- `warehouse.duckdb`: the losses, and every figure as an SQL view. Any DuckDB from 1.5 on opens it.
+- `cells.jsonl`: the cells, with the model's revision, the text's digest, the checksum of the losses
+  and what scoring took.
+- `partitions.jsonl`: the manifests of the text that was scored: where and when it was fetched.
+- `catalogue.json`: what is known of models (cutoffs, with their provenance), sources and protocols.
+- `versions.json`: versions of tidemark and of its libraries, hashes of the protocols.
+
+The text itself is not in the release: it is its authors'.
+
+## Verify
+
+```sh
+sha256sum -c SHA256SUMS
+```
+
+`tidemark reproduce CELL --release {month}`, in a data root that has the text, scores one cell again
+and compares; `cells.jsonl` names them all.
+
+## Cite
+
+Cite the month and the checksum of the database, so that a reader knows which figures were meant:
+
+> tidemark release {month}, warehouse.duckdb SHA-256 {digest}.
+
+`CITATION.cff` has the same for reference managers.
+"""
+
+
+def _citation(month: Month, digest: str, day: dt.date, contact: str) -> str:
+    """Return the CITATION.cff (Citation File Format 1.2.0), with the contact if it is a URL."""
+    is_web = contact.startswith(("https://", "http://"))
+    lines = [
+        "cff-version: 1.2.0",
+        "message: Cite this release as below.",
+        "type: dataset",
+        f"title: tidemark release {month}",
+        "authors:",
+        "  - name: tidemark",
+        f'version: "{month}"',
+        f"date-released: {day}",
+        *([f"url: {json.dumps(contact)}"] if is_web else []),
+        "identifiers:",
+        "  - type: other",
+        f'    value: "sha256:{digest}"',
+        "    description: SHA-256 of warehouse.duckdb",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+FOLDER = "releases"
+SUMS = "SHA256SUMS"
+_LIBRARIES = ("duckdb", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
+
+
+def make_release(settings: Settings, month: Month, output: Path | None = None) -> str:
+    """Freeze the published snapshot up to a month; return the release's URL or path.
+
+    All undated corpora are included.
+
+    Args:
+        settings: locate the data root; its snapshot and files are checked first.
+        month: last month of the release.
+        output: new folder to create; None: ``releases/<month>`` of the data root.
+
+    Raises:
+        FutureMonth: the month is not over.
+        UsageError: the release exists; there is no snapshot, or no row of this month.
+        CheckFailed: ``tidemark check --deep`` has a finding.
+        DiskFull: no space; no partial release stays.
+    """
+    require_complete(month)
+    root = str(output.absolute().parent) if output else settings.home
+    store = Store(root, settings.scratch)
+    folder = output.name if output else f"{FOLDER}/{month}"
+    is_local = settings.is_local or output is not None
+    with locked(settings):
+        _refuse_existing(store, folder, is_local)
+        parent = Path(store.url(folder)).parent if is_local else settings.scratch
+        with explain_disk_errors(str(parent)):
+            parent.mkdir(parents=True, exist_ok=True)
+            for leftover in parent.glob(".tmp-release-*"):  # left by a killed run
+                shutil.rmtree(leftover, ignore_errors=True)
+            with tempfile.TemporaryDirectory(prefix=".tmp-release-", dir=parent) as name:
+                staged = Path(name) / str(month)
+                staged.mkdir()
+                _write(staged, settings, month)
+                _move(staged, store, folder, is_local)
+    return store.url(folder)
+
+
+def _refuse_existing(store: Store, folder: str, is_local: bool) -> None:
+    if store.exists(f"{folder}/{SUMS}") or (is_local and store.exists(folder)):
+        raise UsageError(
+            f"{store.url(folder)} exists already, and a release never changes; cite it as it is, "
+            "or give another folder with --output"
+        )
+
+
+def _move(staged: Path, store: Store, folder: str, is_local: bool) -> None:
+    """Move a release to its folder: by a rename, or into an object store, checksums last."""
+    if is_local:
+        for file in staged.iterdir():
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+        staged.rename(store.url(folder))
+        return
+    for file in sorted(staged.iterdir(), key=lambda file: (file.name == SUMS, file.name)):
+        with store.writing(f"{folder}/{file.name}") as copy:
+            shutil.copyfile(file, copy.path)
+
+
+def _write(folder: Path, settings: Settings, month: Month) -> None:
+    """Write all files of a release into an empty folder."""
+    store = Store(settings.home)
+    database = folder / SNAPSHOT
+    with local_snapshot(settings) as snapshot:
+        shutil.copyfile(snapshot, database)
+    _refuse_unsound(database, store)
+    _refuse_absent(database, month)
+    _trim(database, month)
+    with explain_database_errors(f"read {database}"), connect_to_read(database) as connection:
+        cells = scored_cells(connection)
+        tables = {name: _rows(connection, name) for name in ("models", "sources", "protocols")}
+        scored_with = sorted({row["versions"] for row in _rows(connection, "cell_costs")})
+    _write_lines(folder / "cells.jsonl", (_cell_line(store, cell) for cell in cells))
+    versions = sorted({(str(c.partition), c.partition_digest, c.partition) for c in cells})
+    lines = (_partition_line(store, partition, digest) for _, digest, partition in versions)
+    _write_lines(folder / "partitions.jsonl", lines)
+    _write_json(folder / "catalogue.json", tables)
+    _write_json(folder / "versions.json", _versions(tables["protocols"], scored_with))
+    digest = sha256_of_file(database)
+    text = _README.format(month=month, digest=digest, cells=len(cells))
+    (folder / "README.md").write_text(text, encoding="utf-8")
+    text = _citation(month, digest, dt.datetime.now(dt.UTC).date(), settings.contact)
+    (folder / "CITATION.cff").write_text(text, encoding="utf-8")
+    sums = [f"{sha256_of_file(file)}  {file.name}\n" for file in sorted(folder.iterdir())]
+    (folder / SUMS).write_text("".join(sums), encoding="utf-8")
+
+
+def _refuse_unsound(database: Path, store: Store) -> None:
+    findings = list(check_home(database, store, is_deep=True))
+    if findings:
+        names = ", ".join(finding.check for finding in findings)
+        raise CheckFailed(
+            f"not released: {names} found something, first {findings[0].first}; "
+            "`tidemark check --deep` explains it"
+        )
+
+
+def _refuse_absent(database: Path, month: Month) -> None:
+    with connect_to_read(database) as connection:
+        [found] = read_rows(connection, "count_month", {"month": month.first_day})
+    if not found["num_cells"]:
+        first, last = found["first_month"], found["last_month"]
+        known = f"from {Month.of(first)} to {Month.of(last)}" if first else "undated or nothing"
+        raise UsageError(f"no cell of {month} is published (what is, is {known}); score it first")
+
+
+def _trim(database: Path, month: Month) -> None:
+    """Delete rows of later months, and rows of dimensions that no other row uses."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "storage_compatibility_version": STORAGE_VERSION,
+        "enable_external_access": False,
+    }
+    what, path = f"trim {database}", str(database)
+    with explain_database_errors(what), duckdb.connect(path, config=config) as connection:
+        with transaction(connection, what):
+            for table in list_checks("read/trimming"):
+                connection.execute(read_sql("read/trimming", table), {"last": month.first_day})
+        connection.execute("checkpoint")
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, table: str) -> list[dict[str, Any]]:
+    return sorted(connection.table(table).to_arrow_table().to_pylist(), key=repr)
+
+
+def _cell_line(store: Store, cell: Cell) -> dict[str, object]:
+    record = read_cell_record(store, cell)
+    facts = {name: value for name, value in vars(cell).items() if name != "partition"}
+    return {
+        **facts,
+        "cell": cell.name,
+        "source": cell.partition.source,
+        "month": str(cell.partition.month) if cell.partition.month else None,
+        "losses": cell.path,
+        "sha256": store.sha256(cell.path),
+        "record": record.model_dump(mode="json") if record else None,
+    }
+
+
+def _partition_line(store: Store, partition: Partition, digest: str) -> dict[str, object]:
+    seal = find_version(store, partition, digest)
+    if seal is None:
+        raise StorageError(f"{partition}: its manifest vanished meanwhile; run the same again")
+    return {"path": f"{seal.folder}/{MANIFEST}", "manifest": seal.manifest}
+
+
+def _versions(protocols: list[dict[str, Any]], scored_with: list[str]) -> dict[str, object]:
+    return {
+        "tidemark": version("tidemark"),
+        "python": platform.python_version(),
+        "schema": SCHEMA_VERSION,
+        "libraries": {name: version(name) for name in _LIBRARIES},
+        "protocols": {row["protocol"]: row["hash"] for row in protocols},
+        "scored_with": [json.loads(versions) for versions in scored_with],
+    }
+
+
+def _write_lines(path: Path, rows: Iterable[dict[str, object]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, sort_keys=True, default=str) + "\n")
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    text = json.dumps(content, indent=2, sort_keys=True, default=str)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+@contextlib.contextmanager
+def release_database(settings: Settings, release: str) -> Iterator[Path]:
+    """Verify the checksum of a release's database and yield its path.
+
+    Args:
+        settings: locate the data root.
+        release: month of a release in the data root, or path of a release's folder.
+
+    Raises:
+        UsageError: there is no such release.
+        StorageError: the database does not match its checksum.
+    """
+    is_folder = Path(release).is_dir()
+    store = Store(release if is_folder else settings.home)
+    prefix = "" if is_folder else f"{FOLDER}/{Month(release)}/"
+    if not store.exists(prefix + SUMS):
+        known = [path.split("/")[1] for path in Store(settings.home).list(f"{FOLDER}/*/{SUMS}")]
+        raise UsageError(
+            f"there is no release at {store.url(prefix + SUMS)} "
+            f"(released here: {', '.join(known) or 'nothing'})"
+        )
+    lines = store.read_bytes(prefix + SUMS).decode(errors="replace").splitlines()
+    expected = [line.split()[0] for line in lines if line.endswith(f"  {SNAPSHOT}")]
+    with tempfile.TemporaryDirectory(prefix="tidemark-release-") as name:
+        path = Path(name) / SNAPSHOT
+        with store.open(prefix + SNAPSHOT) as remote, path.open("wb") as local:
+            shutil.copyfileobj(remote, local)
+        if [sha256_of_file(path)] != expected:
+            raise StorageError(
+                f"{store.url(prefix + SNAPSHOT)} is not what {SUMS} beside it says; "
+                "get the release again"
+            )
+        yield path

@@ -1,0 +1,8 @@
+-- Documents that were taken down.
+-- Their other rows are deleted; this table is the record.
+-- Grain: one row per document_id.
+create table if not exists internal.forgotten_documents (
+    document_id varchar not null,
+    forgotten_at timestamp not null, -- UTC
+    why varchar not null
+);

@@ -1,0 +1,8 @@
+-- The scoring protocols, for joins.
+-- Grain: one row per protocol.
+create table if not exists protocols (
+    protocol varchar not null,
+    description varchar,
+    definition varchar, -- JSON of its parameters
+    hash varchar
+);

@@ -1,8 +1,0 @@
--- The scoring protocols, for joining.
--- Grain: one row per protocol.
-create table if not exists protocols (
-    protocol varchar not null,
-    description varchar,
-    definition varchar, -- JSON of its parameters
-    hash varchar
-);

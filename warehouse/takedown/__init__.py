@@ -1,0 +1,1 @@
+"""Takedown: delete rows of documents from the database and the releases."""

@@ -1,0 +1,276 @@
+"""Takedown of documents in the warehouse's database and in releases.
+
+In a database, a takedown deletes the documents' rows and recomputes the sums of their cells. It
+then rewrites the file, because deleted rows stay readable in the file until they are overwritten.
+
+Only a takedown changes a release. It replaces whole files, the checksums last. A marker file in the
+release lets a killed run continue. A release without the marker that disagrees with its checksums
+stays unchanged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from core.corpus.partition import Partition, partition_of, read_manifest
+from core.corpus.tombstones import Tombstone
+from core.settings import Settings
+from core.storage.store import Store, explain_disk_errors, replace_durably, sha256_of_file
+from warehouse.database.lake import LAKE, Turns, is_lake, quoted
+from warehouse.database.schema import SNAPSHOT, find_schema, list_tables, qualify, read_sql
+from warehouse.database.statements import Statements, explain_database_errors
+from warehouse.database.writer import (
+    commit,
+    connect_file,
+    connected,
+    locked,
+    transaction,
+    writer_path,
+)
+from warehouse.land.landed import naive_utc
+from warehouse.land.losses import Warehouse
+from warehouse.read.release import FOLDER, SUMS
+
+_SCHEMA = pa.schema(
+    [("document_id", pa.string()), ("forgotten_at", pa.timestamp("us")), ("why", pa.string())]
+)
+_DUPLICATES = ("source", "month", "document_id", "duplicate_of_document_id")
+LEFTOVER = ".tmp-forgetting-"  # prefix of folders with copies of databases
+MARK = "FORGETTING"
+_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+_RECORDS = ("landed_cells", "cell_replicates", "cell_costs", "cell_milestones")
+
+
+def forget_in_warehouse(settings: Settings, tombstones: Sequence[Tombstone]) -> int:
+    """Delete documents from the writer's database or the lake, and record the deletion.
+
+    Returns:
+        Number of partitions with deleted rows.
+
+    Raises:
+        WarehouseError: a statement failed; nothing has changed.
+    """
+    if settings.warehouse is not None:
+        with locked(settings), connected(settings) as lake:
+            num = forget_rows(lake, settings, tombstones)
+            _expire_lake(lake)
+        return num
+    with locked(settings):
+        for leftover in settings.scratch.glob(f"{LEFTOVER}*"):  # left by a killed run
+            shutil.rmtree(leftover, ignore_errors=True)
+        with connected(settings) as connection:
+            num = forget_rows(connection, settings, tombstones)
+        rewrite(writer_path(settings), settings)
+    return num
+
+
+def forget_rows(
+    connection: duckdb.DuckDBPyConnection, settings: Settings, tombstones: Sequence[Tombstone]
+) -> int:
+    """Delete documents on a connection; return the number of partitions with deleted rows."""
+    warehouse = Warehouse(connection, Store(settings.home), Turns(None))
+    with Statements(connection).given(documents_to_forget=_as_table(tombstones)):
+        return commit(connection, "forget documents", lambda: _forget(connection, warehouse))
+
+
+def _as_table(tombstones: Sequence[Tombstone]) -> pa.Table:
+    rows = [
+        {
+            "document_id": stone.key,
+            "forgotten_at": naive_utc(stone.forgotten_at),
+            "why": stone.why,
+        }
+        for stone in tombstones
+        if stone.is_document
+    ]
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+
+def _forget(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> int:
+    def run(statement: str, key: dict[str, object] | None = None) -> None:
+        connection.execute(read_sql("takedown/sql", statement), key)
+
+    partitions = _list_partitions(connection, connection.table(qualify("duplicate_of")))
+    for rows in ("losses", "documents", "duplicates"):
+        run(f"delete_{rows}")
+    run("insert_forgotten")
+    for source, month in partitions:
+        key = {"source": source, "month": month}
+        run("update_partition", key)
+        for table in _RECORDS:
+            text = read_sql("takedown/sql", "drop_empty_records")
+            connection.execute(text.replace("recorded_cells", qualify(table)), key)
+        warehouse.sum_again(key)
+    return len(partitions)
+
+
+def has_rows(path: Path, tombstones: Sequence[Tombstone]) -> bool:
+    """Return True if a database file has rows of the documents to take down.
+
+    The file may have a former schema version.
+    """
+    with explain_database_errors(f"read {path}"), duckdb.connect(str(path), read_only=True) as it:
+        schema = find_schema(it, "duplicate_of")
+        # Databases of schema versions 1 and 2 may lack the table.
+        none = pa.table({name: pa.array([], pa.string()) for name in _DUPLICATES})
+        duplicates = it.table(f"{schema}.duplicate_of") if schema else none
+        it.register("documents_to_forget", _as_table(tombstones))
+        return bool(_list_partitions(it, duplicates))
+
+
+def _list_partitions(
+    connection: duckdb.DuckDBPyConnection, duplicates: pa.Table | duckdb.DuckDBPyRelation
+) -> list[tuple[object, ...]]:
+    """Return source and month of each partition with rows of the documents."""
+    with Statements(connection).given(duplicates_to_search=duplicates):
+        return connection.execute(read_sql("takedown/sql", "list_partitions")).fetchall()
+
+
+def rewrite(path: Path, settings: Settings) -> None:
+    """Rewrite a database file, so that its deleted rows are gone from the disk.
+
+    Raises:
+        DiskFull: no space for a second copy; the file stays unchanged.
+    """
+    with _copying_in(path.parent) as folder:
+        new = folder / path.name
+        connect_file(new, settings).close()
+        with explain_database_errors(f"rewrite {path}"), duckdb.connect(str(new)) as connection:
+            connection.execute(f"attach {quoted(str(path))} as former (read_only)")
+            with transaction(connection, f"rewrite {path}"):
+                for table in map(qualify, list_tables()):
+                    connection.execute(f"delete from {table}")  # noqa: S608 - a constant name
+                    connection.execute(f"insert into {table} by name from former.{table}")
+            connection.execute("detach former")
+            connection.execute("checkpoint")
+        with explain_disk_errors(str(path)):
+            replace_durably(new, path)
+            Path(f"{path}.wal").unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _copying_in(folder: Path) -> Iterator[Path]:
+    """Yield a new folder for copies of databases; remove the folder at the end."""
+    with explain_disk_errors(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        made = tempfile.TemporaryDirectory(prefix=LEFTOVER, dir=folder, ignore_cleanup_errors=True)
+    with made as name:
+        yield Path(name)
+
+
+def _expire_lake(connection: duckdb.DuckDBPyConnection) -> None:
+    """Expire the lake's former versions, and rewrite files that contain deleted rows."""
+    assert is_lake(connection)  # noqa: S101 - a precondition
+    with explain_database_errors("let the lake forget its former versions"):
+        for statement in (
+            f"call ducklake_rewrite_data_files('{LAKE}', delete_threshold => 0)",
+            f"call ducklake_expire_snapshots('{LAKE}', older_than => now())",
+            f"call ducklake_cleanup_old_files('{LAKE}', cleanup_all => true)",
+        ):
+            connection.execute(statement)
+
+
+def forget_in_releases(
+    settings: Settings, tombstones: Sequence[Tombstone], partitions: Collection[Partition]
+) -> list[str]:
+    """Rewrite all releases with rows of the documents; return the releases' folders.
+
+    The rewritten databases get the present schema version. Corpus and losses files must lack the
+    documents already; ``partitions`` are the partitions that had them.
+
+    Raises:
+        StorageError: a file cannot be read or written; run the same command again.
+    """
+    store = Store(settings.home, settings.scratch)
+    rewritten = []
+    with locked(settings):
+        for path in store.list(f"{FOLDER}/*/{SUMS}"):
+            folder = path.rpartition("/")[0]
+            if _forget_in(folder, store, settings, tombstones, partitions):
+                rewritten.append(folder)
+    return rewritten
+
+
+def _forget_in(
+    folder: str,
+    store: Store,
+    settings: Settings,
+    tombstones: Sequence[Tombstone],
+    partitions: Collection[Partition],
+) -> bool:
+    with _copying_in(settings.scratch) as scratch:
+        database = scratch / SNAPSHOT
+        store.fetch(f"{folder}/{SNAPSHOT}", database)
+        if not has_rows(database, tombstones) and not store.exists(f"{folder}/{MARK}"):
+            return False
+        store.write_bytes(f"{folder}/{MARK}", b"being rewritten by `tidemark corpus forget`\n")
+        with contextlib.closing(connect_file(database, settings)) as connection:
+            forget_rows(connection, settings, tombstones)
+        rewrite(database, settings)
+        _replace(folder, store, database)
+    _rewrite_lines(store, f"{folder}/cells.jsonl", lambda row: _cell(store, row, partitions))
+    lines = f"{folder}/partitions.jsonl"
+    _rewrite_lines(store, lines, lambda row: _partition(store, row, partitions))
+    sums = store.read_bytes(f"{folder}/{SUMS}").decode().splitlines()
+    names = sorted(line.split(maxsplit=1)[1] for line in sums)
+    sums = [f"{store.sha256(f'{folder}/{name}')}  {name}\n" for name in names]
+    store.write_bytes(f"{folder}/{SUMS}", "".join(sums).encode())
+    store.delete(f"{folder}/{MARK}")
+    return True
+
+
+def _replace(folder: str, store: Store, database: Path) -> None:
+    """Replace a release's database, and its checksum in the release's text files."""
+    digest = sha256_of_file(database)
+    day = dt.datetime.now(dt.UTC).date()
+    note = (
+        f"\n## Taken down\n\nOn {day} documents were taken down, and their rows with them; the "
+        "checksum of the database is another since. Table `internal.forgotten_documents` names "
+        "them.\n"
+    )
+    for name in ("README.md", "CITATION.cff"):
+        text = store.read_bytes(f"{folder}/{name}").decode()
+        text = _DIGEST.sub(digest, text)  # the database's: these texts contain no other checksum
+        if name == "README.md" and note not in text:
+            text += note
+        store.write_bytes(f"{folder}/{name}", text.encode())
+    with store.writing(f"{folder}/{SNAPSHOT}") as staged:
+        shutil.copyfile(database, staged.path)
+
+
+def _rewrite_lines(
+    store: Store, path: str, change: Callable[[dict[str, Any]], dict[str, Any] | None]
+) -> None:
+    rows = [change(json.loads(line)) for line in store.read_bytes(path).decode().splitlines()]
+    lines = [f"{json.dumps(row, sort_keys=True)}\n" for row in rows if row is not None]
+    store.write_bytes(path, "".join(lines).encode())
+
+
+def _cell(
+    store: Store, row: dict[str, Any], partitions: Collection[Partition]
+) -> dict[str, Any] | None:
+    """Return a cell's line with its new losses checksum, or None if no rows remain."""
+    path = row["losses"]
+    if partition_of(path.partition("/")[2]) not in partitions:
+        return row
+    return {**row, "sha256": store.sha256(path)} if store.exists(path) else None
+
+
+def _partition(
+    store: Store, row: dict[str, Any], partitions: Collection[Partition]
+) -> dict[str, Any]:
+    partition = partition_of(row["path"])
+    if partition not in partitions or not store.exists(row["path"]):
+        return row
+    return {**row, "manifest": read_manifest(store, partition, row["path"]).manifest}

@@ -1,3 +1,0 @@
--- Drop what is of later months than the release's.
-delete from cell_milestones
-where month > cast($last as date);

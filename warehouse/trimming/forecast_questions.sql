@@ -1,3 +1,0 @@
--- Drop what was resolved after the release's month.
-delete from forecast_questions
-where month > cast($last as date);
