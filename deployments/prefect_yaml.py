@@ -43,6 +43,7 @@ class Deployment(_Part):
 
     Attributes:
         entrypoint: module and name of the flow, joined by a dot.
+        pull_steps: steps that Prefect runs before the flow.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Deployment(_Part):
     work_pool: Pool
     parameters: dict[str, Any] = {}
     schedules: tuple[Schedule, ...] = ()
+    pull_steps: list[dict[str, Any]] = []
 
     @property
     def flow(self) -> str:
@@ -79,7 +81,7 @@ class Deployment(_Part):
             "work_pool_name": self.work_pool.name,
             "work_queue_name": self.work_pool.work_queue_name,
             "job_variables": self.work_pool.job_variables,
-            "pull_steps": [],
+            "pull_steps": self.pull_steps,
         }
 
 
@@ -89,7 +91,7 @@ class _Definitions(BaseModel):
 
 class _File(_Part):
     name: str
-    pull: list[Any]
+    pull: list[dict[str, Any]]
     definitions: _Definitions
     deployments: tuple[Deployment, ...]
 
@@ -110,7 +112,8 @@ def read_deployments(path: Path = PREFECT_YAML) -> list[Deployment]:
     """
     try:
         file = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-        return [*file.deployments, *_of_sources(file.definitions.crawl)]
+        deployments = [*file.deployments, *_of_sources(file.definitions.crawl)]
+        return [each.model_copy(update={"pull_steps": file.pull}) for each in deployments]
     except OSError as error:
         raise MalformedInput(
             f"{path} cannot be read ({error.strerror}): tidemark deploy runs from a checkout, "

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from core import progress
 from core.corpus.partition import list_sealed
 from core.errors import UsageError
 from core.settings import Settings
 from core.storage.store import Store
 from models.catalogue import ModelEntry, models_folder
-from models.training import Recipe, train_reference
+
+if TYPE_CHECKING:  # loads transformers, which takes seconds
+    from models.training import Recipe
 
 
 def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> ModelEntry:
@@ -20,6 +24,8 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
     Raises:
         UsageError: up to the cutoff, no dated text is sealed, or none of one source.
     """
+    from models.training import train_reference
+
     store = Store(settings.home)
     seals = [
         seal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -10,9 +12,11 @@ from core.settings import Settings
 from instruments.canary import check_canary
 from instruments.training import train
 from models.catalogue import ModelEntry
-from models.training import Recipe
 from tasks.prefect.observe import observe
 from tasks.prefect.tracing import span
+
+if TYPE_CHECKING:  # loads transformers, which takes seconds
+    from models.training import Recipe
 
 
 @task(task_run_name="train {recipe.name}", cache_policy=NO_CACHE, persist_result=False)

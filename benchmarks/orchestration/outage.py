@@ -171,20 +171,18 @@ def _task_runs(run: object) -> list[TaskRun]:
         return client.read_task_runs(flow_run_filter=of_run)
 
 
-def deploy_score(server: Server, checkout: Path) -> None:
+def deploy_score(server: Server) -> None:
     """Make a process pool and a deployment of the score flow on a server."""
     from prefect.client.schemas.actions import WorkPoolCreate
-    from prefect.deployments.runner import RunnerDeployment
 
-    with temporary_settings({PREFECT_API_URL: server.url}):
-        with get_client(sync_client=True) as client:
-            client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
-        # By module, as in deployments/prefect.yaml: a flow that is loaded by path puts flows/ first
-        # on the path of modules, where flows/scylla.py hides the package scylla.
-        deployment = RunnerDeployment.from_entrypoint(
-            "flows.score.score", name="outage", work_pool_name=POOL, parameters={"model": MODEL}
-        )
-        deployment.apply()
+    from deployments.prefect_yaml import read_deployments
+
+    [score] = [each for each in read_deployments() if each.full_name == "score/score"]
+    fields = {**score.fields(), "parameters": {"model": MODEL}, "work_pool_name": POOL}
+    with temporary_settings({PREFECT_API_URL: server.url}), get_client(sync_client=True) as client:
+        client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
+        flow = client.create_flow_from_name(score.flow)
+        client.create_deployment(flow, name="outage", **fields)
 
 
 def main() -> int:
@@ -206,7 +204,7 @@ def main() -> int:
         )
         try:
             server.start()
-            deploy_score(server, Path.cwd())
+            deploy_score(server)
             seal_slow_months(folder / "home", parsed.cells, megabytes=4)
             outcome = run_through(
                 server, folder / "home", parsed.seconds, database.kill, database.start

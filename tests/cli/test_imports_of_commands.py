@@ -71,3 +71,16 @@ def test_a_query_imports_the_database_besides(settings: Settings) -> None:
     found = imported_by(Path(settings.home), "sql", "select 1")
     assert found <= QUERY
     assert {"duckdb", "pyarrow"} <= found
+
+
+def test_the_flow_that_scores_imports_no_model_library(tmp_path: Path) -> None:
+    code = "import sys, flows.score; print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    done = run_process(
+        sys.executable,
+        "-c",
+        code,
+        env={"HOME": str(tmp_path)},
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.strip() == "[]"

@@ -161,7 +161,8 @@ def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> No
         assert each["work_pool_name"] == ("gpu" if on_gpu else "crawl")
         assert each["tags"] == ["tidemark"]
         assert each["job_variables"]["env"] == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
-        assert not each["pull_steps"]
+        [[pull]] = each["pull_steps"]  # without a step, Prefect copies the worker's folder
+        assert pull == "prefect.deployments.steps.set_working_directory"
         is_coordinator = name in ("monthly/monthly", "backfill/backfill")
         assert each["work_queue_name"] == ("coordinators" if is_coordinator else "default")
         assert f"made       deployment {name}\n" in first
