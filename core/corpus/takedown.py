@@ -217,5 +217,5 @@ def _rewrite_table(store: Store, path: str, ids: Collection[str]) -> int:
             "is to be forgotten; delete it, then run the same again"
         ) from error
     with store.writing(path) as staged:
-        pq.write_table(rest, staged.path, compression="zstd")
+        pq.write_table(rest, staged.path, compression="zstd", write_page_checksum=True)
     return len(rest)

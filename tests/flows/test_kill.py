@@ -14,7 +14,7 @@ from warehouse.database.schema import SNAPSHOT
 from warehouse.database.writer import connected, locked
 from warehouse.read.publish import check_snapshot
 
-TRIALS = 6
+TRIALS = 4
 SERVE = "from tests.flows.nursery import serve_commands; serve_commands()"
 
 

@@ -127,6 +127,7 @@ def landed(home: Path) -> list[dict[str, Any]]:
     return query(Settings(home=str(home)), sql).to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("workers")
 def test_a_cancelled_run_cancels_what_it_has_started_and_leaves_nothing_behind(
     client: SyncPrefectClient, web: Web, home: Path

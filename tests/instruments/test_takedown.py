@@ -319,7 +319,7 @@ def _kill_everywhere(forks: Forks, home: Settings, tmp_path: Path) -> None:
     assert run(whole, 10_000) == 0
     num_changes = 10_000 - int((whole / "changes-left").read_text())
     assert num_changes > 20
-    for changes in range(1, num_changes, max(1, num_changes // 5)):
+    for changes in range(1, num_changes, max(1, num_changes // 3)):
         root = tmp_path / f"killed-{changes}"
         shutil.copytree(home.home, root)
         assert run(root, changes) == -signal.SIGKILL
