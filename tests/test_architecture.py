@@ -42,6 +42,7 @@ def test_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.long
 def test_no_backend_imports_another(trees: dict[Path, ast.Module]) -> None:
     assert len(BACKENDS) >= 7
     for name in BACKENDS:

@@ -181,6 +181,7 @@ def faults_of_files(folders: tuple[str, ...] | None = None) -> list[str]:
     return sorted({*found})
 
 
+@pytest.mark.long
 def test_tests_do_not_depend_on_clock_chance_or_float_equality() -> None:
     assert "\n".join(faults_of_files()) == ""
 

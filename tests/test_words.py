@@ -77,6 +77,7 @@ def faults_of(path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("room", ROOMS)
 def test_words_are_plain(room: str) -> None:
     faults = [fault for path in sorted((ROOT / room).rglob("*.py")) for fault in faults_of(path)]

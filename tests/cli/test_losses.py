@@ -10,6 +10,7 @@ Tidemark = Callable[..., Any]
 RATES = "model,source,month,compression_rate\n"
 
 
+@pytest.mark.long
 def test_rates(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     path = tmp_path / "rates.csv"
     path.write_text(RATES + "gpt2,arxiv,2017-01,0.125\ngpt2,arxiv,2024-01,0.25\n")
@@ -25,6 +26,7 @@ def test_rates(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     assert tidemark("sql", "from internal.published_rates order by all").out == before
 
 
+@pytest.mark.long
 def test_a_mix_up_of_units_changes_nothing(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     path = tmp_path / "rates.csv"
     path.write_text(RATES + "a,wiki,2024-01,7.825\n")
@@ -38,6 +40,7 @@ def test_a_mix_up_of_units_changes_nothing(tidemark: Tidemark, home: Path, tmp_p
     assert tidemark("land-published", path, "--percent", "--replace").out == "1 rates landed\n"
 
 
+@pytest.mark.long
 def test_scores(tidemark: Tidemark, tmp_path: Path) -> None:
     scores, rates = tmp_path / "scores.csv", tmp_path / "rates.csv"
     rates.write_text(RATES + "a,w,2024-01,0.1\nb,w,2024-01,0.2\nc,w,2024-01,0.3\n")
@@ -72,6 +75,7 @@ def test_a_bad_file_changes_nothing_and_good_neighbours_land(
     assert dump() == dump(tmp_path / "only-good")
 
 
+@pytest.mark.long
 def test_only_bad_files_publish_nothing(
     tidemark: Tidemark, losses_file: Callable[..., Path], home: Path
 ) -> None:

@@ -224,6 +224,7 @@ def test_import_of_texts_of_ones_own(tidemark: Tidemark, home: Path, tmp_path: P
     assert tidemark(*command, "--replace").out == "notes 2024-05: 1 documents\n"
 
 
+@pytest.mark.long
 def test_undated_texts_are_scored_too(tidemark: Tidemark, tmp_path: Path) -> None:
     file = tmp_path / "texts.json"
     file.write_text(json.dumps(["a text of some length, " * 5]))
@@ -245,6 +246,7 @@ def published(tidemark: Tidemark, losses_file: Callable[..., Path], home: Path) 
 QUERY = "select month, num_bytes, nll_nats from monthly_loss order by month limit 2"
 
 
+@pytest.mark.long
 def test_a_file_has_what_a_pipe_gets(tidemark: Tidemark, published: Path, tmp_path: Path) -> None:
     piped = pq.read_table(io.BytesIO(tidemark("sql", QUERY, "--format", "parquet").raw))
     assert piped["num_bytes"].to_pylist() == [40, 40]
@@ -300,6 +302,7 @@ LOOKS = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_looking_around_is_reading(tidemark: Tidemark, published: Path) -> None:
     for query in LOOKS:
         ran = tidemark("sql", query, "--format", "json").expect(0)

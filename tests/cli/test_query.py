@@ -68,6 +68,7 @@ def test_a_statement_from_a_file_or_a_pipe(
     tidemark("sql", "--file", file).expect(2, "is not UTF-8")
 
 
+@pytest.mark.long
 def test_an_error_on_a_late_row(tidemark: Tidemark, published: Path, tmp_path: Path) -> None:
     ran = tidemark("sql", LATE, "--format", "csv").expect(2, "late")
     assert ran.out.endswith("\n")  # the complete rows come first

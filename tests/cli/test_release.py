@@ -52,6 +52,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("scored")
 def test_a_release_has_one_month_s_knowledge(tidemark: Tidemark, home: Path) -> None:
     ran = tidemark("release", "2024-01").expect(0)
@@ -155,6 +156,7 @@ def test_what_is_not_sound_is_not_released(tidemark: Tidemark, home: Path) -> No
     assert tidemark("check").code == 0  # quick checks read no text
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("scored")
 def test_a_damaged_or_absent_release_is_refused(home: Path) -> None:
     settings = Settings(home=str(home))
@@ -169,6 +171,7 @@ def test_a_damaged_or_absent_release_is_refused(home: Path) -> None:
             release_database(settings, release).__enter__()
 
 
+@pytest.mark.long
 def test_every_table_with_months_or_names_is_trimmed(settings: Settings) -> None:
     with open_warehouse(settings):
         pass

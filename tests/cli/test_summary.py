@@ -36,6 +36,7 @@ def printed(settings: Settings, width: int, monkeypatch: pytest.MonkeyPatch) -> 
     return file.getvalue().splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [100, 120])
 def test_each_line_of_the_table_is_one_line(
     published: Settings, width: int, monkeypatch: pytest.MonkeyPatch
@@ -56,6 +57,7 @@ def test_each_line_of_the_table_is_one_line(
     ]
 
 
+@pytest.mark.long
 def test_a_narrow_terminal_loses_no_figure(
     published: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

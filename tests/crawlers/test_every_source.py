@@ -157,6 +157,7 @@ def check_unnoticed(scene: Scene, home: Path) -> None:
     assert outcome.manifest["status"] == "complete"
 
 
+@pytest.mark.long
 def test_transient_faults_change_nothing(scene: Scene, tmp_path: Path) -> None:
     """One fault of each class, dealt to the kinds of requests in turn."""
     names, kinds = assign(TRANSIENT, NAMES.index(scene.name)), scene.kinds
@@ -196,6 +197,7 @@ def check_contained(scene: Scene, name: str, kinds: list[tuple[str, str]], folde
         assert mended.seal.digest == scene.digest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", PERMANENT)
 def test_a_permanent_fault_spoils_one_request_alone(
     scene: Scene, kind: str, tmp_path: Path
@@ -233,6 +235,7 @@ def check_quirks(scene: Scene, quirks: Iterable[QuirkName], home: Path) -> None:
     assert mended.seal.digest == scene.digest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("quirks", [HARMLESS, HARMFUL], ids=["harmless", "harmful"])
 def test_quirks_of_a_site_harm_nothing(
     scene: Scene, quirks: tuple[QuirkName, ...], tmp_path: Path

@@ -61,6 +61,7 @@ def test_other_arithmetic_is_a_drift(settings, monkeypatch):
     assert "torch 2" in str(run)
 
 
+@pytest.mark.long
 def test_it_is_due_until_it_has_run_with_these_libraries_in_this_dtype(settings):
     assert is_canary_due(settings)
     check_canary(settings)

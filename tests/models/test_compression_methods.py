@@ -100,6 +100,7 @@ def test_any_length_comes_back(name: str, size: int) -> None:
         assert DECODERS[name](encode(name, [raw], form, size)) == raw
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMPRESSORS)
 @given(pieces=st.lists(BYTES, min_size=1, max_size=5))
 @settings(max_examples=20, deadline=None)

@@ -34,6 +34,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return settings
 
 
+@pytest.mark.long
 def test_the_figures_are_those_of_the_views(published: Settings) -> None:
     page = PAGE.render(published)
     # 45 of 60 are right; of the 15 that were opened after release, 12.

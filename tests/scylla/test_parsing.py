@@ -93,6 +93,7 @@ BEGINS = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @given(BEGINS, NUMBER, st.sampled_from(NUMBER_STYLES), ENDS)
 def test_a_number_of_each_style_is_read_back(
     begin: str, number: int, style: Callable[[int], str], end: str

@@ -109,6 +109,7 @@ def test_an_error_within_a_turn_is_not_the_servers(api: str) -> None:
         pass
 
 
+@pytest.mark.long
 def test_a_server_that_is_gone_is_named(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,6 +173,7 @@ def built(
     return case, *home_of(case, tmp_path_factory)
 
 
+@pytest.mark.long
 def test_view(built: tuple[Path, Settings, Path]) -> None:
     case, settings, _ = built
     table = query(settings, statement(case))

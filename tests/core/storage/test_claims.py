@@ -46,6 +46,7 @@ def claims_of(store: Store) -> list[str]:
     return [path for path in files(store) if "/.tmp-" not in path]
 
 
+@pytest.mark.long
 def test_who_has_it_keeps_the_others_out(any_store: Callable[[], Store]) -> None:
     first, second = Claims(any_store()), Claims(any_store())
     with first.hold(["a", "b"]) as held:

@@ -133,6 +133,7 @@ def test_records_are_asked_for_only_of_what_may_be_kept(web: Web, tmp_path: Path
     assert len(asked) == 24 + len(["private topic", "late answer", "independent answers"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "odd",
     [

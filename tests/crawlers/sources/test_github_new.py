@@ -226,6 +226,7 @@ def test_without_a_token_the_sample_is_small_and_says_so(
 # Limits
 
 
+@pytest.mark.long
 def test_no_request_is_sent_above_a_limit(crawl: Crawl, site: Site) -> None:
     """Each response states the remaining requests; at zero the host gets none."""
     site.limits = dict.fromkeys(site.limits, (7, 1.0))

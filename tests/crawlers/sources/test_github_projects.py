@@ -57,6 +57,7 @@ def test_the_list_of_projects_is_sound() -> None:
     assert set(REPOSITORIES) <= set(projects)  # else the simulated source is empty
 
 
+@pytest.mark.long
 def test_a_month_holds_what_was_added_or_rewritten_in_it(context: CrawlContext) -> None:
     month = Month("2024-03")
     items = list(fetch_month(month, context))
@@ -104,6 +105,7 @@ def test_every_field_of_a_document(context: CrawlContext, few_projects: None) ->
     assert {d.licence for d in documents} == {"MIT", "BSD-2-Clause", "BSD-3-Clause"}
 
 
+@pytest.mark.long
 def test_the_first_month_of_a_young_repository_is_flagged(
     context: CrawlContext, few_projects: None
 ) -> None:
@@ -113,6 +115,7 @@ def test_the_first_month_of_a_young_repository_is_flagged(
         assert flagged == expected
 
 
+@pytest.mark.long
 def test_a_file_belongs_to_one_month_only(context: CrawlContext, few_projects: None) -> None:
     versions = [
         (document.native_id, document.version_id)
@@ -144,6 +147,7 @@ def test_a_limit_is_spread_and_drawn_with_the_seed(
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+@pytest.mark.long
 def test_no_project_gives_more_than_its_share(settings: Settings, few_projects: None) -> None:
     world = World(0, WORLD.first, WORLD.first, stories_per_month=4 * 60)
     with serve_sites([Site(world)]) as busy:

@@ -231,6 +231,7 @@ def test_a_backoff_is_obeyed(web: Web, own: Settings, site: simulated.Site) -> N
     assert site.quota[False] == 300 - len(asked(web, "questions")) - len(asked(web, "answers"))
 
 
+@pytest.mark.long
 def test_a_backoff_read_from_the_cache_is_over(
     crawl: Crawl, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def test_the_windows_of_a_sample_cover_the_month_once(settings: Settings) -> Non
     assert len({start.minute for start, _ in windows}) > 30
 
 
+@pytest.mark.long
 def test_a_sample_that_is_never_full_has_the_whole_month(crawl: Crawl) -> None:
     assert {d.native_id for d in documents_of(crawl(max_bytes=10**9))} == _changed_pages()
 
@@ -97,6 +98,7 @@ def test_the_month_is_half_open_at_the_second(crawl: Crawl, web: Web) -> None:
     assert window == ("2024-03-01T00:00:00Z", "2024-03-31T23:59:59Z")
 
 
+@pytest.mark.long
 def test_a_batch_that_cannot_be_had_fails_and_the_rest_is_kept(crawl: Crawl, web: Web) -> None:
     again = {"Retry-After": "0"}
     web.faults.append(Fault("status", "wikipedia", "revids", 5, 503, again))
@@ -143,6 +145,7 @@ def test_german_changes_come_from_the_german_wiki(crawl: Crawl) -> None:
         assert not any(word in document.text for word in ("Einzelnachweise", "Weblinks", "ISBN"))
 
 
+@pytest.mark.long
 def test_the_partition_is_sealed_within_the_default_volume(
     settings: Settings, store: Store, web: Web
 ) -> None:

@@ -98,6 +98,7 @@ def test_a_damaged_dump_is_no_month_without_articles(
         listing()
 
 
+@pytest.mark.long
 def test_a_bomb_is_not_unpacked(
     listing: Listing, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -470,6 +470,7 @@ def test_refusals_behind_redirects_count_too(make: Make, web: Web, site: PageSit
             fetcher.get("main", "/old")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [

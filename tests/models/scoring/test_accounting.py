@@ -139,6 +139,7 @@ unmarked = texts.map(lambda text: text.replace("\u2581", "_"))
 cases = given(st.sampled_from(sorted(FAMILIES)), texts)
 
 
+@pytest.mark.long
 @cases
 @example("wordpiece", "  a  b \x00\n")
 @example("metaspace_bpe", "🙂")

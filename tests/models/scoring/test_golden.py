@@ -159,6 +159,7 @@ def test_each_stream_agrees_with_the_peer(protocol, peer, run, scored):
     assert losses.group_by(["document_id", "chunk_index"]).aggregate([]).num_rows == len(losses)
 
 
+@pytest.mark.long
 @needs_golden
 def test_the_tail_that_opencompass_drops_is_counted_without_a_loss(scored):
     """The last tokens are in no window, but their characters count."""

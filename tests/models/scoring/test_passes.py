@@ -65,6 +65,7 @@ class Nothing:
         return [np.zeros(len(wanted)) for wanted in targets]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("text", ["The tide leaves a mark. " * 20, "a"])
 def test_a_long_stream_holds_a_block_and_a_window(name, text, loaded, batch_of, monkeypatch):

@@ -70,12 +70,14 @@ def database() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+@pytest.mark.long
 def test_all_has_comments_and_described_columns(database: duckdb.DuckDBPyConnection) -> None:
     assert database.execute(BARE).fetchall() == []
     described = {table: list(columns) for table, columns in describe_columns().items()}
     assert described == {table: database.table(qualify(table)).columns for table in list_tables()}
 
 
+@pytest.mark.long
 def test_a_comment_says_what_the_file_says(database: duckdb.DuckDBPyConnection) -> None:
     description = describe_view(list_views()["monthly_loss"]).description
     for kind, name, says in (

@@ -49,6 +49,7 @@ def test_t_975(database: duckdb.DuckDBPyConnection, degrees: float) -> None:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("degrees", "error"), [(1, 0.03), (2, 5e-4), (3, 3e-5), (5, 1e-6), (10, 1e-8), (100, 1e-9)]
 )

@@ -262,6 +262,7 @@ def test_printed_tables_are_there_from_the_start(figures: Any) -> None:
         assert re.search(r"arXiv \d{4}\.\d{5}$", row["reference"])
 
 
+@pytest.mark.long
 def test_printed_tables_follow_the_version(settings: Settings, figures: Any) -> None:
     before = figures("true")
     with locked(settings), connected(settings) as connection:

@@ -194,6 +194,7 @@ def test_replicates_do_not_depend_on_the_order_of_landing(
     assert len(found[0]) == 200
 
 
+@pytest.mark.long
 def test_weights_are_poisson_and_independent(settings: Settings, losses: Any, dump: Any) -> None:
     """Weights show as num_bytes where every document is one byte, and all else of its cell none."""
     n = 4000

@@ -160,6 +160,7 @@ def test_another_version_of_the_computation_is_made_again(
     assert compare("wiki") == 0
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("nobody_listens")
 def test_a_killed_run_ends_as_an_undisturbed_one(
     settings: Settings, landed: Any, tmp_path: Path, seal: Any, compare: Any, dump: Any

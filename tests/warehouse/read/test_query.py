@@ -49,6 +49,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sql", REFUSED)
 def test_anything_but_reading_is_refused(published: Settings, tmp_path: Path, sql: str) -> None:
     before = sorted(tmp_path.rglob("*"))
