@@ -134,7 +134,7 @@ class _Crawl:
     def documents(self) -> Generator[pa.Table]:
         """Yield the documents that pass hygiene."""
         with closing(self._hygiene.sift(map(self._examine, self._items()))) as outcomes:
-            for table in tables_of(self._ledger.sift(outcomes), self._partition):
+            for table in tables_of(filter(self._ledger.keeps, outcomes), self._partition):
                 self._num_bytes += sum(table["num_bytes"].to_pylist())
                 yield table
 

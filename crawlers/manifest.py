@@ -6,8 +6,7 @@ import datetime as dt
 import importlib.metadata
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import zstandard
 
@@ -36,14 +35,13 @@ class Ledger:
         self.others: list[Drop | Failure | Repeat] = []
         self.ended_early: str | None = None
 
-    def sift(self, outcomes: Iterable[Outcome]) -> Iterator[Row]:
-        """Yield the rows among the outcomes, and record the other outcomes."""
-        for outcome in outcomes:
-            if isinstance(outcome, dict):
-                self.keep()
-                yield outcome
-            else:
-                self.pass_over(outcome)
+    def keeps(self, outcome: Outcome) -> TypeGuard[Row]:
+        """Count an outcome; return True if it is a row."""
+        if isinstance(outcome, dict):
+            self.keep()
+            return True
+        self.pass_over(outcome)
+        return False
 
     def keep(self) -> None:
         """Count a kept item."""

@@ -88,7 +88,7 @@ class Import:
 
     def documents(self) -> Generator[pa.Table]:
         """Yield the kept documents; raise MalformedInput if a file cannot be read."""
-        yield from tables_of(self._ledger.sift(self._outcomes), self._partition)
+        yield from tables_of(filter(self._ledger.keeps, self._outcomes), self._partition)
 
     def finish(self) -> Description:
         """Return the manifest and the dropped items; raise EmptyPartition if all are dropped."""

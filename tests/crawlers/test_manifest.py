@@ -23,7 +23,7 @@ def test_a_ledger_counts_everything() -> None:
         Failure("4", "http_5xx"),
         Repeat("1"),
     ]
-    assert list(ledger.sift(outcomes)) == [{"text": "a"}, {"text": "b"}]
+    assert list(filter(ledger.keeps, outcomes)) == [{"text": "a"}, {"text": "b"}]
     assert ledger.close() == {
         "status": "partial",
         "ended_early": None,
@@ -37,7 +37,7 @@ def test_a_ledger_counts_everything() -> None:
 
 def test_dropped_items_are_kept_with_their_reasons() -> None:
     ledger = Ledger(MARCH)
-    list(ledger.sift([Drop("1", "http_404", "x" * 10_000), Drop("é\ud800", "empty")]))
+    list(filter(ledger.keeps, [Drop("1", "http_404", "x" * 10_000), Drop("é\ud800", "empty")]))
     stored = zstandard.decompress(ledger.dropped_items()).decode().splitlines()
     first, second = map(json.loads, stored)
     assert (first["native_id"], first["reason"]) == ("1", "http_404")
@@ -48,7 +48,7 @@ def test_dropped_items_are_kept_with_their_reasons() -> None:
 
 def test_an_empty_month_is_an_error_with_counts() -> None:
     ledger = Ledger(MARCH)
-    list(ledger.sift([Drop("1", "too_short"), Drop("2", "too_short")]))
+    list(filter(ledger.keeps, [Drop("1", "too_short"), Drop("2", "too_short")]))
     with pytest.raises(EmptyPartition, match=r"wikipedia 2024-03.*2 requested.*'too_short': 2"):
         ledger.close()
     with pytest.raises(EmptyPartition, match="0 requested, 0 kept, dropped: none"):
@@ -57,7 +57,7 @@ def test_an_empty_month_is_an_error_with_counts() -> None:
 
 def test_an_item_that_is_lost_is_an_error() -> None:
     ledger = Ledger(MARCH)
-    list(ledger.sift([{"text": "a"}]))
+    list(filter(ledger.keeps, [{"text": "a"}]))
     ledger.requested += 1
     with pytest.raises(TidemarkError, match="items were lost .*2 requested, 1 kept"):
         ledger.close()
