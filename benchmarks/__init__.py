@@ -1,1 +1,1 @@
-"""Benchmarks: whole jobs measured side by side in one run, as ratios; never unit tests."""
+"""Benchmarks: compare the run time of whole jobs within one process, as ratios."""

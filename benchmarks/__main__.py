@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.measure import Report, Verdict, as_markdown, say
 from core.settings import load_settings, set_library_defaults
 
-# Benchmark -> its size parameter, the default, and the unit.
+# By benchmark: name of its size parameter, default size, and description of the unit.
 SIZES = {
     "crawling": ("stories", 100, "stories a source and month of the simulated web"),
     "hygiene": ("megabytes", 1000, "MB of the largest month of prose to clean"),
@@ -35,7 +35,7 @@ SIZES = {
     "generation": ("prompts", 64, "prompts that are continued"),
     "warehouse": ("rows", 25_000_000, "rows of losses to land and to read views of"),
 }
-# Benchmark -> its module, where that is in a sub-folder.
+# Modules of the benchmarks that lie in a subfolder, by benchmark.
 MODULES = {
     "generation": "scoring.generation",
     "options": "scoring.options",
@@ -93,7 +93,7 @@ def _positive(text: str) -> int:
 
 
 def _headline(arguments: Sequence[str]) -> str:
-    """Return date, machine and versions of the figures."""
+    """Return a Markdown header: date, command, commit, machine and library versions."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _VERSIONS)
     return "\n".join(
         [
@@ -120,7 +120,7 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """Return the commit, with a mark if files differ; a copy without git has none."""
+    """Return the git commit, with "-dirty" if files are modified; return "unknown" without git."""
     described = subprocess.run(
         ["git", "-C", _ROOT, "describe", "--always", "--dirty"],
         capture_output=True,
@@ -132,6 +132,6 @@ def _commit() -> str:
 
 if __name__ == "__main__":
     with TemporaryDirectory(prefix="tidemark-bench-") as scratch:
-        # As the command line does, before torch is imported.
+        # torch reads these defaults (environment variables) when it is imported.
         set_library_defaults(load_settings(home=scratch))
         sys.exit(main())

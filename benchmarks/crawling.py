@@ -1,9 +1,9 @@
-"""Crawling the simulated web over loopback, a source at a time; and cleaning separately.
+"""Benchmark of crawling the simulated web over loopback, and of cleaning texts.
 
-A crawl is the whole job: requests, extraction, cleaning, and a sealed partition on disk. A source
-that uses HTTP GET alone is compared with a bare session. This session sends the same requests and
-discards the responses, which shows the time of the simulator itself. There are no pauses: a site's
-rules set the pace of a real crawl.
+A crawl is the whole job: requests, extraction, cleaning, and a sealed partition on disk. The crawl
+of a source that uses only HTTP GET is compared with a bare HTTP session. The bare session sends the
+same requests and discards the responses, so it measures the simulator's own time. The crawlers do
+not pause between requests here; real crawls do.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from simulator.world import World
 
 MONTH = Month("2024-02")
 _TIMEOUT_S = 60
-_CLEANED_COPIES = 10  # of the month's stories, so that a round takes long enough to time
+_CLEANED_COPIES = 10  # number of copies of the stories to clean; fewer would make rounds too short
 _DIGEST = "SHA-256 of the prose"
 
 
 def run(rounds: int, stories: int) -> Sequence[Report]:
-    """Crawl a month of every source; ``stories`` a month is the size of the simulated world."""
+    """Crawl one month of every source of a world with ``stories`` stories per month."""
     world = World(0, MONTH - 1, MONTH, stories_per_month=stories)
-    # GitHub allows fewer requests in an hour than some rounds ask for.
+    # Raise the simulated GitHub's hourly limit: some rounds send more requests.
     limits = mock.patch.dict(github_api.LIMITS, dict.fromkeys(github_api.LIMITS, (10**9, 3600.0)))
     with limits, serve(world) as web:
         crawls = [each for source in list_sources() for each in _crawl_contenders(source, web)]
@@ -52,7 +52,7 @@ def run(rounds: int, stories: int) -> Sequence[Report]:
 
 
 def _crawl_contenders(source: str, web: Web) -> list[Contender]:
-    """Return the crawl, and the bare session if it applies, after an uncounted crawl."""
+    """Return the crawl of a source, and a bare session if all its requests are GET."""
     num_before = len(web.requests)
     with TemporaryDirectory(prefix="tidemark-bench-") as folder:
         seal = crawl(source, Path(folder), web)
@@ -76,7 +76,7 @@ def crawl(source: str, home: Path, web: Web) -> Seal:
 
 
 def fetch_bare(urls: Sequence[str]) -> int:
-    """Get addresses one after the other; return the number of decompressed bytes."""
+    """Send GET requests one after the other; return the number of decompressed bytes."""
     with requests.Session() as session:
         return sum(
             len(session.get(url, allow_redirects=False, timeout=_TIMEOUT_S).content) for url in urls
@@ -84,7 +84,7 @@ def fetch_bare(urls: Sequence[str]) -> int:
 
 
 def _cleaning_contenders(world: World) -> list[Contender]:
-    """Clean prose, the same prose as HTML, and code; baseline: the digest of each text."""
+    """Return contenders: SHA-256 of prose (the baseline), cleaning of prose, HTML and code."""
     numbers = range(world.stories_per_month)
     stories = world.stories(MONTH, "wikipedia_new")
     prose = ["\n\n".join(story.paragraphs) for story in stories]
@@ -99,7 +99,7 @@ def _cleaning_contenders(world: World) -> list[Contender]:
 
 
 def _as_html(paragraph: str) -> str:
-    """Mark up every sentence, with entities and non-ASCII letters."""
+    """Return a paragraph as HTML with tags, entities and non-ASCII characters."""
     sentences = html.escape(f"“{paragraph}”").split(". ")
     return f"<p>{'.&nbsp;'.join(f'<i>{text}</i>' for text in sentences)}<!-- end --></p>\n"
 

@@ -1,8 +1,9 @@
-"""Cleaning and de-duplicating a month of prose, at a tenth, three tenths and all of a size.
+"""Benchmark of cleaning and de-duplicating a month of prose, at three sizes.
 
-The job is a crawl without a web, in a separate process. Generated documents pass all stages and are
-sealed as a partition on disk. An earlier month of a tenth of the size is sealed before. Seconds and
-processor time exclude the generator.
+The job is a crawl without network requests, in a separate process. Generated documents pass all
+stages of a crawl and are sealed as a partition on disk. An earlier month, with a tenth of the
+bytes, is sealed first, since a crawl searches earlier months for duplicates. Times exclude document
+generation.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from crawlers.crawl import crawl_partition
 MONTH = Month("2024-02")
 _ROOT = Path(__file__).resolve().parents[1]
 _SHARES = (0.1, 0.3, 1.0)
-_MEAN_WORDS = 900  # of a document: 5 kB, as of a news article
+_MEAN_WORDS = 900  # mean number of words per document (5 kB, as in a news article)
 _NOTICE = "Sign up for our newsletter, and never miss a story of this kind again."
 _COMMON = (
     "the", "of", "and", "to", "in", "a", "is", "that", "for", "it", "was", "on", "as", "with",
@@ -42,7 +43,7 @@ _COMMON = (
     "will", "more", "can", "if", "there", "so", "about",
 )  # fmt: skip
 
-# An ordinary crawler, so that a whole crawl is measured.
+# Python code of a crawler module that yields the generated documents.
 _CRAWLER = """from benchmarks.hygiene import fetch_month
 from crawlers.contract import SourceInfo
 
@@ -54,7 +55,7 @@ INFO = SourceInfo(
 
 
 def run(rounds: int, megabytes: int) -> Sequence[Report]:
-    """Clean a tenth, three tenths and the whole of ``megabytes``, each once a round."""
+    """Clean months of 10 %, 30 % and 100 % of ``megabytes`` MB, each once per round."""
     sizes = [max(1, round(share * megabytes)) for share in _SHARES]
     runs: dict[int, list[dict[str, float]]] = {size: [] for size in sizes}
     for _ in range(rounds):
@@ -88,7 +89,7 @@ def _run_alone(size: int) -> dict[str, float]:
 
 
 def clean_month(home: Path, megabytes: int) -> dict[str, float]:
-    """Seal an earlier month and then the measured one; return the latter's time and result."""
+    """Seal a small earlier month, then seal and measure a month of ``megabytes`` MB."""
     folder = home / "crawlers"
     folder.mkdir()
     (folder / "bench_prose.py").write_text(_CRAWLER)
@@ -110,11 +111,12 @@ def clean_month(home: Path, megabytes: int) -> dict[str, float]:
     }
 
 
-_SPENT = {"seconds": 0.0, "cpu_seconds": 0.0, "megabytes": 0.0}  # by the generator
+# Totals of document generation.
+_SPENT = {"seconds": 0.0, "cpu_seconds": 0.0, "megabytes": 0.0}
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Document]:
-    """Yield documents up to the bytes that the context requests."""
+    """Generate a month's documents until the byte quota of the context is full."""
     quota, prose = context.quota(), Prose(str(month))
     number = 0
     while not quota.is_full:
@@ -138,7 +140,7 @@ def _document(month: Month, number: int, text: str) -> Document:
 
 
 class Prose:
-    """Texts with English word frequencies, and some of everything that hygiene drops."""
+    """Generator of random prose, with some duplicates, lists of numbers and newsletter notices."""
 
     def __init__(self, seed: str) -> None:
         self._rng = random.Random(seed)
@@ -157,7 +159,7 @@ class Prose:
         self._last = ""
 
     def text(self) -> str:
-        """Return the next text."""
+        """Return a new text, or sometimes a copy of the previous text."""
         draw = self._rng.random()
         if self._last and draw < 0.01:
             return self._last
@@ -182,7 +184,7 @@ class Prose:
 
 
 if __name__ == "__main__":
-    from benchmarks import hygiene  # the module that the crawler imports, too
+    from benchmarks import hygiene  # not __main__: the crawler updates ``hygiene._SPENT``
 
     with TemporaryDirectory(prefix="tidemark-bench-") as scratch:
         print(json.dumps(hygiene.clean_month(Path(scratch), int(sys.argv[1]))))

@@ -1,8 +1,8 @@
-"""Interleaved rounds: contenders alternate in one process, so that ratios are of one machine.
+"""Timing of contenders in interleaved rounds: the contenders alternate in one process.
 
-Each round runs every contender once and begins with another one. A ratio is the median over rounds
-of the ratio within a round, so a slow minute of the machine affects both sides. The rates are not
-corrected for the machine's speed: they are for orientation.
+Each round runs every contender once; the first contender differs between rounds. A ratio is the
+median over rounds of the ratio within a round, so a slow minute of the machine affects both
+contenders. Rates per second depend on the machine, so compare only ratios.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Contender:
-    """One way to do a job.
+    """One implementation of a job; implementations of the same job are compared.
 
-    ``run`` does the whole job once, given an empty folder. ``amounts``: the output of one run by
-    unit, such as ``{"rows": 2e6}``. ``baseline``: the contender to compare with, by name.
+    ``run`` does the whole job once, given an empty folder. ``amounts`` is the amount of work in one
+    run by unit, such as ``{"rows": 2e6}``. ``baseline`` names the contender to compare with.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Contender:
 
 @dataclass(frozen=True)
 class Timing:
-    """The measurements of one contender: ``seconds`` are wall-clock times by round.
+    """The measurements of one contender; ``seconds`` are the wall-clock times, one per round.
 
-    ``cpu_seconds``: processor time by round, over all threads of this process, also those of the
-    simulated web and the memory watch. ``peak_rss_bytes``: the process's largest resident size
-    during any run, including memory in use before.
+    ``cpu_seconds`` is the processor time per round over all threads of this process, including the
+    threads of the simulated web. ``peak_rss_bytes`` is the largest resident memory of the process
+    during any run, including memory that was in use before the run.
     """
 
     contender: Contender
@@ -54,7 +54,7 @@ class Timing:
 
     @property
     def median_s(self) -> float:
-        """Return the median seconds of a round."""
+        """Return the median run time per round, in seconds."""
         return statistics.median(self.seconds)
 
 
@@ -62,9 +62,9 @@ class Timing:
 class Report:
     """The figures of one benchmark.
 
-    ``conditions``: sizes, shapes and dtypes, in a sentence. ``memory``: title of the last column.
-    ``separate_memory``: bytes by contender, if measured in separate processes; shown instead of
-    the common process's memory.
+    ``conditions`` describes sizes, shapes and dtypes. ``memory`` is the title of the memory column.
+    ``separate_memory`` holds each contender's memory in bytes, if it was measured in a separate
+    process; the report then shows this memory instead of ``peak_rss_bytes``.
     """
 
     title: str
@@ -76,9 +76,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Figures that are compared with bounds, not with each other.
+    """The figures of a benchmark, and whether they meet fixed requirements.
 
-    ``rows``: figures by label. ``conditions``: each with its figure, and True if it holds.
+    ``rows`` maps labels to figures. ``conditions`` maps each requirement to True if it is met.
     """
 
     title: str
@@ -87,7 +87,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Return True if all conditions hold."""
+        """Return True if all requirements are met."""
         return all(self.conditions.values())
 
     def __str__(self) -> str:
@@ -101,9 +101,9 @@ class Verdict:
 def measure(
     contenders: Sequence[Contender], rounds: int, warm_up: bool = True
 ) -> tuple[Timing, ...]:
-    """Run the contenders in turn, in the report's order, for ``rounds`` counted rounds (1 or more).
+    """Time the contenders in ``rounds`` interleaved rounds (at least 1).
 
-    With ``warm_up``, an uncounted round comes first.
+    With ``warm_up``, one more round runs first; its times are discarded.
     """
     runs: dict[str, list[_Run]] = {contender.name: [] for contender in contenders}
     for number in range(0 if warm_up else 1, rounds + 1):
@@ -147,7 +147,7 @@ def _timing(contender: Contender, runs: Sequence[_Run]) -> Timing:
 
 @contextlib.contextmanager
 def peak_rss() -> Iterator[list[int]]:
-    """Yield a list whose only item is this process's largest resident size so far, in bytes."""
+    """Yield a one-item list, updated within the ``with`` block: this process's peak RSS (bytes)."""
     process, done = psutil.Process(), threading.Event()
     peak = [process.memory_info().rss]
 
@@ -165,12 +165,12 @@ def peak_rss() -> Iterator[list[int]]:
 
 
 def ratios(timing: Timing, baseline: Timing) -> list[float]:
-    """Return, by round, the baseline's time over the contender's (2 = half the time); same job."""
+    """Return, per round, the baseline's time divided by the contender's (2: twice as fast)."""
     return [theirs / own for own, theirs in zip(timing.seconds, baseline.seconds, strict=True)]
 
 
 def as_markdown(report: Report) -> str:
-    """Lay a report out as a Markdown section with one table."""
+    """Return a report as a Markdown section with one table."""
     by_name = {timing.contender.name: timing for timing in report.timings}
     lines = [
         f"### {report.title}",
@@ -222,5 +222,5 @@ def _row(timing: Timing, by_name: Mapping[str, Timing], memory: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Format with three digits; a shared machine is no more exact."""
+    """Format a number with three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

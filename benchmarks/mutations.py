@@ -1,4 +1,4 @@
-"""Mutation check: change one operator of a module, and run the module's tests; they must fail."""
+"""Mutation check: change one operator or number of a module; its tests must then fail."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
-TIMEOUT_S = 300  # of the tests of one mutant; a mutant that hangs is killed
+TIMEOUT_S = 300  # time limit of one mutant's tests in seconds
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Mutant:
 
 
 def mutants_of(path: str) -> Iterator[Mutant]:
-    """Yield a mutant for each operator and each number of a module."""
+    """Yield a mutant for each operator, integer and boolean of a module."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         for field, value, other in changes_of(node):
@@ -69,7 +69,7 @@ def mutants_of(path: str) -> Iterator[Mutant]:
 
 
 def changes_of(node: ast.AST) -> Iterator[tuple[str, object, object]]:
-    """Yield a field of the node, its value, and another value for it."""
+    """Yield each possible change of a node: a field's name, its present value and its new value."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
         yield "ops", node.ops, [SWAPS[type(node.ops[0])](), *node.ops[1:]]
     elif isinstance(node, (ast.BinOp, ast.BoolOp, ast.AugAssign)) and type(node.op) in SWAPS:
@@ -81,7 +81,7 @@ def changes_of(node: ast.AST) -> Iterator[tuple[str, object, object]]:
 
 
 def is_killed(mutant: Mutant, copy: Path) -> bool:
-    """Run the module's tests on a copy of the tree; return True if one of them fails."""
+    """Test a mutant in ``copy`` of the repository; return True if a test fails or hangs."""
     changed = copy / mutant.path
     before = changed.read_text(encoding="utf-8")
     changed.write_text(mutant.source, encoding="utf-8")
@@ -96,7 +96,7 @@ def is_killed(mutant: Mutant, copy: Path) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print each mutant that survives, and the share that was killed."""
+    """Print each mutant that passes the tests, and the number of mutants that fail them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", type=int, default=10, help="mutants a module")
     parser.add_argument("--path", choices=TARGETS, action="append", help="default: all modules")

@@ -1,8 +1,8 @@
-"""Run the demo for several seeds and check that it finds the planted cutoffs, and nothing else.
+"""Run the demo with several seeds; check that its figures agree with the planted cutoffs.
 
-For each seed, the estimated cutoffs of both reference models lie within a month of the planted
-ones. The 95 % intervals of both gaps exclude 0. The interval of zstd, split at the same months,
-includes 0.
+For each seed, the estimated cutoffs of the demo's two reference models must lie within a month of
+the planted cutoffs. The 95 % intervals of both gaps must lie above 0. The interval of the
+compressor zstd must include 0.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def check(finding: tuple[bool, str]) -> bool:
 
 
 def findings(settings: Settings) -> list[tuple[bool, str]]:
-    """Compare the published figures of one demo with the planted values."""
+    """Compare a demo's figures with the planted values; return pairs (passed, description)."""
     found = []
-    from flows.demo import CUTOFFS  # brings Prefect, whose defaults must be set before
+    from flows.demo import CUTOFFS  # not at the top: Prefect reads its defaults on import
 
     for name, cutoff in CUTOFFS.items():
         estimate = query(
@@ -82,7 +82,7 @@ def findings(settings: Settings) -> list[tuple[bool, str]]:
 
 
 def gap_interval(settings: Settings, model: str, cutoff: Month) -> tuple[float, float]:
-    """Return the overall gap's interval of a model that is split after a month."""
+    """Return the 95 % interval of a model's gap over all sources, split after ``cutoff``."""
     table = query(
         settings,
         "select bits_per_byte_gap_low, bits_per_byte_gap_high "
@@ -93,7 +93,7 @@ def gap_interval(settings: Settings, model: str, cutoff: Month) -> tuple[float, 
 
 
 def months_between(later: dt.date, earlier: dt.date) -> int:
-    """Return the whole months between two first days of months."""
+    """Return the number of months from ``earlier`` to ``later``."""
     return Month.of(later).months_since(Month.of(earlier))
 
 

@@ -1,4 +1,4 @@
-"""Write the results of the queries of docs/analysts.md below each, from a published home.
+"""Command that writes the result of each query in docs/analysts.md below the query.
 
 python -m benchmarks.write_guide tidemark-demo
 """
@@ -20,7 +20,7 @@ _BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n```text\n.*?```\n)?", re.DOTALL)
 
 
 def with_answers(guide: str, settings: Settings) -> str:
-    """Return a guide with each query's answer below it; replace former answers."""
+    """Return a guide with the result of each query below it; replace former results."""
 
     def answered(match: re.Match[str]) -> str:
         table = query(settings, match[1].rstrip().rstrip(";"))
@@ -30,7 +30,7 @@ def with_answers(guide: str, settings: Settings) -> str:
 
 
 def lay_out(table: pa.Table) -> str:
-    """Return the first rows of a table in columns of text."""
+    """Return the first rows of a table as text with aligned columns."""
     rows = [
         [_shown(value) for value in row.values()] for row in table.slice(0, MAX_ROWS).to_pylist()
     ]

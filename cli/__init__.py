@@ -1,1 +1,1 @@
-"""The command line: one file a noun. The only room that may know all others."""
+"""The command line, one module per group of commands. Only it may import all other packages."""

@@ -16,14 +16,14 @@ from core import progress
 from core.errors import TidemarkError, UsageError
 from core.progress import duration
 
-# Piped output has no width of its own; rich would cut tables at 80 columns.
+# The width of tables in piped output; the default of rich is 80 columns.
 _PIPED_WIDTH = 200
-# All controls but tab and newline, and characters that change the direction of text.
+# Control characters, except tab and newline, and characters that change the text's direction.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def _console(stderr: bool) -> Console:
-    """Return a console that reads no markup, because names come from outside."""
+    """Return a console that does not interpret markup, because names may contain brackets."""
     console = Console(stderr=stderr, markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
         console.width = _PIPED_WIDTH
@@ -35,7 +35,7 @@ err = _console(stderr=True)
 
 
 def visible(text: str) -> str:
-    """Spell out control characters, so that text from outside cannot control the terminal."""
+    """Escape control characters, so that text of other people cannot control the terminal."""
     return _CONTROLS.sub(_spelled, text)
 
 
@@ -45,7 +45,7 @@ def _spelled(control: re.Match[str]) -> str:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under a title."""
+    """Print a table with a title."""
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -55,7 +55,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 def do_each(step: str, jobs: Mapping[str, Callable[[], None]]) -> list[str]:
-    """Do jobs by name under a progress bar; return the failures, which do not stop the others."""
+    """Call each job, with a progress bar; return the errors of failed jobs. Other jobs continue."""
     failures = []
     with progress_bars():
         for number, (name, job) in enumerate(jobs.items(), start=1):
@@ -70,7 +70,7 @@ def do_each(step: str, jobs: Mapping[str, Callable[[], None]]) -> list[str]:
 
 
 def fail_with(failures: Sequence[str]) -> None:
-    """Print failures; if there are any, end the command with exit code 1."""
+    """Print the failures; if there is a failure, end the command with exit code 1."""
     for failure in failures:
         err.print(visible(f"failed: {failure}"), soft_wrap=True)
     if failures:
@@ -79,7 +79,7 @@ def fail_with(failures: Sequence[str]) -> None:
 
 @contextmanager
 def progress_bars() -> Iterator[None]:
-    """Draw one bar for each step that reports progress, until the block ends."""
+    """Draw a progress bar for each step that reports progress, until the ``with`` block ends."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
@@ -102,5 +102,5 @@ def progress_bars() -> Iterator[None]:
 
 
 def age(moment: dt.datetime) -> str:
-    """Return the time since a moment, at least 0 s, because clocks differ."""
+    """Return the time since a moment as text; never negative, even if clocks differ."""
     return duration(max(0.0, (dt.datetime.now(dt.UTC) - moment).total_seconds()))

@@ -1,4 +1,4 @@
-"""`tidemark corpus` and `compare-texts`: sealed months, versions, differences."""
+"""Commands `tidemark corpus` and `compare-texts`, about sealed text and its differences."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from core.storage.store import Store
 if TYPE_CHECKING:
     from core.corpus.partition import Partition, Seal
 
-corpus_app = typer.Typer(no_args_is_help=True, help="The sealed text: look at it, take it down.")
+corpus_app = typer.Typer(no_args_is_help=True, help="Inspect, accept and remove sealed text.")
 
 SourceArgument = Annotated[str, Argument(help="Source.", metavar="SOURCE")]
-MonthArgument = Annotated[str, Argument(help="Month, or undated.", metavar="YYYY-MM")]
+MonthArgument = Annotated[str, Argument(help='Month, or "undated".', metavar="YYYY-MM")]
 
 
 def _partition(source: str, month: str) -> Partition:
@@ -40,17 +40,17 @@ def show_command(
     source: SourceArgument,
     month: MonthArgument,
     version: Annotated[
-        int | None, Option(min=1, help="Default: the newest, or by TIDEMARK_CORPUS_AS_OF.")
+        int | None, Option(min=1, help="Default: the newest, limited by TIDEMARK_CORPUS_AS_OF.")
     ] = None,
-    held: Annotated[bool, Option("--held", help="Show the month that is held back.")] = False,
+    held: Annotated[bool, Option("--held", help="Show the version that is held back.")] = False,
     dropped: Annotated[
-        bool, Option("--dropped", help="List each dropped item and the reason.")
+        bool, Option("--dropped", help="Also list each dropped item and the reason.")
     ] = False,
     paths: Annotated[
-        bool, Option("--paths", help="Print the Parquet files alone, one a line.")
+        bool, Option("--paths", help="Print only the paths of the Parquet files, one per line.")
     ] = False,
 ) -> None:
-    """Print the manifest of a month: its origin, and the counts of kept and dropped items."""
+    """Print the manifest of a sealed month: its origin, and counts of kept and dropped items."""
     settings = settings_of(context)
     store = Store(settings.home)
     partition = _partition(source, month)
@@ -72,13 +72,13 @@ def diff_command(
     month: FirstMonth = None,
     to: LastMonth = None,
     versions: Annotated[
-        bool, Option("--versions", help="Each version of a month with the one before.")
+        bool, Option("--versions", help="Compare each version with the previous version.")
     ] = False,
 ) -> None:
-    """Print how different months' texts are from the month before, and from the source's first.
+    """Print how much the text of each month differs from the previous and the first month.
 
-    1 - similarity, as in appendix B of Li et al. 2024; computed here, nothing lands (see
-    `tidemark compare-texts` for that). With --versions: how the versions of one month differ.
+    The difference is 1 - similarity, as in appendix B of Li et al. 2024. This command only prints
+    differences; `tidemark compare-texts` stores them. --versions compares versions of a month.
     """
     settings = settings_of(context)
     store = Store(settings.home)
@@ -97,9 +97,9 @@ def accept_command(
     context: typer.Context,
     source: SourceArgument,
     month: MonthArgument,
-    why: Annotated[str, Option(help="Reason to accept it; goes into the manifest.")],
+    why: Annotated[str, Option(help="Reason to accept the month; the manifest records it.")],
 ) -> None:
-    """Seal a month that is held back, after a look at `corpus show --held`."""
+    """Seal a month that failed a check and is held back; first look at `corpus show --held`."""
     from core.corpus.sealing import accept_held
 
     partition = _partition(source, month)
@@ -111,23 +111,23 @@ def accept_command(
 def forget_command(
     context: typer.Context,
     documents: Annotated[
-        list[str] | None, Argument(help="Ids (column document_id).", metavar="DOCUMENT")
+        list[str] | None, Argument(help="Document ids (column document_id).", metavar="DOCUMENT")
     ] = None,
     native_id: Annotated[
         list[str] | None,
         Option(
-            help="A site's own id: all versions of an item. Repeat for several.",
+            help="The site's id of an item, to remove all its versions. Repeat for several.",
             metavar="SOURCE:ID",
         ),
     ] = None,
     again: Annotated[
-        bool, Option("--again", help="All documents ever forgotten, as after a restore.")
+        bool, Option("--again", help="Repeat all earlier removals, after a restore.")
     ] = False,
-    why: Annotated[str, Option(help="Who asked for it, and why; is recorded.")] = "takedown",
+    why: Annotated[str, Option(help="Who asked for the removal, and why; recorded.")] = "takedown",
 ) -> None:
-    """Take documents down: out of the corpus, caches, losses, the warehouse and releases.
+    """Remove documents from the corpus, caches, losses, the warehouse and releases.
 
-    A tombstone for each makes later crawls and imports drop it. If this is killed, run it again.
+    Later crawls and imports drop these documents, too. If this command is killed, run it again.
     """
     from core.corpus.tombstones import item_key
     from instruments.takedown import forget
@@ -144,7 +144,7 @@ def forget_command(
     )
     if not done.num_versions:
         out.print("none of them is in the corpus (any more); the tombstones keep them out")
-    out.print("Copies that you have made (backups, exports, trained models) are yours to look to.")
+    out.print("Copies that you have made (backups, exports, trained models) are not changed.")
 
 
 def _item(text: str) -> tuple[str, str]:
@@ -161,12 +161,12 @@ def compare_texts_command(
     to: LastMonth = None,
     against: Annotated[
         Literal["first", "previous"] | None,
-        Option(help="Only the first, or only the previous month."),
+        Option(help="Compare only with this month. Default: with both."),
     ] = None,
 ) -> None:
-    """Compare the text of sealed months with the month before and with the source's first.
+    """Compare the text of each sealed month with the previous and the first month of the source.
 
-    The differences land for view text_difference. Landed comparisons are skipped.
+    View text_difference shows the stored differences. Stored comparisons are not repeated.
     """
     from core.corpus.difference import Against
     from warehouse.land.text_comparisons import compare_texts, plan_comparisons
@@ -188,7 +188,7 @@ def compare_texts_command(
 
 Row = tuple[object, ...]
 
-# The keys of a manifest that are shown first, in this order.
+# Keys of a manifest that are printed first, in this order.
 _FIRST = (
     "kind", "status", "ended_early", "held_because", "accepted", "window", "started_at", "ended_at",
     "sealed_at", "num_documents", "num_bytes", "content", "digest", "content_digest", "forgotten",
@@ -200,7 +200,7 @@ _LEFT_OUT = ("source", "month", "version", "files", *_ACCOUNT)
 def choose_seal(
     store: Store, partition: Partition, version: int | None, held: bool, as_of: dt.datetime | None
 ) -> Seal:
-    """Return the requested version of a partition."""
+    """Return the seal of the requested version of a partition."""
     from core.corpus.partition import list_versions, read_seal
     from core.corpus.sealing import read_held
 
@@ -227,7 +227,7 @@ def choose_seal(
 
 
 def describe_seal(store: Store, seal: Seal) -> list[Row]:
-    """Return the fields of a manifest, and counts over its parts, for people."""
+    """Return printable fields of a manifest, and counts of documents by licence and language."""
     manifest = seal.manifest
     rows: list[Row] = [("version", _of_versions(store, seal)), ("folder", store.url(seal.folder))]
     rows += [(name, _plain(manifest[name])) for name in _FIRST if manifest.get(name) is not None]
@@ -250,7 +250,7 @@ def _of_versions(store: Store, seal: Seal) -> str:
 
 
 def _account(manifest: Mapping[str, object]) -> Iterator[Row]:
-    """Yield the outcomes of the requested items; they must add up."""
+    """Yield the numbers of requested, kept, dropped and failed items, with reasons."""
     if "requested" not in manifest:
         return
     sums: dict[str, int] = {}
@@ -288,7 +288,7 @@ def _plain(value: object) -> object:
 
 
 def list_dropped(store: Store, seal: Seal) -> list[Row]:
-    """Return the dropped and failed items: id, outcome, reason, detail."""
+    """Return (id, outcome, reason, detail) of each dropped or failed item."""
     import zstandard
 
     path = f"{seal.folder}/dropped.jsonl.zst"
@@ -303,7 +303,7 @@ def list_dropped(store: Store, seal: Seal) -> list[Row]:
 def diff_months(
     store: Store, source: str, months: Sequence[Month] | None, as_of: dt.datetime | None
 ) -> list[Row]:
-    """Compare months with the month before and with the first one."""
+    """Return rows that compare each month with the previous and the first month."""
     from warehouse.land.text_comparisons import plan_comparisons
 
     plan = plan_comparisons(store, [source], months, as_of=as_of)
@@ -316,7 +316,7 @@ def diff_months(
 
 
 def diff_versions(store: Store, source: str, months: Sequence[Month] | None) -> list[Row]:
-    """Compare each version of months with the version before."""
+    """Return rows that compare each version of the months with the previous version."""
     from core.corpus.partition import list_sealed, list_versions
 
     jobs = []

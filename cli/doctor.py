@@ -1,4 +1,4 @@
-"""`tidemark doctor`: check that a run has all it needs; say how to repair faults."""
+"""Command `tidemark doctor`: check the requirements of a run, and say how to repair faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from core.storage.store import Store
 if TYPE_CHECKING:
     from core.settings import Settings
 
-MIN_FREE_BYTES = 5 * 2**30  # one month of the default sources, a small model and two snapshots
+MIN_FREE_BYTES = 5 * 2**30  # for a month of the default sources, a small model and two snapshots
 
 _CONDITIONS = "use an object store that supports conditional puts (If-None-Match: *)"
 
@@ -39,7 +39,7 @@ class Finding:
 
 
 def examine(settings: Settings) -> list[Finding]:
-    """Run every check; a fault does not stop the others."""
+    """Run every check, even after faults; return the results."""
     checks: list[Callable[[Settings], Finding]] = [
         _python, _torch, _chromium, _git, _disk, _home, _writer, _server,
     ]  # fmt: skip
@@ -111,7 +111,7 @@ def _home(settings: Settings) -> Finding:
     try:
         store = Store(settings.home)
         if not _keeps_conditions(store):
-            detail = f"{settings.home} takes a second file where only a first may be"
+            detail = f"{settings.home} overwrites a file in a conditional put"
             return Finding("data root", False, detail, _CONDITIONS)
         settings.scratch.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=settings.scratch):
@@ -121,7 +121,7 @@ def _home(settings: Settings) -> Finding:
 
 
 def _keeps_conditions(store: Store) -> bool:
-    """Return True if only one of two writers can create a file."""
+    """Return True if the store refuses to create a file that exists."""
     path = f"work/.doctor-{secrets.token_hex(4)}"
     try:
         return store.create_bytes(path, b"first") and not store.create_bytes(path, b"second")
@@ -147,7 +147,7 @@ def _writer(settings: Settings) -> Finding:
             )
         return Finding(what, True, where)
     except (TidemarkError, OSError) as error:
-        return Finding(what, False, str(error), "see what the data root says")
+        return Finding(what, False, str(error), "repair the data root: see the row above")
 
 
 def _server(_: Settings) -> Finding:
@@ -161,7 +161,7 @@ def _server(_: Settings) -> Finding:
     mend = "start it (prefect server start) or unset PREFECT_API_URL"
     shown = without_password(address)
     headers, verify = prefect_access()
-    try:  # not its health, which it also tells to clients without a password
+    try:  # this request needs the password, unlike Prefect's health check
         response = requests.get(
             f"{address.rstrip('/')}/admin/version", headers=headers, verify=verify, timeout=5
         )
@@ -174,7 +174,7 @@ def _server(_: Settings) -> Finding:
 
 
 def doctor_command(context: typer.Context) -> None:
-    """Check Python, torch, Chromium, git, disk, data root, warehouse, server; say how to mend."""
+    """Check Python, torch, Chromium, git, disk, data root, warehouse and Prefect server."""
     findings = examine(settings_of(context))
     rows = [
         (f.what, "ok" if f.is_well else "PROBLEM", f.detail, "" if f.is_well else f.mend)

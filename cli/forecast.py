@@ -1,4 +1,4 @@
-"""`tidemark forecast`: crawl forecasting questions, have models answer them, report."""
+"""Commands `tidemark forecast`: crawl questions, have models answer them, write the report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core.corpus.questions import QuestionSeal
 
 forecast_app = typer.Typer(
-    help="Forecasting questions: crawl them, have models answer, report.", no_args_is_help=True
+    help="Crawl forecasting questions, have models answer them, report.", no_args_is_help=True
 )
 
 
@@ -30,13 +30,13 @@ def forecast_crawl(
     month: FirstMonth = None,
     to: LastMonth = None,
     replace: Annotated[
-        bool, Option("--replace", help="Ask again, and replace what differs.")
+        bool, Option("--replace", help="Crawl again, and replace questions that differ.")
     ] = False,
 ) -> None:
-    """Seal the questions that sites resolved in some months; default: the last complete month.
+    """Crawl the questions that sites resolved in some months; default: the last complete month.
 
-    A source that needs a permission (`tidemark sources permit`) or a token is left out without one.
-    It is refused if --source names it.
+    A source is skipped if it needs a permission (`tidemark sources permit`) or a token that is
+    missing. If --source names such a source, the command fails.
     """
     settings = settings_for_tasks(context)
     from instruments.planning import plan_question_crawl
@@ -56,7 +56,7 @@ def forecast_crawl(
 @forecast_app.command("import")
 def forecast_import(
     context: typer.Context,
-    path: Annotated[Path, Argument(help="A file, or a folder of what belongs together.")],
+    path: Annotated[Path, Argument(help="A file, or a folder of related files.")],
     source: Annotated[str, Option(help="Name of the source to import as.", metavar="NAME")],
     replace: Annotated[
         bool, Option("--replace", help="Replace sealed questions that differ.")
@@ -64,8 +64,8 @@ def forecast_import(
 ) -> None:
     """Import published questions: FreshBench's gjo.json, or ForecastBench's question sets.
 
-    Each question goes to the month of its resolution. A malformed file is refused; nothing is
-    written then.
+    Each question is stored under the month of its resolution. If a file is malformed, the command
+    fails and writes nothing.
     """
     settings = settings_for_tasks(context)
     from crawlers.questions.files import import_questions
@@ -92,15 +92,15 @@ def forecast_answer(
         Option(
             "--protocol",
             "-p",
-            help="letter, text, text-byte, letter-rotated-chat, …; repeat for several. Default: "
-            "TIDEMARK_ANSWER_PROTOCOL, of a model behind an API generate.",
+            help="Such as letter, text, text-byte or letter-rotated-chat; repeat for several. "
+            "Default: TIDEMARK_ANSWER_PROTOCOL; for models behind an API: generate.",
             metavar="NAME",
         ),
     ] = None,
 ) -> None:
-    """Have models answer the sealed questions, land the answers and publish.
+    """Have models answer the sealed questions, land the answers and publish the warehouse.
 
-    Answered questions are not asked again. --month is the month of resolution; default: all months.
+    Answered questions are not asked again. --month is the month of resolution (default: all).
     """
     settings = settings_for_tasks(context)
     from instruments.forecasts import answer_and_land, answering_models, spent_by
@@ -121,7 +121,7 @@ def forecast_answer(
 
 @forecast_app.command("report")
 def forecast_report(context: typer.Context) -> None:
-    """Write the page of forecasts from the published snapshot."""
+    """Write the report page of forecasts from the published snapshot."""
     settings = settings_for_tasks(context)
     from reports.forecasts import write_forecasts
 

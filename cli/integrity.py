@@ -1,4 +1,4 @@
-"""`tidemark check`, `release`, `reproduce`, `compress`, `decompress` and `verify-losses`."""
+"""Commands `check`, `release`, `reproduce`, `compress`, `decompress` and `verify-losses`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from core.errors import MalformedInput, UsageError
 from core.month import Month
 from core.storage.store import Store
 
-if TYPE_CHECKING:  # torch takes seconds to import
+if TYPE_CHECKING:  # importing torch takes seconds
     from core.settings import Settings
     from instruments.reproduction import Reproduction
     from models.codec import Compressed
@@ -32,12 +32,12 @@ if TYPE_CHECKING:  # torch takes seconds to import
 def check_command(
     context: typer.Context,
     deep: Annotated[
-        bool, Option("--deep", help="Read every chunk, and all of corpus/ and losses/, too.")
+        bool, Option("--deep", help="Also read every chunk, and all files of corpus/ and losses/.")
     ] = False,
 ) -> None:
-    """Check that the published snapshot is sound, and list faults; nothing is changed.
+    """Check the integrity of the published snapshot and list faults, without changing anything.
 
-    Exits with 1 if there is a fault.
+    The exit code is 1 if there is a fault.
     """
     from warehouse.read.check import check_home
     from warehouse.read.query import local_snapshot
@@ -66,14 +66,14 @@ def _print_finding(finding: Finding) -> None:
 
 def release_command(
     context: typer.Context,
-    month: Annotated[str, Argument(help="The last month in it.", metavar="YYYY-MM")],
+    month: Annotated[str, Argument(help="Last month of the release.", metavar="YYYY-MM")],
     output: Annotated[
-        Path | None, Option(help="A new folder, instead of releases/YYYY-MM of the data root.")
+        Path | None, Option(help="A new folder. Default: releases/YYYY-MM of the data root.")
     ] = None,
 ) -> None:
-    """Freeze the published snapshot, up to a month, so that it can be cited and verified.
+    """Copy the published snapshot, up to a month, as a release that can be cited and verified.
 
-    Everything is checked first, as by `tidemark check --deep`. A release is never written over.
+    All checks of `tidemark check --deep` run first. A release is never overwritten.
     """
     from warehouse.read.release import make_release
 
@@ -87,25 +87,25 @@ def reproduce_command(
     context: typer.Context,
     cell: Annotated[
         str,
-        Argument(help="MODEL/SOURCE/YYYY-MM/PROTOCOL, or undated for the month.", metavar="CELL"),
+        Argument(help="MODEL/SOURCE/MONTH/PROTOCOL; MONTH: YYYY-MM or undated.", metavar="CELL"),
     ],
     release: Annotated[
         str | None,
         Option(
-            help="Compare with a release of the data root, or of a folder. Default: with what is "
-            "published.",
+            help="Release to compare with: a month, or a folder. Default: compare with the "
+            "published snapshot.",
             metavar="YYYY-MM|FOLDER",
         ),
     ] = None,
     model: Annotated[
         str | None,
-        Option("--model", "-m", help="Where the model is now, if its name does not say."),
+        Option("--model", "-m", help="Present name or folder of the model, if it has moved."),
     ] = None,
 ) -> None:
-    """Score one cell again, and compare it with its landed losses; nothing is changed.
+    """Score one cell again, and compare the losses with the landed losses, changing nothing.
 
-    The text and the model must be the scored ones. Exits with 1 if the nats of the cell, or of a
-    chunk, differ by more than 1e-6 of the cell's.
+    Text and model must be unchanged. The exit code is 1 if the loss of the cell, or of a chunk,
+    differs by more than 1e-6 of the cell's loss.
     """
     settings = settings_for_tasks(context)
     from instruments.reproduction import reproduce
@@ -147,8 +147,8 @@ def compress_command(
 ) -> None:
     """Compress a text with a language model's probabilities.
 
-    IN is any UTF-8 text. The file is as long as the model's loss on it. To decompress it, use
-    the same model on the same kind of machine with the same libraries.
+    IN is a UTF-8 text. The size of OUT is about the model's loss on the text. To decompress OUT,
+    use the same model on the same kind of machine with the same libraries.
     """
     raw = _read(source, target)
     try:
@@ -178,7 +178,7 @@ def decompress_command(
         Option(
             "--model",
             "-m",
-            help="Where the model is now. Default: where it was; its files must be the same.",
+            help="Present name or folder of the model, if it has moved; with unchanged files.",
         ),
     ] = None,
 ) -> None:
@@ -198,18 +198,18 @@ def verify_losses_command(
     source: Sources = None,
     month: FirstMonth = None,
     to: LastMonth = None,
-    sample: Annotated[int, Option(min=1, help="Chunks of each model.")] = 16,
+    sample: Annotated[int, Option(min=1, help="Number of chunks per model.")] = 16,
 ) -> None:
-    """Code a sample of scored chunks and check that their sizes agree with their losses.
+    """Compress a sample of scored chunks and check that the sizes agree with the losses.
 
-    The chunks are the same each time, of cells under the default protocol. Each is decoded again.
+    Each chunk is also decompressed. All calls take the same sample, of the default protocol.
     """
     from models.catalogue import find_model
 
     settings = settings_for_tasks(context)
     names = model or list(settings.models)
     for name in names:
-        find_model(name, settings)  # refuse a misspelt name before coding starts
+        find_model(name, settings)  # fails early if a name is misspelt
     failures = []
     for name in names:
         with progress_bars():
@@ -266,7 +266,7 @@ def _sizes(coded: Compressed, num_bytes: int) -> str:
 
 
 def _read(source: Path, target: Path) -> bytes:
-    """Read one file, after a check that the other can be written."""
+    """Return the content of ``source``, after checking that ``target`` can be written."""
     if target.exists() and not target.is_file():
         raise UsageError(f"{target} is no file; give a name to write to")
     if not target.absolute().parent.is_dir():
@@ -280,6 +280,6 @@ def _read(source: Path, target: Path) -> bytes:
 
 
 def _write(target: Path, data: bytes) -> None:
-    """Write a file completely, or leave it unchanged."""
+    """Write a file atomically."""
     path = target.absolute()
     Store(str(path.parent)).write_bytes(path.name, data)

@@ -1,4 +1,4 @@
-"""`tidemark score`, `canary`, `protocols` and the commands that land foreign figures."""
+"""Commands `score`, `canary`, `protocols`, and commands that land results of other people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from core.settings import Settings
     from warehouse.land.keyed_rows import LandedRows
 
-protocols_app = typer.Typer(no_args_is_help=True, help="The ways to cut and score text.")
+protocols_app = typer.Typer(no_args_is_help=True, help="Protocols: how text is cut and scored.")
 
 
 def score_command(
@@ -36,19 +36,19 @@ def score_command(
     protocol: Annotated[
         list[str] | None,
         Option(
-            help="See `tidemark protocols list`; repeat for several, which share passes of the "
-            "model where their windows are the same.",
+            help="See `tidemark protocols list`; repeat for several. Protocols with equal windows "
+            "share forward passes.",
             metavar="NAME",
         ),
     ] = None,
     context_tokens: Annotated[
-        int | None, Option("--context", min=2, help="Another window, in tokens.")
+        int | None, Option("--context", min=2, help="Window length in tokens.")
     ] = None,
-    stride: Annotated[int | None, Option(min=1, help="Slide the window by so many tokens.")] = None,
+    stride: Annotated[int | None, Option(min=1, help="Tokens between window starts.")] = None,
 ) -> None:
     """Score sealed partitions, land the losses and publish the warehouse.
 
-    Without --source or --month: everything that is sealed. Cells that are done are skipped.
+    Without --source or --month, everything that is sealed is scored. Finished cells are skipped.
     """
     settings = settings_for_tasks(context)
     from instruments.losses import score_and_land
@@ -69,7 +69,7 @@ def score_command(
 
 
 def warn_of_inaccessible(models: list[str] | None, settings: Settings) -> None:
-    """Warn at once of models that will fail later; the rest of the run goes on."""
+    """Print a warning for each model that cannot be loaded; the run continues without it."""
     from instruments.planning import find_inaccessible
 
     for problem in find_inaccessible(models, settings):
@@ -80,12 +80,12 @@ def land_command(
     context: typer.Context,
     files: Annotated[list[Path], Argument(help="Parquet files in the LOSSES schema.")],
     replace: Annotated[
-        bool, Option("--replace", help="Supersede chunks that are landed already.")
+        bool, Option("--replace", help="Replace losses of chunks that are already landed.")
     ] = False,
 ) -> None:
     """Land losses that were computed elsewhere, and publish the warehouse.
 
-    Each file lands whole or not at all; a bad one changes nothing. Landed rows are skipped. (Losses
+    Each file lands completely or not at all. Rows that have landed already are skipped. (Losses
     that tidemark has scored are landed by `tidemark score`.)
     """
     settings = settings_for_tasks(context)
@@ -97,10 +97,10 @@ def land_command(
 
 
 def canary_command(context: typer.Context) -> None:
-    """Rescore a frozen model on frozen texts, and record the drift of its loss.
+    """Score a frozen model on frozen texts, and record how its loss has drifted.
 
-    Run it after upgrades; the monthly run does. A drift above 1e-6 exits with 1. It makes the cells
-    suspect that were scored on this device since its last good run (view suspect_cells).
+    Run this after upgrades; a monthly run includes it. If the drift is above 1e-6, the exit code is
+    1. View suspect_cells then lists cells scored on this device since the last good canary run.
     """
     settings = settings_for_tasks(context)
     from instruments.canary import check_canary
@@ -114,7 +114,7 @@ def canary_command(context: typer.Context) -> None:
 
 @protocols_app.command("list")
 def protocols_list() -> None:
-    """List the scoring protocols, the hash of each one's definition, and their quirks."""
+    """List the scoring protocols, with a hash of each definition and a description."""
     from models.scoring.protocols import list_protocols
 
     print_table(
@@ -125,14 +125,14 @@ def protocols_list() -> None:
 
 
 Table = Annotated[Path, Argument(metavar="PATH", help="CSV with a header, or Parquet.")]
-Replace = Annotated[bool, Option("--replace", help="Replace landed values by the file's.")]
+Replace = Annotated[bool, Option("--replace", help="Replace landed values that differ.")]
 
 
 def land_published_command(
     context: typer.Context,
     path: Table,
     reference: Annotated[
-        str | None, Option(help="Where the rates were published, for rows that do not say.")
+        str | None, Option(help="Publication of the rates, for rows without a reference.")
     ] = None,
     percent: Annotated[
         bool, Option("--percent", help="The rates are percentages, not fractions.")
@@ -143,8 +143,8 @@ def land_published_command(
 
     Columns: model, source, month (YYYY-MM or a date), compression_rate. The rate is compressed size
     / raw size, such as 0.078. Optional columns: num_bytes, is_text (false: images or recordings),
-    reference. All of the file lands or nothing. The rates are rows of protocol `published` in
-    monthly_loss.
+    reference. The file lands completely or not at all. The rates are rows of protocol `published`
+    in monthly_loss.
     """
     settings = settings_for_tasks(context)
     from instruments.landing import describe_published
@@ -161,17 +161,17 @@ def land_answers_command(
     context: typer.Context,
     path: Table,
     source: Annotated[
-        str, Option(help="Where the questions are from, for rows that do not say.")
+        str, Option(help="Source of the questions, for rows without a source.")
     ] = "foreign",
     replace: Replace = False,
 ) -> None:
     """Land answers of models to forecasting questions, and publish the warehouse.
 
     Columns: model, release_date, question_id, opened, closed (YYYY-MM-DD), num_options, is_correct.
-    Optional columns: source, resolved, probabilities ([0.7, 0.3], one an option), tags (a|b).
-    Also optional: chosen_option and correct_option (counted from 0), p_correct (probability of the
-    correct option). All of the file lands or nothing. The answers are rows of protocol `given` in
-    the views forecast_tbi, forecast_recency, forecast_bias_test and so on.
+    Optional columns: source, resolved, probabilities ([0.7, 0.3], one per option), tags (a|b). Also
+    optional: chosen_option and correct_option (counted from 0), p_correct (probability of the
+    correct option). The file lands completely or not at all. The answers are rows of protocol
+    `given` in the views of forecasts, such as forecast_tbi.
     """
     settings = settings_for_tasks(context)
     from instruments.landing import describe_published
@@ -188,8 +188,8 @@ def load_benchmarks_command(context: typer.Context, path: Table, replace: Replac
     """Load scores of models on benchmarks, and publish the warehouse.
 
     Columns: model (as in monthly_loss), benchmark, score. Optional columns: reference, as_of
-    (YYYY-MM or a date). All of the file is loaded or nothing. View benchmark_correlation reads the
-    scores.
+    (YYYY-MM or a date). The file is loaded completely or not at all. View benchmark_correlation
+    uses the scores.
     """
     settings = settings_of(context)
     from warehouse.land.literature import load_benchmarks
@@ -206,4 +206,4 @@ def _print_landed(landed: LandedRows, what: str, verb: str) -> None:
     out.print(f"{landed.num_changed:,} {what} {verb}{already}")
     if landed.ignored:
         names = ", ".join(name or "(no name)" for name in landed.ignored)
-        out.print(visible(f"passed over: columns {names}"), soft_wrap=True)
+        out.print(visible(f"ignored columns: {names}"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The command line and its exit codes: 0 ok, 1 failure, 2 wrong usage."""
+"""The main module of the command line. Exit codes: 0 for success, 1 failure, 2 wrong usage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from core.errors import TidemarkError, UsageError
 
 
 def version_command() -> None:
-    """Print the version."""
+    """Print the version of tidemark."""
     out.print(version("tidemark"))
 
 
@@ -87,7 +87,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "verify-losses": integrity.verify_losses_command,
     },
 }
-# The arguments after -- go to the DuckDB client.
+# `tidemark shell` passes the arguments after -- to the DuckDB client.
 _CONTEXTS: dict[str, dict[str, Any]] = {"shell": {"allow_extra_args": True}}
 
 app = typer.Typer(
@@ -106,7 +106,7 @@ def options(
         Option(help="Data root, instead of TIDEMARK_HOME: a folder or s3://…", metavar="ROOT"),
     ] = None,
 ) -> None:
-    """Read the settings once; every command gets them from here."""
+    """Read the settings once, and pass them to the command through its context."""
     if context.invoked_subcommand == "version":
         return
     from core.settings import load_settings
@@ -124,13 +124,13 @@ for _panel, _commands in _PANELS.items():
 
 
 def main() -> None:
-    """Run the command line; an error of ours becomes one line and an exit code."""
+    """Run the command line; print an error of tidemark as one line, and exit with its code."""
     try:
         app()
     except TidemarkError as error:
         err.print(visible(f"error: {error}"), soft_wrap=True)
         sys.exit(2 if isinstance(error, UsageError) else 1)
     except BrokenPipeError:
-        # The reader (head, less) is gone; Python would report it again when it flushes at exit.
+        # The pipe's reader (such as head) has ended. Without this, Python would report it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""`tidemark models`: the catalogue, the local cache of the hub, and reference models."""
+"""Commands `tidemark models`: the catalogue, the cache of hub models, and reference models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 
 @models_app.command("list")
 def models_list(context: typer.Context) -> None:
-    """List the catalogue: shipped, your own, controls and reference models."""
+    """List the models of the catalogue: shipped and own models, controls, reference models."""
     from models.catalogue import list_models
 
     rows = [
@@ -63,10 +63,10 @@ def _cached(entry: ModelEntry, settings: Settings) -> str:
 
 @models_app.command("fetch")
 def models_fetch(context: typer.Context, names: HubModels) -> None:
-    """Fetch models from the hub into the local cache: the needed files, with checksums.
+    """Fetch the needed files of models from the hub into the local cache, and verify checksums.
 
-    Without a pinned revision, the newest is fetched. Runs use the cached one and do not ask the
-    hub. An adapter comes with its base model. An interrupted fetch is continued.
+    Without a pinned revision, the newest revision is fetched. Runs use the cached revision and do
+    not ask the hub. An adapter's base model is also fetched. A repeated command continues a fetch.
     """
     from models.weights.cache import fetch_with_base, readable_size
 
@@ -88,7 +88,7 @@ def models_evict(
     context: typer.Context,
     names: HubModels,
     old: Annotated[
-        bool, Option("--old", help="Keep the revision that runs use, remove the others.")
+        bool, Option("--old", help="Remove only revisions that runs do not use.")
     ] = False,
 ) -> None:
     """Remove models of the hub from the local cache."""
@@ -136,7 +136,7 @@ def models_cache(context: typer.Context) -> None:
 
 
 def _hub_entries(names: list[str], settings: Settings) -> list[ModelEntry]:
-    """Find models by name; each must be on the hub."""
+    """Return the catalogue entries of models; raise UsageError if a model is not on the hub."""
     from models.catalogue import find_model
     from models.weights.hub import is_on_hub
 
@@ -145,7 +145,7 @@ def _hub_entries(names: list[str], settings: Settings) -> list[ModelEntry]:
         if not is_on_hub(entry):
             raise UsageError(
                 f"{entry.name} ({entry.location}) is not a model of the hub, so it is not in the "
-                "cache: folders are yours to fill and to remove, controls need no files"
+                "cache; tidemark does not manage folders, and controls need no files"
             )
     return entries
 
@@ -155,33 +155,33 @@ def models_add(
     context: typer.Context,
     name: Annotated[str, Argument(help="Name in the catalogue.")],
     location: Annotated[
-        str, Argument(help="Hub id, folder or .pth file; http://host:port of a server.")
+        str, Argument(help="Hub id, folder, .pth file, or http://host:port of a server.")
     ],
     cutoff: Annotated[
-        str | None, Option(help="Last month the model has seen.", metavar="YYYY-MM")
+        str | None, Option(help="Last month of the training data.", metavar="YYYY-MM")
     ] = None,
     released: Annotated[
         str | None, Option(help="Day of the release.", metavar="YYYY-MM-DD")
     ] = None,
     revision: Annotated[str | None, Option(help="Commit of the hub to pin.")] = None,
     tokenizer: Annotated[
-        str | None, Option(help="Hub id or folder of a served model's tokenizer.")
+        str | None, Option(help="Hub id or folder of the tokenizer of a model on a server.")
     ] = None,
     served_name: Annotated[
-        str | None, Option(help="What its server calls a model; default: its only one.")
+        str | None, Option(help="Name of the model on its server. Default: the only model.")
     ] = None,
     api: Annotated[
-        bool, Option("--api", help="The server writes answers: …/v1 of a chat API.")
+        bool, Option("--api", help="The location is a chat API (http://host/v1).")
     ] = False,
     api_key: Annotated[
-        str | None, Option(help="NAME of its key, TIDEMARK_API_KEYS__<NAME>.", metavar="NAME")
+        str | None, Option(help="Use key TIDEMARK_API_KEYS__<NAME>.", metavar="NAME")
     ] = None,
     prices: Annotated[
         tuple[float, float] | None,
-        Option(help="Dollars per million tokens of input and of output.", metavar="IN OUT"),
+        Option(help="Dollars per million tokens: input, output.", metavar="IN OUT"),
     ] = None,
-    notes: Annotated[str, Option(help="Anything worth knowing.")] = "",
-    replace: Annotated[bool, Option("--replace", help="Replace an entry of that name.")] = False,
+    notes: Annotated[str, Option(help="Free text.")] = "",
+    replace: Annotated[bool, Option("--replace", help="Replace the entry of this name.")] = False,
 ) -> None:
     """Add a model to your own catalogue (catalogue.yaml under the data root)."""
     _add_to_catalogue(
@@ -207,14 +207,14 @@ def models_add(
 def models_train(
     context: typer.Context,
     name: Annotated[str, Argument(help="Name of the reference model.")],
-    cutoff: Annotated[str, Option(help="Train up to this month, included.", metavar="YYYY-MM")],
+    cutoff: Annotated[str, Option(help="Last month of the corpus.", metavar="YYYY-MM")],
     source: Sources = None,
     epochs: Annotated[int, Option(min=1, help="Passes over the corpus.")] = 2,
-    seed: Annotated[int, Option(help="Seed of weights and order.")] = 0,
+    seed: Annotated[int, Option(help="Seed of weights and shuffling.")] = 0,
 ) -> None:
     """Train a small reference model on the sealed corpus up to a month.
 
-    Its cutoff is known, so its gap must appear in the figures: a control with a planted truth.
+    The model is a control: its cutoff is known, so the results must show a gap at this month.
     """
     settings = settings_for_tasks(context)
     from instruments.training import train
@@ -227,7 +227,7 @@ def models_train(
 
 
 def _add_to_catalogue(settings: Settings, replace: bool, location: str, **fields: object) -> None:
-    """Add a model without the fields that are None; a cutoff counts as stated to the month."""
+    """Add an entry with those ``fields`` that are not None; a cutoff gets provenance "stated"."""
     from pydantic import ValidationError
 
     from models.catalogue import ModelEntry, add_model, kind_of

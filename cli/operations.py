@@ -1,4 +1,4 @@
-"""`tidemark deploy`, `serve`, `metrics`, `simulate` and `take-over`."""
+"""Commands `tidemark deploy`, `serve`, `metrics`, `simulate` and `take-over`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from core.month import Month, month_range
 if TYPE_CHECKING:
     from deployments.deploy import Deployed
 
-YEAR = 12  # months that are served where none are given
+YEAR = 12  # number of simulated months by default
 
 
 def deploy_command(
@@ -28,18 +28,18 @@ def deploy_command(
         int | None,
         Option(
             min=1,
-            help="How many models are scored at a time, on all GPU workers together. Default: "
-            "what the pool gpu has; 1 where it is new.",
+            help="Number of models scored at once on all GPU workers together. Default: the "
+            "present limit of pool gpu; 1 if the pool is new.",
         ),
     ] = None,
     dry_run: Annotated[
         bool, Option("--dry-run", help="Print what would change, and change nothing.")
     ] = False,
 ) -> None:
-    """Make the pools, limits, deployments and automations of tidemark on a Prefect server.
+    """Create the pools, limits, deployments and automations of tidemark on a Prefect server.
 
-    PREFECT_API_URL is its address. A second deployment changes only what differs. Alarms go to
-    TIDEMARK_NOTIFY_URL.
+    PREFECT_API_URL is the address of the server. A repeated deployment changes only what differs.
+    Alarms are sent to TIDEMARK_NOTIFY_URL.
     """
     from core.settings import prefect_server
 
@@ -78,9 +78,9 @@ def serve_command(
     ] = "127.0.0.1",
     port: Annotated[int, Option(min=1, max=65535, help="Port to listen on.")] = 8080,
 ) -> None:
-    """Serve the report page and warehouse.duckdb to read, until Ctrl-C.
+    """Serve the report page and warehouse.duckdb, read-only, until Ctrl-C.
 
-    It has no passwords and no TLS: put a reverse proxy before it, see docs/operate.md.
+    The server has no passwords and no TLS: put a reverse proxy before it, see docs/operate.md.
     """
     from reports.server import run_server
 
@@ -91,15 +91,15 @@ def serve_command(
 
 def metrics_command(
     context: typer.Context,
-    port: Annotated[int, Option(min=0, max=65535, help="0: any that is free.")] = 9464,
+    port: Annotated[int, Option(min=0, max=65535, help="0: any free port.")] = 9464,
     host: Annotated[
-        str, Option(help="Address to listen on; others than this machine's are asked for.")
+        str, Option(help="Address to listen on; 0.0.0.0: all.", metavar="ADDRESS")
     ] = "127.0.0.1",
 ) -> None:
-    """Serve figures about the data root for Prometheus, read-only, until Ctrl-C.
+    """Serve metrics of the data root for Prometheus, read-only, until Ctrl-C.
 
-    Partitions, cells, claims, runs and the age of the snapshot, from files alone: runs are not
-    asked. docs/operate.md lists all metrics, with alerts.
+    The metrics (partitions, cells, claims, runs, age of the snapshot) are computed from files of
+    the data root. docs/operate.md lists all metrics, with alerts.
     """
     from prometheus_client import CollectorRegistry, start_http_server
 
@@ -114,7 +114,7 @@ def metrics_command(
 
 @contextmanager
 def _until_ctrl_c(where: str, options: str) -> Iterator[None]:
-    """Start a server in the block, then wait for Ctrl-C or SIGTERM. UsageError: address in use."""
+    """Wait for Ctrl-C or SIGTERM after the ``with`` block. UsageError: the address is in use."""
     for end in (signal.SIGINT, signal.SIGTERM):  # background jobs of a shell ignore SIGINT
         signal.signal(end, signal.default_int_handler)
     try:
@@ -131,16 +131,16 @@ def simulate_command(
     seed: Annotated[int, Option(help="Seed of the simulated world.")] = 0,
     first: Annotated[str | None, Option("--from", help="First month.", metavar="YYYY-MM")] = None,
     last: Annotated[
-        str | None, Option("--to", help="Last month, included.", metavar="YYYY-MM")
+        str | None, Option("--to", help="Last month, inclusive.", metavar="YYYY-MM")
     ] = None,
     port: Annotated[
-        int, Option(min=0, max=65535, help="Of the site that names all others; 0: any.")
+        int, Option(min=0, max=65535, help="Port of the index page; 0: any free port.")
     ] = 8600,
 ) -> None:
-    """Serve the simulated sites on loopback until Ctrl-C, with faults to switch on by URL.
+    """Serve the simulated sites on loopback until Ctrl-C; faults can be added by URL.
 
     `curl -X POST 'http://127.0.0.1:8600/faults?site=arxiv&fault=403&times=3'` adds a fault, and
-    `POST /faults/clear` removes all. Default: the twelve months up to the last complete one.
+    `POST /faults/clear` removes all faults. Default: the last twelve complete months.
     """
     from simulator import control
     from simulator.server import running, serve
@@ -157,10 +157,10 @@ def simulate_command(
 
 
 def take_over_command(context: typer.Context) -> None:
-    """Make this machine the writer of the warehouse; the former writer is refused from now on.
+    """Make this machine the only writer of the warehouse, in place of the former writer.
 
-    Use it if the scratch folder of the former writer is lost. The warehouse begins with the
-    published snapshot. Later cells land with the next `tidemark score` or `tidemark run`.
+    Use this if the scratch folder of the former writer is lost. The new database begins as a copy
+    of the published snapshot. The next `tidemark score` or `run` lands the cells scored later.
     """
     from warehouse.database.writer import take_over
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the settings that each command gets."""
+"""Options that several commands share, and functions that return the settings of a command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typer import Option
 from core.errors import UsageError
 from core.month import Month, month_range
 
-if TYPE_CHECKING:  # pydantic-settings takes a fifth of a second to import
+if TYPE_CHECKING:  # importing core.settings takes a fifth of a second
     from core.settings import Settings
 
 Sources = Annotated[
@@ -26,15 +26,15 @@ ModelNames = Annotated[
     Option(
         "--model",
         "-m",
-        help="Catalogue name, model folder, or control:zstd; repeat for several. "
+        help="Catalogue name, model folder, or control such as control:zstd; repeat for several. "
         "Default: TIDEMARK_MODELS.",
         metavar="NAME|FOLDER",
     ),
 ]
 FirstMonth = Annotated[
-    str | None, Option("--month", help="Month, or the first of several.", metavar="YYYY-MM")
+    str | None, Option("--month", help="Month, or first month if --to is given.", metavar="YYYY-MM")
 ]
-LastMonth = Annotated[str | None, Option("--to", help="Last month, included.", metavar="YYYY-MM")]
+LastMonth = Annotated[str | None, Option("--to", help="Last month, inclusive.", metavar="YYYY-MM")]
 
 
 def settings_of(context: typer.Context) -> Settings:
@@ -44,9 +44,9 @@ def settings_of(context: typer.Context) -> Settings:
 
 
 def settings_for_tasks(context: typer.Context) -> Settings:
-    """Return the settings for a command that uses Prefect, after a check of access to its server.
+    """Return the settings for a command that uses Prefect, after checking access to its server.
 
-    Raises StorageError (no space for Prefect's files) or UsageError (the password is refused).
+    Raises StorageError (no space for Prefect's files) or UsageError (the server refuses access).
     """
     from core.settings import prefect_server, set_library_defaults
 
@@ -65,7 +65,7 @@ def settings_for_tasks(context: typer.Context) -> Settings:
 
 @contextmanager
 def nothing_kept(settings: Settings) -> Iterator[None]:
-    """Keep libraries' files in a temporary folder for the block; StorageError without space."""
+    """Let Prefect use a temporary folder during the ``with`` block; delete it at the end."""
     from core.settings import set_library_defaults
 
     with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
@@ -74,7 +74,7 @@ def nothing_kept(settings: Settings) -> Iterator[None]:
 
 
 def window(month: str | None, to: str | None) -> list[Month] | None:
-    """Return the months from ``--month`` to ``--to``; None without either option.
+    """Return the months from ``--month`` to ``--to``, or None if neither option is given.
 
     Raises UsageError for a malformed month, an empty range, or ``--to`` alone.
     """

@@ -1,4 +1,4 @@
-"""`tidemark sql`, `shell`, `export` and `report`: access to the published warehouse."""
+"""Commands `tidemark sql`, `shell`, `export` and `report`, which read the published warehouse."""
 
 from __future__ import annotations
 
@@ -37,22 +37,20 @@ TableFormat = Literal["table", "csv", "json", "parquet"]
 def sql_command(
     context: typer.Context,
     query: Annotated[
-        str | None, Argument(help="One statement, e.g. 'from monthly_loss'; - reads it from stdin.")
+        str | None, Argument(help="One statement, e.g. 'from monthly_loss'; - reads from stdin.")
     ] = None,
     file: Annotated[
-        Path | None, Option("--file", "-f", help="Read the statement from a file instead.")
+        Path | None, Option("--file", "-f", help="Read the statement from a file.")
     ] = None,
     format: Annotated[
-        Literal["table", "csv", "json", "parquet"], Option(help="How to print.")
+        Literal["table", "csv", "json", "parquet"], Option(help="Output format.")
     ] = "table",
-    output: Annotated[
-        Path | None, Option(help="Write to a file instead; needed for parquet.")
-    ] = None,
+    output: Annotated[Path | None, Option(help="Write to a file; required for parquet.")] = None,
 ) -> None:
     """Query the published warehouse, read-only.
 
-    Rows are written as they are read, so a large result needs no memory. A file appears when it is
-    complete. A result that is wider than the terminal is shown one record below the other.
+    Rows are written as they are read, so large results need little memory. An output file appears
+    when it is complete. If a table is too wide for the terminal, each row is a block of lines.
     """
     from cli.tables import write_table
     from warehouse.read.query import query_batches
@@ -78,8 +76,8 @@ def _statement(query: str | None, file: Path | None) -> str:
 def shell_command(context: typer.Context) -> None:
     """Open the DuckDB client on the published warehouse, read-only.
 
-    Arguments after -- go to the client: tidemark shell -- -json -c 'from headline'. A snapshot in
-    an object store is fetched first.
+    Arguments after -- are passed to the client: tidemark shell -- -json -c 'from headline'. A
+    snapshot in an object store is fetched first.
     """
     raise typer.Exit(run_client(settings_of(context), context.args))
 
@@ -87,15 +85,15 @@ def shell_command(context: typer.Context) -> None:
 @export_app.command("figures")
 def figures_command(
     context: typer.Context,
-    format: Annotated[Literal["csv", "parquet"], Option(help="Of the files.")] = "csv",
+    format: Annotated[Literal["csv", "parquet"], Option(help="Format of the files.")] = "csv",
     output: Annotated[
-        Path, Option(help="Folder to make; one of an earlier export is replaced.")
+        Path, Option(help="Folder to create; an earlier export in it is replaced.")
     ] = Path("tidemark-figures"),
 ) -> None:
-    """Write every view of the published warehouse to a file of its own.
+    """Write each view of the published warehouse to a file.
 
-    A manifest describes each column and has the checksums of the files. The same warehouse gives
-    the same CSV files, byte for byte.
+    A manifest describes each column and lists the checksums of the files. Exports of the same
+    warehouse have identical CSV files.
     """
     from reports.export_figures import export_figures
 
@@ -107,14 +105,14 @@ def figures_command(
 def lm_eval_command(
     context: typer.Context,
     source: Annotated[str, Option("--source", "-s", help="Source.", metavar="NAME")],
-    month: Annotated[str, Option(help="A sealed month, or undated.", metavar="YYYY-MM")],
+    month: Annotated[str, Option(help='A sealed month, or "undated".', metavar="YYYY-MM")],
     output: Annotated[
-        Path | None, Option(help="Folder to make. Default: tidemark-lm-eval/ and the task's name.")
+        Path | None, Option(help="Folder to create. Default: tidemark-lm-eval/TASK.")
     ] = None,
 ) -> None:
     """Write a sealed month as a task of lm-evaluation-harness.
 
-    lm_eval --include_path FOLDER --tasks NAME then gives what protocol lm-eval gives here.
+    `lm_eval --include_path FOLDER --tasks NAME` computes bits per byte as protocol lm-eval does.
     """
     from reports.export_lm_eval import export_lm_eval
 
@@ -140,11 +138,11 @@ def run_client(settings: Settings, arguments: Sequence[str]) -> int:
     with local_snapshot(settings) as path, _interrupts_left_to_the_client():
         command = [str(client), "-readonly", str(path.absolute()), *arguments]
         code = subprocess.run(command, check=False).returncode
-    return code if code >= 0 else 128 - code  # a shell's code for a signal
+    return code if code >= 0 else 128 - code  # shells also return 128 + signal number
 
 
 def find_client() -> Path:
-    """Return the client on the PATH, else the one that duckdb-cli installed with this Python."""
+    """Return the path of the DuckDB client: from PATH, or from the package duckdb-cli."""
     found = shutil.which("duckdb") or shutil.which("duckdb", path=str(Path(sys.executable).parent))
     if found is None:
         raise UsageError(_MISSING)
@@ -153,7 +151,7 @@ def find_client() -> Path:
 
 @contextmanager
 def _interrupts_left_to_the_client() -> Iterator[None]:
-    """Leave Ctrl-C to the client, which then ends its query; a child inherits no handler."""
+    """Ignore Ctrl-C in this process during the ``with`` block, so that the client handles it."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield
@@ -170,6 +168,6 @@ def report_command(context: typer.Context) -> None:
 
 
 def print_paths(settings: Settings, report: str) -> None:
-    """Print where the snapshot and the report are."""
+    """Print the addresses of the published snapshot and the report."""
     out.print(f"database  {Store(settings.home).url('warehouse.duckdb')}", soft_wrap=True)
     out.print(f"report    {report}", soft_wrap=True)

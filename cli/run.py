@@ -1,4 +1,4 @@
-"""`tidemark run`, `backfill` and `demo`: whole runs, their plans and summary tables."""
+"""Commands `tidemark run`, `backfill` and `demo`: whole runs, their plans and summaries."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def demo_command(
         str | None, Option(help="Folder of the demo. Default: tidemark-demo.", metavar="ROOT")
     ] = None,
 ) -> None:
-    """Run the whole job on a simulated web: no network, no GPU, no configuration.
+    """Run all steps on a simulated web, without network, GPU or configuration.
 
-    Four simulated sources are crawled over loopback HTTP, and two small models are trained up to
-    two known months. They and three compressors are scored on every month, and the report shows
-    whether the planted cutoffs come back. A second run reuses finished work.
+    Four simulated sources are crawled over loopback HTTP. Two small models are trained up to two
+    known months. The models and three compressors are scored on every month. The report shows
+    whether the two months are found. A second run reuses finished work.
     """
-    before = context.parent.params["home"] if context.parent else None  # tidemark --home ROOT demo
+    before = context.parent.params["home"] if context.parent else None  # `tidemark --home X demo`
     given = before if home is None else home
     from core.settings import load_settings
 
@@ -66,10 +66,10 @@ def run_command(
     source: Sources = None,
     model: ModelNames = None,
 ) -> None:
-    """Do a monthly run: crawl, score, land, publish, report."""
+    """Do a monthly run: crawl, score, land, publish and report."""
     from instruments.planning import check_request
 
-    # Check first: Prefect takes seconds to start and shows a wrong request with a traceback.
+    # Check before Prefect starts, as Prefect takes seconds and would print a traceback.
     months = window(month, None) or [Month.last_complete()]
     check_request(months, source, model, settings_of(context))
     warn_of_inaccessible(model, settings_of(context))
@@ -91,11 +91,11 @@ def _print_summary(summary: RunSummary) -> None:
 def backfill_command(
     context: typer.Context,
     first: Annotated[str, Option("--from", help="First month.", metavar="YYYY-MM")],
-    last: Annotated[str, Option("--to", help="Last month, included.", metavar="YYYY-MM")],
+    last: Annotated[str, Option("--to", help="Last month, inclusive.", metavar="YYYY-MM")],
     source: Sources = None,
     model: ModelNames = None,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Print the plan and its time; do nothing.")
+        bool, Option("--dry-run", help="Print the plan and an estimate of its time; do nothing.")
     ] = False,
 ) -> None:
     """Do the monthly run for a range of months; finished work is skipped."""
@@ -120,7 +120,7 @@ def backfill_command(
 
 
 def _print_plan(request: Request, settings: Settings) -> None:
-    """Print the plan of a run; write, crawl and fetch nothing."""
+    """Print the plan of a run, without doing any of its work."""
     from instruments.run_plan import plan_run
 
     plan = plan_run(request, settings)
@@ -145,12 +145,12 @@ def print_gaps(settings: Settings) -> None:
     )
     table.add_column("model / source", overflow="fold")
     for name in _FIGURES:
-        # The interval of an estimate goes below it.
+        # Narrow columns put the interval of an estimate on a second line.
         table.add_column(name, justify="right", overflow="fold", max_width=19)
     for rows in by_model(gap_rows(settings, settings.protocol)):
         for number, row in enumerate(rows):
             table.add_row(
-                # Names come from outside: they are never read as markup.
+                # ``Text`` prints names as they are; rich would interpret brackets in a string.
                 Text(_name(row, is_first=number == 0)),
                 *_figures(row),
                 style=None if row.source else "bold",

@@ -1,4 +1,4 @@
-"""`tidemark scylla`: have models solve generated puzzles, and show the scores."""
+"""Commands `tidemark scylla`: have models solve generated puzzles, and print the scores."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _CELLS = """
     order by all
 """
 _PUBLISHED = "select distinct model from internal.scylla_cells order by model"
-_NUM_SHOWN = 2  # items shown of a split
+_NUM_SHOWN = 2  # number of printed items per split
 
 scylla_app = typer.Typer(
-    help="Scylla's puzzles: generalisation against memorisation.", no_args_is_help=True
+    help="Puzzles of Scylla: do models generalise or memorise?", no_args_is_help=True
 )
 
 WriterNames = Annotated[
@@ -44,8 +44,8 @@ WriterNames = Annotated[
     Option(
         "--model",
         "-m",
-        help="Catalogue name, model folder, or scripted:valley; repeat for several. "
-        "Default of run: TIDEMARK_MODELS; of show: all.",
+        help="Catalogue name, model folder, or scripted model such as scripted:valley; repeat for "
+        "several. Default of run: TIDEMARK_MODELS; of show: all.",
         metavar="NAME|FOLDER",
     ),
 ]
@@ -61,8 +61,8 @@ def scylla_run(
 ) -> None:
     """Have models solve the puzzles, land the scores, publish, and write the page.
 
-    Solved items are not asked again; a killed run is continued. Scripted models with known scores
-    are controls: -m scripted:small -m scripted:large.
+    Answered items are not asked again, so a killed run can be continued. Scripted models with
+    known scores are controls: -m scripted:small -m scripted:large.
     """
     settings = settings_for_tasks(context)
     from instruments.forecasts import answering_models, spent_by
@@ -93,9 +93,9 @@ def scylla_run(
 def scylla_show(
     context: typer.Context, model: WriterNames = None, puzzle: PuzzleNames = None
 ) -> None:
-    """Print the published scores by level, and critical complexity.
+    """Print the published scores by level of complexity, and the critical complexity.
 
-    With --puzzle, items of a model: the input, the response, and the verdict.
+    With --puzzle, print some items instead: the input, the response, and the verdict.
     """
     settings = settings_of(context)
     if puzzle:
@@ -105,7 +105,7 @@ def scylla_show(
 
 
 def print_scores(settings: Settings, models: Sequence[str] | None) -> None:
-    """Print scores by level, and the critical complexity."""
+    """Print the published scores by level of complexity, and the critical complexity."""
     from warehouse.read.query import query
 
     given = _names(models, settings)
@@ -138,7 +138,7 @@ def _line(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def print_items(settings: Settings, models: Sequence[str] | None, puzzles: Sequence[str]) -> None:
-    """Print some items of puzzles: the input, the response, and the verdict."""
+    """Print some items of puzzles, with the input, the response, and the verdict."""
     from scylla.puzzle import load_puzzle
     from warehouse.read.query import query
 
@@ -186,7 +186,7 @@ def _print_item(row: dict[str, Any]) -> None:
 
 
 def _names(models: Sequence[str] | None, settings: Settings) -> list[str] | None:
-    """Return the names under which models landed; a name not in the catalogue stays as it is."""
+    """Return the catalogue names of models; names outside the catalogue stay unchanged."""
     from models.catalogue import find_model
 
     names = []

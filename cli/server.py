@@ -1,4 +1,4 @@
-"""The Prefect server: access, and facts by HTTP, because importing Prefect takes seconds."""
+"""Status of a Prefect server, read by plain HTTP, because importing Prefect takes seconds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import requests
 from core.errors import UsageError
 from core.settings import prefect_access, prefect_server, without_password
 
-TIMEOUT_S = 4.0  # for connecting, each response, and all requests together
-_RECENT = dt.timedelta(days=7)  # age of the failures that are shown
+TIMEOUT_S = 4.0  # limit for connecting, and for each response
+_RECENT = dt.timedelta(days=7)  # maximum age of listed failures
 _MAX_LISTED = 10
 _UNDER_WAY = ("RUNNING", "PENDING", "CANCELLING", "PAUSED")
 _BROKEN = ("FAILED", "CRASHED")
@@ -24,7 +24,7 @@ _REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 
 def require_access(url: str) -> None:
-    """Check that the Prefect server accepts the configured password; an absent one passes."""
+    """Raise UsageError if the Prefect server refuses the password; ignore an unreachable server."""
     import httpx
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectHTTPStatusError
@@ -46,20 +46,20 @@ def require_access(url: str) -> None:
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """Facts of a Prefect server about its runs and workers."""
+    """The state of a Prefect server: its runs and workers."""
 
-    address: str  # of its API
-    problem: str = ""  # the reason why it gave no facts
-    # Name, deployment, state and start of runs, and of last week's failures, newest first
+    address: str  # URL of the API
+    problem: str = ""  # why the state is unknown; empty if it is known
+    # (name, deployment, state, start) of active runs, and of runs that failed in the last week.
     under_way: tuple[tuple[str, str, str, str], ...] = ()
     broken: tuple[tuple[str, str, str, str], ...] = ()
-    late: tuple[tuple[str, int], ...] = ()  # by deployment: scheduled runs that wait for a worker
-    scheduled: tuple[tuple[str, str], ...] = ()  # each deployment with a next run, and its time
-    workers: tuple[tuple[str, tuple[str, ...]], ...] = ()  # by pool: name and state of each
+    late: tuple[tuple[str, int], ...] = ()  # (deployment, number of runs that wait for a worker)
+    scheduled: tuple[tuple[str, str], ...] = ()  # (deployment, time of its next run)
+    workers: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (pool, names and states of its workers)
 
 
 def ask_server() -> ServerStatus | None:
-    """Ask the server that is configured; return None if there is none."""
+    """Return the state of the configured Prefect server, or None if none is configured."""
     address = prefect_server()
     if address is None:
         return None
@@ -86,7 +86,7 @@ class _Questions:
         self._address = address
         self._session = requests.Session()
         headers, self._session.verify = prefect_access()
-        # A password in ~/.netrc must not replace the configured one.
+        # With trust_env, requests would replace the configured password by one in ~/.netrc.
         self._session.trust_env = False
         self._session.headers.update(headers)
 
@@ -118,7 +118,7 @@ class _Questions:
     def _runs(
         self, states: Sequence[str], sort: str, when: Mapping[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        # Subflows belong to a run that is listed itself.
+        # Subflows are left out, because their parent runs are listed.
         top = {"parent_task_run_id": {"is_null_": True}, "state": {"type": {"any_": states}}}
         return self._filter("flow_runs", {"flow_runs": {**top, **(when or {})}, "sort": sort})
 

@@ -1,4 +1,4 @@
-"""Crawl and import; Prefect only with a server (docs/adr/0007-direct-commands.md)."""
+"""Commands that crawl and import; docs/adr/0007-direct-commands.md states their use of Prefect."""
 
 from __future__ import annotations
 
@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 sources_app = typer.Typer(no_args_is_help=True, help="The sources of text.")
 
 SourceName = Annotated[str, Option(help="Name of the source to import as.", metavar="NAME")]
-GivenMonth = Annotated[
-    str | None, Option(help="The month that the content is from.", metavar="YYYY-MM")
-]
+GivenMonth = Annotated[str | None, Option(help="Month of the content.", metavar="YYYY-MM")]
 TextFormat = Literal["auto", "json-list", "jsonl", "parquet", "folder"]
 Undated = Annotated[bool, Option("--undated", help="The content has no month.")]
-Replace = Annotated[
-    bool, Option("--replace", help="Seal as the next version of what is sealed there.")
-]
+Replace = Annotated[bool, Option("--replace", help="Seal as the next version of a sealed month.")]
 
 
 def crawl_command(
@@ -38,27 +34,27 @@ def crawl_command(
     month: FirstMonth = None,
     to: LastMonth = None,
     limit: Annotated[
-        int | None, Option(min=1, help="Keep about this many documents a month, sampled.")
+        int | None, Option(min=1, help="Sample about this many documents per month.")
     ] = None,
-    seed: Annotated[int, Option(help="Seed of the sample; recorded.")] = 0,
+    seed: Annotated[int, Option(help="Seed of the sample.")] = 0,
     replace: Annotated[
-        bool, Option("--replace", help="Crawl sealed months again, as next versions.")
+        bool, Option("--replace", help="Crawl sealed months again, and seal new versions.")
     ] = False,
     reparse: Annotated[
-        bool, Option("--reparse", help="Seal next versions from the raw cache.")
+        bool, Option("--reparse", help="Seal new versions from cached responses.")
     ] = False,
 ) -> None:
     """Crawl months of sources into sealed Parquet partitions.
 
-    A sealed month is skipped. Of a partial one, failed items are asked for again. Without --month:
-    the last complete month.
+    Sealed months are skipped, but failed items of a partial month are requested again. Without
+    --month, the last complete month is crawled.
     """
     from core.settings import prefect_server
     from crawlers.manifest import lack_of
     from instruments.planning import find_refused, plan_crawl
 
     if replace and reparse:
-        raise UsageError("--replace asks the sites, --reparse does not; give one of them")
+        raise UsageError("--replace requests pages again, --reparse does not; give one of them")
     settings = settings_of(context)
     refused = find_refused(source, settings)
     months = window(month, to) or [Month.last_complete()]
@@ -93,19 +89,17 @@ def import_texts_command(
     undated: Undated = False,
     format: Annotated[TextFormat, Option(help="How the texts are stored.")] = "auto",
     clean: Annotated[
-        bool, Option("--clean", help="Clean like crawled text; default: keep every character.")
+        bool, Option("--clean", help="Clean like crawled text. Default: keep every character.")
     ] = False,
-    min_chars: Annotated[
-        int, Option(min=1, help="Drop and count texts of fewer characters.")
-    ] = 100,
+    min_chars: Annotated[int, Option(min=1, help="Drop texts of fewer characters.")] = 100,
     replace: Replace = False,
 ) -> None:
-    """Import texts of your own as one sealed partition.
+    """Import your own texts as one sealed partition.
 
     Formats: json-list (a list of strings, as Uncheatable Eval publishes), jsonl (objects with a
     `text`), parquet (a `text` column), folder (one text a file). Records that are empty, shorter
     than --min-chars or longer than TIDEMARK_MAX_DOCUMENT_BYTES are dropped and counted. --clean
-    drops duplicates, too. A malformed file is refused; nothing is written then.
+    also drops duplicates. If a file is malformed, the command fails and writes nothing.
     """
     from crawlers.imports.texts import ImportOptions, import_texts
 
@@ -129,11 +123,11 @@ def import_media_command(
     undated: Undated = False,
     replace: Replace = False,
 ) -> None:
-    """Import images or recordings of your own as one sealed partition, to be scored as bytes.
+    """Import your own images or recordings as one sealed partition, to be scored as bytes.
 
-    Images (PNG, JPEG, WebP, GIF) become greyscale patches of 64 rows and 128 columns, up to 16 an
-    image. Recordings (WAV, FLAC, Ogg, MP3) become 16 kHz mono PCM, cut every 4 seconds. Each is a
-    document. Files that are damaged, too small or of another format are dropped and counted.
+    Images (PNG, JPEG, WebP, GIF) become greyscale patches of 64 rows and 128 columns, up to 16 per
+    image. Recordings (WAV, FLAC, Ogg, MP3) become 16 kHz mono PCM in pieces of 4 s. Each patch or
+    piece is a document. Files that are damaged, too small or of another format are dropped.
     """
     from crawlers.imports.media import import_media
 
@@ -186,18 +180,18 @@ def _span(months: list[str]) -> str | None:
 @sources_app.command("permit")
 def permit_command(
     context: typer.Context,
-    source: Annotated[str, Argument(help="See `tidemark sources permits`.")],
+    source: Annotated[str, Argument(help="One of `tidemark sources permits`.")],
     note: Annotated[
-        str, Option(help="Who permitted what, and where it is written.", metavar="TEXT")
+        str, Option(help="Who permitted what, and where the permission is.", metavar="TEXT")
     ],
     until: Annotated[
         str, Option(help="Last day on which a crawl may start (UTC).", metavar="YYYY-MM-DD")
     ],
 ) -> None:
-    """Record a permission to crawl a source that is not crawled without one.
+    """Record the permission to crawl a source that may be crawled only with permission.
 
-    It is kept under permissions/ of the data root, and in the manifest of each crawl by it. A later
-    permission replaces it; to withdraw it, delete its file.
+    The permission is stored in permissions/ of the data root, and in the manifest of each crawl. A
+    later permission replaces an earlier one. To withdraw a permission, delete its file.
     """
     from core.corpus.permissions import record_permission
 
@@ -212,7 +206,7 @@ def permit_command(
 
 @sources_app.command("permits")
 def permits_command(context: typer.Context) -> None:
-    """List the sources that need a permission: the reason, the record, and its last day."""
+    """List the sources that need a permission, with the reason and the recorded permission."""
     from core.corpus.permissions import read_permission
 
     store = Store(settings_of(context).home)
@@ -232,7 +226,7 @@ def permits_command(context: typer.Context) -> None:
 
 
 def _reasons() -> dict[str, str | None]:
-    """Return the reason why each source needs a permission; None if it needs none."""
+    """Return for each source why it needs a permission, or None if it needs no permission."""
     from crawlers.contract import list_sources, load_crawler
     from crawlers.questions.contract import list_question_sources, load_question_crawler
 

@@ -1,4 +1,4 @@
-"""`tidemark status`: the state of the data root, and of the Prefect server if there is one."""
+"""Command `tidemark status`: the state of the data root and of the Prefect server, if any."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def status_command(
     context: typer.Context,
     month: FirstMonth = None,
     to: LastMonth = None,
-    as_json: Annotated[bool, Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show finished, running, failed and missing work, and the time left.
+    """Show finished, running, failed and missing work, and an estimate of the time left.
 
-    The facts come from files of the data root. A configured Prefect server is asked for waiting,
-    late and scheduled runs, and for its workers. Without --month: the months of the newest run,
-    else all sealed ones. Exits with 0 even if work is missing.
+    The state is read from files of the data root. A configured Prefect server is asked for its
+    runs and workers. Without --month, the months of the newest run are shown, or all sealed months
+    if there is no run. The exit code is 0 even if work is missing.
     """
     from cli.server import ask_server
     from instruments.status import find_status
@@ -56,7 +56,7 @@ def status_command(
 
 
 def _months(status: Status) -> Iterator[str]:
-    """Draw the months of each source, one character a month, some years a line."""
+    """Yield lines that show the months of each source, with one character per month."""
     from instruments.status import MARKS
 
     if not status.months:
@@ -103,7 +103,7 @@ def _summary(status: Status) -> Iterator[str]:
 
 def _about(seconds: float | None) -> str:
     if seconds is None:
-        return "not known, for want of measured ones"
+        return "not known, because none was measured"
     return f"about {duration(seconds)}"
 
 
@@ -153,7 +153,7 @@ def _since(start: str) -> str:
 
 
 def _plain(status: Status, server: ServerStatus | None) -> dict[str, Any]:
-    """Return the fields of the classes for JSON, with months and times as text."""
+    """Return the states of data root and server as a mapping that can be written as JSON."""
     return {
         "home": status.home,
         "months": [str(month) for month in status.months],

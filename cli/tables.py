@@ -1,4 +1,4 @@
-"""Write a query's result as a table for people, CSV, JSON or Parquet, one batch at a time."""
+"""Output of query results as a printed table, CSV, JSON or Parquet, one batch at a time."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from reports.export_files import csv_parts, plain, write_parquet
 
 MAX_SHOWN_ROWS = 200
 _BATCH_ROWS = 4096
-_MAX_COLUMN = 40  # characters of a column; longer text stays readable when it is folded
+_MAX_COLUMN = 40  # maximum width of a column, in characters, in the estimate of a table's width
 
 
 def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) -> None:
-    """Print a result, or write it to a file, which appears when it is complete.
+    """Print a query result, or write it to a file, which appears when it is complete.
 
-    Of columns with the same name, the later ones are numbered (``a``, ``a_1``). JSON has null for
-    NaN and infinities, and bytes as hex. On a terminal, control characters are spelled out. A table
-    that is wider than the terminal is shown one record below the other. A table's file is CSV.
+    Repeated column names are numbered (``a``, ``a_1``). JSON contains null for NaN and infinities,
+    and bytes as hex. On a terminal, control characters are escaped. If a table is too wide for the
+    terminal, each row is printed as a block of lines. Format ``table`` in a file is CSV.
 
     Raises:
-        UsageError: Parquet, which is binary, to a terminal; a column that the format cannot hold.
+        UsageError: the format cannot store a column, or Parquet would be written to a terminal.
         StorageError: the file cannot be written.
     """
     if format == "parquet" and output is None and sys.stdout.isatty():
@@ -57,7 +57,7 @@ def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) 
 
 
 def _with_unique_names(schema: pa.Schema) -> pa.Schema:
-    """Number repeated names, as DuckDB does in subqueries; it ignores case."""
+    """Number repeated column names as DuckDB does in subqueries; ``A`` and ``a`` are equal."""
     given = {name.lower() for name in schema.names}
     seen: set[str] = set()
     fields = []
@@ -94,13 +94,13 @@ def _shown(value: object) -> str:
 
 
 def _width(rows: Sequence[Sequence[str]]) -> int:
-    """Return the width of a table, its borders included; long text is folded in its column."""
+    """Return the width of a table with borders, in characters; long text is wrapped."""
     columns = ("\n".join(column).split("\n") for column in zip(*rows, strict=True))
     return 1 + sum(min(max(map(cell_len, lines)), _MAX_COLUMN) + 3 for lines in columns)
 
 
 def _print_records(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print each row as a record: one line a column, its name before its value."""
+    """Print each row as a block of lines, with name and value of one column per line."""
     pad = max(map(cell_len, names))
     for number, row in enumerate(rows, start=1):
         out.print(f"─ record {number} ".ljust(pad + 3, "─"), style="bold")
@@ -128,7 +128,7 @@ def _write_parquet(
         with writing_file(output) as staged:
             write_parquet(schema, batches, staged)
         return
-    # Readers of Parquet begin at its end, so the file is complete before it is piped.
+    # A Parquet file is readable only if complete, so write a temporary file before piping it.
     with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
         path = Path(folder) / "result.parquet"
         with explain_disk_errors(str(path)):
@@ -145,7 +145,7 @@ def _standard_output() -> Iterator[IO[bytes]]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        # Python would try again, and report the error, when it flushes at exit.
+        # Redirect stdout, or Python would flush it at exit and report the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise StorageError(f"cannot write to standard output: {error}") from error
 

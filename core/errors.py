@@ -3,7 +3,7 @@
     TidemarkError
     ├── UsageError                 the request is wrong; exit code 2
     │   ├── UnknownName            no such source, model, protocol or view
-    │   └── FutureMonth            the month is not over yet
+    │   └── FutureMonth            the month has not ended
     ├── SourceError                a site violated its protocol
     │   ├── SourceUnavailable      the site failed for now: retry later
     │   │   └── ItemFailed         one URL failed; a crawl continues with the next item
@@ -16,7 +16,7 @@
     ├── ModelError
     │   ├── ModelLoadError         weights or tokenizer are missing, unsafe or broken
     │   ├── NotMeasurable          this model cannot be scored under this protocol
-    │   ├── NotReproducible        a coded file cannot be decoded on this machine
+    │   ├── NotReproducible        a compressed file cannot be decoded on this machine
     │   ├── BatchTooLarge          the batch size was reduced: score the cell again
     │   └── BudgetReached          the spending limit for answers is reached
     ├── StorageError
@@ -29,8 +29,8 @@
         ├── CellConflict           a cell has landed with different losses
         └── CheckFailed            a snapshot failed its integrity checks and was not published
 
-A message states the fault, its place, the expected state, and the remedy. Add a line above for each
-new class.
+An error message states the fault, its place, the expected state, and the remedy. Add a line to the
+tree above for each new class.
 """
 
 
@@ -39,14 +39,14 @@ class TidemarkError(Exception):
 
 
 class UsageError(TidemarkError):
-    """The request is wrong; the command line exits with 2."""
+    """The user's request is wrong; the command line exits with code 2."""
 
 
 class UnknownName(UsageError):
     """No source, model, protocol or view has this name."""
 
     def __init__(self, kind: str, name: str, known: list[str], hint: str = "") -> None:
-        # Pass the original arguments, so that workers can pickle the error.
+        # Exception needs all original arguments, so that workers can pickle the error.
         super().__init__(kind, name, known, hint)
         choices = f"known: {', '.join(known)}" if known else ""
         self._message = "; ".join(filter(None, [f"unknown {kind} {name!r}", choices, hint]))
@@ -56,7 +56,7 @@ class UnknownName(UsageError):
 
 
 class FutureMonth(UsageError):
-    """The month is not over, so its text is not complete."""
+    """The month has not ended, so its text is not complete."""
 
 
 class SourceError(TidemarkError):
@@ -68,10 +68,10 @@ class SourceUnavailable(SourceError):
 
 
 class ItemFailed(SourceUnavailable):
-    """One URL failed at every attempt; ``reason`` is a reason of failure."""
+    """One URL failed at every attempt; ``reason`` is a short code such as ``http_5xx``."""
 
     def __init__(self, reason: str, message: str) -> None:
-        super().__init__(reason, message)  # both, for pickling
+        super().__init__(reason, message)  # pickling needs both arguments
         self.reason = reason
 
     def __str__(self) -> str:
@@ -83,10 +83,10 @@ class SourceChanged(SourceError):
 
 
 class ItemUnavailable(SourceError):
-    """One item is unavailable (gone, forbidden, too large); ``reason`` is a drop reason."""
+    """One item is unavailable (gone, forbidden, …); ``reason`` is a code such as ``too_large``."""
 
     def __init__(self, reason: str, message: str) -> None:
-        super().__init__(reason, message)  # both, for pickling
+        super().__init__(reason, message)  # pickling needs both arguments
         self.reason = reason
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class TokenRefused(AccessRefused):
 
 
 class EmptyPartition(SourceError):
-    """No document of a month was kept; the message has the counts by reason."""
+    """No document of a month was kept; the message counts dropped documents by reason."""
 
 
 class MalformedInput(TidemarkError):
@@ -110,7 +110,7 @@ class MalformedInput(TidemarkError):
 
 
 class ModelError(TidemarkError):
-    """Base of all errors of models."""
+    """Base of all errors of loading or running models."""
 
 
 class ModelLoadError(ModelError):
@@ -118,7 +118,7 @@ class ModelLoadError(ModelError):
 
 
 class NotMeasurable(ModelError):
-    """The model cannot be scored under this protocol; its files are intact."""
+    """The model cannot be scored under this protocol, although its files are intact."""
 
 
 class BatchTooLarge(ModelError):
@@ -130,7 +130,7 @@ class BudgetReached(ModelError):
 
 
 class NotReproducible(ModelError):
-    """A coded file requires another model, device or library version."""
+    """A file compressed with a model cannot be decoded with this model, device or library."""
 
 
 class StorageError(TidemarkError):
@@ -138,15 +138,15 @@ class StorageError(TidemarkError):
 
 
 class DiskFull(StorageError):
-    """The disk is full; no partial file remains."""
+    """The disk is full; the partly written file was deleted."""
 
 
 class PartitionSealed(StorageError):
-    """The partition is sealed with different content."""
+    """The partition is already sealed with different content."""
 
 
 class PartitionHeld(StorageError):
-    """A crawl failed a check and is held back; the message names the check and the remedy."""
+    """A crawl failed a check and was not sealed; the message names the check and the remedy."""
 
 
 class OrchestrationError(TidemarkError):
@@ -154,7 +154,7 @@ class OrchestrationError(TidemarkError):
 
 
 class WarehouseError(TidemarkError):
-    """Landing, publishing or querying failed."""
+    """Landing losses, publishing a snapshot or querying the warehouse failed."""
 
 
 class SchemaMismatch(WarehouseError):
@@ -162,8 +162,8 @@ class SchemaMismatch(WarehouseError):
 
 
 class CellConflict(WarehouseError):
-    """A cell has landed with different losses."""
+    """The warehouse already contains different losses of the same cell."""
 
 
 class CheckFailed(WarehouseError):
-    """A snapshot failed its integrity checks."""
+    """A snapshot failed its integrity checks and was not published."""

@@ -22,7 +22,7 @@ class Month:
     See docs/adr/0004-months.md.
     """
 
-    index: int  # year * 12 + (month - 1); consecutive months differ by one
+    index: int  # year * 12 + (month - 1); the next month has the next index
 
     def __init__(self, text: str) -> None:
         match = _PATTERN.fullmatch(text)
@@ -32,7 +32,7 @@ class Month:
 
     @classmethod
     def of(cls, day: dt.date) -> Month:
-        """Return the month of a date, or the UTC month of a datetime; UsageError without a zone."""
+        """Return the month of a date, or the UTC month of a datetime, which must have a zone."""
         if isinstance(day, dt.datetime):
             if day.tzinfo is None:
                 raise UsageError(f"{day} has no time zone; months are in UTC")
@@ -41,7 +41,7 @@ class Month:
 
     @classmethod
     def last_complete(cls, now: dt.datetime | None = None) -> Month:
-        """Return the latest month that is over."""
+        """Return the latest month that has ended (UTC)."""
         return cls.of(now or dt.datetime.now(dt.UTC)) - 1
 
     @property
@@ -51,12 +51,12 @@ class Month:
 
     @property
     def start(self) -> dt.datetime:
-        """The first instant, in UTC; part of the month."""
+        """The first instant of the month, in UTC."""
         return dt.datetime.combine(self.first_day, dt.time(), tzinfo=dt.UTC)
 
     @property
     def end(self) -> dt.datetime:
-        """The first instant of the next month, in UTC; not part of the month."""
+        """The first instant of the next month, in UTC."""
         return (self + 1).start
 
     def __contains__(self, moment: dt.datetime) -> bool:
@@ -70,7 +70,7 @@ class Month:
         return self + -other
 
     def months_since(self, other: Month) -> int:
-        """Return the number of months from ``other`` to this month (negative if earlier)."""
+        """Return the number of months since ``other``; negative if ``other`` is the later month."""
         return self.index - other.index
 
     def __lt__(self, other: Month) -> bool:
@@ -84,7 +84,7 @@ class Month:
 
 
 def month_range(first: Month, last: Month) -> Iterator[Month]:
-    """Yield every month from ``first`` to ``last``; UsageError if ``last`` is before it."""
+    """Yield the months from ``first`` to ``last``, inclusive; UsageError if ``last`` is earlier."""
     if last < first:
         raise UsageError(f"the range ends ({last}) before it begins ({first})")
     for offset in range(last.months_since(first) + 1):
@@ -92,7 +92,7 @@ def month_range(first: Month, last: Month) -> Iterator[Month]:
 
 
 def require_complete(month: Month, now: dt.datetime | None = None) -> None:
-    """Raise FutureMonth if a month is not over, because its text is incomplete."""
+    """Raise FutureMonth if a month has not ended, because its text is incomplete."""
     latest = Month.last_complete(now)
     if month > latest:
         raise FutureMonth(f"{month} is not over yet; the latest complete month (UTC) is {latest}")

@@ -12,27 +12,27 @@ _further: tuple[Listener, ...] = ()
 
 
 def listen(listener: Listener | None) -> None:
-    """Send all reports of this process, from any thread, to ``listener``; None stops that."""
+    """Send all later reports of this process to ``listener``, or to nobody if it is None."""
     global _listener
     _listener = listener
 
 
 def listen_too(listener: Listener) -> None:
-    """Add a second listener for the rest of the process."""
+    """Add a further listener, which receives all reports until the process ends."""
     global _further
     if listener not in _further:
         _further = (*_further, listener)
 
 
 def report(step: str, done: int, total: int) -> None:
-    """Report that ``done`` of ``total`` units are done; the name identifies the step."""
+    """Report that ``done`` of ``total`` units of the step named ``step`` are done."""
     for listener in (_listener, *_further):
         if listener is not None:
             listener(step, done, total)
 
 
 def duration(seconds: float | None) -> str:
-    """Return ``45 s``, ``3 min 20 s``, ``5 h 10 min`` or ``2 d 4 h``; ``not known`` for None."""
+    """Return a duration as text, such as ``3 min 20 s``, or ``not known`` if it is None."""
     if seconds is None:
         return "not known"
     if seconds < 100:

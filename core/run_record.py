@@ -1,13 +1,13 @@
-"""Run records: the request of a run and the outcomes of its parts, under the data root.
+"""Run records: files with the request of a run and the outcomes of its parts.
 
     runs/<run>/request.json            the request
     runs/<run>/crawl/<source>.json     the outcome of a source's months
     runs/<run>/score/<model>.json      the outcome of a model's cells
-    runs/<run>/crawl.json, score.json  time at which all parts of the stage had ended
+    runs/<run>/crawl.json, score.json  the time at which the last part of the stage ended
     runs/<run>/result.json             the outcome of the run
 
-Several processes on several machines do the parts of a run, and may be killed. These files are
-authoritative, whatever state an orchestrator reports.
+A part is the crawl of one source or the scoring of one model. Several processes on several machines
+do the parts. These files, not the states in an orchestrator, tell which parts have ended.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ class RunRequest(_Facts):
 
     run: str  # name of the run and of its folder
     started_at: AwareDatetime  # UTC
-    months: tuple[str, ...]  # YYYY-MM, in order
+    months: tuple[str, ...]  # months as YYYY-MM, in order of time
     sources: tuple[str, ...]
     models: tuple[str, ...]  # catalogue names, folders or controls
     protocol: str
 
     def window(self) -> list[Month]:
-        """Return the months."""
+        """Return the months to crawl and score."""
         return [Month(month) for month in self.months]
 
     def parts(self, stage: Stage) -> tuple[str, ...]:
-        """Return the parts of a stage: the sources to crawl, or the models to score."""
+        """Return the names of the parts of a stage: sources to crawl, or models to score."""
         return self.sources if stage == "crawl" else self.models
 
 
 class Outcome(_Facts):
-    """The outcome of one part of a run."""
+    """The outcome of one part of a run: of one source, or of one model."""
 
-    done: int  # sealed partitions, or landed cells
-    holes: tuple[str, ...] = ()  # missing partitions or cells, with the reason
-    partial: tuple[str, ...] = ()  # sealed partitions with missing items, with the items
+    done: int  # number of sealed partitions (source) or landed cells (model)
+    holes: tuple[str, ...] = ()  # missing partitions or cells, each with the reason
+    partial: tuple[str, ...] = ()  # sealed partitions that lack items, with numbers of failures
 
 
 class RunResult(_Facts):
-    """The outcome of a run; ``holes`` and ``partial`` are those of all parts."""
+    """The outcome of a run; ``holes`` and ``partial`` are those of all its parts."""
 
     ended_at: AwareDatetime  # UTC
-    report: str  # URL of the page; empty if nothing was published
+    report: str  # URL of the report page; empty if no page was written
     partitions: int  # number of sealed partitions
     cells: int  # number of landed cells
     holes: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ _Record = TypeVar("_Record", bound=_Facts)
 
 
 class RunRecord:
-    """The files of one run. Methods raise StorageError, and MalformedInput for foreign files."""
+    """The files of one run. Methods raise StorageError, and MalformedInput for malformed files."""
 
     def __init__(self, store: Store, run: str) -> None:
         self.run = run
@@ -82,7 +82,7 @@ class RunRecord:
         self._folder = f"runs/{path_part(run)}"
 
     def begin(self, request: RunRequest) -> RunRequest:
-        """Store the request of a new run; a resumed run keeps its first request."""
+        """Store the request of a new run, and return it; a resumed run keeps its first request."""
         with self._store.alone(self._folder):
             path = f"{self._folder}/request.json"
             self._store.create_bytes(path, request.model_dump_json().encode())
@@ -93,13 +93,13 @@ class RunRecord:
         return self._store.exists(f"{self._folder}/request.json")
 
     def request(self) -> RunRequest:
-        """Return the request; StorageError if there is no such run."""
+        """Return the request of the run; raise StorageError if the run does not exist."""
         return _parse(RunRequest, self._store, f"{self._folder}/request.json")
 
     def settle(self, stage: Stage, part: str, outcome: Outcome) -> None:
         """Store the outcome of a part; after the last part, record that the stage has ended.
 
-        If a part is done again, its new outcome replaces the former one.
+        If a part is done a second time, the new outcome replaces the first.
         """
         path = f"{self._folder}/{stage}/{path_part(part)}.json"
         self._store.write_bytes(path, outcome.model_dump_json().encode())
@@ -110,13 +110,13 @@ class RunRecord:
             self._store.create_bytes(f"{self._folder}/{stage}.json", f'"{moment}"'.encode())
 
     def outcomes(self, stage: Stage) -> dict[str, Outcome]:
-        """Return the outcomes of the parts that have ended."""
+        """Return the outcomes of the ended parts of a stage, by name."""
         ended = self._list_ended(stage)
         return {part: _parse(Outcome, self._store, path) for part, path in ended.items()}
 
     def missing(self, stage: Stage) -> list[str]:
-        """Return the parts that have not ended, in the order of the request."""
-        ended = set(self._list_ended(stage))  # read only names: watchers call this often
+        """Return the names of the parts that have not ended, in the order of the request."""
+        ended = set(self._list_ended(stage))  # reads only file names, as callers poll this
         return [part for part in self.request().parts(stage) if part not in ended]
 
     def _list_ended(self, stage: Stage) -> dict[str, str]:
@@ -124,9 +124,9 @@ class RunRecord:
         return {name_of_part(PurePosixPath(path).stem): path for path in paths}
 
     def finish(self, report: str, holes: Sequence[str] = ()) -> RunResult:
-        """Store the sum of the outcomes. Parts without an outcome become holes.
+        """Sum up the outcomes of all parts, and store the result of the run.
 
-        ``holes`` are further holes that belong to no part.
+        Each part that has not ended becomes a hole. ``holes`` are holes that belong to no part.
         """
         stages: tuple[Stage, ...] = ("crawl", "score")
         crawled, scored = (self.outcomes(stage) for stage in stages)
@@ -147,13 +147,13 @@ class RunRecord:
         return result
 
     def result(self) -> RunResult | None:
-        """Return the outcome of the run, or None if it has not ended."""
+        """Return the result of the run, or None if the run has not ended."""
         path = f"{self._folder}/result.json"
         return _parse(RunResult, self._store, path) if self._store.exists(path) else None
 
 
 def list_runs(store: Store) -> list[RunRecord]:
-    """Return the runs of a data root, the newest first; log damaged ones."""
+    """Return the records of all runs, the newest first; log and skip damaged records."""
     began: list[tuple[dt.datetime, RunRecord]] = []
     for path in store.list("runs/*/request.json"):
         record = RunRecord(store, name_of_part(PurePosixPath(path).parent.name))

@@ -1,4 +1,4 @@
-"""Settings of an installation, read once from the environment; no other module reads it."""
+"""Settings of an installation, read from environment variables; no other module reads them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RAY_ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}")
 class Settings(BaseSettings):
     """All options that may differ between two installations.
 
-    Each field is read from ``TIDEMARK_<FIELD>``; entries of a mapping from
+    Each field is read from the variable ``TIDEMARK_<FIELD>``. Entries of a mapping are read from
     ``TIDEMARK_<FIELD>__<KEY>``, e.g. ``TIDEMARK_SITES__WIKIPEDIA=http://127.0.0.1:8000``.
     See ``docs/settings.md`` for a list.
     """
@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix="TIDEMARK_",
         env_nested_delimiter="__",
-        env_ignore_empty=True,  # an empty TIDEMARK_HOME must not mean the current folder
+        env_ignore_empty=True,  # else an empty TIDEMARK_HOME would mean the current folder
         frozen=True,
         extra="forbid",
     )
@@ -51,19 +51,19 @@ class Settings(BaseSettings):
     )
     warehouse: SecretStr | None = Field(
         default=None,
-        description="Where losses land: `ducklake:postgres:` and a connection string of "
-        "PostgreSQL's, for several writers at once (docs/operate.md). Default: a file of one "
-        "writer.",
+        description="Database of the losses. Several machines can write to a DuckLake: "
+        "`ducklake:postgres:` and a PostgreSQL connection string (docs/lake.md). Default: a file "
+        "that one machine writes.",
     )
     sites: dict[str, str] = Field(
         default_factory=dict,
-        description="Base URLs that replace a source's own, by site key (see `sources list`); "
+        description="Base URLs that replace those of sources, by site key (see `sources list`). "
         "`hub` is the Hugging Face hub. Only hosts named here may be on a private network.",
     )
     tokens: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="Tokens by site key, for sites that want one or give more with one. Default: "
-        "the Prefect Secret block `tidemark-<key>`, where a server is configured.",
+        description="Access tokens by site key. Some sites require a token, others serve more "
+        "with one. Default: the Secret block `tidemark-<key>` of the Prefect server.",
     )
     request_interval_s: float | None = Field(
         default=None,
@@ -72,27 +72,27 @@ class Settings(BaseSettings):
     )
     languages: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
-        description="Languages to crawl by source, as JSON lists of codes, for sources that are in "
-        'several (see docs/sources.md): `["en", "de"]`. Default: the source\'s own.',
+        description='Languages to crawl, by source, as JSON lists of codes: `["en", "de"]`. Only '
+        "sources with several languages accept this (docs/sources.md). Default: set by the source.",
     )
     monthly_bytes: dict[str, NonNegativeInt] = Field(
         default_factory=dict,
-        description="Bytes of text that a month of a source is sampled down to, by source; 0 keeps "
-        "all. Default: what each source declares.",
+        description="Maximum bytes of text per month, by source; a larger month is sampled. 0: no "
+        "limit. Default: what each source declares.",
     )
     corpus_as_of: dt.datetime | None = Field(
         default=None,
-        description="Score, compare and export the newest versions of partitions that were sealed "
-        "by this day (its end, UTC) or instant; later ones are passed over. Default: the newest.",
+        description="Use only versions of partitions that were sealed by this instant, or by the "
+        "end of this day (UTC). Of these, the newest is used. Default: the newest of all versions.",
     )
     redact: bool = Field(
         default=False,
         description="Replace e-mail addresses, phone numbers, IP addresses and secret keys in "
-        "crawled texts by placeholders; the manifest records it.",
+        "crawled texts by placeholders. The manifest records this setting.",
     )
     contact: str = Field(
         default="https://github.com/tidemark/tidemark",
-        description="Address or URL named in the user agent, so that a site can reach you.",
+        description="URL or e-mail address in the user agent, so that a site can reach you.",
     )
     models: tuple[str, ...] = Field(
         default=("control:gzip", "control:zstd", "control:xz"),
@@ -101,53 +101,50 @@ class Settings(BaseSettings):
     protocol: str = Field(default="default", description="Protocol of the monthly run.")
     answer_protocol: str = Field(
         default="letter-rotated",
-        description="How models are asked forecasting questions; those behind APIs are asked under "
-        "`generate`.",
+        description="Protocol of forecasting questions. Models behind APIs always use `generate`.",
     )
     puzzle_items: int = Field(
         default=256,
         gt=0,
-        description="Items of a puzzle that a model is asked of each split, in distribution and "
-        "out of it.",
+        description="Number of items of a puzzle that a model solves in each split. The splits are "
+        "in distribution and out of distribution.",
     )
     puzzle_sampling: Literal["unique", "frequency"] = Field(
         default="unique",
-        description="How items in distribution are drawn from what a model wrote: each different "
-        "one alike, or as often as it wrote them.",
+        description="How items in distribution are drawn from the inputs that a model wrote. "
+        "`unique`: equal weights; `frequency`: weighted by how often the model wrote the input.",
     )
     puzzle_completions: int = Field(
         default=6400,
         gt=0,
-        description="Most texts that a model is asked for to find inputs of a puzzle; it is asked "
-        "for 128, and for as many again until they are enough.",
+        description="Maximum number of texts that a model writes so that inputs of a puzzle can be "
+        "found in them. It writes batches of 128 until there are enough inputs.",
     )
-    puzzle_seed: int = Field(
-        default=0, ge=0, description="Another one gives other items of every puzzle."
-    )
-    device: str = Field(default="auto", description="torch device; auto = cuda where present.")
-    dtype: str = Field(default="auto", description="auto = bfloat16 on a GPU and float32 on a CPU.")
+    puzzle_seed: int = Field(default=0, ge=0, description="Seed of the puzzles' items.")
+    device: str = Field(default="auto", description="torch device; auto: cuda if present.")
+    dtype: str = Field(default="auto", description="auto: bfloat16 on a GPU, float32 on a CPU.")
     batch_tokens: int | None = Field(
         default=None,
         gt=0,
-        description="Tokens (padding included) in one forward pass; default: 16,384 on a GPU, "
-        "1,024 on a CPU, whose caches a larger batch leaves.",
+        description="Maximum number of tokens, with padding, in a forward pass. Default: 16,384 on "
+        "a GPU, 1,024 on a CPU.",
     )
     notify_url: SecretStr | None = Field(
         default=None,
-        description="Webhook that `tidemark deploy` has alarms sent to, as JSON: "
-        '`{"text": …}`. Default: nobody is told.',
+        description='Webhook for alarms, which are sent as JSON `{"text": …}`. `tidemark deploy` '
+        "configures it on the Prefect server. Default: no alarms are sent.",
     )
     in_flight: int | None = Field(
         default=None,
         gt=0,
-        description="Cells of a model that a scoring run has under way at once. A remote model "
-        "scores them together, others one after the other while the next is made ready; default: "
-        "10 of a remote model, whose server is asked 8 things at once, 2 of others.",
+        description="Number of cells of a model that a run scores or prepares at once. Remote "
+        "models score them in parallel; other models score one cell while the next is prepared. "
+        "Default: 10 for a remote model, 2 for others.",
     )
     ray_address: str | None = Field(
         default=None,
-        description="Ray cluster that scores the cells of flow runs: `ray://head:10001`, or on one "
-        "of its machines `head:6379` or `auto` (docs/scale.md). Default: this process scores.",
+        description="Ray cluster that scores the cells of flow runs: `ray://head:10001`. On a "
+        "machine of the cluster: `head:6379` or `auto`. Default: score in this process.",
     )
     allow_pickle_weights: bool = Field(
         default=False, description="Load weights that are not safetensors. They may run code."
@@ -158,47 +155,47 @@ class Settings(BaseSettings):
     )
     api_keys: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="Keys of APIs whose models answer questions, by the name that a model's entry "
-        "gives (`api_key`).",
+        description="Keys of APIs whose models answer questions. The catalogue entry of a model "
+        "names its key (`api_key`).",
     )
     api_in_flight: int = Field(
-        default=8, gt=0, description="Questions that a model behind an API is asked at once."
+        default=8, gt=0, description="Maximum number of parallel requests to a model behind an API."
     )
     max_answer_tokens: int | None = Field(
         default=None,
         ge=0,
-        description="Most tokens, input and output together, that a run may have models behind "
-        "APIs take; it stops before it would take more. Default: no limit.",
+        description="Maximum number of tokens, input plus output, of all requests of a run to "
+        "models behind APIs. The run stops before it exceeds this. Default: no limit.",
     )
     max_answer_dollars: float | None = Field(
         default=None,
         ge=0,
         allow_inf_nan=False,
-        description="Most money that a run may spend on models behind APIs, by the prices in their "
-        "entries; it stops before it would spend more. Default: no limit.",
+        description="Maximum cost of a run's requests to models behind APIs, by the prices in "
+        "their catalogue entries. The run stops before it exceeds this. Default: no limit.",
     )
     model_cache_bytes: int | None = Field(
         default=None,
         ge=0,
-        description="Most bytes that models of the hub may take in the local cache; a fetch that "
-        "would exceed it is refused. Default: what the disk has.",
+        description="Maximum size of the local cache of hub models. A download that would exceed "
+        "this is refused. Default: the free space of the disk.",
     )
     max_document_bytes: int = Field(
         default=MAX_DOCUMENT_BYTES,
         gt=0,
-        description="Longer documents are dropped, with a counted reason.",
+        description="Longer documents are dropped; the manifest counts them.",
     )
     watch_interval_s: float = Field(
         default=10.0,
         gt=0,
-        description="Seconds between two looks of a monthly run or back-fill on a Prefect server "
-        "at what it waits for.",
+        description="Seconds between two requests in which a monthly run or back-fill asks the "
+        "Prefect server for the states of its child runs.",
     )
     report_url: str | None = Field(
         default=None,
         pattern=r"^https?://\S+$",
-        description="Where people read the report, http:// or https://: what the Prefect server's "
-        "link leads to. Default: the page's address under the data root.",
+        description="http:// or https:// address of the report, for the link on the Prefect "
+        "server. Default: the page's address under the data root.",
     )
     chromium: Path | None = Field(
         default=DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None,
@@ -218,7 +215,7 @@ class Settings(BaseSettings):
     def _moment(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        try:  # only ISO 8601: pydantic would read a number as seconds
+        try:  # pydantic would also accept a number, as seconds since 1970
             moment = dt.datetime.fromisoformat(value)
         except ValueError as error:
             raise ValueError(f"is no day or instant of ISO 8601 ({error}): 2026-11-22") from error
@@ -259,7 +256,7 @@ class Settings(BaseSettings):
 
     @property
     def scratch(self) -> Path:
-        """The local scratch folder (not created here)."""
+        """The local folder for temporary and cached files; it may not exist yet."""
         if self.work_dir is not None:
             return self.work_dir.expanduser().resolve()
         return (
@@ -268,45 +265,45 @@ class Settings(BaseSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Read the environment; ``overrides`` (from the command line) take precedence.
+    """Read the settings from the environment; ``overrides`` (from options) take precedence.
 
     Raises:
-        UsageError: a value has a wrong type; the message names the variable.
+        UsageError: a value is malformed; the message names the variable.
     """
     try:
         return Settings(**{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
     except ValidationError as error:
         problems = (
             f"TIDEMARK_{'__'.join(map(str, problem['loc'])).upper()}: {problem['msg']}"
-            for problem in error.errors(include_input=False)  # a URL may contain a password
+            for problem in error.errors(include_input=False)  # the input may contain a password
         )
-        # A chained error would print the input.
+        # A chained error would print the input, which may contain a password.
         raise UsageError(f"bad settings: {'; '.join(problems)} (see docs/settings.md)") from None
     except SettingsError as error:
         raise UsageError(f"bad settings: {error}; lists and mappings are given as JSON") from error
 
 
 def set_library_defaults(settings: Settings) -> None:
-    """Set variables of Prefect and torch in the environment, unless the user has set them.
+    """Set environment variables of Prefect and torch, unless the user has set them.
 
-    Prefect then works offline and inside the scratch folder. Call this before importing either.
+    Prefect then works offline and in the scratch folder. Call this before importing the libraries.
     """
     home = settings.scratch / "prefect"
     with explain_disk_errors(str(home)):
-        home.mkdir(parents=True, exist_ok=True)  # Prefect creates only the last folder
+        home.mkdir(parents=True, exist_ok=True)  # Prefect itself creates no parent folders
     defaults = {
         "PREFECT_HOME": str(home),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "WARNING",
         # The first start migrates a database; on a busy machine the default of 20 s is too short.
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
-        # At shutdown, the embedded server logs its own cancelled connections.
+        # At shutdown, Prefect's embedded server logs cancelled connections of its own as errors.
         "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
-        # Send logs to a user's server only; the embedded server has no reader for them.
+        # Send logs only to a configured server; nobody reads the logs of an embedded server.
         "PREFECT_LOGGING_TO_API_ENABLED": "true" if prefect_server() else "false",
         "DO_NOT_TRACK": "1",
-        # By default, Torch's threads spin at every barrier. With other load on the cores, training
-        # was four or more times slower.
+        # By default, torch's threads busy-wait for each other. On cores with other load, this made
+        # training at least four times slower.
         "OMP_WAIT_POLICY": "PASSIVE",
     }
     for name, value in defaults.items():
@@ -314,23 +311,23 @@ def set_library_defaults(settings: Settings) -> None:
 
 
 def set_rwkv_environment(with_v7: bool) -> None:
-    """Set variables of the rwkv package in the environment; they change results.
+    """Set the environment variables of the rwkv package, which change its results.
 
     The next import of ``rwkv.model`` then provides the class of version 7, or of versions 4 to 6.
     """
     strays = ["RWKV_RESCALE_LAYER", "RWKV_DE_VERSION", "RWKV_DML_ON"]
-    # torch decides from this variable if a pickle may run code; remove it.
+    # This variable would allow pickles to run code when torch loads them.
     for name in (*strays, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"):
         os.environ.pop(name, None)  # noqa: TID251
-    # No TorchScript, which torch deprecates, and no kernels compiled at run time.
+    # Disable TorchScript, which is deprecated, and CUDA kernels that are compiled at run time.
     fixed = {"RWKV_V7_ON": str(int(with_v7)), "RWKV_JIT_ON": "0", "RWKV_CUDA_ON": "0"}
     os.environ.update(fixed)  # noqa: TID251
 
 
 def set_ray_patience() -> None:
-    """Limit Ray to one attempt of half a minute to reach a cluster, unless the user set the limit.
+    """Limit Ray to one attempt (30 s) to reach a cluster, unless the user has set the limit.
 
-    Ray's default is twenty attempts in ten minutes.
+    Ray's default is 20 attempts in 10 minutes.
     """
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")  # noqa: TID251
 
@@ -341,14 +338,14 @@ def prefect_server() -> str | None:
 
 
 def without_password(address: str) -> str:
-    """Return an address without user and password, for display."""
+    """Return a URL without its user name and password, for display."""
     scheme, separator, rest = address.rpartition("://")
     place, slash, path = rest.partition("/")
     return f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}"
 
 
 def telemetry_endpoint() -> str | None:
-    """Return the URL to which OpenTelemetry exports traces, or None if there is none."""
+    """Return the URL to which OpenTelemetry exports traces, or None if no URL is set."""
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":  # noqa: TID251
         return None
     names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -356,9 +353,9 @@ def telemetry_endpoint() -> str | None:
 
 
 def prefect_access() -> tuple[dict[str, str], str | bool]:
-    """Return the headers that the configured server requires, and its certificate check.
+    """Return the HTTP headers for the Prefect server, and the setting for TLS verification.
 
-    The check is a file of certificate authorities, or a boolean, like ``verify`` of requests.
+    The setting is a path of CA certificates or a boolean, like the argument ``verify`` of requests.
     """
     headers = {}
     if user_and_password := os.environ.get("PREFECT_API_AUTH_STRING"):  # noqa: TID251

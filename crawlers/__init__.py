@@ -1,6 +1,7 @@
-"""Crawlers: fresh, dated text; one source per file.
+"""Crawlers that fetch newly published, dated text; each source is one module.
 
-Layers, from the top. Each imports only layers below it (a contract in pyproject.toml):
+The package has these layers, from top to bottom. A layer imports only layers below it, which
+import-linter checks (pyproject.toml):
 
 - the sources (one module each), ``crawl``, which runs them, and ``takedown``;
 - ``apis`` (one client per site that several sources share), ``imports``, ``questions``;
@@ -8,14 +9,14 @@ Layers, from the top. Each imports only layers below it (a contract in pyproject
 - ``text`` (converts formats to plain text);
 - ``web``, ``git`` and ``browser`` (network access).
 
-All layers above ``web`` share ``contract``, ``manifest`` and ``checks``. These define sources,
-items, item counts, and the checks that hold a month back.
+All layers above ``web`` share ``contract``, ``manifest`` and ``checks``. These modules define
+sources, items, item counts, and the checks that can prevent the sealing of a month.
 
 Rules of this package:
 
-- A source is one module that has ``INFO`` and ``fetch_month``. The folder is the registry
-  (docs/add-a-source.md).
-- No source imports another. Code that two sources need moves to a shared module.
+- A source is one module that has ``INFO`` and ``fetch_month``. Such modules in this folder
+  are found automatically (docs/add-a-source.md).
+- No source imports another. Put code that two sources need into a shared module.
 - Count every requested item as a ``Document``, ``Drop``, ``Failure`` or ``Repeat``.
-- Treat all input from outside as hostile: ``web/exchange.py`` caps sizes, times and hosts.
+- Treat all downloaded data as hostile. ``web/exchange.py`` limits sizes, times and hosts.
 """

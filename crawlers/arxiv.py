@@ -1,12 +1,12 @@
 """arXiv: the first version of each paper submitted in the month, from its LaTeX source.
 
-The month is that of version 1. The paper id follows the announcement, and the OAI datestamp follows
-the last change. Later versions contain text of later months and are never requested. Papers without
-LaTeX source are dropped. All arXiv hosts together allow one connection and one request every 3 s
-(https://info.arxiv.org/help/api/tou.html). A paper appears in the API when it is announced, up to
-some days after submission. So a month is complete only about a week after its end. The categories
-are a sample of all of arXiv. Listing a month takes some 20 requests, and each sampled paper one or
-two.
+A paper belongs to the month in which its version 1 was submitted. (The paper id follows the
+announcement, and the OAI datestamp follows the last change.) Later versions contain text of later
+months and are never requested. Papers without LaTeX source are dropped. arXiv allows one connection
+and one request every 3 s for all its hosts together (https://info.arxiv.org/help/api/tou.html). The
+API lists a paper when it is announced, up to some days after its submission. So a month is complete
+only about a week after its end. CATEGORIES is a sample of arXiv's categories. Listing a month takes
+about 20 requests. Reading a paper takes one or two requests.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ INFO = SourceInfo(
     language="en",
     category="science",
     sites={"arxiv": "https://export.arxiv.org", "arxiv_oai": "https://oaipmh.arxiv.org"},
-    request_interval_s=5.0,  # users received 429 at the documented 3 s in 2026
+    request_interval_s=5.0,  # at the documented 3 s, arXiv returned status 429 in 2026
     shares_pace=True,
     redirect_hosts=("arxiv.org",),
-    monthly_bytes=28_000_000,  # Li et al. 2024, table 1
+    monthly_bytes=28_000_000,  # bytes per month in Li et al. 2024, table 1
 )
 CATEGORIES = (
     "cs.CL", "cs.CV", "cs.DS", "math.NT", "math.PR", "stat.ME", "eess.SP", "econ.GN", "q-bio.NC",
     "astro-ph.GA", "cond-mat.mtrl-sci", "hep-th", "physics.optics", "quant-ph",
 )  # fmt: skip
-PAPER_BYTES = 40_000  # approximate text of a paper; only estimates the number of papers to list
+PAPER_BYTES = 40_000  # bytes of text per paper, to estimate how many papers are read
 MAX_SOURCE_BYTES = 50 * 2**20
-NUM_NAMED_AUTHORS = 3  # in the attribution; "et al." replaces the others
+NUM_NAMED_AUTHORS = 3  # authors in the attribution; "et al." replaces all further authors
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the papers submitted in a month, by date and id; a sample in random (seeded) order."""
+    """Yield the month's papers by date and id; sampled crawls use a seeded random order."""
     entries: dict[str, Entry] = {}
     seen: set[str] = set()
     for entry in find_papers(month, CATEGORIES, context.fetcher):

@@ -1,7 +1,7 @@
-"""Checks of a crawled month; a month that fails is held back.
+"""Checks of a crawled month; a month that fails a check is held back instead of sealed.
 
-Most failures mean a changed site, an outdated parser or an interrupted crawl. If a month really
-differs from earlier ones, a person reviews and accepts it.
+Most failed checks mean that a site changed, a parser is outdated, or a crawl was interrupted. If a
+month really differs from earlier months, a person reviews and accepts it.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from core.corpus.partition import Partition, Seal, list_sealed, read_seal
 from core.storage.store import Store
 from crawlers.contract import SourceInfo
 
-DRIFT_MONTHS = 6  # number of nearest earlier months to compare with
-MIN_DRIFT_MONTHS = 3  # with fewer earlier months, drift is not checked
-DRIFT_FACTOR = 3.0  # allowed ratio in both directions, for documents and bytes
+DRIFT_MONTHS = 6  # maximum number of earlier months for the drift check
+MIN_DRIFT_MONTHS = 3  # with fewer earlier months, the drift check is skipped
+DRIFT_FACTOR = 3.0  # maximum factor above or below the median of the earlier months
 MIN_COUNT = 10  # with fewer documents or items, ratios are not checked
-MAX_DROPPED = 0.9  # fraction of inspected items
-MAX_FAILED = 0.5  # fraction of requested items
-# Reasons that are no fault of the item: another month, over the sample limit, or a missing title.
-# If a site loses all items, the drift check or EmptyPartition reports it.
+MAX_DROPPED = 0.9  # maximum share of dropped items: dropped / (kept + dropped + failed)
+MAX_FAILED = 0.5  # maximum share of failed items: failed / (kept + dropped + failed)
+# Drops for these reasons do not indicate an error of a site or parser, so they do not count. If a
+# site loses all items, the drift check or EmptyPartition reports this error.
 _NO_FAULTS = frozenset({"sample_cap", "outside_month", "forgotten", "deleted", "not_yet_created"})
-# Settings that decide the size of a crawl; only months with equal settings are compared.
+# Settings that decide the size of a crawl. Only months with equal settings are compared.
 _SIZED_BY = ("kind", "limit", "max_bytes", "languages")
 
 
 @dataclass(frozen=True)
 class Crawled:
-    """The result of a crawl: its documents, their bytes, and its manifest so far."""
+    """The result of a crawl: number of documents, their total bytes, and the manifest so far."""
 
     num_documents: int
     num_bytes: int
@@ -40,7 +40,7 @@ class Crawled:
 def find_reasons_to_hold(
     store: Store, partition: Partition, info: SourceInfo, crawled: Crawled
 ) -> list[str]:
-    """Return the reasons to hold a crawl back before it is sealed; empty if there are none."""
+    """Return the reasons to hold a month back instead of sealing it; an empty list if none."""
     return [
         *_rows(info, crawled),
         *_shares(crawled.manifest),
@@ -50,7 +50,7 @@ def find_reasons_to_hold(
 
 
 def _rows(info: SourceInfo, crawled: Crawled) -> Iterator[str]:
-    """Check the row counts; bounds declared by the source apply to whole months, not to samples."""
+    """Check the number of documents against the source's bounds; no minimum with ``--limit``."""
     found, declared = crawled.num_documents, f"{info.name} declares"
     is_whole = crawled.manifest.get("limit") is None
     if is_whole and info.min_documents is not None and found < info.min_documents:
@@ -75,7 +75,7 @@ def _shares(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _months_before(store: Store, partition: Partition, crawled: Crawled) -> list[Seal]:
-    # JSON manifests of other months store tuples as lists.
+    # Tuples become lists, for the comparison with other months' manifests, which are JSON.
     sized = [_plain(crawled.manifest.get(key)) for key in _SIZED_BY]
     seals = [
         seal
@@ -112,7 +112,7 @@ def _drift(before: Sequence[Seal], crawled: Crawled) -> Iterator[str]:
 
 
 def _shrunk(newest: Seal | None, crawled: Crawled) -> Iterator[str]:
-    """Reject an interrupted crawl that would replace a larger one."""
+    """Reject a partial crawl with fewer documents than the sealed version."""
     if newest is None or crawled.manifest["status"] != "partial":
         return
     if crawled.num_documents < newest.num_documents:

@@ -1,4 +1,4 @@
-"""The contract of a crawler, and the registry of sources."""
+"""Data types and interface of crawler modules, and the registry of sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from core.settings import Settings
 from crawlers.web.fetcher import Fetcher
 from crawlers.web.pacing import Turnstile
 
-# Reasons to drop an item that the site returned or permanently refused.
+# Reasons for dropping an item: it is unsuitable, or the site refuses it permanently.
 DropReason = Literal[
     "robots", "permission", "http_404", "http_410", "http_403", "too_large", "bad_archive",
     "unsafe_path", "no_tex", "pdf_only", "withdrawn", "redirect_page", "disambiguation", "deleted",
@@ -39,33 +39,33 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]{2,8})?")
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """A source, as listed in the catalogue and used by the rate-limited fetcher."""
+    """Description of a source, for the catalogue of sources and for the fetcher."""
 
-    name: str  # the module's name; also the value of every ``source`` column
+    name: str  # name of the module, and value of all ``source`` columns
     title: str  # display name
-    licence: str  # of most items; each document states its own
-    language: str  # BCP 47 for prose, ``code:python`` and the like for code
+    licence: str  # licence of most items; each document has its own value
+    language: str  # BCP 47 tag for prose; for source code ``code:python``, for example
     category: str  # genre: encyclopedia, science, code, news, …
-    sites: Mapping[str, str]  # base URL by key; ``TIDEMARK_SITES__<KEY>`` replaces one
+    sites: Mapping[str, str]  # base URL by site key; ``TIDEMARK_SITES__<KEY>`` overrides it
     request_interval_s: float = 1.0  # seconds between two requests to one host
     redirect_hosts: tuple[str, ...] = ()  # hosts that the sites may redirect to
-    shares_pace: bool = False  # True if all sites together share one connection and one interval
-    # Exact paths of APIs that allow programs by rules of their own, although robots.txt disallows
-    # them for page crawlers. The module states the rules.
+    shares_pace: bool = False  # True if all sites share one connection and one request interval
+    # Exact paths of APIs that programs may use by the site's own rules, although robots.txt
+    # disallows them. The source's module cites these rules.
     robots_exempt_paths: tuple[str, ...] = ()
-    # For sources in several languages: base URL by site key, with ``{language}`` in it
-    # (``https://{language}.wikipedia.org``).
+    # For sources in several languages: base URL by site key with the placeholder ``{language}``,
+    # such as ``https://{language}.wikipedia.org``.
     language_sites: Mapping[str, str] = field(default_factory=dict)
     first_month: Month = Month("2017-01")  # first month available
     last_month: Month | None = None  # last month available, if the source has ended
     recent_days: int | None = None  # a month is available for this many days from its first day
-    monthly_bytes: int | None = None  # sample size per month, unless a limit is set
-    min_documents: int | None = None  # a month with fewer is held back, unless ``--limit`` is set
-    max_documents: int | None = None  # a month with more is held back
-    # The same items return each month in newer versions. Each is compared with its previous
-    # version, and never dropped as a duplicate of it.
+    monthly_bytes: int | None = None  # bytes of text per month if no limit is given; None: all text
+    min_documents: int | None = None  # without ``--limit``, a month with fewer is held back
+    max_documents: int | None = None  # a month with more documents is held back
+    # True if each month contains the same items in newer versions. A version is compared with the
+    # previous one, and never dropped as its duplicate.
     keeps_versions: bool = False
-    # Why crawling the source needs a permission, and the contact for it
+    # Text that says why crawling needs a permission, and whom to ask for it
     # (``core.corpus.permissions``). None if no permission is needed.
     permission: str | None = None
 
@@ -82,10 +82,9 @@ class SourceInfo:
         return None
 
     def all_sites(self, languages: tuple[str, ...]) -> dict[str, str]:
-        """Return the base URL by site key, including sites of other languages.
+        """Return the base URL of each site key, including the sites of ``languages``.
 
-        Raise UsageError if a language is no code such as ``de``, or the source has one language
-        only.
+        Raise UsageError for an invalid language code, or if the source has no other languages.
         """
         sites = dict(self.sites)
         for language in languages:
@@ -118,29 +117,29 @@ class SourceInfo:
         )
 
     def site_key(self, key: str, language: str) -> str:
-        """Return a site's key in a language: ``wikipedia``, or ``wikipedia_de``."""
+        """Return the key of a site in a language, such as ``wikipedia`` or ``wikipedia_de``."""
         return key if language == self.language else f"{key}_{language.replace('-', '_')}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """One text as the crawler read it. ``text`` is extracted, but not yet cleaned."""
+    """One document from a crawler. ``text`` is plain text, but not yet cleaned."""
 
     native_id: str  # the site's own id (page id, arXiv id, ``owner/repo:path``)
-    version_id: str | None  # version of the text: revision id, ``v1``, blob sha
+    version_id: str | None  # id of the text's version: revision id, ``v1``, git blob id
     text: str
     title: str
     url: str
-    event_time: dt.datetime  # decides the month
+    event_time: dt.datetime  # the document belongs to the month of this time
     date_kind: Literal["created", "published", "revised", "committed"]  # of ``event_time``
-    text_as_of: dt.datetime  # when the text was written, if that differs from ``event_time``
-    retrieved_at: dt.datetime  # time of the response
+    text_as_of: dt.datetime  # time of the text's last edit; may differ from ``event_time``
+    retrieved_at: dt.datetime  # time at which the site sent the response
     licence: str
     attribution: str
-    cluster_id: str | None = None  # unit of resampling (page, repository)
+    cluster_id: str | None = None  # unit for resampling, such as a page or repository
     category: str | None = None
     language: str | None = None
-    extra: Mapping[str, object] = field(default_factory=dict)  # fields of this source only; JSON
+    extra: Mapping[str, object] = field(default_factory=dict)  # further facts, stored as JSON
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Failure:
-    """An item that failed and may succeed later (one of ``FAIL_REASONS``)."""
+    """An item that failed, but may succeed later, with a reason (one of ``FAIL_REASONS``)."""
 
     native_id: str
     reason: FailReason
@@ -163,7 +162,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Repeat:
-    """An item that a list contains again: it moved between pages during the crawl."""
+    """An item that a list contains again, because it moved between pages during the crawl."""
 
     native_id: str
     detail: str = ""
@@ -173,14 +172,14 @@ Item = Document | Drop | Failure | Repeat
 
 
 def missing_item(native_id: str, error: ItemUnavailable | ItemFailed) -> Drop | Failure:
-    """Return the drop or failure of an item that the fetcher did not get."""
+    """Return the Drop or Failure of an item that the fetcher could not get."""
     if isinstance(error, ItemUnavailable):
         return Drop(native_id, cast(DropReason, error.reason), str(error))
     return Failure(native_id, cast(FailReason, error.reason), str(error))
 
 
 def read_epoch(seconds: object) -> dt.datetime | None:
-    """Parse whole seconds since 1970 (UTC); None for any other value."""
+    """Convert an integer Unix time in seconds to UTC; return None for any other value."""
     try:
         return dt.datetime.fromtimestamp(seconds, dt.UTC) if type(seconds) is int else None
     except (ValueError, OverflowError, OSError):
@@ -188,13 +187,13 @@ def read_epoch(seconds: object) -> dt.datetime | None:
 
 
 class Quota:
-    """Counts the documents and bytes that a crawl has kept; a bound of None is no limit."""
+    """Counter of the documents and bytes that a crawl may still keep; None means no limit."""
 
     def __init__(self, limit: int | None, max_bytes: int | None) -> None:
         self._documents_left, self._bytes_left = limit, max_bytes
 
     def take(self, item: T) -> T:
-        """Return an item; count it if it is a document."""
+        """Return the item unchanged; if it is a document, subtract it from the quota."""
         if isinstance(item, Document) and self._documents_left is not None:
             self._documents_left -= 1
         if isinstance(item, Document) and self._bytes_left is not None:
@@ -211,31 +210,31 @@ class Quota:
 
 @dataclass(frozen=True)
 class CrawlContext:
-    """The input of a crawler."""
+    """Settings, fetcher and sample options that a crawler receives."""
 
-    settings: Settings  # for settings that a crawler reads itself (rate, contact, scratch)
-    fetcher: Fetcher  # the only network access (except git)
-    limit: int | None = None  # approximate number of documents, sampled with ``seed``
-    seed: int = 0  # recorded in the manifest
-    max_bytes: int | None = None  # approximate text size, sampled with ``seed``; None keeps all
-    languages: tuple[str, ...] = ()  # for sources in several languages; empty: the source's own
+    settings: Settings  # settings, such as the contact and the scratch folder
+    fetcher: Fetcher  # the crawler's only network access, except git
+    limit: int | None = None  # approximate number of documents to sample; None: no limit
+    seed: int = 0  # seed of the sample; the manifest records it
+    max_bytes: int | None = None  # approximate bytes of text to sample; None: no limit
+    languages: tuple[str, ...] = ()  # languages to crawl; empty: only the source's own
 
     @property
     def is_sampled(self) -> bool:
-        """True if a part of the month suffices; items must then come in the order of ``rank``."""
+        """True if a limit is set; a crawler must then yield its items in the order of ``rank``."""
         return self.limit is not None or self.max_bytes is not None
 
     def quota(self) -> Quota:
-        """Return a new quota with zero counts."""
+        """Return a new quota with the limits of this crawl."""
         return Quota(self.limit, self.max_bytes)
 
     def sample(
         self,
-        candidates: Iterable[T],  # in the site's order; samples take them by ``rank``
+        candidates: Iterable[T],  # in the site's order; sampled crawls sort them by ``rank``
         native_id: Callable[[T], str],
         fetch: Callable[[T], Iterable[Item]],
     ) -> Iterator[Item]:
-        """Fetch candidates and yield their items until the quota is full; drop the others."""
+        """Fetch candidates and yield their items; drop candidates once the quota is full."""
         if self.is_sampled:
             candidates = sorted(candidates, key=lambda each: self.rank(native_id(each)))
         quota = self.quota()
@@ -251,9 +250,9 @@ class CrawlContext:
         native_id: Callable[[T], str],
         fetch: Callable[[T], Iterable[Item]],
     ) -> Iterator[Item]:
-        """Yield the drops and repeats of a list, then a sample of its candidates.
+        """Yield the drops and repeats in ``listed``; then ``sample`` the candidates in it.
 
-        Raise SourceUnavailable if the list ended early; the items listed before are yielded first.
+        If ``listed`` raises SourceUnavailable, sample the candidates so far; then raise the error.
         """
         candidates: list[T] = []
         failure = None
@@ -270,7 +269,7 @@ class CrawlContext:
             raise failure
 
     def rank(self, key: str) -> bytes:
-        """Return an item's sort key: a hash of seed and item, independent of other items."""
+        """Return an item's sort key: a hash of seed and ``key``, independent of other items."""
         return hashlib.sha256(f"{self.seed}/{key}".encode()).digest()
 
 
@@ -280,19 +279,19 @@ class Crawler(Protocol):
     INFO: SourceInfo
 
     def fetch_month(self, month: Month, context: CrawlContext) -> Iterator[Item]:
-        """Yield every item of the month, in an order that depends on the source alone.
+        """Yield every item of the month in a deterministic order.
 
-        Catch ``ItemFailed`` of single items (``missing_item``).
+        An implementation catches the ItemFailed of a single item and yields ``missing_item``.
 
         Raises:
             SourceUnavailable: a temporary failure. Earlier items are kept; the month is partial.
-            SourceChanged: the parser does not know the form of a response.
-            AccessRefused: robots.txt, or the site, forbids the lists.
+            SourceChanged: a response has a form that the parser does not know.
+            AccessRefused: robots.txt or the site forbids access to the lists of items.
         """
 
 
 def list_modules(package: ModuleType, kind: type[SourceInfo]) -> list[str]:
-    """Return the modules of a package that have ``INFO`` of a kind, without importing them."""
+    """Return names of modules that define ``INFO`` as an instance of ``kind``; import none."""
     mark = f"\nINFO = {kind.__name__}("
     files = [path for folder in package.__path__ for path in Path(folder).glob("*.py")]
     return sorted(path.stem for path in files if mark in path.read_text(encoding="utf-8"))

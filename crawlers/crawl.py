@@ -44,24 +44,24 @@ def crawl_partition(  # noqa: PLR0913 - every option of the command line
     store: Store,
     settings: Settings,
     *,
-    limit: int | None = None,  # approximate number, sampled with ``seed``; None is all
+    limit: int | None = None,  # approximate number of documents; None: sample ``monthly_bytes``
     seed: int = 0,
-    replace: bool = False,  # request everything again; seal different text as the next version
-    reparse: bool = False,  # as ``replace``, but take responses from the raw cache if available
-    turnstile: Turnstile | None = None,  # shares rate limits of hosts with other machines
+    replace: bool = False,  # request all pages again; seal changed text as the next version
+    reparse: bool = False,  # like ``replace``, but use responses from the raw cache
+    turnstile: Turnstile | None = None,  # shares the hosts' rate limits with other machines
 ) -> Seal:
     """Crawl, clean and seal one month of one source.
 
-    A sealed, complete month is returned unchanged. An interrupted run continues from the raw cache.
+    A sealed, complete month is returned unchanged. A run after an interruption uses the raw cache.
     A partial month is completed with its original sample settings.
 
     Raises:
         FutureMonth: the month is not over.
         UnknownName: there is no such source.
-        UsageError: the source lacks this month, or a language of the settings.
+        UsageError: the source does not offer this month, or a language of the settings.
         AccessRefused: the source needs a permission, and none is in force; nothing is requested.
-        EmptyPartition: nothing was kept; the message counts the reasons.
-        PartitionHeld: a check failed (``checks``); nothing is sealed, and the cache stays.
+        EmptyPartition: no document was kept; the message counts the reasons.
+        PartitionHeld: a check in ``checks`` failed. Nothing is sealed, and the cache is kept.
         SourceError: the site failed or has changed; nothing is sealed.
     """
     crawler, partition = load_crawler(source), Partition(source, month)
@@ -85,7 +85,7 @@ def crawl_partition(  # noqa: PLR0913 - every option of the command line
 def _context_of(
     info: SourceInfo, fetcher: Fetcher, settings: Settings, begun: Seal | None, **sample: Any
 ) -> CrawlContext:
-    """Return the input of a crawler; a partial month keeps its original sample settings."""
+    """Return the crawler's context; completing a partial month reuses its sample settings."""
     budget = settings.monthly_bytes.get(info.name, info.monthly_bytes or 0)
     sample["max_bytes"] = budget or None if sample["limit"] is None else None
     if begun is not None:
@@ -109,17 +109,17 @@ class _Crawl:
         self._store, self._forgotten = store, list_tombstones(store)
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
-        # Duplicates are resolved in ``Hygiene``, which sees all documents of the month.
+        # The gate keeps duplicates. ``Hygiene`` removes them, since it sees the whole month.
         self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes, keeps_duplicates=True)
         self._hygiene = Hygiene(self._partition, crawler.INFO, store, context.settings)
         self._seen: set[str] = set()  # native ids
-        self._num_rows = 0  # before hygiene, which yields no row until it has read all
+        self._num_rows = 0  # rows passed to hygiene, which reads all rows before it yields one
         self._num_bytes = 0
         self._permission = permission
         self._started_at = manifest.now()
 
     def seal(self, replace: bool) -> Seal:
-        """Seal the month; keep a partial seal if the site fails."""
+        """Seal the month; if the site fails, return the seal of an earlier partial crawl."""
         try:
             return seal_partition(self._store, self._partition, self, replace=replace)
         except EmptyPartition:
@@ -132,7 +132,7 @@ class _Crawl:
             return self._begun
 
     def documents(self) -> Generator[pa.Table]:
-        """Yield the documents that pass hygiene."""
+        """Yield tables of the documents that pass the hygiene stages."""
         with closing(self._hygiene.sift(map(self._examine, self._items()))) as outcomes:
             for table in tables_of(filter(self._ledger.keeps, outcomes), self._partition):
                 self._num_bytes += sum(table["num_bytes"].to_pylist())
@@ -142,8 +142,8 @@ class _Crawl:
         """Return the manifest, the dropped items, and the reasons to hold the month back.
 
         Raises:
-            EmptyPartition: nothing was kept.
-            SourceUnavailable: the site failed, and the new seal would have no more than the old.
+            EmptyPartition: no document was kept.
+            SourceUnavailable: the site failed, and the existing seal has as many documents or more.
         """
         found = self._hygiene.finish()
         described = self._describe(found.manifest)
@@ -176,20 +176,20 @@ class _Crawl:
         }
 
     def _require_gain(self, is_partial: bool) -> None:
-        """Raise unless the new partial month has more documents than the old one."""
+        """Raise SourceUnavailable if a partial crawl adds no documents to the existing seal."""
         begun, kept = self._begun, self._ledger.kept
         if begun and is_partial and kept <= begun.num_documents:
             raise SourceUnavailable(f"{kept} documents were found, {begun.num_documents} before")
 
     def _items(self) -> Iterator[Item]:
-        """Yield the crawler's items; if the site fails, end the month and keep earlier items."""
+        """Yield the crawler's items; if the site fails, stop and keep the earlier items."""
         num_items = 0
         try:
             for item in self._crawler.fetch_month(self._month, self._context):
                 num_items += 1
                 yield item
         except SourceError as error:
-            # An error under status 200 must not stay in the cache for the next run.
+            # A response 200 that contains an error must not stay in the cache for the next run.
             self._context.fetcher.forget(last_only=True)
             has_some = num_items and (self._num_rows or not isinstance(error, CircuitOpen))
             if not isinstance(error, SourceUnavailable) or not has_some:
@@ -200,7 +200,7 @@ class _Crawl:
         source, version_id = self._partition.source, getattr(item, "version_id", None)
         if is_forgotten(self._forgotten, source, item.native_id, version_id):
             return Drop(item_key(source, item.native_id), "forgotten")
-        if isinstance(item, Repeat):  # may precede the item itself
+        if isinstance(item, Repeat):  # not noted as seen, since the item itself may follow
             return item
         if item.native_id in self._seen:
             return Repeat(item.native_id, "came before")

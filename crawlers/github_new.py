@@ -1,12 +1,12 @@
 """Source files of repositories that were new on GitHub in the month, as of the month's end.
 
-The month is that of the repository's creation (``created_at``). The search returns at most 1,000
-results. So its time window is halved until it holds no more, down to one second. Results beyond
-1,000 in a second cannot be listed and count as one drop. Text and licence are those of the default
-branch's last commit before the month's end; only the search filters by the current licence. A
-repository whose commits end before the month was written earlier and is dropped. A repository costs
-two requests. Without a token (``TIDEMARK_TOKENS__GITHUB_API``) GitHub allows 60 an hour, so
-MAX_REPOSITORIES_WITHOUT_TOKEN random repositories are read. The others are counted as drops.
+A repository belongs to the month of its creation (``created_at``). A search returns at most 1,000
+results. So its time window is halved until it has fewer results, down to one second. Results beyond
+1,000 in one second cannot be listed, and count as one drop. Text and licence are those of the
+default branch's last commit before the month's end. Only the search uses the current licence. A
+repository whose last commit is older than the month is dropped. Reading a repository takes two
+requests. Without a token (``TIDEMARK_TOKENS__GITHUB_API``), GitHub allows 60 requests an hour. Then
+MAX_REPOSITORIES_WITHOUT_TOKEN random repositories are read, and all other ones count as drops.
 Deleted repositories are missing (survivorship bias).
 """
 
@@ -44,16 +44,16 @@ INFO = SourceInfo(
     sites=github_api.SITES,
     monthly_bytes=35_000_000,
 )
-LANGUAGES = ("python",)  # names in the search and in ``source_code.LANGUAGES``
-LICENCES = ("mit", "bsd-2-clause", "bsd-3-clause")  # names in the search
-MAX_FILES = 10  # per repository, so that no repository dominates the month
+LANGUAGES = ("python",)  # names in GitHub's search and in ``text.code.LANGUAGES``
+LICENCES = ("mit", "bsd-2-clause", "bsd-3-clause")  # licences, as named in GitHub's search
+MAX_FILES = 10  # maximum per repository, so that no repository dominates a month
 MAX_FILE_BYTES = 10**6
 MAX_REPOSITORIES_WITHOUT_TOKEN = 25
 _SECOND = dt.timedelta(seconds=1)
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the files of new repositories, by creation; a sample is in random (seeded) order."""
+    """Yield files by repository creation; for samples or without a token, in random order."""
     api, quota = GitHubApi(context.fetcher), context.quota()
     found: dict[int, Repository] = {}
     for item in _list_all(api, month):
@@ -85,7 +85,7 @@ def _list_all(api: GitHubApi, month: Month) -> Iterator[Repository | Drop | Fail
 def _list_window(
     api: GitHubApi, terms: str, month: Month, start: dt.datetime, end: dt.datetime
 ) -> Iterator[Repository | Drop | Failure]:
-    """Yield repositories created in [start, end); halve the window if it has too many."""
+    """Yield repositories created in [start, end); halve a window with too many results."""
     window = f"{start:%Y-%m-%dT%H:%M:%SZ}..{end - _SECOND:%Y-%m-%dT%H:%M:%SZ}"
     query = f"created:{window} {terms}"
     try:
@@ -104,7 +104,7 @@ def _list_window(
         for page in range(2, num_pages + 1):
             yield from _read_rows(api.search(query, page).items, month)
     except ItemFailed as error:
-        # Other windows may succeed; this failure makes the month partial.
+        # Other time windows may succeed. This failure makes the month partial.
         yield missing_item(f"search:{query}", error)
 
 
@@ -145,7 +145,7 @@ def _visit(
     make = partial(_document, repository, commit, licence, fetched.retrieved_at)
     paths.sort(key=lambda path: context.rank(f"{repository.id}:{path}"))
     makers = {path: partial(make, path, files[path]) for path in paths}
-    # Spread a small sample over at least ten repositories, if there are so many.
+    # If the sample is limited, one repository supplies at most a tenth of its documents.
     limit = context.limit
     most = MAX_FILES if limit is None else min(MAX_FILES, max(1, limit // 10))
     yield from github_api.keep_files(name, makers, quota, most)
@@ -156,7 +156,7 @@ def _is_wanted(path: str) -> bool:
 
 
 def _is_licence(path: str) -> bool:
-    return LICENCE_FILE.fullmatch(path) is not None  # top folder only: the name has no slash
+    return LICENCE_FILE.fullmatch(path) is not None  # only files in the top folder match
 
 
 def _licence_of(files: dict[str, bytes | None]) -> str | None:

@@ -1,14 +1,14 @@
 """Source files that well-known projects added or rewrote in a month.
 
-Read from https://github.com by git alone (no API). The scratch folder keeps a mirror of each
-repository in ``github_projects.txt`` (75 as shipped; editable). A month's files differ between the
-last first-parent commit before the month and the last one before its end. Kept are added files and
-files of which more than half has changed. Renamed files are not new.
-``event_time`` is the committer date of the month's newest first-parent commit that touched the file
-(for a merge: the date of merging). If that date is outside the month, the date of the month's last
-commit replaces it. Committers set these dates themselves; ``extra`` has the author's date. History
-that was rewritten before the mirror was cloned is missing. robots.txt is not checked, since GitHub
-offers repositories to programs by git.
+The files are read from https://github.com with git, without the API. The scratch folder contains a
+mirror of each repository in ``github_projects.txt`` (75 as shipped; users may edit the list). Two
+commits are compared: the last first-parent commit before the month, and the last one before the
+month's end. Added files are kept, and files of which more than half has changed. Renamed files do
+not count as added. ``event_time`` is the committer date of the month's newest first-parent commit
+that touched the file (for a merge: the date of merging). If that date is outside the month, the
+date of the month's last commit replaces it. Committers set these dates themselves; ``extra`` has
+the author's date. History that was rewritten before the mirror was cloned is missing. robots.txt is
+not checked, since GitHub offers repositories to programs through git.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ INFO = SourceInfo(
     monthly_bytes=35_000_000,
 )
 PROJECTS = Path(__file__).with_name("github_projects.txt")
-FILES = tuple(f"*{suffix}" for suffix in LANGUAGES)  # git path patterns: match in any folder
-MAX_FILES = 50  # per repository and month, so that no project dominates the month
+FILES = tuple(f"*{suffix}" for suffix in LANGUAGES)  # git path patterns, which match in any folder
+MAX_FILES = 50  # maximum per repository and month, so that no project dominates a month
 MIN_CHANGED_RATIO = 0.5
-FAILURES_TO_STOP = 3  # after this many failed repositories in a row, report the site as failed
+FAILURES_TO_STOP = 3  # after this many failed repositories in a row, the site counts as failed
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield one file per project per round, in random (seeded) order, to spread a sample evenly."""
+    """Yield files in rounds of one file per project, in seeded random order."""
     git, quota = _git(context), context.quota()
     visits: list[_Visit] = []
     gone: SourceUnavailable | None = None
@@ -133,7 +133,7 @@ def _visit(
 
 
 def _take_turns(queues: list[Iterator[Item]]) -> Iterator[Item]:
-    """Yield a document of each queue per round, with the drops before it, until all are empty."""
+    """Interleave queues: in each round, yield each queue's items up to its next document."""
     while queues:
         for queue in list(queues):
             for item in queue:
@@ -154,7 +154,7 @@ class _Visit:
     licence: str
 
     def items(self, quota: Quota) -> Iterator[Item]:
-        """Yield the project's files; files over its cap or over the quota are drops."""
+        """Yield the project's files; files above MAX_FILES or above the quota become drops."""
         paths = {change.path: change for change in self.work.changes}
         drawn = sorted(paths, key=lambda p: self.context.rank(f"{self.project}/{self.month}/{p}"))
         makers = {path: partial(self._document, paths[path]) for path in drawn}

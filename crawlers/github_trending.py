@@ -1,15 +1,15 @@
-"""READMEs of the repositories that trend on GitHub, as of the end of the month.
+"""READMEs of repositories that are trending on GitHub, as of the end of the month.
 
-https://github.com/trending/python lists trending repositories, without history. So it is read until
-RECENT_DAYS days after the first day of a month. The monthly list (``?since=monthly``) is requested
-first. GitHub's robots.txt disallows URLs with ``since=`` (seen 2026-11); then the daily list is
-read, which is allowed. A list without rows is an error, not an empty month. Older months use GH
-Archive: the NUM_STARRED repositories, of any language, with most stars in some hours of the month.
-``extra`` names the list: ``monthly``, ``daily`` or ``archive``.
-``event_time`` is the committer date of the last commit before the month's end. If that is before
-the month, the repository is dropped. README and licence are those of that commit. ``text/code.py``
-extracts the text. A repository costs up to five requests. Without a token,
-MAX_REPOSITORIES_WITHOUT_TOKEN are read and the others counted as drops.
+https://github.com/trending/python lists the repositories that are trending now, not earlier ones.
+So this page is used for a month only until RECENT_DAYS days after the month's first day. The
+monthly list (``?since=monthly``) is requested first. GitHub's robots.txt disallows URLs with
+``since=`` (seen 2026-11). In that case, the daily list is read, which is allowed. A list without
+rows is an error, not an empty month. Older months use GH Archive: the NUM_STARRED repositories, of
+any language, that received most stars in some hours of the month. ``extra["list"]`` is ``monthly``,
+``daily`` or ``archive``. ``event_time`` is the committer date of the last commit before the month's
+end. If that commit is older than the month, the repository is dropped. README and licence are those
+of that commit. Reading a repository takes up to five requests. Without a token, only
+MAX_REPOSITORIES_WITHOUT_TOKEN are read, and all other ones count as drops.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ INFO = SourceInfo(
 PAGE = "/trending/python"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
 
-# GH Archive (https://www.gharchive.org): GitHub's public timeline, one gzip file of JSON lines per
-# hour (``2024-04-01-5.json.gz``; hour without leading zero), some 10 to 100 MB. A star is a
-# ``WatchEvent``. A few hours are drawn by the seed.
+# GH Archive (https://www.gharchive.org) has GitHub's public events in one gzip file of JSON lines
+# per hour (``2024-04-01-5.json.gz``; hour without leading zero), of some 10 to 100 MB. A star is a
+# ``WatchEvent``. NUM_HOURS hours of a month are drawn with the seed.
 NUM_HOURS = 6
 MAX_HOUR_BYTES = 256 * 2**20  # compressed
-MAX_UNPACKED_BYTES = 4 * 2**30  # read line by line, never held in memory
+MAX_UNPACKED_BYTES = 4 * 2**30  # the file is read line by line, never as a whole
 MAX_LINE_BYTES = 8 * 2**20
 _HOUR = dt.timedelta(hours=1)
 _MARK = b'"WatchEvent"'
@@ -76,7 +76,7 @@ Rows = list[str | Drop | Failure]
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the READMEs in the order of the list; a sample is in random (seeded) order."""
+    """Yield READMEs in the list's order; for samples or without a token, in random order."""
     api, quota = GitHubApi(context.fetcher), context.quota()
     is_recent = dt.datetime.now(dt.UTC) - month.start <= dt.timedelta(days=RECENT_DAYS)
     period, rows = (
@@ -110,7 +110,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _fetch_list(fetcher: Fetcher) -> tuple[str, Rows]:
-    """Return the list's name and the ``owner/name`` of each row."""
+    """Return the list's name (``monthly`` or ``daily``) and the ``owner/name`` of each row."""
     try:
         period, page = "monthly", fetcher.get("github", PAGE, {"since": "monthly"})
     except ItemUnavailable as error:
@@ -127,7 +127,7 @@ def _fetch_list(fetcher: Fetcher) -> tuple[str, Rows]:
 
 
 def read_links(page: str) -> list[str]:
-    """Return the link of each row's heading of a trending page; '' without a link."""
+    """Return the heading's link of each row of a trending page; '' for a row without a link."""
     try:
         tree = html.document_fromstring(page.encode(), html.HTMLParser(encoding="utf-8"))
     except (etree.ParserError, ValueError):  # not HTML
@@ -173,9 +173,9 @@ def _read_licences(api: GitHubApi, name: str, files: list[TreeEntry]) -> list[st
 
 
 def most_starred(month: Month, context: CrawlContext, count: int) -> Iterator[str | Drop | Failure]:
-    """Yield the names of the most starred repositories, then the failures of single hours.
+    """Yield the most starred repositories' names, then a drop or failure per unreadable hour.
 
-    Raise SourceUnavailable if no hour could be read.
+    Raise SourceUnavailable if the file of no hour could be read.
     """
     stars: Counter[str] = Counter()
     lost: list[Drop | Failure] = []
@@ -189,14 +189,13 @@ def most_starred(month: Month, context: CrawlContext, count: int) -> Iterator[st
             lost.append(missing_item(f"hour:{name}", error))
     if len(lost) == len(hours):
         raise SourceUnavailable(f"GH Archive gave none of {len(hours)} hours, such as {lost[0]}")
-    # Sort equal counts by name for a stable order.
     for name, _ in sorted(stars.items(), key=lambda pair: (-pair[1], pair[0]))[:count]:
         yield name
     yield from lost
 
 
 def draw_hours(month: Month, context: CrawlContext) -> list[dt.datetime]:
-    """Return NUM_HOURS hours of a month, drawn by the seed, in order of time."""
+    """Return NUM_HOURS hours of a month, drawn with the seed, in chronological order."""
     hours = [month.start + n * _HOUR for n in range((month.end - month.start) // _HOUR)]
     return sorted(sorted(hours, key=lambda hour: context.rank(f"{hour:%Y-%m-%dT%H}"))[:NUM_HOURS])
 

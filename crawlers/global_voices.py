@@ -1,16 +1,16 @@
 """Global Voices: stories by an international community of writers and translators.
 
-A month is a page or two of WordPress's REST API
-(https://developer.wordpress.org/rest-api/reference/posts/), with full text. Feeds and dated pages
-would need many more requests, 10 s apart (robots.txt). The month is that of ``date_gmt``. ``date``
-is in the site's own time zone. ``after`` and ``before`` compare with ``date``, and ``after``
-excludes the instant itself. So the window is a day wider on both sides.
-A post saved after the month (``modified_gmt``) is dropped (``edited_later``): WordPress does not
-distinguish corrections from rewrites. Stories republished by agreement with other media are not
-under CC BY. Their text says so, and they are dropped (``licence``). The API does not return author
-names (401); the page that the attribution links to has them. Deleted posts are not in the API.
-Other languages have sites of their own, mostly with translations. Some hosts differ from the
-language code: for Japanese set ``TIDEMARK_SITES__GLOBAL_VOICES_JA=https://jp.globalvoices.org``.
+WordPress's REST API (https://developer.wordpress.org/rest-api/reference/posts/) returns a month's
+stories with full text on one or two pages. Feeds and archive pages would need many more requests,
+and robots.txt asks for 10 s between requests. A story belongs to the month of ``date_gmt``. The API
+filters by ``date``, which is in the site's own time zone. So the requested window is one day wider
+than the month on both sides. A post that was saved after the month (``modified_gmt``) is dropped
+(``edited_later``), because WordPress does not distinguish corrections from rewrites. Stories
+republished by agreement with other media are not under CC BY. Their text says so, and they are
+dropped (``licence``). The API does not return author names (401), but the page that the attribution
+links to has them. Deleted posts are not in the API. Other languages have sites of their own, mostly
+with translations. Some host names differ from the language code. For Japanese, set
+``TIDEMARK_SITES__GLOBAL_VOICES_JA=https://jp.globalvoices.org``.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ INFO = SourceInfo(
     monthly_bytes=1_500_000,
 )
 PATH = "/wp-json/wp/v2/posts"
-PER_PAGE = 100  # maximum of WordPress
+PER_PAGE = 100  # posts per page, the maximum that WordPress allows
 FIELDS = "id,date_gmt,modified_gmt,link,title,content,status,type"
 
 _DAY = dt.timedelta(days=1)
-# Introduction of a story written for another medium. Only complete agreements match: "was first
-# published on Rising Voices" names a part of Global Voices itself.
+# Phrases in stories that other media published first. A phrase must name an agreement: "was first
+# published on Rising Voices" alone refers to a section of Global Voices itself.
 _AGREEMENT = re.compile(
     r"content[- ](?:sharing|partnership)|content partners?\b|media partnership agreement"
     r"|(?:originally|first) (?:published|appeared)[^.\n]{0,200}"
@@ -66,7 +66,7 @@ class _Row:
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the posts of the month by language and date; a sample is in random (seeded) order."""
+    """Yield posts by language and date; sampled crawls use a seeded random order."""
     languages = context.languages or (INFO.language,)
     lists = (_list_posts(month, language, context.fetcher) for language in languages)
     rows = itertools.chain.from_iterable(lists)
@@ -74,7 +74,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _list_posts(month: Month, language: str, fetcher: Fetcher) -> Iterator[_Row | Drop | Repeat]:
-    """Yield one site's posts, each once, oldest first; a page beyond the last is status 400."""
+    """Yield each post of one site once, oldest first; yield a Repeat for each repetition."""
     key = INFO.site_key(SITE, language)
     seen: set[int] = set()
     number, num_pages = 1, 1
@@ -102,15 +102,15 @@ def _list_posts(month: Month, language: str, fetcher: Fetcher) -> Iterator[_Row 
 
 
 def _name(native_id: int, language: str) -> str:
-    """Return the native id; each site numbers its posts from 1."""
+    """Return a post's native id, with a language prefix, as each language's site counts from 1."""
     return str(native_id) if language == INFO.language else f"{language}:{native_id}"
 
 
 def _is_no_list(fetched: Fetched, page: int) -> bool:
-    """Return True to retry: not JSON, an error under status 200, or empty before the last page."""
+    """Return True to retry: the body is not JSON, is an error, or is empty with posts left."""
     answer = decode(fetched)
     if isinstance(answer, dict):
-        return "code" in answer  # WordPress error fields: code, message, data
+        return "code" in answer  # a WordPress error has the fields code, message and data
     total = fetched.headers.get("x-wp-total", "")
     return answer is None or (
         answer == [] and total.isdecimal() and int(total) > (page - 1) * PER_PAGE
@@ -139,7 +139,7 @@ def _examine(row: _Row, month: Month) -> Item:
         return Drop(native_id, "parse_error", "content.rendered was expected, as text")
     if content.get("protected") or post.get("status", "publish") != "publish":
         return Drop(native_id, "suppressed", "behind a password, or not public any more")
-    # A scheduled post is last saved before its publication.
+    # A scheduled post is last saved before its publication, so the later time counts.
     changed = max(published, read_time(post.get("modified_gmt"), dt.UTC) or published)
     if changed >= month.end:
         return Drop(native_id, "edited_later", f"saved {changed.isoformat()}")

@@ -1,16 +1,16 @@
 """GOV.UK: press releases, news stories, speeches and statements of the UK government.
 
-The month is that of ``first_published_at`` in the content API
+A page belongs to the month of ``first_published_at`` in the content API
 (https://content-api.publishing.service.gov.uk). The search API lists pages by their last *major*
-change (https://docs.publishing.service.gov.uk/repos/search-api/). Its date only narrows the list.
-No wanted page is lost, since pages with a major change after the month are dropped anyway. Its
-index may be outdated, so the crawler reads each page and drops those changed after the month's end
-(``edited_later``). Minor changes (typing errors, by the publishers' rules) leave no trace in either
-API. ``extra.updated_at`` is the time of the last write to the record, often a republication of
-thousands of pages.
-Withdrawn pages leave the index; renamed pages redirect (303, followed). Both are dropped if the
-index still lists them. The text is the body alone, because the summary above it mostly repeats it.
-robots.txt disallows ``/search/all``, but neither API. The content API allows 10 requests a second.
+change (https://docs.publishing.service.gov.uk/repos/search-api/). This date only narrows the list.
+No wanted page is lost, since pages with a major change after the month are dropped anyway. The
+search index may be outdated. So the crawler reads each page, and drops pages changed after the
+month's end (``edited_later``). Neither API records minor changes, which are corrections of typing
+errors by the publishers' rules. ``extra.updated_at`` is the time of the last write to the record,
+often a republication of thousands of pages. Withdrawn pages leave the index, and renamed pages
+redirect (303, followed). Both are dropped if the index still lists them. The text is only the body,
+because the summary above it mostly repeats it. robots.txt disallows ``/search/all``, but allows
+both APIs. The content API allows 10 requests a second.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ _DAY = dt.timedelta(days=1)
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield pages in index order, each followed by translations; a sample is in random order."""
+    """Yield each page and its translations in index order; for samples, in random order."""
     paths = _list_paths(month, context.fetcher)
     return context.sample_list(paths, str, lambda path: _fetch_page(path, month, context))
 
 
 def _list_paths(month: Month, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]:
-    """Yield the paths of pages, each once, oldest first.
+    """Yield the path of each page once, oldest first.
 
-    The window is a day wider than the month on both sides: the two dates of a page differ by
-    seconds, and ``to`` ends at 23:59:00.
+    The search window is a day wider than the month on both sides. The two APIs' dates may differ by
+    seconds, and the filter ``to`` ends at 23:59:00.
     """
     types = "&".join(f"filter_content_store_document_type={name}" for name in DOCUMENT_TYPES)
     window = f"from:{month.first_day - _DAY},to:{(month + 1).first_day}"
@@ -98,7 +98,7 @@ def _list_paths(month: Month, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]
 
 
 def _is_no_list(fetched: Fetched) -> bool:
-    """Return True to retry: not JSON, an error under status 200, or empty before the last page."""
+    """Return True to retry: the body is not JSON, is an error, or is empty with pages left."""
     answer = decode(fetched)
     if not isinstance(answer, dict):
         return answer is None
@@ -151,7 +151,7 @@ class _Page:
 
     @property
     def changed(self) -> dt.datetime | None:
-        """Return the time of the last major change; without changes, of publication."""
+        """Return the time of the last major change, or of publication if there was none."""
         history = self.details.get("change_history")
         notes = history if isinstance(history, list) else []
         times = [note.get("public_timestamp") for note in notes if isinstance(note, dict)]
@@ -159,13 +159,13 @@ class _Page:
         return max((moment for moment in map(read_time, times) if moment), default=None)
 
     def links(self, name: str) -> list[dict[str, Any]]:
-        """Return the pages that this one links to under the relation ``name``."""
+        """Return the linked pages of a relation, such as ``organisations``."""
         links = self.fields.get("links")
         rows = links.get(name) if isinstance(links, dict) else None
         return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
     def translations(self, languages: tuple[str, ...]) -> Iterator[str]:
-        """Yield the paths of the same page in other languages."""
+        """Yield the paths of this page's translations to ``languages``."""
         for other in self.links("available_translations"):
             path = _path_of({"link": other.get("base_path")})
             if path not in (None, self.path) and other.get("locale") in languages:
@@ -187,7 +187,7 @@ def _fetch_page(path: str, month: Month, context: CrawlContext) -> Iterator[Item
 
 
 def _is_no_page(fetched: Fetched) -> bool:
-    """Return True to retry an error under status 200: every page contains its own path."""
+    """Return True to retry a response 200 that is not the record of a page: no ``base_path``."""
     fields = decode(fetched)
     return fields is None or (isinstance(fields, dict) and "base_path" not in fields)
 
@@ -197,9 +197,9 @@ def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
         fetched = fetcher.get(SITE, f"/api/content{path}", is_busy=_is_no_page)
     except (ItemUnavailable, ItemFailed) as error:
         return missing_item(path, error)
-    except SourceChanged as error:  # a redirect loop of this page; the site is up
+    except SourceChanged as error:  # a redirect loop, which concerns this page only
         return Drop(path, "parse_error", str(error))
-    except AccessRefused as error:  # or a redirect to another host
+    except AccessRefused as error:  # the page redirects to another host
         return Failure(path, "damaged_answer", str(error))
     fields = decode(fetched)
     if not isinstance(fields, dict):

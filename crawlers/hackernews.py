@@ -1,11 +1,11 @@
 """Hacker News: the month's stories with their direct comments from within the month.
 
-The month is that of the story. A document has the story's own text, if any (Ask HN, Show HN). Then
-follow the comments on the story itself, oldest first. Replies to comments are left out. Stories
-come from Algolia's search (https://hn.algolia.com/api), newest first, at most 1,000 results per
-query: time windows are halved until their results fit. Authors can edit for two hours, and no date
-records edits, so the text is dated by its posting. No licence is stated: for local use. Users are
-not named.
+A document belongs to the month of its story. It begins with the story's own text, if any (Ask HN,
+Show HN). The comments on the story itself follow, oldest first. Replies to comments are left out.
+Stories come from Algolia's search (https://hn.algolia.com/api), which returns at most 1,000 results
+per query. So time windows are halved until their results fit. Authors can edit a text for two
+hours, but no field records edits. So a text is dated by its posting. The site states no licence, so
+the texts are for local use. User names are left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ INFO = SourceInfo(
     monthly_bytes=4_000_000,
 )
 MAX_HITS = 1_000  # per query
-WINDOW_S = 12 * 3600  # initial window; about 500 stories in 2026
+WINDOW_S = 12 * 3600  # initial time window, which has about 500 stories in 2026
 _EMPTIED = {"[dead]", "[deleted]", "[flagged]"}
 
 Row = dict[str, Any]
@@ -62,15 +62,15 @@ class Story:
 
     @property
     def native_id(self) -> str:
-        """Return the story's number."""
+        """Return the story's number as text."""
         return str(self.id)
 
 
-Comment = tuple[dt.datetime, int, str]  # comment on a story itself: time, number, text
+Comment = tuple[dt.datetime, int, str]  # direct comment on a story: time, number, text
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the month's stories by time and number; a sample is in random (seeded) order."""
+    """Yield stories by time and story number; sampled crawls use a seeded random order."""
     stories: dict[str, Story] = {}
     dropped: set[str] = set()
     for row, given_at in _list_stories(month, context.fetcher):
@@ -119,7 +119,7 @@ def _search(start: int, stop: int, fetcher: Fetcher) -> tuple[Row, dt.datetime]:
     }
     try:
         page = fetcher.get(SITE, "/api/v1/search_by_date", params, is_busy=_is_busy)
-    except ItemUnavailable as error:  # without this list the month cannot be crawled
+    except ItemUnavailable as error:  # the month cannot be crawled without this list
         kind = AccessRefused if error.reason == "robots" else SourceUnavailable
         raise kind(f"{SITE}: a list that the month needs cannot be had: {error}") from error
     answer = page.json()
@@ -139,7 +139,7 @@ def _is_answer(answer: object) -> bool:
 
 
 def _is_busy(page: Fetched) -> bool:
-    """Return True if a response 200 is a transient error, or is empty despite hits."""
+    """Return True if a response 200 is a transient error, or is empty although it counts hits."""
     answer = page.json()
     if not isinstance(answer, dict):
         return False
@@ -160,21 +160,21 @@ def _read_story(row: Row, given_at: dt.datetime, month: Month) -> Story | Drop:
     if not isinstance(title, str) or title in _EMPTIED or row.get("deleted") or row.get("dead"):
         return Drop(number, "deleted", "no title")
     text = _text(row.get("story_text"))
-    num_comments = comments if type(comments) is int else 1  # missing: there may be comments
+    num_comments = comments if type(comments) is int else 1  # without a count, assume comments
     if not text and not num_comments:
         return Drop(number, "empty", "a link without comments")
     return Story(int(number), one_line(title), text, created_at, num_comments, given_at)
 
 
 def _text(markup: object) -> str:
-    """Return a text without markup; text deleted by its author or moderators is empty."""
+    """Return a text without markup; return '' for a deleted, dead or flagged text."""
     if not isinstance(markup, str) or markup.strip() in _EMPTIED:
         return ""
     return post_to_text(markup)
 
 
 def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Drop | Failure:
-    """Return a story with its comments; without comments, the list's row suffices."""
+    """Return a story with its comments; a story without comments needs no request."""
     if not story.num_comments:
         return _document(story, [], story.retrieved_at)
     try:
@@ -193,7 +193,7 @@ def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Dro
 
 
 def _read_comments(children: Sequence[object], month: Month) -> list[Comment]:
-    """Return the month's comments, oldest first; skip deleted and dead ones, which have no text."""
+    """Return the comments before the month's end, oldest first, without deleted and dead ones."""
     found: dict[int, Comment] = {}
     for child in children:
         if not isinstance(child, dict) or child.get("deleted") or child.get("dead"):

@@ -1,4 +1,4 @@
-"""The counts and facts of a crawl for its manifest."""
+"""Item counts and other values of a crawl for its manifest."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from core.corpus.partition import Partition, Seal
 from core.errors import EmptyPartition, SourceUnavailable, TidemarkError
 from crawlers.contract import Drop, Failure, Repeat
 
-DROPPED_FILE = "dropped.jsonl.zst"  # beside the manifest, one line per dropped item
-_MAX_DETAIL = 500  # characters, to limit error pages copied from a site
+DROPPED_FILE = "dropped.jsonl.zst"  # next to the manifest; one line per item that was not kept
+_MAX_DETAIL = 500  # maximum characters of a detail, which may be a site's error page
 
 
 Row = dict[str, Any]
@@ -23,7 +23,7 @@ Outcome = Row | Drop | Failure | Repeat
 
 
 class Ledger:
-    """Counts requested items by outcome; ``whose`` is for messages.
+    """Counter of requested items by outcome; ``whose`` names the crawl in error messages.
 
     ``requested = kept + dropped + failed + repeated`` must hold at the end.
     """
@@ -54,7 +54,7 @@ class Ledger:
         self.others.append(other)
 
     def count(self, kind: type[Drop | Failure]) -> dict[str, int]:
-        """Return the number of dropped, or failed, items by reason; most frequent first."""
+        """Return the number of dropped, or of failed, items by reason; most frequent first."""
         reasons = (other.reason for other in self.others if isinstance(other, kind))
         return dict(Counter(reasons).most_common())
 
@@ -64,11 +64,11 @@ class Ledger:
         return sum(isinstance(other, Repeat) for other in self.others)
 
     def close(self) -> dict[str, object]:
-        """Return the counts for the manifest, and if the month is complete.
+        """Return the counts and the status (complete or partial) for the manifest.
 
         Raises:
-            EmptyPartition: nothing was kept, which must never look like a month without text.
-            SourceUnavailable: nothing was kept before the site failed.
+            EmptyPartition: no item was kept; an empty month is never sealed.
+            SourceUnavailable: no item was kept before the site failed.
             TidemarkError: the counts do not add up.
         """
         counts = self.describe()
@@ -88,7 +88,7 @@ class Ledger:
         return counts + (f", {repeated} repeated" if repeated else "")
 
     def describe(self) -> dict[str, object]:
-        """Return the counts, also of an empty crawl; raise TidemarkError if they do not add up."""
+        """Return the counts for the manifest; raise TidemarkError if they do not add up."""
         dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
         others = sum(dropped.values()) + sum(failed.values()) + repeated
         if self.requested != self.kept + others:
@@ -104,7 +104,7 @@ class Ledger:
         }
 
     def dropped_items(self) -> bytes:
-        """Return the items not kept as zstd-compressed JSON lines, in order of decision."""
+        """Return all items that were not kept as zstd-compressed JSON lines, in crawl order."""
         lines = (json.dumps(_line(other)) for other in self.others)
         return zstandard.compress("".join(f"{line}\n" for line in lines).encode(), 6)
 
@@ -121,7 +121,7 @@ def _line(other: Drop | Failure | Repeat) -> dict[str, str]:
 
 
 def lack_of(seal: Seal) -> str | None:
-    """Return the missing parts of a partial month as text; None if it is complete."""
+    """Describe what a partial month lacks; return None for a complete month."""
     if not seal.is_partial:
         return None
     found: Any = seal.manifest
@@ -135,7 +135,7 @@ def now() -> str:
 
 
 def code_version() -> str:
-    """Return the running version of tidemark."""
+    """Return the version of the installed tidemark package."""
     try:
         return importlib.metadata.version("tidemark")
     except importlib.metadata.PackageNotFoundError:

@@ -1,10 +1,10 @@
 """Stack Exchange: the month's questions, each with its answers from within the month.
 
-The month is that of the question. A question edited after the month's end is dropped
-(``edited_later``), and such an answer left out. The sites represent topics of Quora. Of a large
-site, a sample of time spans is read, each with some 50 questions. So a month takes about a hundred
-requests (300 a day are free). Topics alternate, so that small ones are represented. Users are not
-named; the attribution links to the post.
+A document belongs to the month of its question. A question that was edited after the month's end is
+dropped (``edited_later``), and an answer edited then is left out. The sites cover topics of Quora
+(see SITES). Of a large site, a sample of time spans is read, with some 50 questions each. So a
+month takes about a hundred requests (300 requests a day are free). Spans of all sites alternate, so
+that small sites are represented. User names are left out; the attribution links to the post.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INFO = SourceInfo(
     sites={SITE: BASE_URL},
     monthly_bytes=6_000_000,
 )
-# API site name: host and topic. Topics as on Quora: Technology, Mathematics, Health, Movies.
+# Host and topic by the API's name of a site. Topics are those of Quora (with films for Movies).
 SITES: Mapping[str, tuple[str, str]] = {
     "stackoverflow": ("stackoverflow.com", "technology"),
     "math": ("math.stackexchange.com", "mathematics"),
@@ -48,9 +48,9 @@ SITES: Mapping[str, tuple[str, str]] = {
     "fitness": ("fitness.stackexchange.com", "health"),
     "scifi": ("scifi.stackexchange.com", "films"),
 }
-SPAN_QUESTIONS = 75  # maximum average, so that a span mostly fits one page
-BATCH = 100  # questions per request for answers; maximum of the API
-# Posts before that day are under CC BY-SA 3.0: https://stackoverflow.com/help/licensing.
+SPAN_QUESTIONS = 75  # maximum mean number of questions per span, so that most spans fit one page
+BATCH = 100  # questions per request for answers; the API allows no more
+# Posts before this date are under CC BY-SA 3.0: https://stackoverflow.com/help/licensing.
 _LICENCE_4_SINCE = dt.datetime(2018, 5, 2, tzinfo=dt.UTC)
 _LICENCE = re.compile(r"CC BY-SA (\d\.\d)")
 _TAG = re.compile(r"[\w.#+-]{1,50}")
@@ -58,7 +58,7 @@ _TAG = re.compile(r"[\w.#+-]{1,50}")
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a month on one site: [start, end) in seconds since 1970."""
+    """A time span on one site: [start, end) in seconds since 1970."""
 
     site: str
     start: int
@@ -66,7 +66,7 @@ class Span:
 
     @property
     def key(self) -> str:
-        """Return the span's key in the sample."""
+        """Return a unique key of the span, from which its random rank is computed."""
         return f"{self.site}/{self.start}-{self.end}"
 
 
@@ -94,17 +94,17 @@ class Question:
 
     @property
     def native_id(self) -> str:
-        """Return the site and the question's number."""
+        """Return the question's native id, ``site:number``."""
         return f"{self.site}:{self.post.id}"
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the month's questions with answers, by site and time; a sample is in random order."""
+    """Yield questions with answers by site and time; sampled crawls use a random order."""
     api, quota = StackExchange(context.fetcher), context.quota()
     seen: set[str] = set()
     for spans in _rounds(api, month, context):
         if quota.is_full:
-            return  # spans that were not listed have no items to count
+            return  # the remaining spans are not listed, and yield no items
         questions: list[Question] = []
         for span in spans:
             for row in api.list_questions(span.site, span.start, span.end):
@@ -133,7 +133,7 @@ def _rounds(api: StackExchange, month: Month, context: CrawlContext) -> list[lis
 
 
 def _spans(api: StackExchange, site: str, month: Month) -> list[Span]:
-    """Cut a month into 2**n equal spans; small changes of the question count move none."""
+    """Cut a month into 2**n equal spans; small changes of the question count move no span."""
     start, end = (int(moment.timestamp()) for moment in (month.start, month.end))
     total = api.count_questions(site, start, end)
     if not total:
@@ -144,7 +144,7 @@ def _spans(api: StackExchange, site: str, month: Month) -> list[Span]:
 
 
 def _read_question(found: Found, span: Span, month: Month) -> Question | Drop | None:
-    """Return a question, or why it is dropped; None if it belongs to the next span."""
+    """Return a question or a Drop; None for a question that belongs to the next span."""
     row, given_at = found
     post = _read_post(row, "question_id")
     if post is None:
@@ -155,7 +155,7 @@ def _read_question(found: Found, span: Span, month: Month) -> Question | Drop | 
     if post.created_at not in month:
         return Drop(native_id, "outside_month", f"created {post.created_at.isoformat()}")
     if not span.start <= post.created_at.timestamp() < span.end:
-        return None  # the API's lists include the end second
+        return None  # the API's lists include the second ``span.end``
     if post.text_as_of >= month.end:
         return Drop(native_id, "edited_later", f"edited {post.text_as_of.isoformat()}")
     title, tags = row.get("title"), row.get("tags")
@@ -194,8 +194,8 @@ def _with_answers(
     context: CrawlContext,
     quota: Quota,
 ) -> Iterator[Item]:
-    """Yield the documents of some questions until the quota is full, and drop the others."""
-    size = context.limit or max(len(questions), 1)  # a larger batch is never needed
+    """Yield a document per question until the quota is full; drop the remaining questions."""
+    size = context.limit or max(len(questions), 1)  # a batch never exceeds the limit
     for start in range(0, len(questions), size):
         batch = questions[start : start + size]
         answers = {} if quota.is_full else _answers(api, batch)
@@ -252,6 +252,6 @@ def _document(question: Question, answers: Sequence[Post], num_later: int) -> Do
             "site": question.site,
             "tags": list(question.tags),
             "num_answers": len(answers),
-            "num_answers_later": num_later,  # posted, or last edited, after the month
+            "num_answers_later": num_later,  # answers posted or edited after the month
         },
     )

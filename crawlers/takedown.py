@@ -1,7 +1,7 @@
-"""Takedown of fetched data: the raw HTTP cache and the mirrors of repositories.
+"""Takedown of downloaded data: deletes cached HTTP responses and mirrors of repositories.
 
-One response may hold many documents, or a form that cannot be searched (archive, list page). So
-delete all responses of a document's sites; a later crawl fetches them again.
+One response may contain many documents, or cannot be searched (an archive, for example). So all
+responses of a document's sites are deleted. A later crawl fetches them again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from crawlers.web.raw_cache import RawCache
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a document: its address and its seal."""
+    """The origin of a document: its URL, its native id and the seal of its partition."""
 
     url: str | None
     native_id: str
@@ -28,7 +28,7 @@ class Origin:
 
 
 def forget_fetched(settings: Settings, origins: Iterable[Origin]) -> int:
-    """Delete the sites' responses and mirrors; return the count; raise StorageError on failure."""
+    """Delete the sites' cached responses and mirrors; return their number, or raise an error."""
     origins = list(origins)
     hosts = {host for origin in origins for host in _hosts(origin, settings)}
     num = RawCache(settings.scratch / "http-cache").forget(hosts) if hosts else 0

@@ -1,13 +1,13 @@
 """News articles of Wikinews by date of publication, as of the month's end.
 
-Wikinews has been read-only since 2026-05-04: 2026-04 is this source's last month. An article is in
-its day's category (``Category:April 10, 2018``, from its ``{{date}}``). It is published if it has
-``{{publish}}``. ``event_time`` is the first instant of that day, as Wikinews gives no time
-(``extra.date_precision``). Words linked to Wikipedia are in ``{{w}}`` templates and are kept.
-Licence: CC BY 2.5; CC BY 4.0 for English articles from 2024-12-16
-(https://phabricator.wikimedia.org/T381421).
-``_CUSTOMS`` lists the marks of each edition. Those of the German edition are not yet confirmed by a
-response of the site. If they are wrong, no article is found and nothing is sealed.
+Wikinews has been read-only since 2026-05-04, so 2026-04 is the last month of this source. An
+article is in the category of its day (``Category:April 10, 2018``), which its template ``{{date}}``
+sets. The template ``{{publish}}`` marks a published article. ``event_time`` is the first instant of
+that day, as Wikinews gives no time (``extra.date_precision``). Words that are linked to Wikipedia
+are in ``{{w}}`` templates and are kept. The licence is CC BY 2.5, or CC BY 4.0 for English articles
+from 2024-12-16 (https://phabricator.wikimedia.org/T381421). ``_CUSTOMS`` has the category and
+template of each edition. The German values have not been checked against the site yet. If they are
+wrong, no article is found and nothing is sealed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ INFO = SourceInfo(
     last_month=Month("2026-04"),
 )
 SHOWN_TEMPLATES = frozenset({"w", "wikipedia", "nowrap"})
-CC_BY_4_SINCE = dt.datetime(2024, 12, 16, tzinfo=dt.UTC)  # English; the German one stays at 2.5
+CC_BY_4_SINCE = dt.datetime(2024, 12, 16, tzinfo=dt.UTC)  # for English; German stays at CC BY 2.5
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -47,7 +47,7 @@ _MONTHS = (
 
 @dataclass(frozen=True)
 class _Customs:
-    day: str  # title of the category of a day
+    day: str  # title of a day's category, with placeholders
     published: re.Pattern[str]  # pattern in the wikitext of a published article
 
 
@@ -64,7 +64,7 @@ _CUSTOMS = {
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the month's articles by day; a sample is in random (seeded) order."""
+    """Yield the month's articles by day; sampled crawls use a seeded random order."""
     if unknown := sorted(set(context.languages) - set(_CUSTOMS)):
         raise UsageError(
             f"wikinews: how articles are marked is known for {', '.join(sorted(_CUSTOMS))} only, "

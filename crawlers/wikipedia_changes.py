@@ -1,15 +1,15 @@
 """Articles that were changed in the month, as they were right after the change.
 
-The English Wikipedia has millions of edits a month, and no list returns a sample. So the month is
-cut at seeded instants into ``NUM_WINDOWS`` windows, read in seeded order. Of each window, the first
-``ROWS_OF_WINDOW`` edits are read (https://www.mediawiki.org/wiki/API:Allrevisions) until enough
-text is kept. Of a page found again, the first edit is kept. Frequently edited pages are found more
-often. On a small wiki the windows hold every edit. A crawl that keeps all
-(``TIDEMARK_MONTHLY_BYTES__WIKIPEDIA_CHANGES=0``) reads the whole month in order of time.
+The English Wikipedia has millions of edits a month, and its API returns no random sample. So the
+month is cut at random (seeded) times into ``NUM_WINDOWS`` windows, which are read in random order.
+Of each window, the first ``ROWS_OF_WINDOW`` revisions are read
+(https://www.mediawiki.org/wiki/API:Allrevisions), until enough text is kept. If a page is found
+again, only its first edit is kept. Frequently edited pages are found more often. On a small wiki,
+these revisions are all edits of the month. A crawl without a size limit
+(``TIDEMARK_MONTHLY_BYTES__WIKIPEDIA_CHANGES=0``) reads the whole month in chronological order.
 Edits marked as minor (most bot edits) and page creations (see ``wikipedia_new``) are left out. The
-text is that right after the edit, so ``event_time`` equals ``text_as_of``. No request for the
-month's last revision is needed. ``list=recentchanges`` is not used: it covers 30 days only, so a
-whole month is never available after its end.
+text is that right after the edit, so ``event_time`` equals ``text_as_of``. ``list=recentchanges``
+is not used: it covers only 30 days, so it never covers a whole past month.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ INFO = SourceInfo(
     sites={mediawiki.SITE: mediawiki.BASE_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
-    monthly_bytes=23_000_000,  # Li et al. 2024, Table 1
+    monthly_bytes=23_000_000,  # bytes per month in Li et al. 2024, table 1
 )
-# The wiki filters namespaces after limiting a window's rows, which leaves some 25 article edits.
-# All windows together give twice the 23 MB needed.
+# The API limits a window's rows before it filters by namespace. So some 25 article edits are left
+# per window, and all windows together have twice the 23 MB needed.
 NUM_WINDOWS = 240
 ROWS_OF_WINDOW = mediawiki.BATCH
 
@@ -46,7 +46,7 @@ _SECOND = dt.timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class Edit:
-    """A revision of an article other than its first."""
+    """A revision of an article that is not its first revision."""
 
     page_id: int
     revision_id: int
@@ -54,7 +54,7 @@ class Edit:
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield articles changed in the month, each after one edit."""
+    """Yield articles that were changed in the month, each as of one edit."""
     for wiki, share in wiki_documents.editions(INFO, context):
         yield from _fetch_edition(wiki, month, share)
 
@@ -81,7 +81,7 @@ def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iter
 
 
 def _draw_windows(month: Month, context: CrawlContext) -> list[tuple[dt.datetime, dt.datetime]]:
-    """Cut the month at a seeded second in each of NUM_WINDOWS equal parts; shuffle by seed."""
+    """Cut the month at random times into NUM_WINDOWS windows; return them in random order."""
     step = (month.end - month.start) / NUM_WINDOWS
     cuts = [month.start]
     for number in range(1, NUM_WINDOWS):
@@ -95,7 +95,7 @@ def _draw_windows(month: Month, context: CrawlContext) -> list[tuple[dt.datetime
 def _list_edits(
     wiki: MediaWiki, window: tuple[dt.datetime, dt.datetime], month: Month, is_part: bool
 ) -> list[Edit]:
-    """Return the edits of a window by time; if ``is_part``, those of the first response only."""
+    """Return the edits of a window by time; if ``is_part``, read only the first response."""
     edits: list[Edit] = []
     pieces = wiki.query(
         list="allrevisions",

@@ -1,15 +1,14 @@
 """Well-known articles of Wikipedia, each month as of the month's end.
 
-``wikipedia_titles.txt`` lists the titles. The first live run resolves each title to a page id and
-stores it in PAGES_FILE. A title may later name another page. New titles in the list are resolved
-and added; stored ones are never resolved again. The month is that of the last revision before the
-month's end. If a page was not edited in the month, the older revision is kept: ``event_time`` is
-the month's first instant, ``text_as_of`` the time of the revision, and ``extra.is_new_this_month``
-false. So a view can exclude it. A page not created before the month's end is dropped as
-``not_yet_created``. A deleted page, or a title without a page, is dropped as ``deleted``; a merged
-page as ``redirect_page``.
-Two passes save requests in a backfill. Revisions of a page are listed by calendar year, and the
-year's twelve months share that list. Texts are fetched fifty per request.
+``wikipedia_titles.txt`` lists the titles. The first crawl resolves each title to a page id and
+stores it in PAGES_FILE, since a title may later name another page. Later runs resolve only new
+titles. The text is the last revision before the month's end. If a page was not edited in the month,
+this revision is older. Then ``event_time`` is the month's first instant, and ``text_as_of`` is the
+time of the revision. ``extra.is_new_this_month`` is false, so that a view can exclude the document.
+A page that did not exist before the month's end is dropped as ``not_yet_created``. A deleted page,
+or a title without a page, is dropped as ``deleted``. A merged page is dropped as ``redirect_page``.
+Two measures save requests in a crawl of many months. Revisions of a page are listed by calendar
+year, and the year's twelve months share that list. Texts are fetched fifty per request.
 """
 
 from __future__ import annotations
@@ -49,24 +48,24 @@ INFO = SourceInfo(
     keeps_versions=True,
 )
 TITLES_FILE = Path(__file__).with_name("wikipedia_titles.txt")
-PAGES_FILE = "sources/wikipedia_monitored/pages.json"  # under the data root
+PAGES_FILE = "sources/wikipedia_monitored/pages.json"  # path in the data folder (home)
 
 
 @dataclass(frozen=True)
 class KeptPage:
-    """The page that a title named when it was resolved."""
+    """The page to which a title was resolved."""
 
-    title: str  # as in the list (English)
-    language: str  # of the wiki that has the page
-    page_id: int  # in that wiki
+    title: str  # English title, as in ``wikipedia_titles.txt``
+    language: str  # language of the wiki that has the page
+    page_id: int  # page id in that wiki
     page_title: str  # title in that wiki, after redirects
-    resolved_at: str  # time of that resolution; ISO 8601, UTC
+    resolved_at: str  # time at which the title was resolved; ISO 8601, UTC
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     """Yield the month-end version of every monitored page, in the order of the titles.
 
-    For other languages than English, follow the English pages' language links.
+    Pages in other languages are found through the language links of the English pages.
     """
     english = MediaWiki(context.fetcher)
     for wiki, share in wiki_documents.editions(INFO, context):
@@ -141,10 +140,10 @@ def _version(wiki: MediaWiki, page: KeptPage, revision: Revision, month: Month) 
 def resolve(
     wiki: MediaWiki, english: MediaWiki, titles: Sequence[str], store: Store
 ) -> dict[str, KeptPage | None]:
-    """Return the page in ``wiki`` of each English title, from PAGES_FILE if stored there.
+    """Return each English title's page in ``wiki``; PAGES_FILE stores the pages of earlier crawls.
 
     Raises:
-        MalformedInput: the file is damaged.
+        MalformedInput: PAGES_FILE is damaged.
         SourceUnavailable, AccessRefused, SourceChanged: see ``MediaWiki``.
     """
     language = wiki.edition.language
@@ -152,7 +151,7 @@ def resolve(
     missing = [title for title in titles if (language, title) not in known]
     if missing:
         found = _ask(wiki, english, missing)
-        # Keep entries that a concurrent crawl of another month has added.
+        # The file is read again, to keep entries that a concurrent crawl of another month added.
         known = {**{(page.language, page.title): page for page in found}, **_read_pages(store)}
         if found:
             rows = [dataclasses.asdict(known[key]) for key in sorted(known)]
@@ -190,7 +189,7 @@ def _ask(wiki: MediaWiki, english: MediaWiki, titles: Sequence[str]) -> Iterable
 
 
 def _titles_in(english: MediaWiki, titles: Sequence[str], language: str) -> dict[str, str]:
-    """Return the titles of the same pages in another language, if they exist."""
+    """Map English titles to the titles of the same pages in another language, if they exist."""
     target: dict[str, str] = {}
     names: dict[str, str] = {}
     links = {"prop": "langlinks", "lllang": language, "lllimit": "max"}
@@ -205,7 +204,7 @@ def _titles_in(english: MediaWiki, titles: Sequence[str], language: str) -> dict
 def _look_up(
     wiki: MediaWiki, titles: Sequence[str]
 ) -> tuple[dict[str, tuple[int, str] | None], dt.datetime]:
-    """Return each title's page id and own title (after redirects), and the time of the response."""
+    """Return page id and final title (after redirects) by title, and the time of the response."""
     target: dict[str, str] = {}
     pages: dict[str, tuple[int, str] | None] = {}
     asked_at = dt.datetime.now(dt.UTC)

@@ -1,11 +1,11 @@
 """Articles that were new in Wikipedia in the month, as of its end.
 
-The month is that of a page's creation, from the creation log
-(https://www.mediawiki.org/wiki/API:Logevents), which begins in June 2018. Earlier months use the
-dumps of all events. The text is the last revision before the month's end, never the current one.
-Two kinds of articles are missing: those deleted before the crawl, and those begun as a draft (their
-creation is logged in the namespace Draft). In a log row, ``pageid`` is the page that has the title
-now; ``logpage`` is the page that was created.
+An article belongs to the month of its creation, according to the creation log
+(https://www.mediawiki.org/wiki/API:Logevents), which begins in June 2018. For earlier months, the
+dumps of all events are read. The text is the last revision before the month's end, never the
+current one. Articles that were deleted before the crawl are missing. Articles begun as a draft are
+also missing, since their creation is logged in the namespace Draft. In a row of the log, ``pageid``
+is the page that has the title now, and ``logpage`` is the page that was created.
 """
 
 from __future__ import annotations
@@ -23,24 +23,23 @@ from crawlers.apis.mediawiki import MediaWiki, take
 from crawlers.contract import CrawlContext, Drop, Item, Repeat, SourceInfo
 from crawlers.web.fetcher import Fetched, Fetcher
 
-# Dumps of all events of a wiki, for months before the creation log. Format:
+# Dumps of all events of a wiki, used for months before the creation log began. Format:
 # https://wikitech.wikimedia.org/wiki/Data_Platform/Data_Lake/Edits/MediaWiki_history_dumps. Each
 # snapshot has a folder per wiki, with one bzip2 file per month (large wikis), per year, or in
-# total: tab-separated events without a header. A month of the English Wikipedia has some 500 MB. It
-# is unpacked as a stream, and only creations are kept.
+# total. A file has tab-separated events without a header. A month of the English Wikipedia has some
+# 500 MB. Files are unpacked as streams, and only creations are kept.
 DUMPS_SITE = "wikimedia_dumps"
 DUMPS_URL = "https://dumps.wikimedia.org"
 FOLDER = "/other/mediawiki_history/"
 MAX_PACKED_BYTES = 2**30
 MAX_UNPACKED_BYTES = 16 * 2**30
-MAX_LINE_BYTES = 2**20  # a revision's comment has 500 characters at most
+MAX_LINE_BYTES = 2**20  # far above an event's length: its comment has at most 500 characters
 
 _BLOCK = 2**20
-# Number of columns -> index of page_id. The first layout added event_log_id, the second temporary
-# users. Schema: see the URL above.
+# Index of the column page_id by number of columns, in two versions of the format (URL above).
 _PAGE_ID = {76: 26, 78: 28}
 _ENTITY, _TYPE, _TIMESTAMP = 2, 3, 4
-_TITLE, _NAMESPACE, _IS_DELETED = 1, 3, 8  # offsets from page_id; values as of the event
+_TITLE, _NAMESPACE, _IS_DELETED = 1, 3, 8  # positions of columns, counted from the column page_id
 _ESCAPED = re.compile(r"\\([tnr\\])")
 _UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 
@@ -53,12 +52,12 @@ INFO = SourceInfo(
     sites={mediawiki.SITE: mediawiki.BASE_URL, DUMPS_SITE: DUMPS_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
-    monthly_bytes=23_000_000,  # Li et al. 2024, Table 1
+    monthly_bytes=23_000_000,  # bytes per month in Li et al. 2024, table 1
 )
 FIRST_LOGGED = Month("2018-07")  # first month that the creation log covers completely
 
 
-Creation = tuple[int, dt.datetime]  # page id, time of creation
+Creation = tuple[int, dt.datetime]  # page id and time of creation
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class DumpedCreation:
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the month's new articles by time of creation; a sample is in random (seeded) order."""
+    """Yield the new articles by time of creation; sampled crawls use a seeded random order."""
     for wiki, share in wiki_documents.editions(INFO, context):
         yield from _fetch_edition(wiki, month, share)
 
@@ -137,7 +136,7 @@ def _read_dump(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator
 
 
 def list_creations(fetcher: Fetcher, database: str, month: Month) -> Iterator[DumpedCreation]:
-    """Yield the articles (namespace 0) of a wiki (``enwiki``) that were created in a month.
+    """Yield the articles (namespace 0) of a wiki, such as ``enwiki``, created in a month.
 
     Raises:
         SourceUnavailable: there is no dump, or it is larger than the limit.
@@ -195,7 +194,7 @@ def _lines(fetched: Fetched) -> Iterator[bytes]:
         if len(rest) > MAX_LINE_BYTES:
             raise _damaged(fetched, f"a line of more than {MAX_LINE_BYTES} bytes")
         if unpacker.eof:
-            position -= len(unpacker.unused_data)  # start of the next stream
+            position -= len(unpacker.unused_data)  # the next bzip2 stream starts there
             unpacker = bz2.BZ2Decompressor()
             if position == len(packed):
                 break

@@ -1,1 +1,1 @@
-"""Deployment of tidemark on a Prefect server, a bare machine or containers."""
+"""Deployment of tidemark on a Prefect server, without containers or with Docker Compose."""

@@ -1,4 +1,4 @@
-"""Health check for images without curl: exit with 0 if a URL returns status 2xx.
+"""Health check for images without curl: exit with code 0 if a URL returns status 2xx.
 
 python deployments/answers.py http://127.0.0.1:8080/live
 """
@@ -11,8 +11,8 @@ import urllib.request
 
 
 def answers(url: str) -> str | None:
-    """Return the error of a request to a URL; None if the status is 2xx."""
-    # Health checks address this machine, so ignore the proxy settings of the environment.
+    """Request a URL; return None if the status is 2xx, else a message with the error."""
+    # Health checks request local URLs, so ignore the proxy settings of the environment.
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(url, timeout=8):

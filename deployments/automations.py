@@ -1,4 +1,4 @@
-"""The automations of a server: mark killed runs as crashed, resume them, and send alarms."""
+"""Automations of a Prefect server: mark killed runs as crashed, resume them, send alarms."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from prefect.events.schemas.events import ResourceSpecification
 
 _Match = dict[str, str | list[str]]
 
-PREFIX = "tidemark: "  # names of objects that `tidemark deploy` manages begin with this
-# A server may be down for five minutes. This time is longer, so that a restarted server does
-# not mark running runs as crashed.
+PREFIX = "tidemark: "  # prefix of the names of all automations of `tidemark deploy`
+# Time without a heartbeat after which a run counts as crashed. It is longer than the five minutes
+# for which a server may be down, so that the server's restart marks no live runs as crashed.
 SILENCE = dt.timedelta(minutes=10)
 LONGEST_RUN = dt.timedelta(days=60)
 LATENESS = dt.timedelta(minutes=30)
@@ -44,19 +44,19 @@ def zombies(silence: dt.timedelta = SILENCE) -> AutomationCore:
                 state=StateType.CRASHED,
                 name="Crashed",
                 message=f"No heartbeat for {silence}: its process was killed, or its machine died.",
-                force=False,  # keep the state of a run that has ended
+                force=False,  # a run that has ended keeps its state
             )
         ],
     )
 
 
 def resumption(coordinators: Sequence[UUID]) -> AutomationCore:
-    """Return the automation that resumes crashed runs of these deployments."""
+    """Return the automation that resumes crashed runs of the deployments with these ids."""
     return AutomationCore(
         name=f"{PREFIX}a crashed run goes on",
         description="Starts a monthly run or back-fill again whose worker was killed.",
         trigger=EventTrigger(
-            # Do not restart a run that cannot start: that would repeat for ever.
+            # Resume only runs that have begun; a run that cannot begin would restart forever.
             after={"prefect.flow-run.Running"},
             expect={"prefect.flow-run.Crashed"},
             within=LONGEST_RUN,
@@ -81,7 +81,7 @@ def resumption(coordinators: Sequence[UUID]) -> AutomationCore:
 
 
 def alarms(block: UUID, monthly: UUID) -> list[AutomationCore]:
-    """Return the automations that notify through a block; one watches deployment ``monthly``."""
+    """Return the automations that send alarms through the notification block with id ``block``."""
     return [_failures(block), _lateness(block, monthly), _workers(block)]
 
 
@@ -158,7 +158,7 @@ def _absence(
     match: _Match,
     match_related: _Match,
 ) -> EventTrigger:
-    """Return a trigger: after an event of ``after``, no event of ``expect`` came in time."""
+    """Return a trigger for the absence of ``expect`` events ``within`` a time after ``after``."""
     return EventTrigger(
         posture=Posture.Proactive,
         after=after,

@@ -1,11 +1,11 @@
-"""Run the services of compose.yaml without Docker: the same commands, as processes.
+"""Run the services of compose.yaml without Docker, as processes with the same commands.
 
     python -m deployments.bare --check        # start, wait for health, stop
     python -m deployments.bare                # until Ctrl-C
 
-Linux only: a loopback address replaces the host name of each service, so ports stay unchanged.
-Volumes are folders. Users, the read-only root and Docker's restarts have no equivalent. PostgreSQL
-and Caddy must be installed (deployments/install-*.sh).
+This requires Linux: each service has a loopback address in place of its host name, with the same
+ports. Volumes are folders. Users, read-only file systems and restarts are not reproduced.
+PostgreSQL and Caddy must be installed (deployments/install-*.sh).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from deployments.compose_file import ComposeError, Service, read_services, read_
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE = ROOT / "deployments" / "compose.yaml"
-START_S = 300  # seconds per service; on a busy machine Prefect's first migration takes minutes
+START_S = 300  # maximum start time of a service in s, long enough for Prefect's first migration
 STOP_S = 10  # seconds from SIGTERM to SIGKILL
 _POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 _PATH = ":".join(map(str, [Path(sys.executable).parent, *_POSTGRESQL[-1:]]))
 
 
 class Process:
-    """A service as a process, with its address, its folders and its log.
+    """A process that runs a service, with its address, its folders and its log.
 
     Args:
         service: the service to run.
-        folder: the folder for its files; named volumes are shared, in ``volumes``.
-        addresses: the addresses of all services, by name.
+        folder: folder for the files of all services; named volumes are in its folder ``volumes``.
+        addresses: the IP addresses of all services, by name.
     """
 
     def __init__(self, service: Service, folder: Path, addresses: Mapping[str, str]) -> None:
@@ -61,24 +61,24 @@ class Process:
 
     @property
     def log(self) -> str:
-        """The end of the log."""
+        """The last 3,000 characters of the log."""
         return self._log.read_text(errors="replace")[-3000:] if self._log.exists() else ""
 
     @property
     def environment(self) -> dict[str, str]:
-        """The container's environment variables, adapted to this machine."""
+        """The environment variables of the container, with paths and hosts of this machine."""
         service = self.service
         hosts = {
             k: self._addresses.get(v, v) for k, v in service.environment.items() if "HOST" in k
         }
         ours = {k: self.on_this_machine(v) for k, v in (service.environment | hosts).items()}
         bare = {"PATH": f"{_PATH}:/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
-        if service.name == "proxy" and os.geteuid() != 0:  # non-root: no access to ports 80 and 443
+        if service.name == "proxy" and os.geteuid() != 0:  # only root may use ports below 1024
             bare |= {"HTTP_PORT": "8081", "HTTPS_PORT": "8443"}
         return {"HOME": str(self._home), **service.settings, **ours, **bare}
 
     def on_this_machine(self, text: str) -> str:
-        """Replace container paths and addresses in one pass, since new paths may match again."""
+        """Replace container paths and hosts by local ones; replaced text is not replaced again."""
         paths = "|".join(map(re.escape, sorted(self.folders, key=len, reverse=True)))
         hosts = "|".join(map(re.escape, self._addresses))
         found = re.compile(
@@ -94,7 +94,7 @@ class Process:
         return found.sub(here, text)
 
     def start(self) -> None:
-        """Start or restart the process."""
+        """Start the process, or start it again after ``stop``."""
         argv = [self.on_this_machine(word) for word in self.service.argv]
         user = None
         if self.service.image.startswith("postgres:"):
@@ -115,7 +115,7 @@ class Process:
         return Path(self.on_this_machine(self.service.folder))
 
     def _prepare_postgresql(self) -> tuple[list[str], str | None]:
-        """Create the database once, as the image's entrypoint does; return command and user."""
+        """Create the database if missing, as the image does; return the command and its user."""
         data, environment = self.folders["/var/lib/postgresql/data"], self.environment
         user = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
         database, secret = data / "database", data / "password"
@@ -137,13 +137,13 @@ class Process:
             database_name = environment["POSTGRES_DB"].replace('"', '""')
             create = f'create database "{database_name}"'
             run("postgres", "--single", "-D", database, "postgres", stdin=create)
-        # No fsync: the folder is temporary and need not survive a power cut.
+        # fsync is off, because the folder is temporary and need not survive a power cut.
         options = [f"listen_addresses={self.address}", "unix_socket_directories=", "fsync=off"]
         given = [word for option in options for word in ("-c", option)]
         return ["postgres", "-D", str(database), *given], user
 
     def is_healthy(self) -> bool:
-        """Return True if the health check succeeds now, or there is none.
+        """Return True if the health check succeeds, or the service has no health check.
 
         Raises:
             ComposeError: the process has ended.
@@ -160,7 +160,7 @@ class Process:
         """Wait until the process ends.
 
         Raises:
-            ComposeError: the process failed or takes too long.
+            ComposeError: the process failed or ran for more than ``START_S`` seconds.
         """
         try:
             code = self._process.wait(START_S)
@@ -170,10 +170,10 @@ class Process:
             raise ComposeError(f"{self.service.name} failed ({code}):\n{self.log}")
 
     def await_health(self) -> None:
-        """Wait until the process is healthy.
+        """Wait until the health check of the process succeeds.
 
         Raises:
-            ComposeError: the process ended or is not healthy in time.
+            ComposeError: the process ended, or is not healthy after ``START_S`` seconds.
         """
         deadline = time.monotonic() + START_S
         while not self.is_healthy():
@@ -182,10 +182,11 @@ class Process:
             time.sleep(0.5)
 
     def stop(self) -> None:
-        """End the process and all processes that it started."""
+        """Stop the process and all processes that it started."""
         if self._popen is None:
             return
-        is_database = self.service.image.startswith("postgres:")  # SIGTERM waits for clients
+        # On SIGTERM, PostgreSQL would wait until its clients disconnect.
+        is_database = self.service.image.startswith("postgres:")
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._popen.pid, signal.SIGINT if is_database else signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -196,7 +197,7 @@ class Process:
 
 
 def start_all(services: Mapping[str, Service], folder: Path) -> Iterator[Process]:
-    """Start services, each after its dependencies meet their conditions; yield each process.
+    """Start each service as soon as its dependencies meet their conditions; yield each process.
 
     Raises:
         ComposeError: a dependency does not meet its condition.
@@ -219,15 +220,15 @@ def start_all(services: Mapping[str, Service], folder: Path) -> Iterator[Process
 def stack(
     folder: Path, variables: Mapping[str, str], compose: Path = COMPOSE
 ) -> Iterator[dict[str, Process]]:
-    """Run all services during the block; enter it when they are healthy.
+    """Run all services during the ``with`` block, which begins when all services are healthy.
 
     Args:
-        folder: folder for their files; the database's user must have access.
-        variables: the variables of ``.env``; services of inactive profiles are left out.
+        folder: folder for the files of the services; user ``postgres`` must have access.
+        variables: the variables of ``.env``; only services of its active profiles are run.
         compose: path of the compose file.
 
     Raises:
-        ComposeError: the file cannot be run on this machine, or a service fails.
+        ComposeError: the compose file cannot be run on this machine, or a service fails.
     """
     for program in ("caddy", "initdb"):
         if shutil.which(program, path=f"{_PATH}:/usr/local/bin:/usr/bin:/bin") is None:
@@ -246,7 +247,7 @@ def stack(
 
 
 def main() -> None:
-    """Run the stack; exit with 1 if a service fails."""
+    """Run all services from the command line; exit with code 1 if a service fails."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--env-file", type=Path, default=COMPOSE.with_name(".env"))
     parser.add_argument("--check", action="store_true", help="go down when all is healthy")

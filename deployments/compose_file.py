@@ -1,4 +1,4 @@
-"""A reader of compose.yaml and the Dockerfile, used to run their commands without Docker."""
+"""A reader of compose.yaml and the Dockerfile, to run the services without Docker."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _VARIABLE = re.compile(r"\$(?:(\$)|\{(\w+)(?:(:[-?])([^}]*))?\})")
 
 
 class ComposeError(Exception):
-    """The files cannot be run; the message states the reason."""
+    """The compose file or a service of it cannot be run; the message states the reason."""
 
 
 @dataclass
 class Image:
-    """Command and environment of an image, from a stage of a Dockerfile."""
+    """Command and environment of an image, read from a stage of a Dockerfile."""
 
     entrypoint: list[str] = field(default_factory=list)
     command: list[str] = field(default_factory=list)
@@ -33,30 +33,30 @@ class Image:
 
 @dataclass(frozen=True)
 class Service:
-    """One service as Docker would run it, with the container's paths and host names."""
+    """One service as Docker would run it, with paths and host names of the container."""
 
     name: str
     image: str
     argv: list[str]
     environment: dict[str, str]
-    settings: dict[str, str]  # variables of env_file, set by the user
+    settings: dict[str, str]  # variables from ``env_file``, not in ``environment``
     folder: str
-    mounts: dict[str, str | None]  # by path in the container; None for an unshared folder
+    mounts: dict[str, str | None]  # by container path: volume or host path; None: temporary
     health: list[str] | None
     depends_on: dict[str, str]
 
 
 def read_variables(path: Path) -> dict[str, str]:
-    """Read an ``.env`` file; skip variables without a value."""
+    """Return the variables of an ``.env`` file, without variables that have no value."""
     return {k: v for k, v in dotenv_values(path, interpolate=False).items() if v is not None}
 
 
 def read_services(path: Path, variables: Mapping[str, str]) -> dict[str, Service]:
-    """Read the services of the profiles that ``COMPOSE_PROFILES`` names, dependencies first.
+    """Return the services of all active profiles (``COMPOSE_PROFILES``), dependencies first.
 
     Args:
         path: path of compose.yaml.
-        variables: values of ``${…}``, as in ``.env``.
+        variables: values for ``${NAME}`` in the file, as in ``.env``.
 
     Raises:
         ComposeError: a variable has no value, or a dependency is not among the services.
@@ -72,7 +72,7 @@ def read_services(path: Path, variables: Mapping[str, str]) -> dict[str, Service
 
 
 def interpolated(value: Any, variables: Mapping[str, str]) -> Any:
-    """Replace ``${NAME}``, ``${NAME:-default}``, ``${NAME:?why}`` and ``$$`` in all texts.
+    """Replace ``${NAME}``, ``${NAME:-default}``, ``${NAME:?why}`` and ``$$`` in all strings.
 
     Raises:
         ComposeError: a required variable has no value.
@@ -114,7 +114,7 @@ def _service(name: str, raw: dict[str, Any], variables: Mapping[str, str], besid
         for key, value in raw.get("environment", {}).items()
     }
     given = {key: value for key, value in environment.items() if value is not None}
-    # An entrypoint of the service disables the image's command, too.
+    # As in Docker, an entrypoint of the service also disables the command of the image.
     command = raw.get("command", [] if "entrypoint" in raw else image.command)
     return Service(
         name=name,
@@ -139,7 +139,7 @@ def _health(check: dict[str, Any] | None) -> list[str] | None:
 
 
 def _in_order(services: Mapping[str, Service]) -> list[str]:
-    """Return the names, each after its dependencies."""
+    """Return the names of the services, each after its dependencies."""
     order: list[str] = []
 
     def add(name: str, path: tuple[str, ...]) -> None:
@@ -156,7 +156,7 @@ def _in_order(services: Mapping[str, Service]) -> list[str]:
 
 
 def read_image(dockerfile: Path, target: str) -> Image:
-    """Read a stage, including its base stages.
+    """Return the image that a stage of a Dockerfile describes, including stages that it extends.
 
     Raises:
         ComposeError: the Dockerfile has no such stage.
@@ -187,7 +187,7 @@ def read_image(dockerfile: Path, target: str) -> Image:
 
 
 def _instructions(dockerfile: Path) -> Iterator[tuple[str, str]]:
-    """Yield instructions with their arguments."""
+    """Yield (instruction, arguments) of each line of a Dockerfile."""
     lines = dockerfile.read_text(encoding="utf-8").splitlines()
     text = "\n".join(line for line in lines if not line.startswith("#"))
     for line in text.replace("\\\n", " ").splitlines():

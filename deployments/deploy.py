@@ -1,7 +1,7 @@
-"""Configuration of a Prefect server: pools, limits, deployments, automations.
+"""Configuration of a Prefect server: work pools, limits, deployments and automations.
 
 Only differences from the server's state are applied. So a repeated deployment completes an
-interrupted one and changes nothing else. Objects paused by operators stay paused.
+interrupted deployment and changes nothing else. Objects paused by operators stay paused.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ from tasks.prefect.server import WRITER
 
 BLOCK, BLOCK_TYPE = "tidemark-alerts", "custom-webhook"
 QUEUE = "coordinators"
-AT_ONCE = 4  # concurrent coordinators; the worker of their pool needs more slots than this
+AT_ONCE = 4  # maximum number of coordinator runs at a time; their child runs need further slots
 MONTHLY = "monthly/monthly"
-COORDINATORS = (MONTHLY, "backfill/backfill")  # runs that resume after a crash
-PAGE = 200  # maximum that a server returns per request
-NO_ID = UUID(int=0)  # id of objects in a dry run
+COORDINATORS = (MONTHLY, "backfill/backfill")  # deployments whose crashed runs are resumed
+PAGE = 200  # maximum number of objects that a server returns per request
+NO_ID = UUID(int=0)  # placeholder for ids in a dry run
 
 Verb = Literal["made", "changed", "removed", "as it was"]
 
 
 @dataclass(frozen=True)
 class Change:
-    """One object on the server, and the change made to it."""
+    """A change of one object on the server."""
 
     verb: Verb
     what: str
@@ -69,7 +69,7 @@ class Change:
 
 @dataclass
 class Deployed:
-    """The applied changes; ``next_runs`` are the next monthly runs, in UTC."""
+    """The result of a deployment: the changes, and the times (UTC) of the next monthly runs."""
 
     changes: list[Change] = field(default_factory=list)
     next_runs: list[dt.datetime] = field(default_factory=list)
@@ -81,14 +81,14 @@ def deploy(
     gpu_slots: int | None = None,
     dry_run: bool = False,
 ) -> Deployed:
-    """Create pools, limits, deployments and automations, and remove obsolete ones.
+    """Create or update pools, limits, deployments and automations; remove obsolete objects.
 
     Args:
-        address: the server's URL; Prefect's settings must contain the same URL.
-        notify_url: webhook for alarms; None for no alarms.
-        gpu_slots: maximum of concurrent runs of the pool ``gpu``; None keeps an existing limit and
-            creates a new pool with 1.
-        dry_run: True to change nothing.
+        address: the API URL from Prefect's settings; only used to name the server in errors.
+        notify_url: URL of a webhook for alarms, or None for no alarms.
+        gpu_slots: maximum number of concurrent runs in the pool ``gpu``. With None, an existing
+            limit is kept, and a new pool has limit 1.
+        dry_run: True to change nothing, and only return the changes.
 
     Raises:
         OrchestrationError: the server does not answer, or refuses a request.
@@ -114,7 +114,7 @@ def deploy(
 
 
 class _Deployer:
-    """Apply the differences between the wanted and the actual state, and record the changes."""
+    """A client that applies differences to the server, and records them in ``changes``."""
 
     def __init__(self, client: SyncPrefectClient, dry_run: bool) -> None:
         self.changes: list[Change] = []
@@ -153,7 +153,7 @@ class _Deployer:
         self._do(change, self._client.update_work_pool, name, update)
 
     def make_queue(self) -> None:
-        """Create the queue of coordinators; its limit leaves slots for the child runs."""
+        """Create the queue for coordinator runs; its limit leaves slots for their child runs."""
         what = f"work queue crawl/{QUEUE}"
         try:
             queue = self._client.read_work_queue_by_name(QUEUE, "crawl")
@@ -174,7 +174,7 @@ class _Deployer:
             self._do(Change("made", what, "limit 1"), create, new)
 
     def make_deployments(self, wanted: list[Deployment]) -> dict[str, UUID]:
-        """Create, update or remove deployments; return the ids by full name."""
+        """Create, update or remove deployments; return the ids of the wanted ones by full name."""
         existing, ids = self._existing(), {}
         for each in wanted:
             found = existing.pop(each.full_name, None)
@@ -208,7 +208,7 @@ class _Deployer:
         what = f"deployment {wanted.full_name}"
         fields = wanted.fields()
         changed = {name: value for name, value in fields.items() if value != _read(found, name)}
-        if found.global_concurrency_limit is not None:  # see deployments/prefect.yaml
+        if found.global_concurrency_limit is not None:  # prefect.yaml states the reason
             changed["concurrency_limit"] = None
         schedules = _reschedule(wanted.schedules, found.schedules)
         if schedules is not None:
@@ -221,7 +221,7 @@ class _Deployer:
         self._do(change, self._client.update_deployment, found.id, DeploymentUpdate(**changed))
 
     def make_block(self, notify_url: SecretStr | None) -> UUID | None:
-        """Store the webhook URL as a secret; return the id of its block, or None without URL."""
+        """Store the webhook URL in a secret block; return the block's id, or None without URL."""
         if notify_url is None:
             return None
         what = f"block {BLOCK}"
@@ -229,7 +229,7 @@ class _Deployer:
         new = kind(
             name=BLOCK,
             url="{{ address }}",
-            # Slack, Mattermost, Google Chat and others accept this field; some refuse others.
+            # Slack, Mattermost and Google Chat accept the field "text"; some refuse other fields.
             json_data={"text": "{{ subject }}\n{{ body }}"},
             secrets=SecretDict({"address": notify_url.get_secret_value()}),
             headers=None,
@@ -258,7 +258,7 @@ class _Deployer:
             return None
 
     def make_automations(self, wanted: list[AutomationCore]) -> None:
-        """Create or update automations; remove all others with the name prefix of tidemark."""
+        """Create or update automations; remove all other automations with tidemark's prefix."""
         found = [a for a in _all(self._client.read_automations) if a.name.startswith(PREFIX)]
         existing = {each.name: each for each in found}
         twins = [each for each in found if existing[each.name].id != each.id]
@@ -272,7 +272,7 @@ class _Deployer:
             if same == AutomationCore.model_validate(old.model_dump()):
                 self._keep(what, "" if old.enabled else "switched off")
                 continue
-            # Send all fields: the client omits unset ones, but the server requires all except this.
+            # The client omits unset fields; the server requires all fields except owner_resource.
             whole = AutomationCore.model_validate(same.model_dump(exclude={"owner_resource"}))
             self._do(Change("changed", what), self._client.update_automation, old.id, whole)
         for each in [*existing.values(), *twins]:
@@ -280,7 +280,7 @@ class _Deployer:
             self._do(change, self._client.delete_automation, each.id)
 
     def next_runs(self, deployment: UUID) -> list[dt.datetime]:
-        """Have the server schedule the next runs now, and return three."""
+        """Let the server schedule runs of a deployment; return the times of the next three runs."""
         if not self._dry_run:
             path = {"id": deployment}
             three = {"min_runs": 3}
@@ -310,7 +310,7 @@ def _cron(schedule: Schedule) -> CronSchedule:
 
 
 def _read(found: DeploymentResponse, name: str) -> Any:
-    """Return a field of the server's deployment in the form of ``Deployment.fields``."""
+    """Return a field of the server's deployment in the same form as ``Deployment.fields``."""
     if name == "tags":
         return sorted(found.tags)
     if name == "pull_steps":
@@ -321,9 +321,9 @@ def _read(found: DeploymentResponse, name: str) -> Any:
 def _reschedule(
     wanted: tuple[Schedule, ...], found: list[DeploymentSchedule]
 ) -> list[DeploymentScheduleUpdate] | None:
-    """Return the schedules to set, or None if the server already has them.
+    """Return the schedules to set, or None if the server already has the wanted schedules.
 
-    Paused schedules stay paused; if all were paused, new ones are paused, too.
+    Paused schedules stay paused. If all schedules were paused, new schedules are also paused.
     """
     active = {
         (each.schedule.cron, each.schedule.timezone): each.active

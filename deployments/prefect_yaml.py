@@ -1,4 +1,4 @@
-"""The wanted deployments: those of deployments/prefect.yaml, and one per source."""
+"""The deployments to create: those of deployments/prefect.yaml, and a crawl per source."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NEEDED = ("monthly/monthly", "score/score", "report/report")
 
 
 class _Part(BaseModel):
-    # Refuse unknown keys.
+    # Unknown keys are refused.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Pool(_Part):
-    """A work pool; ``job_variables`` refer to its base job template."""
+    """The work pool of a deployment; ``job_variables`` override values of its job template."""
 
     name: str
     work_queue_name: str = "default"
@@ -32,7 +32,7 @@ class Pool(_Part):
 
 
 class Schedule(_Part):
-    """A cron schedule of runs."""
+    """A cron schedule for runs of a deployment."""
 
     cron: str
     timezone: str
@@ -42,7 +42,7 @@ class Deployment(_Part):
     """A deployment as described in prefect.yaml.
 
     Attributes:
-        entrypoint: module and name of the flow, joined by a dot.
+        entrypoint: module and function name of the flow, joined by a dot.
         pull_steps: steps that Prefect runs before the flow.
     """
 
@@ -57,16 +57,16 @@ class Deployment(_Part):
 
     @property
     def flow(self) -> str:
-        """The name of the flow."""
+        """The function name of the flow."""
         return self.entrypoint.rpartition(".")[2]
 
     @property
     def full_name(self) -> str:
-        """Names of flow and deployment, as Prefect shows them: ``crawl/arxiv``."""
+        """The names of flow and deployment, as Prefect shows them: ``crawl/arxiv``."""
         return f"{self.flow}/{self.name}"
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields, without schedules, by their API names."""
+        """Return the fields for Prefect's API, by name, without schedules."""
         flow: Flow[..., Any] = load_flow_from_entrypoint(
             self.entrypoint, use_placeholder_flow=False
         )
@@ -105,7 +105,7 @@ class _File(_Part):
 
 
 def read_deployments(path: Path = PREFECT_YAML) -> list[Deployment]:
-    """Return every wanted deployment.
+    """Return all deployments to create.
 
     Raises:
         MalformedInput: the file is missing or malformed.
@@ -130,7 +130,7 @@ def _of_sources(template: dict[str, Any]) -> Iterator[Deployment]:
 
 
 def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) -> bool:
-    """Return True if this or an earlier version of tidemark made the deployment."""
+    """Return True if a version of tidemark, this or an earlier one, created the deployment."""
     flow, _, name = full_name.partition("/")
     if entrypoint != f"flows.{flow}.{flow}":
         return False

@@ -1,1 +1,1 @@
-"""Prefect flows of the command line and of the deployments."""
+"""Prefect flows, which the command line and the deployments run."""

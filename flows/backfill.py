@@ -1,4 +1,4 @@
-"""The monthly run for a range of months."""
+"""The back-fill: the work of the monthly run for a range of months."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def backfill(
     dry_run: bool = False,
     settings: Settings | None = None,
 ) -> RunSummary:
-    """Do the monthly run for every month from ``first`` to ``last`` (YYYY-MM, included).
+    """Do the monthly run for all months from ``first`` to ``last`` (YYYY-MM, inclusive).
 
-    Load each model once for all months. Continue a killed back-fill. With ``dry_run``, only show
-    the plan: as state message and artifact.
+    Each model is loaded once for all months. A killed back-fill is continued. With ``dry_run``,
+    only publish the plan, as the message of the flow's state and as an artifact.
     """
     settings = settings or worker_settings()
     months = list(month_range(Month(first), Month(last)))
     request = check_request(months, sources, models, settings)
     if dry_run:
-        goes_on()  # raises after too many crashes: planning may need too much memory
+        goes_on()  # raises an error after too many crashes
         return cast(RunSummary, _announce(plan_run(request, settings)))
     return run_months("backfill", request, settings)
 
 
 def _announce(plan: RunPlan) -> State[str]:
-    """Show the plan of a run on the server, as state message and artifact."""
+    """Publish a plan as an artifact, and return a state with the plan's total as message."""
     total = plan.total()
     parts = [f"## {table.title}\n\n{_markdown(table)}" for table in plan.tables()]
     create_markdown_artifact(

@@ -1,4 +1,4 @@
-"""Crawl the months of one source, one after the other."""
+"""The flow that crawls the months of one source, one after the other."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def crawl(
     run: str | None = None,
     settings: Settings | None = None,
 ) -> Outcome:
-    """Seal the months that a source has. A failed month becomes a hole; the others continue.
+    """Crawl and seal months of a source. A failed month becomes a hole, and the crawl continues.
 
     Args:
-        source: name of a crawler.
-        first: YYYY-MM.
-        last: YYYY-MM, included; default: ``first``.
-        run: name of the run that this crawl is part of.
-        settings: default: read from the worker's environment.
+        source: name of the source.
+        first: the first month, YYYY-MM.
+        last: the last month, YYYY-MM, inclusive; default: ``first``.
+        run: name of the run that this crawl belongs to; the run's record stores the outcome.
+        settings: the settings; default: read from the worker's environment.
     """
     settings = settings or worker_settings()
     months = list(month_range(Month(first), Month(last or first)))
@@ -50,7 +50,7 @@ def crawl(
 
 
 def crawl_in_order(source: str, months: list[Month], settings: Settings) -> Outcome:
-    """Crawl one month after the other, since each is compared with the sealed earlier months."""
+    """Crawl months one by one, since each month is compared with the earlier sealed months."""
     months = [month for _, month in plan_crawl([source], months)[0]]
     calls = [
         (f"crawl {source} {month}", {"source": source, "month": month, "settings": settings})
@@ -66,7 +66,7 @@ def crawl_in_order(source: str, months: list[Month], settings: Settings) -> Outc
 
 
 def crawled(results: Iterable[Seal | Failure]) -> Outcome:
-    """Return the outcome of the months of a source."""
+    """Return the outcome of a source from the results of its months."""
     results = list(results)
     seals = [result for result in results if isinstance(result, Seal)]
     return Outcome(
@@ -77,6 +77,6 @@ def crawled(results: Iterable[Seal | Failure]) -> Outcome:
 
 
 def tell(source: str, month: Month, result: Seal | Failure) -> None:
-    """Send the server an event about a failed partition; the task reports sealed ones."""
+    """Send an event if the crawl of a month failed; the task itself reports sealed months."""
     if isinstance(result, Failure):
         tell_given_up(Partition(source, month), result.why)

@@ -1,4 +1,4 @@
-"""The demo: the main job on a simulated web, with two known cutoffs for the report to find."""
+"""The demo: a whole run on a simulated web, with models of two known cutoffs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FIRST, LAST = Month("2023-01"), Month("2024-06")
 SOURCES = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
 CUTOFFS = {"reference-2023-08": Month("2023-08"), "reference-2024-01": Month("2024-01")}
 CONTROLS = ("control:gzip", "control:zstd", "control:xz")
-_MARK = "demo.json"  # holds the seed of the folder, and whether the demo is complete
-# Ignore the user's environment: the demo needs no configuration.
+_MARK = "demo.json"  # file with the seed of the demo, and True if the demo is complete
+# These settings override the user's environment, since the demo needs no configuration.
 _EMBEDDED = {
     "request_interval_s": 0.0,
-    "monthly_bytes": dict.fromkeys(SOURCES, 0),  # 0: no limit; keep the order of the site
+    "monthly_bytes": dict.fromkeys(SOURCES, 0),  # 0 bytes means no limit
     "device": "cpu",
     "dtype": "auto",
     "protocol": "default",
@@ -36,12 +36,12 @@ _EMBEDDED = {
 
 
 def run_demo(settings: Settings, seed: int) -> RunSummary:
-    """Run the demo in the settings' data root.
+    """Run the demo in the data root of the settings.
 
-    If the folder already has a complete demo, change nothing and return at once.
+    If the data root already contains a complete demo with this seed, nothing is done.
 
     Raises:
-        UsageError: the folder holds a demo of another seed, or other data.
+        UsageError: the data root contains a demo with another seed, or other data.
     """
     store = Store(settings.home)
     if _is_complete(store, seed):
@@ -77,7 +77,7 @@ def _is_complete(store: Store, seed: int) -> bool:
 
 @flow(name="demo")
 def demo(seed: int, settings: Settings) -> RunSummary:
-    """Crawl, train reference models with two cutoffs, then score and report as in every run."""
+    """Crawl, train two reference models with known cutoffs, then score and write the report."""
     months = tuple(FIRST + offset for offset in range(LAST.months_since(FIRST) + 1))
     request = Request(months=months, sources=SOURCES, models=(*CUTOFFS, *CONTROLS))
     summary = RunSummary()

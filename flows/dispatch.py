@@ -1,8 +1,8 @@
 """The coordinator of a deployed run: it starts the parts as child flow runs and watches them.
 
 The coordinator is the flow run of ``monthly`` or ``backfill``. A part is a source to crawl, a model
-to score, or the report. The run's files record the parts that have ended. The server knows the
-state of each child run (docs/adr/0020, docs/adr/0029).
+to score, or the report. The files of the run record which parts have ended. The server knows the
+state of each child run. See docs/adr/0020 and docs/adr/0029.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from core.storage.store import Store
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import name_of_run
 
-ATTEMPTS = 3  # attempts of a part, or of the coordinator, before it is given up
-AWAY_S = 24 * 3600.0  # maximal outage of server or data root
-TAKEN_LOOKS = 30  # polls before a warning that no worker takes a run
-PENDING_LOOKS = 60  # polls before a run that a worker took but never began counts as crashed
-_PAGE = 200  # maximum of flow runs per response of the server
+ATTEMPTS = 3  # maximum number of attempts of a part, or of the coordinator
+AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
+TAKEN_LOOKS = 30  # polling intervals before a warning that no worker takes a run
+PENDING_LOOKS = 60  # polling intervals before a run that is taken but not begun counts as crashed
+_PAGE = 200  # maximum number of flow runs per response of the server
 
 
 @dataclass(frozen=True)
 class Part:
-    """The work of one flow run: a source, a model, or the report."""
+    """The work of one child flow run: a source to crawl, a model to score, or the report."""
 
     stage: Stage | Literal["report"]
     name: str
 
     @property
     def deployment(self) -> str:
-        """The full name of its deployment."""
+        """The full name of the deployment that does this part."""
         return f"crawl/{self.name}" if self.stage == "crawl" else f"{self.stage}/{self.stage}"
 
     def parameters(self, record: RunRecord) -> dict[str, Any]:
-        """Return the parameters of its flow run."""
+        """Return the parameters of the flow run that does this part."""
         if self.stage == "crawl":
             months = record.request().months
             window = {"first": months[0], "last": months[-1]}
@@ -60,21 +60,21 @@ class Part:
 
 
 class Coordinator:
-    """Starts and watches all parts of a run; used inside the parent flow run."""
+    """The object that starts and watches all parts of a run, inside the parent flow run."""
 
     def __init__(self, record: RunRecord, settings: Settings) -> None:
         self._record = record
         self._interval_s = settings.watch_interval_s
-        self._runs: dict[Part, FlowRun] = {}  # latest child run per part
+        self._runs: dict[Part, FlowRun] = {}  # latest child run of each part
         self._num_started: Counter[Part] = Counter()
-        self._warned: set[str] = set()  # names of pools
+        self._warned: set[str] = set()  # pools with a logged warning
         self._log = get_run_logger()
 
     def wait(self) -> RunResult:
-        """Wait until the run has ended, and return its result.
+        """Start and watch parts until the run has ended; return the result of the run.
 
         Raises:
-            httpx.HTTPError, StorageError: the server or the data root is unavailable for a day.
+            httpx.HTTPError, StorageError: the server or data root was unavailable for ``AWAY_S`` s.
         """
         answered_at = time.monotonic()
         while True:
@@ -91,16 +91,16 @@ class Coordinator:
             time.sleep(self._interval_s)
 
     def look(self) -> None:
-        """Start, restart or give up parts once, as needed now."""
+        """Check all parts once; start, restart or give up parts as needed."""
         with get_client(sync_client=True) as client:
-            # Read states before files: a run that ends in between must not look failed.
+            # Read states before files: a run that ends in between must not count as failed.
             self._runs = self._read_runs(client)
             self._warn_of_idle_pools()
             for part in self._due():
                 self._tend(client, part)
 
     def _read_runs(self, client: SyncPrefectClient) -> dict[Part, FlowRun]:
-        """Return the latest child runs that still exist on the server."""
+        """Return the latest child run of each part, if it still exists on the server."""
         parts = {run.id: part for part, run in self._runs.items()}
         ids, found = list(parts), list[FlowRun]()
         for start in range(0, len(ids), _PAGE):
@@ -118,7 +118,7 @@ class Coordinator:
         return [Part("report", "")]
 
     def _tend(self, client: SyncPrefectClient, part: Part) -> None:
-        """Start a part that no child run is doing, or give it up."""
+        """Start a part that has no active child run; after ``ATTEMPTS`` starts, give it up."""
         run = self._runs.get(part)
         if run and run.state and not run.state.is_final():
             self._end_stuck(client, run)
@@ -131,8 +131,8 @@ class Coordinator:
     def _start(self, part: Part) -> None:
         """Start the next child run of a part.
 
-        After a crash, the coordinator repeats this call for parts that its former process started.
-        Idempotency keys then return the same child runs.
+        After a crash, the new process of the coordinator repeats this call for parts that the old
+        process has started. Because of idempotency keys, the server returns the same child runs.
         """
         run, attempt = self._record.run, self._num_started[part] + 1
         try:
@@ -159,13 +159,13 @@ class Coordinator:
             self._record.settle(part.stage, part.name, Outcome(done=0, holes=(hole,)))
 
     def _end_stuck(self, client: SyncPrefectClient, run: FlowRun) -> None:
-        """End a run whose worker died before beginning it; no other process would end it."""
+        """Mark a pending run as crashed if its worker died before the run began."""
         if run.state and run.state.is_pending() and self._looks_since(run) > PENDING_LOOKS:
             why = "a worker took this run and never began it"
             client.set_flow_run_state(run.id, Crashed(message=why), force=True)
 
     def _warn_of_idle_pools(self) -> None:
-        """Log one warning per pool if no worker takes its runs."""
+        """Log one warning for each work pool whose runs are taken by no worker."""
         runs = self._runs.values()
         taken = {run.work_pool_name for run in runs if run.state and run.state.is_running()}
         for run in runs:
@@ -180,7 +180,7 @@ class Coordinator:
                 )  # fmt: skip
 
     def _looks_since(self, run: FlowRun) -> float:
-        """Return the time since a flow run's last state or planned start, in watch intervals."""
+        """Return the time since a run's last state or planned start, in polling intervals."""
         since = run.expected_start_time or dt.datetime.now(dt.UTC)
         if run.state and not run.state.is_scheduled():
             since = run.state.timestamp
@@ -188,7 +188,7 @@ class Coordinator:
 
 
 def records_of(name: str, store: Store) -> list[RunRecord]:
-    """Return the records of a run: the first, and one for each restart after its end."""
+    """Return the records of a run: the first, and one for each restart after the run ended."""
     records = [RunRecord(store, name)]
     while records[-1].exists():
         records.append(RunRecord(store, f"{name}-{len(records) + 1}"))
@@ -196,7 +196,7 @@ def records_of(name: str, store: Store) -> list[RunRecord]:
 
 
 def has_crashed(client: SyncPrefectClient, flow_run_id: UUID) -> bool:
-    """Return True if the last final state of a flow run is a crash.
+    """Return True if the latest final state of a flow run is a crash.
 
     Raises:
         OrchestrationError: the flow run has crashed ``ATTEMPTS`` times.
@@ -216,12 +216,12 @@ def has_crashed(client: SyncPrefectClient, flow_run_id: UUID) -> bool:
 def cancel_run(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     """End the run of a cancelled coordinator, and cancel its child runs.
 
-    A worker calls this hook of the flow. The server cancels child runs that it misses, every
-    20 s.
+    A worker calls this hook of the flow. The server looks for remaining child runs every 20 s, and
+    cancels them.
     """
     for record in records_of(name_of_run(flow.name, flow_run.id), Store(worker_settings().home)):
         if record.result() is None:
-            record.finish("")  # before cancelling, so that a child run that begins now ends at once
+            record.finish("")  # child runs that begin later will end at once
     children = FlowRunFilter.model_validate({"parent_flow_run_id": {"any_": [flow_run.id]}})
     with get_client(sync_client=True) as client:
         for child in client.read_flow_runs(flow_run_filter=children, limit=_PAGE):

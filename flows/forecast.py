@@ -1,4 +1,4 @@
-"""The second instrument: crawl forecasting questions, have models answer them, report."""
+"""The flow of forecasts: crawl questions, have models answer them, write the report."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def forecast(
     """Have models answer the questions resolved in some months, and publish the answers.
 
     Args:
-        first: YYYY-MM, month of resolution; default: the last complete month (UTC).
-        last: YYYY-MM, included; default: ``first``.
-        sources: sources of questions; default: all that permissions and tokens allow.
-        models: default: the ``models`` setting, without compressors.
-        protocol: answer protocol; default: the ``answer_protocol`` setting.
-        settings: default: read from the worker's environment.
+        first: first month of resolution, YYYY-MM; default: the last complete month (UTC).
+        last: last month of resolution, YYYY-MM, inclusive; default: ``first``.
+        sources: sources of questions; default: all sources that permissions and tokens allow.
+        models: names of models; default: the setting ``models``, without compressors.
+        protocol: name of the answer protocol; default: the setting ``answer_protocol``.
+        settings: the settings; default: read from the worker's environment.
     """
     settings = settings or worker_settings()
     begin = Month(first) if first else Month.last_complete()
@@ -61,7 +61,7 @@ def crawl_questions_of(
     settings: Settings,
     summary: InstrumentSummary,
 ) -> None:
-    """Seal the months of each source; record a failed source and continue with the others."""
+    """Crawl the questions of each source; a failed source becomes a hole of ``summary``."""
     plan, left_out = plan_question_crawl(sources, months, settings, add_tokens)
     for why in left_out:
         run_log().warning("left out: %s", why)

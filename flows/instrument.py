@@ -1,4 +1,4 @@
-"""Steps shared by the flows of forecasts and of puzzles; called inside a flow."""
+"""Steps that the flows of forecasts and of puzzles share; call them inside a flow."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tasks.prefect.server import run_log
 
 @dataclass
 class Holes:
-    """A list of failures; base class of the flows' outcomes."""
+    """A list of holes (missing work, with the reason); base class of the outcomes of flows."""
 
     holes: list[str] = field(default_factory=list)
 
     def keep_holes(self, results: Iterable[Any]) -> list[Any]:
-        """Store the failures among the results of a fan-out, and return the other results."""
+        """Add each Failure in ``results`` to the holes, and return the other results."""
         results = list(results)
         self.holes += [str(result) for result in results if isinstance(result, Failure)]
         return [result for result in results if not isinstance(result, Failure)]
@@ -31,7 +31,7 @@ class Holes:
 
 @dataclass
 class InstrumentSummary(Holes):
-    """Counts of sealed months of questions, answered items, and landed cells."""
+    """The numbers of sealed months of questions, answered items, and landed cells."""
 
     months: int = 0
     items: int = 0
@@ -47,9 +47,10 @@ def run_model(
     settings: Settings,
     summary: InstrumentSummary,
 ) -> None:
-    """Have one model compute its pending cells as tasks, and land them.
+    """Compute the pending cells of one model as tasks, and land the results.
 
-    ``verb`` starts the names of failures. An error of ``make_plan`` is one. ``work`` does a cell.
+    The task ``work`` computes one cell. Failures, also of ``make_plan``, become holes of
+    ``summary``; the text of each hole begins with ``verb``.
     """
     plan = plan_or_failure(model, make_plan)
     if isinstance(plan, Failure):
@@ -68,7 +69,7 @@ def run_model(
 def publish_and_report(
     write_page: Task[..., Any], settings: Settings, summary: InstrumentSummary
 ) -> None:
-    """Publish the warehouse and write the instrument's page."""
+    """Publish the warehouse, and write the report page with task ``write_page``."""
     for work in (publish_warehouse, write_page):
         calls = [(str(work.name), {"settings": settings})]
         for address in summary.keep_holes(fan_out(work, calls, step=None)):

@@ -1,4 +1,4 @@
-"""The monthly run: crawl, score, land, publish, report."""
+"""The flow of the monthly run: crawl, score, land, publish and report."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def monthly(
     models: list[str] | None = None,
     settings: Settings | None = None,
 ) -> RunSummary:
-    """Do everything for one month; skip finished work.
+    """Crawl, score, land, publish and report one month; skip finished work.
 
     Args:
-        month: YYYY-MM; default: the last complete month (UTC).
-        sources: default: all.
-        models: default: the ``models`` setting.
-        settings: default: read from the worker's environment.
+        month: the month, YYYY-MM; default: the last complete month (UTC).
+        sources: names of sources; default: all sources.
+        models: names of models; default: the setting ``models``.
+        settings: the settings; default: read from the worker's environment.
     """
     settings = settings or worker_settings()
     window = Month(month) if month else Month.last_complete()

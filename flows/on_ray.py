@@ -1,4 +1,4 @@
-"""Score a model's cells on the nodes of a Ray cluster; requires the extra ``ray``."""
+"""Scoring of a model's cells on the nodes of a Ray cluster; requires the extra ``ray``."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def score_on_ray(
     """Plan and score on the cluster, in a separate flow run; return the plan and the failures.
 
     Raises:
-        OrchestrationError: the cluster or a Prefect server is not available; the cluster has no
-            slot; or planning failed, as for a broken model.
-        UnknownName: there is no such model.
+        OrchestrationError: the cluster or the Prefect server is not available, the cluster has
+            no CPU or GPU, or planning failed.
+        UnknownName: the model is not in the catalogue.
     """
     entry = find_model(model, settings)
     with connected(settings) as resources:
         share = share_of(entry, resources)
-        if not entry.backend.answers_together:  # a server's limit holds for all machines
+        if not entry.backend.answers_together:  # a model on a server has one limit for all nodes
             in_flight = settings.in_flight or 2 * share.slots
             settings = settings.model_copy(update={"in_flight": in_flight})
         window = None if months is None else list(map(str, months))
@@ -42,7 +42,7 @@ def score_on_ray(
 def score_on_nodes(
     model: str, sources: list[str] | None, months: list[str] | None, settings: Settings
 ) -> tuple[ScoringPlan, list[Failure]]:
-    """Plan on one node, and score on all nodes; call inside ``connected``."""
+    """Plan on one node, and score on all nodes; call this inside ``connected``."""
     given = {"model": model, "sources": sources, "months": months, "settings": settings}
     try:
         [planned] = fan_out(plan_on_node, [(f"score {model}", given)], step=None)

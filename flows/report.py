@@ -1,4 +1,4 @@
-"""Publish the warehouse, write the page, and end a run."""
+"""The flow that publishes the warehouse, writes the report page, and ends a run."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tasks.prefect.tracing import traced
 @flow(name="report")
 @traced("report")
 def report(run: str | None = None, settings: Settings | None = None) -> RunSummary:
-    """Land the cells left by scoring, publish, write the report, and store the run's result.
+    """Land cells that could not land before, publish, write the report, and end the run.
 
     Args:
-        run: name of the run that ends with this report; default: none.
-        settings: default: read from the worker's environment.
+        run: name of the run that ends with this report; default: no run.
+        settings: the settings; default: read from the worker's environment.
     """
     settings = settings or worker_settings()
     summary = RunSummary()
@@ -44,13 +44,13 @@ def report(run: str | None = None, settings: Settings | None = None) -> RunSumma
 
 
 def land_left(summary: RunSummary, run: str, settings: Settings) -> None:
-    """Land cells scored on machines that may not write the warehouse; failures become holes."""
+    """Land cells scored on machines that cannot write the warehouse; failures become holes."""
     try:
         left = read_left(run, settings)
     except MalformedInput as error:
         summary.holes.append(f"land: {error}")
         return
-    # Skip cells of old versions: another run may have landed a newer version.
+    # Skip cells of older text versions, since another run may have landed a newer version.
     sealed = list_sealed(Store(settings.home), as_of=settings.corpus_as_of)
     newest = {seal.digest for seal in sealed}
     calls: list[tuple[str, dict[str, Any]]] = []

@@ -1,4 +1,4 @@
-"""Steps shared by monthly runs, back-fills and the demo; called inside a flow."""
+"""Steps that monthly runs, back-fills and the demo share; call them inside a flow."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from tasks.reporting import write_report
 
 @dataclass
 class RunSummary(Holes):
-    """The figures of a run. A run with holes is partial; the next run fills the holes.
+    """The result of a run. A run with holes is partial; the next run does the missing work.
 
-    A partial partition is no hole: its available items are sealed and scored, and the next run
-    requests the others.
+    A partial partition is not a hole: its available items are sealed and scored, and the next
+    run requests the missing items.
     """
 
     partitions: int = 0
     cells: int = 0
     report: str = ""
-    partial: list[str] = field(default_factory=list)  # partitions with missing items, and reasons
+    partial: list[str] = field(default_factory=list)  # partitions that lack items, with reasons
 
     def __str__(self) -> str:
         state = f"partial, {num_of(self.holes)}" if self.holes else "complete"
@@ -49,7 +49,7 @@ class RunSummary(Holes):
 
 
 def run_months(flow: str, request: Request, settings: Settings) -> RunSummary:
-    """Crawl, score, land, publish and report, inside ``flow``; skip finished work."""
+    """Crawl, score, land, publish and report, inside the flow named ``flow``."""
     record = begin_run(flow, request, settings)
     if is_deployed():
         summary = summary_of(Coordinator(record, settings).wait())
@@ -63,13 +63,13 @@ def run_months(flow: str, request: Request, settings: Settings) -> RunSummary:
 
 
 def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
-    """Store the request of this flow run.
+    """Store the request of this flow run, and return the record of the run.
 
-    A killed run continues, and keeps its result if it ended in the meantime. A run restarted after
-    its end is done again, with a number added to its name.
+    A run that was killed is continued with its old record. A run that is restarted after its end
+    gets a new record, with a number added to its name.
 
     Raises:
-        OrchestrationError: the flow run has been killed too often.
+        OrchestrationError: the flow run has crashed too often.
     """
     has_to_go_on = goes_on()
     for why in request.left_out:
@@ -106,13 +106,13 @@ def goes_on() -> bool:
 
 
 def summary_of(result: RunResult) -> RunSummary:
-    """Return the summary of a run that several processes have done."""
+    """Convert the stored result of a run into a summary."""
     facts = result.model_dump(include={"partitions", "cells", "report"})
     return RunSummary(holes=list(result.holes), partial=list(result.partial), **facts)
 
 
 def holes_beside(summary: RunSummary, record: RunRecord) -> list[str]:
-    """Return the holes that belong to no part, such as a drift of the canary."""
+    """Return the holes that belong to no source or model, such as a drift of the canary."""
     parts = [*record.outcomes("crawl").values(), *record.outcomes("score").values()]
     known = {hole for outcome in parts for hole in outcome.holes}
     return [hole for hole in summary.holes if hole not in known]
@@ -121,10 +121,10 @@ def holes_beside(summary: RunSummary, record: RunRecord) -> list[str]:
 def crawl_months(
     summary: RunSummary, request: Request, settings: Settings, record: RunRecord | None = None
 ) -> None:
-    """Seal every partition; a failed partition becomes a hole, and the others continue.
+    """Crawl and seal every partition; a failed partition becomes a hole.
 
-    Crawl one month after the other. Each month is compared with the sealed earlier months. So the
-    set of sealed months must not depend on the speed of a site.
+    Months are crawled one after the other, because each month is compared with the earlier sealed
+    months. Otherwise the comparison would depend on the speed of the sites.
     """
     partitions, done = request.partitions(), 0
     results_of: dict[str, list[Seal | Failure]] = {source: [] for source in request.sources}
@@ -151,10 +151,10 @@ def crawl_months(
 def score_models(
     summary: RunSummary, request: Request, settings: Settings, record: RunRecord | None = None
 ) -> None:
-    """Start one flow run per model, so that weights are loaded once."""
+    """Score each model in a flow run of its own, so that its weights are loaded only once."""
     summary.holes += check_numerics(request.models, settings)
     for model in request.models:
-        wait_for_server()  # Prefect's own client makes only a few attempts
+        wait_for_server()  # Prefect's client would give up after a few attempts
         outcome = score(
             model=model,
             sources=list(request.sources),
@@ -168,7 +168,7 @@ def score_models(
 
 
 def report_on(summary: RunSummary, settings: Settings) -> None:
-    """Write the page; without a published snapshot there is no page."""
+    """Write the report page, and store its address in ``summary``; failures become holes."""
     calls = [("report", {"settings": settings})]
     for address in summary.keep_holes(fan_out(write_report, calls, step="report")):
         summary.report = str(address)

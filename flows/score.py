@@ -1,4 +1,4 @@
-"""Score sealed partitions with one model: load it once, and run its cells as tasks."""
+"""The flow that scores sealed partitions with one model, which is loaded once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from warehouse.database.lock import may_write
 
 @dataclass
 class ScoreOutcome(Holes):
-    """The cells landed by this run, the cells that have losses, and the failures."""
+    """The numbers of planned cells that this run landed, and that have a file of losses."""
 
     landed: int = 0
     done: int = 0
@@ -56,11 +56,11 @@ def score(
 
     Args:
         model: catalogue name, folder, or control.
-        sources: default: all sealed sources.
-        first: YYYY-MM; default: all sealed months.
-        last: YYYY-MM, included; default: ``first``.
-        run: name of the run with this part; its request sets sources, months and protocol.
-        settings: default: read from the worker's environment.
+        sources: names of sources; default: all sealed sources.
+        first: the first month, YYYY-MM; default: all sealed months.
+        last: the last month, YYYY-MM, inclusive; default: ``first``.
+        run: name of the run to score for; the run's request sets sources, months and protocol.
+        settings: the settings; default: read from the worker's environment.
     """
     settings = settings or worker_settings()
     if run:
@@ -71,7 +71,7 @@ def score(
 
 
 def score_for_run(model: str, record: RunRecord, settings: Settings) -> ScoreOutcome:
-    """Score the request of a run, and store the outcome; do nothing if the run has ended."""
+    """Score what a run requests of a model, and store the outcome, unless the run has ended."""
     if is_deployed() and record.result() is not None:
         why = f"the run {record.run} has ended; start another"
         return cast(ScoreOutcome, Cancelled(message=why))
@@ -79,7 +79,7 @@ def score_for_run(model: str, record: RunRecord, settings: Settings) -> ScoreOut
     settings = settings.model_copy(update={"protocol": request.protocol})
     run = record.run if is_deployed() else None
     outcome = score_model(model, list(request.sources), request.window(), settings, run)
-    if is_deployed() and outcome.done:  # in one process, score_models does this once
+    if is_deployed() and outcome.done:  # without deployment, score_models runs the canary
         outcome.holes += check_numerics([model], settings)
     record.settle("score", model, Outcome(done=outcome.done, holes=tuple(outcome.holes)))
     return ended(outcome, outcome.holes)
@@ -92,9 +92,9 @@ def score_model(
     settings: Settings,
     run: str | None = None,
 ) -> ScoreOutcome:
-    """Score, land and publish, inside a flow; store errors as failures.
+    """Score, land and publish, inside a flow; errors become holes of the outcome.
 
-    If another machine writes the warehouse, the report of ``run`` lands the cells.
+    If only another machine may write the warehouse, the report flow of ``run`` lands the cells.
     """
     outcome = ScoreOutcome()
     score_cells = score_on_cluster if settings.ray_address else score_here
@@ -125,7 +125,7 @@ def score_model(
 def score_here(
     model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
 ) -> tuple[ScoringPlan, list[Failure]]:
-    """Plan and score in this process; return the plan and the failures."""
+    """Plan and score in this process; return the plan and the failed cells."""
     plan = plan_scoring(model, [settings.protocol], sources, months, settings)
     load_model(plan, settings)
     with stop_with_flow():
@@ -135,13 +135,13 @@ def score_here(
 def score_on_cluster(
     model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
 ) -> tuple[ScoringPlan, list[Failure]]:
-    """Plan and score as ``score_here``, on the nodes of the configured Ray cluster.
+    """Plan and score like ``score_here``, but on the nodes of the configured Ray cluster.
 
     Raises:
-        OrchestrationError: Ray is not installed; also the errors of ``score_on_ray``.
+        OrchestrationError: Ray is not installed, or ``score_on_ray`` has failed.
     """
     try:
-        from flows.on_ray import score_on_ray  # requires an extra
+        from flows.on_ray import score_on_ray  # requires the extra ``ray``
     except ImportError as error:
         raise OrchestrationError(
             f"TIDEMARK_RAY_ADDRESS is {settings.ray_address}, but Ray is not installed here "
@@ -151,7 +151,7 @@ def score_on_cluster(
 
 
 def check_numerics(models: Sequence[str], settings: Settings) -> list[str]:
-    """Run the canary, and return its drift as a failure; compressors need no canary."""
+    """Run the canary if not all models are compressors; return a hole if it fails or drifts."""
     found = Holes()
     if not all(find_model(model, settings).backend.is_control for model in models):
         calls = [("canary", {"settings": settings})]

@@ -1,4 +1,4 @@
-"""The third instrument: have models solve the puzzles of Scylla, land the answers, report."""
+"""The flow of Scylla's puzzles: have models solve them, land the answers, and report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def scylla(
     puzzles: list[str] | None = None,
     settings: Settings | None = None,
 ) -> InstrumentSummary:
-    """Have models solve their unsolved puzzles, and publish the answers.
+    """Have models solve the puzzles that they have not solved, and publish the answers.
 
     Args:
-        models: default: the ``models`` setting, without compressors.
-        puzzles: default: all.
-        settings: default: read from the worker's environment.
+        models: names of models; default: the setting ``models``, without compressors.
+        puzzles: names of puzzles; default: all puzzles.
+        settings: the settings; default: read from the worker's environment.
     """
     settings = settings or worker_settings()
     summary = InstrumentSummary()

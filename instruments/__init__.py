@@ -1,1 +1,1 @@
-"""Instruments: a loop over cells, and the parts of each instrument. No import of Prefect."""
+"""Instruments (losses, answers to questions, answers to puzzles), and their common loop."""

@@ -1,4 +1,4 @@
-"""The canary: a check that a fixed model and text still give the same loss."""
+"""The canary: a check that a fixed model and a fixed text still have the same loss."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from warehouse.land.losses import Warehouse, open_warehouse
 
 
 def check_canary(settings: Settings) -> CanaryRecord:
-    """Score the canary and record the drift of its loss; the caller publishes.
+    """Score the canary's text, and record the drift of its loss, without publishing the warehouse.
 
     Raises:
         ModelLoadError: the canary's files have changed.
     """
-    # torch takes seconds to import, and compressors do not require it.
+    # Import torch late: the import takes seconds, and compressors do not need torch.
     from models.canary import score_canary
 
     store = Store(settings.home)
@@ -42,14 +42,14 @@ def check_canary(settings: Settings) -> CanaryRecord:
         num_tokens=loss.num_tokens,
     )
     write_canary_record(store, record)
-    if may_write(settings):  # else the writer lands it with the next cells
+    if may_write(settings):  # otherwise, the machine that writes the warehouse lands the run
         with open_warehouse(settings) as warehouse:
             land_canary_runs(warehouse, store)
     return record
 
 
 def is_canary_due(settings: Settings) -> bool:
-    """Return True if the canary has not run on this device with the installed libraries."""
+    """Return True if the canary has not yet run on this device with the installed libraries."""
     from models.canary import current_conditions
 
     here = current_conditions(settings)
@@ -60,6 +60,6 @@ def is_canary_due(settings: Settings) -> bool:
 
 
 def land_canary_runs(warehouse: Warehouse, store: Store) -> None:
-    """Land all runs that the warehouse lacks, as after a loss of its database."""
+    """Land all recorded runs of the canary that the warehouse lacks."""
     for record in read_canary_records(store):
         warehouse.add_canary_run(record.model_dump())

@@ -28,7 +28,7 @@ API_PROTOCOL = "generate"
 
 @dataclass(frozen=True)
 class AskedCell:
-    """A cell with the seal of its questions."""
+    """A cell of answers, with the manifest (seal) of its questions."""
 
     cell: AnswerCell
     seal: QuestionSeal
@@ -39,15 +39,15 @@ class AskedCell:
 
 @dataclass(frozen=True)
 class AnsweringPlan:
-    """The questions that one model must answer; see ``instruments.runner.Plan``."""
+    """The cells of questions that one model must answer; see ``instruments.runner.Plan``."""
 
     entry: ModelEntry
-    cells: tuple[AskedCell, ...]  # all cells of the request
-    pending: tuple[AskedCell, ...]  # cells without all answers
+    cells: tuple[AskedCell, ...]  # all requested cells, pending or complete
+    pending: tuple[AskedCell, ...]  # cells with missing answers
 
     @property
     def step(self) -> str:
-        """The name of the progress reports."""
+        """The name of this work in progress reports."""
         return f"answer {self.entry.name}"
 
     @property
@@ -62,11 +62,11 @@ class AnsweringPlan:
 
     @property
     def fatal(self) -> tuple[type[Exception], ...]:
-        """The error classes that affect all months of a model."""
+        """The error classes after which the model's other months would fail, too."""
         return (TidemarkError,)
 
     def in_flight(self, settings: Settings) -> int:
-        """Return 1, since a model answers many questions of one cell concurrently."""
+        """Return 1: the model answers questions of one cell concurrently, but no second cell."""
         return 1
 
     def is_done(self, cell: AskedCell, store: Store) -> bool:
@@ -78,7 +78,7 @@ class AnsweringPlan:
         return answer_cell(self.entry, cells[0], settings, wait)
 
     def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
-        """Land the cells that have answers; return how many landed."""
+        """Land the cells that have answers; return the number of landed cells."""
         store = Store(settings.home)
         found = [(find_answers(store, each.cell), each.seal) for each in self.cells]
         there = [(cell, seal) for cell, seal in found if cell is not None]
@@ -86,12 +86,12 @@ class AnsweringPlan:
 
 
 def answering_models(settings: Settings) -> list[str]:
-    """Return the models of the settings that can answer; compressors cannot."""
+    """Return the configured models without the compressors, which cannot answer questions."""
     return [model for model in settings.models if not model.startswith("control:")]
 
 
 def begin_spending(settings: Settings) -> None:
-    """Reset the spending budget at the start of a run; all its models share the budget."""
+    """Reset the spending budget, which all models of a run share, at the start of the run."""
     held.begin(settings)
 
 
@@ -102,14 +102,14 @@ def plan_answers(
     months: Sequence[Month] | None,
     settings: Settings,
 ) -> AnsweringPlan:
-    """List a model's cells over the sealed questions, without loading its weights.
+    """List a model's cells over the sealed questions, without loading the model's weights.
 
-    Default for ``protocol``: ``generate`` for a model behind an API, else the ``answer_protocol``
-    setting. ``months`` are those of resolution.
+    ``protocol`` None means ``generate`` for a model behind an API, else the ``answer_protocol``
+    setting. ``months`` are the months in which the questions were resolved.
 
     Raises:
         UnknownName: there is no such model or protocol.
-        UsageError: no questions of the request are sealed.
+        UsageError: no questions of these sources and months are sealed.
         ModelLoadError: the model's files are missing or broken.
         NotMeasurable: the model cannot answer under this protocol.
     """
@@ -135,13 +135,13 @@ def plan_answers(
     )
     found = {each.cell: find_answers(store, each.cell) for each in cells}
     pending = [each for each in cells if found[each.cell] != each.cell]
-    # Incomplete cells come last, so that questions that always fail do not delay other cells.
+    # Cells with some answers come last, so that questions that always fail delay no other cell.
     pending.sort(key=lambda each: found[each.cell] is not None)
     return AnsweringPlan(entry, cells, tuple(pending))
 
 
 def _identify(entry: ModelEntry, protocol: AnswerProtocol, settings: Settings) -> tuple[str, str]:
-    """Return the model's revision, and a hash of all settings that change its answers."""
+    """Return the model's revision, and a hash of all settings that influence the answers."""
     if entry.backend.is_paid:
         answerer = held.get(load_answerer, entry, settings)
         return answerer.revision, answerer.answering_id(protocol)
@@ -152,7 +152,7 @@ def _identify(entry: ModelEntry, protocol: AnswerProtocol, settings: Settings) -
 
 
 def spent_by(models: Sequence[str], settings: Settings) -> dict[str, str]:
-    """Return the total spending of each model behind an API, over all runs, by model."""
+    """Return the total spending over all runs, as text, of each model behind an API."""
     from models.servers.budget import read_spending
 
     entries = [find_model(model, settings) for model in models]
@@ -161,10 +161,10 @@ def spent_by(models: Sequence[str], settings: Settings) -> dict[str, str]:
 
 
 def answer_cell(entry: ModelEntry, asked: AskedCell, settings: Settings, wait: bool = True) -> Done:
-    """Have a model answer the resolved questions of a month.
+    """Have a model answer the questions of one source that were resolved in one month.
 
-    Skip a complete cell. Answer an incomplete cell again; stored answers of an API are reused. One
-    process at a time answers a cell.
+    A complete cell is skipped. An incomplete cell is answered again, but stored answers of an API
+    are reused. Only one process at a time answers a cell.
 
     Raises:
         ModelError: the model fails, or its spending limit is reached.
@@ -216,16 +216,16 @@ def answer_and_land(
     sources: list[str] | None,
     months: list[Month] | None,
 ) -> tuple[int, int, list[str]]:
-    """Have models answer the questions without answers, land the cells and publish.
+    """Have models answer the questions that lack answers, land the cells and publish.
 
-    Return the number of answered questions, the number of landed cells, and the failures. Answers
-    received before a failure of the model land, too.
+    Return the number of answered questions, the number of landed cells, and the failures. If a
+    model fails, the answers received before the failure still land.
 
     Raises:
-        UsageError: a name is unknown, or no questions of the request are sealed.
+        UsageError: a name is unknown, or no questions of these sources and months are sealed.
     """
     begin_spending(settings)
-    plans = [  # make all plans before any model answers
+    plans = [  # plan all models first, so that a wrong request costs nothing
         plan_or_failure(model, partial(plan_answers, model, protocol, sources, months, settings))
         for model, protocol in product(models, protocols)
     ]

@@ -1,10 +1,10 @@
-"""Land finished cells in the warehouse, and publish.
+"""Landing of finished cells in the warehouse, and publishing.
 
-    runs/<run>/to-land/<model>.json      cells that the run's report must land
+    runs/<run>/to-land/<model>.json      cells that the run's report step must land
 
-One machine writes the embedded warehouse of a data root (``warehouse/database/lock.py``). A GPU
-worker on another machine stores its cells in this file, with the catalogue entry of the model. So
-the writing machine can land them without the model's files.
+Only one machine writes the embedded warehouse of a data root (``warehouse/database/lock.py``). A
+GPU worker on another machine stores the list of its cells in this file, with the model's catalogue
+entry. So the writing machine can land the cells without the model's files.
 """
 
 from __future__ import annotations
@@ -45,23 +45,22 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _ENTRY = TypeAdapter(ModelEntry)
-_NUM_TOGETHER = 200  # cells per progress report
+_NUM_TOGETHER = 200  # number of cells to land between progress reports
 
 
-# A context that excludes writers on other machines, in addition to the warehouse's lock.
+# Function that returns a context manager, which excludes writers on other machines.
 Slot = Callable[[], AbstractContextManager[None]]
 
 
 def land_losses(
     entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings, slot: Slot = nullcontext
 ) -> list[Cell]:
-    """Land the finished cells of one model, with the rows that they refer to.
+    """Land the finished cells of one model, with the documents, model, sources and protocols.
 
-    Return the cells that changed the warehouse. A cell that has landed takes little time, so a
-    killed run can be repeated. ``slot`` is held during writing.
+    Hold ``slot`` during writing. Skip cells that have landed before; return the newly landed cells.
 
     Raises:
-        StorageError, WarehouseError: the last attempt failed.
+        StorageError, WarehouseError: all attempts failed.
     """
     return retrying(f"land {entry.name}", lambda: _land_once(entry, cells, settings, slot))
 
@@ -70,7 +69,7 @@ def _land_once(
     entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings, slot: Slot
 ) -> list[Cell]:
     store = Store(settings.home)
-    # Sort by path: a month and the undated partition of a source are not comparable.
+    # Sort by path, not by month: the month of an undated partition is None.
     in_order = sorted(cells, key=lambda cell: cell.path)
     losses = list_losses(store, cells[0].model) if cells else set()
     finished = [cell for cell in in_order if cell.path in losses]
@@ -96,7 +95,7 @@ def land_answers(
     settings: Settings,
     slot: Slot = nullcontext,
 ) -> int:
-    """Land answered cells of one model, with their questions; return the number landed."""
+    """Land a model's cells of answers, with their questions; return the number of landed cells."""
 
     def land_once() -> int:
         with slot():
@@ -110,7 +109,7 @@ def land_answers(
 def land_puzzles(
     entry: ModelEntry, cells: list[PuzzleCell], settings: Settings, slot: Slot = nullcontext
 ) -> int:
-    """Land cells of one model that have a record; return the number landed."""
+    """Land a model's puzzle cells that have a record; return the number of landed cells."""
 
     def land_once() -> int:
         with slot():
@@ -122,7 +121,7 @@ def land_puzzles(
 
 
 def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:
-    """Land the documents of new cells, and their duplicates, unless landed before."""
+    """Land the documents and duplicates of the cells' partitions, unless they have landed."""
     if not cells:
         return
     landed = warehouse.find_landed(cells[0].model)
@@ -162,7 +161,7 @@ def _describe_model(entry: ModelEntry, revision: str, settings: Settings) -> Non
 
 
 def describe_models(warehouse: Warehouse, settings: Settings) -> None:
-    """Land the catalogue entries of landed models; imported losses contain no cutoff."""
+    """Land the catalogue entries (such as cutoffs) of all models that have landed losses."""
     landed = warehouse.landed_models()
     warehouse.upsert_models(
         [
@@ -174,7 +173,7 @@ def describe_models(warehouse: Warehouse, settings: Settings) -> None:
 
 
 def describe_published(rates: LandedRows, settings: Settings) -> None:
-    """Land the catalogue entries of models and sources that have published rates."""
+    """Land the catalogue entries of models and sources that have imported compression rates."""
     with open_warehouse(settings) as warehouse:
         landed = warehouse.landed_models()
         warehouse.upsert_models(
@@ -189,14 +188,14 @@ def describe_published(rates: LandedRows, settings: Settings) -> None:
 
 
 def _fields(record: DataclassInstance) -> dict[str, object]:
-    """Return the fields unchanged; ``dataclasses.asdict`` would split a Month into fields."""
+    """Return a record's fields by name; unlike ``dataclasses.asdict``, keep a Month as Month."""
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
 
 
 def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[int, list[str]]:
-    """Land files of imported losses, each atomically, and publish.
+    """Land files of imported losses, each file in one transaction, and publish.
 
-    Return the number of files that have landed, and the errors of the others.
+    Return the number of landed files, and an error message per failed file.
     """
     landed, failures = 0, []
     with open_warehouse(settings) as warehouse:
@@ -214,7 +213,7 @@ def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[in
 
 
 def publish_alone(settings: Settings, slot: Slot = nullcontext) -> str:
-    """Publish the warehouse under ``slot``; return the URL of the snapshot."""
+    """Publish the warehouse while holding ``slot``; return the URL of the snapshot."""
 
     def publish_once() -> str:
         with slot():
@@ -253,7 +252,7 @@ class _Left(BaseModel):
 
 
 def leave(run: str, entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> None:
-    """Store a model's cells for the report of their run, which lands them."""
+    """Store the list of a model's cells, so that the run's report step lands them."""
     facts = {
         name: str(value) if isinstance(value, (Month, dt.date)) else value
         for name, value in _fields(entry).items()
@@ -264,10 +263,10 @@ def leave(run: str, entry: ModelEntry, cells: tuple[Cell, ...], settings: Settin
 
 
 def read_left(run: str, settings: Settings) -> list[tuple[ModelEntry, tuple[Cell, ...]]]:
-    """Return the cells that scoring left for the report of a run, by model.
+    """Return the model entries and cells that ``leave`` stored for a run.
 
     Raises:
-        MalformedInput: a file is not of this version of tidemark.
+        MalformedInput: a file was written by another version of tidemark.
     """
     store, found = Store(settings.home), []
     for path in store.list(f"{_folder(run)}/*.json"):
@@ -276,7 +275,7 @@ def read_left(run: str, settings: Settings) -> list[tuple[ModelEntry, tuple[Cell
             entry = _ENTRY.validate_python(left.entry)
         except ValidationError as error:
             raise MalformedInput(
-                f"{store.url(path)} does not say what is to land ({error}); score the model again"
+                f"{store.url(path)} is not a list of cells to land ({error}); score the model again"
             ) from error
         found.append((entry, tuple(cell.as_cell() for cell in left.cells)))
     return found

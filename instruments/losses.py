@@ -40,12 +40,12 @@ _KEYS = ["document_id", "source", "month"]
 
 @dataclass(frozen=True)
 class ScoringPlan:
-    """The cells of one model; see ``instruments.runner.Plan``."""
+    """The cells to score with one model; see ``instruments.runner.Plan``."""
 
     entry: ModelEntry
     pending: tuple[Cell, ...]  # cells without losses
     done: tuple[Cell, ...]  # cells with losses
-    refused: tuple[str, ...] = ()  # reasons for which protocols cannot be used
+    refused: tuple[str, ...] = ()  # reasons why some protocols cannot be used
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -60,7 +60,7 @@ class ScoringPlan:
 
     @property
     def step(self) -> str:
-        """The name of the progress reports."""
+        """The name of this work in progress reports."""
         return f"score {self.entry.name}"
 
     @property
@@ -70,19 +70,19 @@ class ScoringPlan:
 
     @property
     def fatal(self) -> tuple[type[Exception], ...]:
-        """No error class: each month may fail alone."""
+        """An empty tuple: after a failure, the model's other months can succeed."""
         return ()
 
     def in_flight(self, settings: Settings) -> int:
-        """Return the number of groups to start at a time.
+        """Return the number of groups that an executor should run concurrently.
 
-        A server processes several prompts concurrently; a device computes one cell at a time. Two
-        more groups keep it busy while Prefect records one cell and prepares the next.
+        A model server processes several prompts concurrently; a local device computes one cell at a
+        time. Two more groups keep the server or device busy while Prefect records finished cells.
         """
         return settings.in_flight or self.entry.backend.answers_together + 2
 
     def is_done(self, cell: Cell, store: Store) -> bool:
-        """Return True if a cell has losses."""
+        """Return True if the file with the cell's losses exists."""
         return store.exists(cell.path)
 
     def attempt(self, cells: tuple[Cell, ...], settings: Settings, wait: bool) -> Done:
@@ -90,7 +90,7 @@ class ScoringPlan:
         return score_group(cells, self.entry, settings, wait)
 
     def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
-        """Land the cells that have losses; return the number that changed the warehouse."""
+        """Land the cells that have losses; return the number of newly landed cells."""
         return len(land_losses(self.entry, self.cells, settings, slot))
 
 
@@ -101,9 +101,9 @@ def plan_scoring(
     months: list[Month] | None,
     settings: Settings,
 ) -> ScoringPlan:
-    """List a model's cells over the sealed partitions, without loading its weights.
+    """List a model's cells over the sealed partitions, without loading the model's weights.
 
-    Without ``months``, list all months and undated corpora.
+    ``months`` None means all months, and undated partitions.
 
     Raises:
         UnknownName: there is no such model or protocol.
@@ -114,7 +114,7 @@ def plan_scoring(
     entry = find_model(model, settings)
     identity = identify(entry, settings)
     scoring, refused = {}, []
-    for protocol in dict.fromkeys(map(get_protocol, protocols)):  # names may be synonyms
+    for protocol in dict.fromkeys(map(get_protocol, protocols)):  # some names are synonyms
         try:
             scoring[protocol.name] = identity.scoring_id(protocol)
         except NotMeasurable as error:
@@ -138,9 +138,9 @@ def plan_scoring(
 
 
 def load_model(plan: ScoringPlan, settings: Settings) -> None:
-    """Load the model of a plan, so that a broken model fails once and not per cell.
+    """Load the model of a plan, so that a broken model fails once, not once per cell.
 
-    If no cell is pending, load nothing.
+    Do nothing if no cell is pending.
     """
     if plan.pending:
         with held.hold(scorer_of, plan.entry, plan.pending[0].revision, settings):
@@ -150,10 +150,10 @@ def load_model(plan: ScoringPlan, settings: Settings) -> None:
 def write_losses(
     cells: Sequence[Cell], entry: ModelEntry, settings: Settings, wait: bool = False
 ) -> tuple[Cell, ...]:
-    """Score cells of one partition, one per protocol; write each cell atomically.
+    """Score cells of one partition (one per protocol); write each cell's file atomically.
 
-    One process at a time scores a cell; cells with losses are skipped. With ``wait``, wait for
-    cells of other processes, and score those of dead processes.
+    Only one process at a time scores a cell; cells with losses are skipped. If ``wait``, wait for
+    cells that other processes are scoring, and score cells whose process has died.
 
     Returns:
         The cells that other processes are scoring; empty if ``wait``.
@@ -161,8 +161,7 @@ def write_losses(
     Raises:
         StorageError: the partition was removed after planning.
         ModelLoadError: the model cannot be loaded.
-        NotMeasurable: the model cannot be scored under one of the protocols; the other cells are
-            written.
+        NotMeasurable: a protocol does not suit the model; cells of other protocols are written.
         ModelError: chunks have a non-finite loss; the cells are written without these chunks.
     """
     store = Store(settings.home, settings.scratch)
@@ -214,13 +213,13 @@ def _write_one_by_one(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: 
 
 
 def _write_together(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> int:
-    """Write the cells' losses; return the number of chunks without a finite loss."""
+    """Score and write the cells; return the number of chunks without a finite loss."""
     while True:
         try:
             return _write(cells, seal, scorer, store)
         except BatchTooLarge:
-            # Restart, so that all batches of a cell have the same size: half of the last size. If a
-            # single window is too large, the scorer raises another error.
+            # Restart the cell with the halved batch size, so that all its batches have the same
+            # size. If a single window is too large, the scorer raises another error.
             continue
 
 
@@ -250,7 +249,7 @@ def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> i
 
 
 def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally]) -> CellRecord:
-    """Return the cost of one cell; of cells scored together, compute its share."""
+    """Return one cell's record; ``together`` are all cells of the pass, which share the cost."""
     facts = scorer.facts
     total = sum(each.seconds for each in together)
     share = tally.seconds / total if total else 1 / len(together)
@@ -274,7 +273,7 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
 def score_group(
     cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
 ) -> Done:
-    """Score cells of one partition, with retries of transient errors; see ``write_losses``."""
+    """Score cells of one partition; retry after transient errors. See ``write_losses``."""
     others = retrying(str(cells[0]), lambda: write_losses(cells, entry, settings, wait))
     return Done(claimed=others)
 
@@ -286,15 +285,15 @@ def score_and_land(
     months: list[Month] | None,
     protocols: list[str],
 ) -> tuple[int, list[str]]:
-    """Score the cells that have no losses, land them and publish.
+    """Score the cells that lack losses, land the cells and publish.
 
     Return the number of landed cells, and the failures. Cells land even if others fail.
 
     Raises:
-        UsageError: a name is unknown, or nothing of the request is sealed.
+        UsageError: a name is unknown, or none of the requested partitions is sealed.
     """
     for model in models:
-        find_model(model, settings)  # fail before hours of scoring
+        find_model(model, settings)  # raises an error for an unknown name before hours of scoring
     require_sealed(Store(settings.home), sources, months, settings.corpus_as_of)
 
     def plan(model: str) -> ScoringPlan:
@@ -315,7 +314,7 @@ def score_and_land(
 
 
 def _find_drift(plan: ScoringPlan, settings: Settings) -> list[Failure]:
-    """Run the canary if the libraries have changed; return its failure, if any."""
+    """Run the canary if it is due; return its failure, or an empty list if there is none."""
     if not plan.pending or plan.entry.kind in ("control", "remote") or not is_canary_due(settings):
         return []
     run = check_canary(settings)

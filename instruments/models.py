@@ -1,4 +1,4 @@
-"""Cache of the one loaded model per process, since weights take most memory and time."""
+"""A cache that keeps one loaded model per process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Load = Callable[[ModelEntry, Settings, Budget], _Model]
 
 
 class ModelHolder:
-    """The last used model, and the spending budget of the run, shared by all its models."""
+    """The cache: the last used model, and the spending budget of the run."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -37,12 +37,12 @@ class ModelHolder:
         self._budget: Budget | None = None
 
     def begin(self, settings: Settings) -> None:
-        """Reset the spending budget at the start of a run; all its models share the budget."""
+        """Reset the spending budget, which all models of a run share, at the start of the run."""
         with self._lock:
             self._budget, self._model = Budget.of(settings), None
 
     def get(self, load: Load[_Model], entry: ModelEntry, settings: Settings) -> _Model:
-        """Return a model; release the previously used model first."""
+        """Return the cached model; if another model is cached, replace it, using ``load``."""
         with self._lock:
             key = (load, entry, settings)
             if self._model is None or self._key != key:
@@ -55,12 +55,12 @@ class ModelHolder:
     def hold(
         self, load: Load[_Model], entry: ModelEntry, revision: str, settings: Settings
     ) -> Iterator[_Model]:
-        """Yield a model; one group of cells at a time uses the device.
+        """Yield a model for a ``with`` block; only one block at a time uses a local device.
 
-        A model behind a server uses no local device, so several groups may use it at a time.
+        A model behind a server uses no local device, so several blocks may use it concurrently.
 
         Raises:
-            ModelLoadError: the model cannot be loaded, or its files now have another revision.
+            ModelLoadError: the model cannot be loaded, or its files no longer match ``revision``.
         """
         with ExitStack() as stack:
             stack.enter_context(self._lock)
@@ -83,12 +83,12 @@ held = ModelHolder()
 
 
 def scorer_of(entry: ModelEntry, settings: Settings, _budget: Budget) -> Scorer:
-    """Load a model that computes losses; see ``models.backends.load_scorer``."""
+    """Load a model for losses; see ``models.backends.load_scorer``."""
     return load_scorer(entry, settings)
 
 
 def generator_of(entry: ModelEntry, settings: Settings, budget: Budget) -> Generator:
-    """Load a model that writes text; raise the errors of ``models.backends.load_generator``."""
+    """Load a model for text generation; see ``models.backends.load_generator``."""
     if entry.name.startswith(PREFIX):
         return ScriptedGenerator(entry.name, settings.puzzle_items)
     return load_generator(entry, settings, budget)
@@ -97,7 +97,7 @@ def generator_of(entry: ModelEntry, settings: Settings, budget: Budget) -> Gener
 def generation_ids(
     entry: ModelEntry, ways: Sequence[Decoding], settings: Settings
 ) -> tuple[str, list[str]]:
-    """Return a model's revision, and a hash for each decoding, without loading weights."""
+    """Return a model's revision, and a hash per decoding in ``ways``, without loading weights."""
     if entry.name.startswith(PREFIX) or entry.backend.is_paid:
         generator = held.get(generator_of, entry, settings)
         return generator.revision, list(map(generator.generation_id, ways))
@@ -106,20 +106,20 @@ def generation_ids(
 
 
 class ScriptedGenerator:
-    """A scripted model as a ``models.generation.Generator``."""
+    """A scripted model (fixed rules instead of a network) as a ``models.generation.Generator``."""
 
     def __init__(self, name: str, num_items: int) -> None:
         self._model = ScriptedModel(name, num_items)
         self.name, self.revision = name, self._model.revision
 
     def generation_id(self, decoding: Decoding) -> str:
-        """Return the digest of the decoding."""
+        """Return a hash of the decoding settings."""
         return decoding.digest
 
     def generate(
         self, requests: Sequence[GenerationRequest], decoding: Decoding
     ) -> Iterator[Generation]:
-        """Yield one text per request; keys are ``<puzzle>/<split>/<item>``."""
+        """Yield one text per request; request keys are ``<puzzle>/<split>/<item>``."""
         for request in requests:
             puzzle, kind, number = request.key.split("/")
             if kind == "probe":

@@ -1,4 +1,4 @@
-"""Requests of runs, checked before the run starts."""
+"""Checks of a run's months, sources and models before the run starts."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from models.catalogue import find_model
 
 @dataclass(frozen=True)
 class Request:
-    """The months, sources and models of a run; all names are known and all months are over."""
+    """The checked months, sources and models of a run."""
 
     months: tuple[Month, ...]
     sources: tuple[str, ...]
     models: tuple[str, ...]
-    left_out: tuple[str, ...] = ()  # reasons why sources of the default are left out
+    left_out: tuple[str, ...] = ()  # why a request for all sources leaves out some
 
     def partitions(self) -> list[tuple[str, Month]]:
-        """Return source and month of each partition to crawl, if the source has that month."""
+        """Return source and month of each partition to crawl."""
         return plan_crawl(list(self.sources), list(self.months))[0]
 
 
 def find_refused(sources: list[str] | None, settings: Settings) -> dict[str, str]:
-    """Return the sources of a run that lack a permission, with the reason.
+    """Return the sources of a run that lack a permission, and the reason for each.
 
     Raises:
         UnknownName: there is no such source.
@@ -54,13 +54,13 @@ def find_refused(sources: list[str] | None, settings: Settings) -> dict[str, str
 def plan_crawl(
     sources: list[str] | None, months: list[Month], refused: Collection[str] = ()
 ) -> tuple[list[tuple[str, Month]], list[str]]:
-    """Return the partitions that can be crawled, by source, and reasons against the others.
+    """Return the partitions to crawl, sorted by source, and reasons for left-out partitions.
 
-    Skip ``refused`` sources. ``months`` must be in order.
+    ``refused`` sources are left out. ``months`` must be sorted.
 
     Raises:
         UnknownName: there is no such source.
-        FutureMonth: the last month is not over.
+        FutureMonth: the last month has not ended.
         UsageError: an explicitly requested source has none of the months.
     """
     require_complete(months[-1])
@@ -83,17 +83,17 @@ def plan_question_crawl(
     settings: Settings,
     add_tokens: Callable[[str, Settings], Settings],
 ) -> tuple[dict[str, list[Month]], list[str]]:
-    """Return the months of each source of questions, and the reasons for leaving out others.
+    """Return the months to crawl of each source of questions, and reasons for left-out sources.
 
     Args:
-        sources: names of sources; None for all that may be crawled.
-        months: months of resolution; all must be over.
-        settings: settings of the data root, which contains the permissions.
-        add_tokens: returns settings with the credentials of a source.
+        sources: names of sources; None means all sources with permission.
+        months: past months, in which the questions were resolved.
+        settings: settings with the path of the data root, which contains the permissions.
+        add_tokens: function that returns settings with the credentials of a source.
 
     Raises:
         UnknownName: there is no such source.
-        FutureMonth: the last month is not over.
+        FutureMonth: the last month has not ended.
         AccessRefused: an explicitly requested source lacks its permission or token.
         UsageError: an explicitly requested source has none of the months.
     """
@@ -119,13 +119,13 @@ def plan_question_crawl(
 def check_request(
     months: list[Month], sources: list[str] | None, models: list[str] | None, settings: Settings
 ) -> Request:
-    """Return a request with defaults filled in, after all checks; ``months`` are in order.
+    """Check a request and return it with defaults filled in; ``months`` must be sorted.
 
     Raises:
         UnknownName: there is no such source or model.
-        FutureMonth: the last month is not over.
+        FutureMonth: the last month has not ended.
         UsageError: an explicitly requested source has none of the months.
-        AccessRefused: an explicitly requested source lacks a permission; others are left out.
+        AccessRefused: an explicitly requested source lacks a permission.
     """
     refused = find_refused(sources, settings)
     partitions, _ = plan_crawl(sources, months, refused)
@@ -137,9 +137,9 @@ def check_request(
 
 
 def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]:
-    """Return a message for each model of a run that the hub refuses to provide.
+    """Return a message for each model of a run that the Hugging Face hub refuses to provide.
 
-    The check takes seconds. In the run, such a model fails; the other models are scored.
+    In the run, such a model would fail; the other models would be scored.
 
     Raises:
         UnknownName: there is no such model.
@@ -147,7 +147,7 @@ def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]
     entries = [find_model(model, settings) for model in models or settings.models]
     if all(entry.backend.is_control for entry in entries):
         return []
-    from models.weights.hub import check_access  # compressors do not require the hub's library
+    from models.weights.hub import check_access  # imported late: only hub models need it
 
     problems = check_access(entries, settings)
     return [why if why.startswith(name) else f"{name}: {why}" for name, why in problems.items()]
@@ -159,11 +159,11 @@ def select_sealed(
     months: list[Month] | None,
     as_of: dt.datetime | None = None,
 ) -> list[Seal]:
-    """Return the seals of some sources and months (None: all), sealed by ``as_of``, in order."""
+    """Return the sorted seals of sources and months (None: all), as of time ``as_of``."""
     return [
         seal
         for seal in list_sealed(store, as_of=as_of)
-        if seal.num_documents  # a takedown may have removed all
+        if seal.num_documents  # 0 if a takedown removed all documents
         and (sources is None or seal.partition.source in sources)
         and (months is None or seal.partition.month in months)
     ]
@@ -175,10 +175,10 @@ def require_sealed(
     months: list[Month] | None,
     as_of: dt.datetime | None = None,
 ) -> None:
-    """Raise an error if partitions of a request are not sealed.
+    """Check that the requested months are sealed.
 
     Raises:
-        UsageError: for these months, nothing is sealed, or nothing of one source.
+        UsageError: no partition of these months is sealed, or no partition of one source.
     """
     known = sorted({seal.partition.source for seal in select_sealed(store, None, months, as_of)})
     when = "" if months is None else f" for {months[0]}"

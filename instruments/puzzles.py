@@ -1,6 +1,7 @@
-"""The third instrument: answers of models to the puzzles of Scylla.
+"""The third instrument: answers of models to the puzzles of the Scylla benchmark.
 
-A model writes example inputs of a puzzle, answers these and similar inputs, and is judged.
+A model writes example inputs of a puzzle. Then it solves these inputs, and inputs of the same form
+with other numbers.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from scylla.sampling import PuzzleData, Sampling, sample_items, seed_of
 from scylla.scripted import PREFIX, ScriptedModel
 from scylla.texts import STOP, extract_examples, probe_prompt, prompts_digest, question_prompt
 
-_VERSION = "1"  # increase it if a change of scylla/ or this module changes items or verdicts
+_VERSION = "1"  # increase if a change of scylla/ or this module changes items or verdicts
 _PROTOCOL = "zero-shot-cot"
 _USUAL_ITEMS = 256
 _IN_FLIGHT = 4
-# The paper's released code samples inputs this way; answers are decoded greedily.
+# Example inputs are sampled as in the Scylla paper's code. Answers are decoded greedily.
 PROBING = Decoding(
     max_new_tokens=1024,
     min_new_tokens=16,
@@ -51,20 +52,20 @@ PROBING = Decoding(
 )
 ASKING = Decoding(max_new_tokens=2048, stop=STOP)
 _FIRST_COMPLETIONS = 128
-_HOPELESS_COMPLETIONS = 512  # texts without any valid input after which the search ends
+_HOPELESS_COMPLETIONS = 512  # the search ends if this many texts contain no valid input
 
 
 @dataclass(frozen=True)
 class PuzzlePlan:
-    """The puzzles that one model must solve; see ``instruments.runner.Plan``."""
+    """The cells of puzzles that one model must solve; see ``instruments.runner.Plan``."""
 
     entry: ModelEntry
-    cells: tuple[PuzzleCell, ...]  # all cells of the request, one per puzzle
-    pending: tuple[PuzzleCell, ...]  # cells without record, or with unanswered items
+    cells: tuple[PuzzleCell, ...]  # all requested cells, pending or complete, one per puzzle
+    pending: tuple[PuzzleCell, ...]  # cells without a record, or with failed items
 
     @property
     def step(self) -> str:
-        """The name of the progress reports."""
+        """The name of this work in progress reports."""
         return f"solve {self.entry.name}"
 
     @property
@@ -74,16 +75,16 @@ class PuzzlePlan:
 
     @property
     def num_done(self) -> int:
-        """The number of cells that were done before the run."""
+        """The number of cells that were complete before the run."""
         return len(self.cells) - len(self.pending)
 
     @property
     def fatal(self) -> tuple[type[Exception], ...]:
-        """The error classes that affect all puzzles of a model."""
+        """The error classes after which the model's other puzzles would fail, too."""
         return (ModelError,)
 
     def in_flight(self, settings: Settings) -> int:
-        """Return the number of puzzles to solve at a time."""
+        """Return the number of puzzles to solve concurrently."""
         is_local = self.entry.kind in ("causal_lm", "reference")
         return 1 if is_local else settings.in_flight or _IN_FLIGHT
 
@@ -96,14 +97,14 @@ class PuzzlePlan:
         return solve_cell(self.entry, cells[0], settings, wait)
 
     def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
-        """Land the cells that have a record; return the number landed."""
+        """Land the cells that have a record; return the number of landed cells."""
         store = Store(settings.home)
         there = [cell for cell in self.cells if read_puzzle_record(store, cell)]
         return land_puzzles(self.entry, there, settings, slot)
 
 
 def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) -> PuzzlePlan:
-    """List a model's cells over some puzzles (None: all), without loading its weights.
+    """List a model's cells over puzzles (None: all), without loading the model's weights.
 
     Raises:
         UnknownName: there is no such model or puzzle.
@@ -124,7 +125,7 @@ def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) 
 
 
 def _protocol_of(settings: Settings) -> str:
-    """Return the protocol's name; results of different sampling settings have different names."""
+    """Return the protocol's name, which contains the sampling settings that are not the default."""
     parts = [
         _PROTOCOL,
         "" if settings.puzzle_sampling == "unique" else settings.puzzle_sampling,
@@ -134,7 +135,7 @@ def _protocol_of(settings: Settings) -> str:
 
 
 def _entry_of(model: str, settings: Settings) -> ModelEntry:
-    """Return a model's entry; a scripted model gets an entry as a control."""
+    """Return a model's catalogue entry; a scripted model gets an entry as a control."""
     if not model.startswith(PREFIX):
         return find_model(model, settings)
     script = ScriptedModel(model, settings.puzzle_items).script
@@ -148,7 +149,7 @@ def _entry_of(model: str, settings: Settings) -> ModelEntry:
 
 
 def _generation(puzzle: str, ways: Sequence[str], settings: Settings) -> str:
-    """Return a hash of all inputs, except the model, that decide items and verdicts of a cell."""
+    """Return a hash of all inputs, except the model, that influence a cell's items and verdicts."""
     asked = load_puzzle(puzzle)
     definition = [
         _VERSION,
@@ -169,10 +170,10 @@ def _is_done(store: Store, cell: PuzzleCell) -> bool:
 
 
 def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings, wait: bool = True) -> Done:
-    """Have a model solve the items of a puzzle.
+    """Have a model solve the items (inputs) of a puzzle.
 
-    Skip a cell that is done. If a cell has items with errors, repeat only these. One process at a
-    time solves a cell; texts received by a killed process are reused.
+    A complete cell is skipped. If items of a cell failed with errors, only these items are
+    repeated. One process at a time solves a cell. Texts of a killed process are reused.
 
     Raises:
         ModelError: the model fails, or its spending limit is reached.
@@ -199,7 +200,7 @@ def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings, wait: bo
 
 
 def _describe(record: PuzzleRecord) -> Done:
-    """Return the result of a cell that has a record."""
+    """Convert the record of a cell to the result of an attempt."""
     lack = (
         f"{record.num_errors} items have no answer; run the same command again, and only these are "
         "asked"
@@ -219,22 +220,22 @@ def _describe(record: PuzzleRecord) -> Done:
 def solve_and_land(
     settings: Settings, models: Sequence[str], puzzles: Sequence[str] | None
 ) -> Summary:
-    """Have models solve their unsolved puzzles, land the cells and publish.
+    """Have models solve the puzzles that they have not solved, land the cells and publish.
 
-    Puzzles solved before a failure of the model land, too.
+    If a model fails, the puzzles solved before the failure still land.
 
     Raises:
         UsageError: a name is unknown.
     """
     held.begin(settings)
-    plans = [  # make all plans before any model answers
+    plans = [  # plan all models first, so that a wrong request costs nothing
         plan_or_failure(model, partial(plan_puzzles, model, puzzles, settings)) for model in models
     ]
     return run_and_land(plans, settings)
 
 
 class _Writer:
-    """Have the model write texts that the journal lacks; store each text at once."""
+    """Generator of texts with a journal: texts in the journal are reused, new texts are added."""
 
     def __init__(self, generator: Generator, journal: Journal) -> None:
         self._generator, self._journal = generator, journal
@@ -242,7 +243,7 @@ class _Writer:
     def write(
         self, requests: Sequence[GenerationRequest], decoding: Decoding
     ) -> dict[str, Generation]:
-        """Return the texts by request key; the next run repeats requests with errors."""
+        """Return the generations by request key; the next run repeats requests with errors."""
         model = self._generator
         way = model.generation_id(decoding)
         names = {
@@ -257,21 +258,21 @@ class _Writer:
         left = [request for request in requests if request.key not in found]
         for made in model.generate(left, decoding) if left else ():
             kept = Kept(names[made.key], made.text, made.finish, made.num_tokens)
-            self._journal.keep(kept)  # does nothing for an error
+            self._journal.keep(kept)  # ignores errors
             found[made.key] = made
             go_on()
         return found
 
 
 def solve(cell: PuzzleCell, generator: Generator, settings: Settings, store: Store) -> PuzzleRecord:
-    """Have the model write inputs and answers, judge the answers, and write the cell's files.
+    """Have the model generate inputs and answers, judge the answers, and write the cell's files.
 
     Raises:
         ModelError: the model fails, or its spending limit is reached; received texts are stored.
         StorageError: the stored texts are damaged.
     """
     puzzle = load_puzzle(cell.puzzle)
-    # All protocols share one journal, so each text is requested once.
+    # The journal is common to all protocols, so each text is requested only once.
     names = (cell.model, cell.puzzle, cell.revision)
     path = settings.scratch / "puzzles" / "/".join(map(path_part, names))
     with Journal(path.with_name(f"{path.name}.jsonl")) as journal:
@@ -298,9 +299,9 @@ def solve(cell: PuzzleCell, generator: Generator, settings: Settings, store: Sto
 def _find_items(
     cell: PuzzleCell, puzzle: Puzzle, writer: _Writer, settings: Settings
 ) -> tuple[int, PuzzleData]:
-    """Have the model write until there are enough inputs; return number of texts, and items.
+    """Generate texts until they contain enough inputs; return number of texts, and items.
 
-    The number of texts doubles each time, so the total parsed is at most twice the final number.
+    The number of texts doubles at each step, to limit the repeated parsing.
     """
     sampling = Sampling(settings.puzzle_items, settings.puzzle_sampling, settings.puzzle_seed)
     most = settings.puzzle_completions
@@ -333,7 +334,7 @@ def _find_items(
             cell.model, puzzle, extract_examples(texts, puzzle.input_shape), sampling
         )
         is_hopeless = len(texts) >= _HOPELESS_COMPLETIONS and not data.num_id_examples
-        # More texts would leave even fewer unwritten numbers for the OOD split.
+        # More texts would not help: they leave fewer unwritten numbers, which the OOD items need.
         is_exhausted = data.num_id_examples >= sampling.min_examples
         if is_exhausted or is_hopeless or len(texts) >= most:
             return len(texts), data

@@ -1,4 +1,4 @@
-"""`tidemark reproduce`: score one cell again, and compare the losses with the landed ones.
+"""`tidemark reproduce`: score one cell again, and compare the new with the landed losses.
 
 The data root stays unchanged; the new losses are not stored.
 """
@@ -29,7 +29,7 @@ from warehouse.land.landed import read_rows, scored_cells
 from warehouse.read.query import connect_to_read, local_snapshot
 from warehouse.read.release import release_database
 
-TOLERANCE = 1e-6  # relative to the cell's nats; limit for the sum and for each chunk
+TOLERANCE = 1e-6  # largest accepted difference of the sum or a chunk, as a share of the cell's nats
 _DTYPES = ("float32", "bfloat16", "float16")  # values of the dtype setting
 _NUM_SUGGESTIONS = 5
 
@@ -38,23 +38,23 @@ _NUM_SUGGESTIONS = 5
 class Reproduction:
     """Comparison of a cell's landed losses and its new losses."""
 
-    num_chunks: int  # chunks in either set
-    num_unmatched: int  # chunks that are missing, unmeasured, or of another text in one set
-    landed_nats: float  # sum over the landed chunks
-    rescored_nats: float  # sum over the new chunks
-    largest_chunk_nats: float  # largest difference of any chunk
+    num_chunks: int  # number of chunks in the landed or the new losses
+    num_unmatched: int  # number of chunks missing or unmeasured on one side, or with other text
+    landed_nats: float  # sum of the landed losses
+    rescored_nats: float  # sum of the new losses
+    largest_chunk_nats: float  # largest difference between the two losses of a chunk
     then: dict[str, str]  # device, dtype and versions of the landed losses; empty if unknown
     now: dict[str, str]  # device, dtype and versions of this run
     is_same_scoring: bool  # True if protocol, dtype and code are equal
 
     @property
     def relative_difference(self) -> float:
-        """The relative difference of the sums; 0 if both are 0."""
+        """The relative difference of the summed losses; 0 if both sums are 0."""
         return abs(self.rescored_nats - self.landed_nats) / (self.landed_nats or 1.0)
 
     @property
     def is_reproduced(self) -> bool:
-        """True if sum and chunks are within the tolerance, and no chunk is unmatched."""
+        """True if sum and chunks differ by at most TOLERANCE, and no chunk is unmatched."""
         limit = TOLERANCE * self.landed_nats
         return (
             self.num_unmatched == 0
@@ -66,13 +66,13 @@ class Reproduction:
 def reproduce(
     settings: Settings, name: str, release: str | None = None, model: str | None = None
 ) -> Reproduction:
-    """Score the cell with a given ``Cell.name`` again, and compare.
+    """Score the cell with ``Cell.name`` equal to ``name`` again, and compare the losses.
 
-    The comparison is with ``release`` (month or folder), by default with the published snapshot.
-    ``model`` is the present location of the model, required if its name is no location.
+    ``release`` is the month or folder of the release with the landed losses; None means the
+    published snapshot. ``model`` is the model's location, required if its name is not a location.
 
     Raises:
-        UnknownName: tidemark has scored no such cell, or there is no such model.
+        UnknownName: tidemark has not scored such a cell, or there is no such model.
         StorageError: the text is missing, damaged, or was sealed again; the release is damaged.
         ModelLoadError: the model's files differ from the cell's revision, or cannot be loaded.
         NotMeasurable: the model can no longer be scored under the protocol.
@@ -127,7 +127,7 @@ def _find(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Cell, dict[
 
 
 def _sealed(store: Store, cell: Cell) -> Seal:
-    """Return the seal of exactly the scored text, after a check of the complete text."""
+    """Return the seal of the version that was scored, after a check of its files."""
     seal = find_version(store, cell.partition, cell.partition_digest)
     if seal is None:
         digests = [each.digest[:12] for each in list_versions(store, cell.partition)]
@@ -146,7 +146,7 @@ def _sealed(store: Store, cell: Cell) -> Seal:
 
 
 def _load(cell: Cell, record: dict[str, Any], settings: Settings, model: str | None) -> Scorer:
-    """Load the scored revision, with the original dtype and batch size."""
+    """Load the cell's model, with the dtype and the batch size of the original scoring."""
     entry = find_model(model or cell.model, settings)
     if entry.backend.on_device:
         entry = dataclasses.replace(entry, revision=cell.revision)
@@ -174,11 +174,11 @@ def _score(scorer: Scorer, cell: Cell, seal: Seal, store: Store) -> pa.Table:
             scored = scorer.score_together(documents, [protocol], [Tally()])
             return pa.concat_tables([table for (table,) in scored])
         except BatchTooLarge:
-            continue  # restart with the reduced batch size of the scorer
+            continue  # restart; the scorer has reduced its batch size
 
 
 def _conditions(record: dict[str, Any]) -> dict[str, str]:
-    """Return device, dtype and versions as one flat mapping."""
+    """Return device, dtype and library versions of a scoring record as one mapping."""
     if not record:
         return {}
     versions = {str(name): str(number) for name, number in record["versions"].items()}

@@ -1,8 +1,6 @@
 """Table of the errors that are retried, and of the pauses before each attempt.
 
-Errors outside the table are not retried: the same text, weights and settings fail the same way
-(``MalformedInput``, ``NotMeasurable``, ``CheckFailed``, ``DiskFull`` …). If a batch is too large
-for the device, it is scored again at once in smaller batches (``tasks/scoring.py``).
+Other errors, such as ``DiskFull``, are not retried, because the same inputs would fail again.
 """
 
 from __future__ import annotations
@@ -29,14 +27,14 @@ from core.errors import (
 from crawlers.web.pacing import CircuitOpen
 from instruments.stopping import rest
 
-# Seconds before the second attempt, the third, and so on. The most specific class applies.
+# Pauses in seconds before each further attempt, by class of error. The most specific class applies.
 PAUSES: dict[type[TidemarkError], tuple[float, ...]] = {
-    SourceUnavailable: (10, 60),  # the fetcher has already retried each request for minutes
-    CircuitOpen: (),  # stop all requests to this site
+    SourceUnavailable: (10, 60),  # the fetcher has already retried for minutes
+    CircuitOpen: (),  # never retry: after many failures, the run skips the site
     StorageError: (5, 30, 120, 300),
     DiskFull: (),
     ModelLoadError: (30, 120),
-    ModelError: (30, 120),  # for remote models; the client has retried each request, too
+    ModelError: (30, 120),  # from remote models; their client has already retried
     NotMeasurable: (),
     WarehouseError: (5, 30, 120, 300),
 }
@@ -45,9 +43,9 @@ PAUSES: dict[type[TidemarkError], tuple[float, ...]] = {
 _BY_CAUSE = (StorageError, ModelError, WarehouseError)
 _PASSING = {
     errno.EAGAIN,
-    errno.EBUSY,  # from s3fs, for status 503
+    errno.EBUSY,  # s3fs raises EBUSY for status 503
     errno.EIO,
-    errno.EREMOTEIO,  # from s3fs, for status 500
+    errno.EREMOTEIO,  # s3fs raises EREMOTEIO for status 500
     errno.ESTALE,
     errno.ETIMEDOUT,
     errno.ECONNREFUSED,
@@ -57,10 +55,10 @@ _PASSING = {
     errno.ENETUNREACH,
     errno.EPIPE,
 }
-# Errors of HTTP clients and drivers, by name: not all are installed, and no base class is shared.
+# Names of transient errors of HTTP clients and drivers that may not be installed.
 _PASSING_NAMES = {"TransportError", "ConnectionError", "Timeout", "ConnectionException"}
 _PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
-# DuckDB raises one class for all PostgreSQL failures; only the message differs.
+# DuckDB raises the same class for all PostgreSQL failures; only the messages differ.
 _PASSING_WORDS = re.compile(
     r"could not connect|connection (refused|reset|timed out)|(closed|terminating) (the )?connection"
     r"|database system is (starting up|shutting down)",
@@ -71,7 +69,7 @@ _log = logging.getLogger(__name__)
 
 
 def pauses_of(error: BaseException) -> tuple[float, ...]:
-    """Return the pauses in seconds before further attempts after an error; empty to give up."""
+    """Return the pauses in seconds before each further attempt; empty: do not retry."""
     kind = next((each for each in type(error).__mro__ if each in PAUSES), None)
     if kind is None or (isinstance(error, _BY_CAUSE) and not _may_pass(error)):
         return ()
@@ -106,9 +104,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def retrying(what: str, work: Callable[[], _T], sleep: Callable[[float], Any] = rest) -> _T:
-    """Do ``work``; after a transient error, pause and retry; raise the error of the last attempt.
+    """Run ``work``; retry it after transient errors; raise the error of the last attempt.
 
-    Each class of errors has its own pauses. ``what`` names the work in the log.
+    ``what`` describes the work in the log. ``sleep`` waits for a number of seconds.
     """
     tries: dict[tuple[float, ...], int] = {}
     while True:

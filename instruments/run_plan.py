@@ -1,7 +1,7 @@
-"""The plan of a run, from the files under the data root; nothing is written or requested.
+"""The plan of a run, made from the files in the data root, without any requests.
 
-The run uses the same ``plan_crawl`` and ``plan_scoring``. So it does exactly this plan, unless
-another process works at the same time or a step fails.
+The run calls the same functions (``plan_crawl``, ``plan_scoring``). So the run does what the plan
+says, unless a step fails or another process works at the same time.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ _WHAT: dict[State, str] = {
 
 @dataclass(frozen=True)
 class PlannedPartition:
-    """A month of a source, with its state before the run."""
+    """A month of a source, with the partition's state before the run."""
 
     partition: Partition
     state: State
-    seal: Seal | None = None  # the sealed version, if any
+    seal: Seal | None = None  # newest sealed version; None if not sealed
     why: str = ""  # reason for the state partial, held or lacking
 
     @property
     def is_new(self) -> bool:
-        """True if the run creates the first version."""
+        """True if the run creates the partition's first version."""
         return self.state in ("held", "to crawl")
 
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """The cells of a model: one per partition."""
+    """The cells of one model, one cell per partition."""
 
     asked: str  # the model's name in the request
     entry: ModelEntry
     done: tuple[Cell, ...] = ()  # scored cells of sealed partitions; the run only lands them
     pending: tuple[Cell, ...] = ()  # unscored cells of sealed partitions
     new: tuple[Partition, ...] = ()  # partitions to crawl before scoring
-    problem: str = ""  # reason why its cells are unknown or cannot be scored; else empty
+    problem: str = ""  # reason why the model's cells are unknown or cannot be scored; else empty
     cell_s: float | None = None  # median seconds per scored cell of the model
 
     @property
@@ -74,7 +74,7 @@ class PlannedModel:
 
     @property
     def seconds(self) -> float | None:
-        """The seconds to score the cells one at a time; None if unknown."""
+        """The estimated seconds to score the cells one after the other; None if unknown."""
         if self.problem:
             return None
         if not self.num_to_score:
@@ -93,14 +93,14 @@ class PlanTable:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The partitions and cells of a request."""
+    """The partitions to crawl and the cells to score."""
 
     request: Request
     partitions: tuple[PlannedPartition, ...]
     models: tuple[PlannedModel, ...]
 
     def tables(self) -> list[PlanTable]:
-        """Return the months of each source and the cells of each model."""
+        """Return two tables: the months of each source, and the cells of each model."""
         cells = (
             (each.asked, len(each.done), each.num_to_score, duration(each.seconds), each.problem)
             for each in self.models
@@ -123,7 +123,7 @@ class RunPlan:
                     yield source, what, spans(months), len(months)
 
     def total(self) -> str:
-        """Return the totals as one line."""
+        """Return one line of text with the totals."""
         crawled = sum(each.state in ("to crawl", "held", "partial") for each in self.partitions)
         cells = sum(model.num_to_score for model in self.models)
         done = sum(len(model.done) for model in self.models)
@@ -140,8 +140,8 @@ class RunPlan:
 def plan_run(request: Request, settings: Settings) -> RunPlan:
     """List the partitions that a run crawls, and the cells that it scores.
 
-    Nothing is downloaded: all cells of a hub model without local copy count as pending, and
-    ``problem`` states this. Raises the errors of ``check_request``.
+    All cells of a hub model without local copy count as pending, since nothing is downloaded;
+    ``problem`` states this. The function raises the errors of ``check_request``.
     """
     store = Store(settings.home)
     _, lacks = plan_crawl(list(request.sources), list(request.months))
@@ -152,7 +152,7 @@ def plan_run(request: Request, settings: Settings) -> RunPlan:
         for month in request.months
     )
     by = settings.corpus_as_of
-    # With ``corpus_as_of`` in the past, the run does not score partitions that it seals.
+    # With setting ``corpus_as_of`` in the past, the run does not score partitions that it seals.
     is_frozen = by is not None and by < dt.datetime.now(dt.UTC)
     new = () if is_frozen else tuple(each.partition for each in partitions if each.is_new)
     models = tuple(
@@ -203,7 +203,7 @@ def _asked_for(cells: Sequence[Cell], request: Request) -> tuple[Cell, ...]:
 
 
 def _absence(entry: ModelEntry, settings: Settings) -> str:
-    """Return the reason if the model is not on this machine, else an empty text."""
+    """Return a message if the model's files are not on this machine, else an empty text."""
     if entry.kind == "control":
         return ""
     from models.weights.hub import find_cached, is_on_hub
@@ -227,7 +227,7 @@ def _all_partitions(
 
 
 def spans(months: Sequence[Month]) -> str:
-    """Return sorted months as spans: ``2024-01 … 2024-05, 2024-08``."""
+    """Return sorted months as text: ``2024-01 … 2024-05, 2024-08``."""
     found: list[list[Month]] = []
     for month in months:
         if found and month == found[-1][-1] + 1:

@@ -1,8 +1,8 @@
 """The loop shared by all instruments: claim cells, compute and write them, land, publish.
 
-An instrument is a module that makes plans. A plan lists the pending cells of one model. It also
-defines how to compute and write a group of cells, and how to land all cells. An executor runs
-the groups: in this process, as Prefect tasks, or on the nodes of a Ray cluster.
+An instrument is a module that makes plans. A plan lists the pending cells of one model. The plan
+also defines how to compute and write a group of cells, and how to land cells. An executor runs the
+groups: in this process, as Prefect tasks, or on a Ray cluster.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Failure:
-    """Work that failed; the run continues with other work."""
+    """A failed cell or step; the run continues with other work."""
 
     what: str  # name of the cell or step
     why: str
-    is_fatal: bool = False  # True if all cells of the model would fail: the rest was skipped
+    is_fatal: bool = False  # True if the model's other cells were skipped
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}"
@@ -37,16 +37,16 @@ class Failure:
 
 @dataclass(frozen=True)
 class Done:
-    """The result of one group of cells."""
+    """The result of computing one group of cells."""
 
     num_items: int = 0  # number of answered questions or puzzle items
-    lack: str = ""  # description of missing answers, which the next run requests; else empty
-    remark: str = ""  # reason why the cell is complete without items; else empty
+    lack: str = ""  # message about missing answers; else empty
+    remark: str = ""  # reason why a complete cell has no items; else empty
     claimed: tuple[Any, ...] = ()  # the cells that other processes claim
 
 
 class Plan(Protocol):
-    """The work of one model; it can be sent to another process."""
+    """The work of one model; instances can be pickled and sent to another process."""
 
     @property
     def entry(self) -> ModelEntry:
@@ -54,11 +54,11 @@ class Plan(Protocol):
 
     @property
     def step(self) -> str:
-        """The name of the progress reports."""
+        """The name of this work in progress reports."""
 
     @property
     def groups(self) -> Sequence[tuple[Any, ...]]:
-        """The pending cells; the cells of a group are computed together."""
+        """The pending cells in groups; the cells of a group are computed together."""
 
     @property
     def num_done(self) -> int:
@@ -66,48 +66,48 @@ class Plan(Protocol):
 
     @property
     def fatal(self) -> tuple[type[Exception], ...]:
-        """The error classes that affect all cells of the model."""
+        """The error classes after which all other cells of the model would fail, too."""
 
     def in_flight(self, settings: Settings) -> int:
-        """Return the number of groups that an executor starts at a time."""
+        """Return the number of groups that an executor should run concurrently."""
 
     def is_done(self, cell: Any, store: Store) -> bool:
         """Return True if a cell's file is written and complete."""
 
     def attempt(self, cells: tuple[Any, ...], settings: Settings, wait: bool) -> Done:
-        """Compute and write a group of cells, under claims; raise an error if the group fails.
+        """Claim, compute and write a group of cells; raise an error if the group fails.
 
-        With ``wait``, wait for cells that other processes claim.
+        If ``wait``, wait for cells that other processes claim; else skip them.
         """
 
     def land(self, settings: Settings, slot: Slot = ...) -> int:
-        """Land the written cells, under ``slot``; return the number landed."""
+        """Land the written cells while holding ``slot``; return the number of landed cells."""
 
 
 class Execute(Protocol):
-    """Run groups of a plan and yield the result of each, in order.
+    """A function that runs groups of a plan and yields the result of each group, in order.
 
-    The executor may stop after a fatal failure.
+    The function may stop after a fatal failure.
     """
 
     def __call__(
         self, plan: Plan, groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
     ) -> Iterable[Done | Failure]:
-        """Run the groups."""
+        """Run the groups and yield their results."""
 
 
 @dataclass
 class Summary:
-    """The figures and failures of a run."""
+    """The counts and failures of a run."""
 
     num_items: int = 0  # number of answered questions or puzzle items
-    num_landed: int = 0  # cells that landed
-    num_cells: int = 0  # cells done before, by this run, or by other processes
-    remarks: list[Failure] = field(default_factory=list)  # cells complete without items, and why
+    num_landed: int = 0  # number of landed cells
+    num_cells: int = 0  # number of complete cells
+    remarks: list[Failure] = field(default_factory=list)  # cells without items, with reasons
     failures: list[Failure] = field(default_factory=list)  # failed work, which the next run repeats
 
     def add(self, other: Summary) -> None:
-        """Add the figures and failures of another run."""
+        """Add the counts and failures of another run."""
         self.num_items += other.num_items
         self.num_landed += other.num_landed
         self.num_cells += other.num_cells
@@ -116,7 +116,7 @@ class Summary:
 
 
 def failure_of(what: str, error: BaseException, is_fatal: bool = False) -> Failure:
-    """Return an error as a Failure; log the traceback if the error is a bug.
+    """Convert an error to a Failure; log the traceback if the error is unexpected (a bug).
 
     Raises:
         BaseException: the error itself, if it ends the process, such as KeyboardInterrupt.
@@ -132,7 +132,7 @@ def failure_of(what: str, error: BaseException, is_fatal: bool = False) -> Failu
 def in_process(
     plan: Plan, groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
 ) -> Iterator[Done | Failure]:
-    """Run groups one after the other in this process; see ``Execute``."""
+    """Run groups one after the other in this process; the default ``Execute`` function."""
     for number, cells in enumerate(groups, start=1):
         try:
             result: Done | Failure = plan.attempt(cells, settings, wait)
@@ -147,7 +147,7 @@ def in_process(
 def run(plan: Plan, settings: Settings, execute: Execute = in_process) -> Summary:
     """Compute the pending cells of a plan; collect failures and continue with other cells.
 
-    Cells that other processes claim come last: most of them are done by then.
+    Cells that other processes claim (are computing) come last, since most are done by then.
     """
     summary, groups, store = Summary(num_cells=plan.num_done), plan.groups, Store(settings.home)
     if groups:
@@ -183,7 +183,7 @@ _Plan = TypeVar("_Plan", bound=Plan)
 
 
 def plan_or_failure(model: str, make: Callable[[], _Plan]) -> _Plan | Failure:
-    """Return a model's plan, or a Failure, so that other models continue.
+    """Return a model's plan, or a Failure if the model cannot be planned.
 
     Raises:
         UsageError: the request is wrong.
@@ -199,7 +199,7 @@ def plan_or_failure(model: str, make: Callable[[], _Plan]) -> _Plan | Failure:
 def run_and_land(plans: Iterable[Plan | Failure], settings: Settings) -> Summary:
     """Run plans in this process, land the cells of each, and publish once.
 
-    If a model fails, its finished cells land.
+    If a model fails, the cells finished before the failure still land.
 
     Raises:
         TidemarkError: the snapshot cannot be published.

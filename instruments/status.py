@@ -1,7 +1,7 @@
-"""The state of the data root, from its files alone: done, running, failed and missing work.
+"""The state of the data root: done, running, failed and missing work, read from its files.
 
-Each folder is listed once. Only the window's manifests are read, and only the names of loss files.
-Prefect and torch are not imported, so that the command responds at once.
+For speed, each folder is listed once, manifests are read only for the requested months, and loss
+files are known by name only. Prefect and torch are not imported.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ MARKS = {
     "lacking": "-",
 }
 _MAX_RUNS = 5
-_DIGEST_CHARS = 12  # digits of a digest in file names of cells
+_DIGEST_CHARS = 12  # number of digits of a digest in file names
 
 
 @dataclass(frozen=True)
 class RunState:
-    """A run; ``state`` is complete, partial, or unfinished (running or killed)."""
+    """A run and its state: complete, partial, or unfinished (running or killed)."""
 
     run: str
     started_at: dt.datetime
@@ -56,42 +56,42 @@ class RunState:
 
 @dataclass
 class ModelState:
-    """Cells of a model over the sealed partitions of the window, with a time estimate."""
+    """The numbers of cells of a model in the requested months, with a time estimate."""
 
     model: str
-    num_sealed: int  # cells of sealed partitions
+    num_sealed: int  # number of cells of sealed partitions
     num_done: int  # cells with losses
-    num_published: int  # cells in the snapshot
-    running: list[str]  # cells claimed by a process
-    num_failed: int  # holes of the latest run
+    num_published: int  # cells in the published snapshot
+    running: list[str]  # cells that processes are scoring
+    num_failed: int  # number of failed cells of the latest run
     pending_s: float | None = None  # time to score the pending cells one by one; None if unknown
 
     @property
     def num_pending(self) -> int:
-        """The number of cells without losses."""
+        """The number of cells without a losses file."""
         return self.num_sealed - self.num_done
 
 
 @dataclass(frozen=True)
 class Status:
-    """The complete state of the data root."""
+    """The state of all partitions, models and runs of a data root."""
 
     home: str
-    months: tuple[Month, ...]  # the window
+    months: tuple[Month, ...]  # the shown months
     partitions: dict[str, tuple[str, ...]]  # states (keys of MARKS) by source, one per month
-    models: tuple[ModelState, ...]  # models with cells in the window
-    runs: tuple[RunState, ...]  # the latest first
+    models: tuple[ModelState, ...]  # models of the latest run, and all models with losses
+    runs: tuple[RunState, ...]  # runs, latest first
     published_at: dt.datetime | None  # time of the snapshot; None if there is none
     crawl_s: float | None  # seconds to crawl the missing partitions; None if unknown
 
     @property
     def counts(self) -> Counter[str]:
-        """The number of partitions in each state."""
+        """The number of partitions by state."""
         return Counter(state for states in self.partitions.values() for state in states)
 
 
 def find_status(settings: Settings, months: Sequence[Month] | None) -> Status:
-    """Return the state over some months (None: of the latest run, else all sealed months).
+    """Return the state; ``months`` None means the latest run's months, or all if there is no run.
 
     Raises:
         StorageError: the data root cannot be listed, or a manifest is damaged.
@@ -116,7 +116,7 @@ def find_status(settings: Settings, months: Sequence[Month] | None) -> Status:
 
 
 class _Corpus:
-    """The sealed partitions: listed once; manifests are read only for the window."""
+    """The sealed partitions; the folder is listed once, and manifests are read on demand."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._settings = store, settings
@@ -128,13 +128,13 @@ class _Corpus:
         self._infos: dict[str, SourceInfo | None] = {}
 
     def months(self) -> list[Month]:
-        """Return the months from the first to the last sealed; else the last complete month."""
+        """Return the months from the first to the last sealed one, else the last past month."""
         found = [each.month for each in self._manifests if each.month is not None]
         found = found or [Month.last_complete()]
         return list(month_range(min(found), max(found)))
 
     def states(self, window: Sequence[Month], asked: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return monthly states of each source that was requested or has partitions."""
+        """Return the states, one per month, of each source that is requested or has partitions."""
         inside = set(window)
         here = {each.source for each in {*self._manifests, *self._held} if each.month in inside}
         sources = sorted({*asked, *here}) or self._crawled
@@ -173,7 +173,7 @@ class _Corpus:
         return info.lacks(partition.month) is not None
 
     def seconds_to_crawl(self, partitions: dict[str, tuple[str, ...]]) -> float | None:
-        """Return the seconds to crawl the missing months one by one; None if unknown."""
+        """Return the estimated seconds to crawl the missing months; None if unknown."""
         total = 0.0
         for source, states in partitions.items():
             missing = sum(state in ("missing", "held", "crawling") for state in states)
@@ -190,7 +190,7 @@ def _published_at(store: Store) -> dt.datetime | None:
 
 
 def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:
-    """Return the newest manifest of each partition, and the partitions with a held crawl."""
+    """Return each partition's newest manifest path, and the partitions with a held crawl."""
     versions: dict[Partition, tuple[int, str]] = {}
     held = set()
     for path in store.list("corpus/source=*/month=*/**/manifest.json"):
@@ -206,7 +206,7 @@ def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:
 def _models(
     store: Store, settings: Settings, corpus: _Corpus, newest: RunRecord | None
 ) -> list[ModelState]:
-    """Return the state of each model, with cells counted by file name."""
+    """Return the state of each model; cells are counted by their file names."""
     protocol = newest.request().protocol if newest else settings.protocol
     scored = _list_cells(store, protocol)
     asked = newest.request().models if newest else ()
@@ -234,9 +234,9 @@ def _list_cells(store: Store, protocol: str) -> dict[str, dict[Partition, dict[s
     found: dict[str, dict[Partition, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for path in store.list("losses/model=*/source=*/month=*/*.parquet"):
         folder, _, file = path.rpartition("/")
-        name, *rest = file.rsplit("-", 3)  # protocol, revision, digest, scoring
+        name, *rest = file.rsplit("-", 3)  # name: <protocol>-<revision>-<digest>-<scoring>
         if name == path_part(protocol) and len(rest) == 3:
-            with contextlib.suppress(TidemarkError):  # a foreign folder
+            with contextlib.suppress(TidemarkError):  # ignore unknown folders
                 model, partition = _folder_of(folder)
                 found[model][partition][rest[1]] = path
     return found
@@ -268,12 +268,12 @@ def _failures(newest: RunRecord | None, settings: Settings) -> dict[str, int]:
 def _name_of(asked: str, settings: Settings) -> str:
     try:
         return find_model(asked, settings).name
-    except TidemarkError:  # a folder on another machine
+    except TidemarkError:  # the model's files may be on another machine
         return PurePosixPath(asked).name
 
 
 def _seconds_of(store: Store, num_pending: int, done: dict[Partition, str]) -> float | None:
-    """Return the seconds for the pending cells, from the model's median per cell."""
+    """Return the estimated seconds for the pending cells: their number times the median time."""
     if not num_pending:
         return 0.0
     paths = [f"{path.removesuffix('.parquet')}.json" for _, path in sorted(done.items())]
@@ -282,12 +282,12 @@ def _seconds_of(store: Store, num_pending: int, done: dict[Partition, str]) -> f
 
 
 def _published(settings: Settings, protocol: str) -> dict[str, set[tuple[Partition, str]]]:
-    """Return partition and digest of each cell in the snapshot, by model.
+    """Return partition and digest of each cell in the published snapshot, by model.
 
     The snapshot may have an earlier version of the schema.
     """
     found: dict[str, set[tuple[Partition, str]]] = defaultdict(set)
-    with contextlib.suppress(TidemarkError), local_snapshot(settings) as path:  # or no snapshot
+    with contextlib.suppress(TidemarkError), local_snapshot(settings) as path:  # if published
         with explain_database_errors(f"read {path}"), connect_to_read(path) as connection:
             cells = scored_cells(connection)
         for cell in cells:

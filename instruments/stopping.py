@@ -1,7 +1,7 @@
-"""End the work in threads when the flow run that waits for it is cancelled.
+"""Cancellation of work in threads when the Prefect flow run is cancelled.
 
-A signal reaches only the main thread, and Prefect lets running tasks continue. After half a
-minute it kills the process, possibly during a write.
+A signal reaches only the main thread, and Prefect lets running tasks continue. After half a minute
+Prefect kills the process, possibly during a write.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from contextlib import contextmanager
 
 from core.storage.store import Store
 
-_is_over = threading.Event()  # one per process, since a signal ends the whole process
+_is_over = threading.Event()  # set when the process must end
 
 
 class Stopped(BaseException):
-    """The flow run is ending; a BaseException, so that no handler records it as a failure."""
+    """Raised when the flow run ends; a BaseException, so that it does not count as a failure."""
 
 
 @contextmanager
 def stop_with_flow() -> Iterator[None]:
-    """If a signal ends this block, make ``go_on`` raise ``Stopped`` in all threads."""
+    """If a signal ends the ``with`` block, make ``go_on`` raise ``Stopped`` in all threads."""
     _is_over.clear()
     try:
         yield
-    except BaseException as error:  # a signal raises KeyboardInterrupt or a Prefect class
+    except BaseException as error:  # signals raise KeyboardInterrupt or a Prefect class
         if not isinstance(error, Exception):
             _is_over.set()
         raise
 
 
 def rest(seconds: float) -> None:
-    """Sleep; raise ``Stopped`` as soon as the flow run is ending."""
+    """Sleep for some seconds; raise ``Stopped`` as soon as the flow run is ending."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         go_on()
@@ -41,7 +41,7 @@ def rest(seconds: float) -> None:
 
 
 def go_on() -> None:
-    """Raise ``Stopped`` if the flow run is ending, else do nothing. Takes almost no time."""
+    """Raise ``Stopped`` if the flow run is ending, else do nothing."""
     if _is_over.is_set():
         raise Stopped
 
@@ -53,6 +53,6 @@ def is_written(store: Store, path: str) -> bool:
 
 
 def never_done(_name: str) -> bool:
-    """Return False; a wait with this function ends with the other process, or by ``Stopped``."""
+    """Return False, or raise ``Stopped``; with it, a caller waits until a claim is released."""
     go_on()
     return False

@@ -1,7 +1,8 @@
-"""`tidemark corpus forget`: a takedown in all places, one after the other.
+"""`tidemark corpus forget`: delete documents from corpus, losses, warehouse and releases.
 
-Tombstones come first: they block new copies, and tell a repeated run which documents to remove.
-Cached responses are deleted before the corpus, since the corpus contains their URLs.
+Tombstones (records of deleted documents) are written first: they block new copies, and tell a
+repeated run what to delete. Cached responses are deleted before the documents, because the
+documents contain the URLs.
 """
 
 from __future__ import annotations
@@ -34,18 +35,17 @@ _KEY = re.compile(r"(item-)?[0-9a-f]{32}")
 class Forgotten:
     """The result of a takedown."""
 
-    document_ids: tuple[str, ...]  # all documents with a tombstone for the keys, found or not
-    num_versions: int  # rewritten versions of partitions
-    num_fetched: int  # deleted responses of sites and mirrors of repositories
+    document_ids: tuple[str, ...]  # ids of all documents of the keys, even if deleted before
+    num_versions: int  # number of rewritten versions of partitions
+    num_fetched: int  # number of deleted responses and repository mirrors
     releases: tuple[str, ...]  # folders of the rewritten releases
 
 
 def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
-    """Remove documents everywhere, and leave tombstones. After a kill, repeat the call.
+    """Delete documents everywhere, and write tombstones. After a kill, repeat the call.
 
-    Keys are ids of single documents, or ``item_key`` values of items with all their versions.
-    Without keys, remove all documents that have tombstones, as after the restoration of a
-    backup.
+    Keys are ids of documents, or ``item_key`` values, which denote all versions of an item. Without
+    keys, delete all documents that have tombstones, for example after a restored backup.
 
     Raises:
         UsageError: a key is malformed.
@@ -79,7 +79,7 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
 def _leave_tombstones(
     store: Store, found: Sequence[FoundDocument], wanted: Collection[str], why: str
 ) -> list[Tombstone]:
-    """Write tombstones for keys and for documents of items; return those of documents."""
+    """Write tombstones for keys and for documents of items; return the documents' tombstones."""
     places: dict[str, set[str]] = {key: set() for key in wanted}
     items: dict[str, str] = {}
     for each in found:
@@ -89,12 +89,12 @@ def _leave_tombstones(
     for key, folders in places.items():
         write_tombstone(store, key, why, items.get(key), tuple(folders))
     stones = (stone for stone in read_tombstones(store) if stone.is_document)
-    # Include documents that a killed run has already removed from the corpus.
+    # The result includes documents that a killed run has already deleted from the corpus.
     return [stone for stone in stones if stone.key in places or stone.item in wanted]
 
 
 def _partitions_of(store: Store, stones: Sequence[Tombstone]) -> set[Partition]:
-    """Return the present and former partitions; if any is unknown, all partitions with losses."""
+    """Return the partitions of documents; if one is unknown, add all partitions with losses."""
     paths = {path for stone in stones for path in stone.partitions}
     if not all(stone.partitions for stone in stones):
         found = store.list("losses/model=*/source=*/month=*")

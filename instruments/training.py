@@ -1,4 +1,4 @@
-"""Training of reference models on the texts sealed up to a cutoff."""
+"""Training of reference models on sealed texts up to a planted cutoff."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:  # loads transformers, which takes seconds
 
 
 def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> ModelEntry:
-    """Train a reference model on the sealed months of some sources (None: all) up to its cutoff.
+    """Train a model on the sealed months of sources (None: all) up to the recipe's cutoff.
 
-    Images and audio are skipped. An existing model of the same training is reused. A killed
-    training continues from its last checkpoint.
+    Sources of images and audio are skipped. A model of the same recipe and texts is reused. A
+    killed training continues from its last checkpoint.
 
     Raises:
-        UsageError: up to the cutoff, no dated text is sealed, or none of one source.
+        UsageError: no dated text up to the cutoff is sealed, or a requested source has none.
     """
     from models.training import train_reference
 

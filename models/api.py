@@ -1,6 +1,6 @@
-"""Models behind an OpenAI-compatible chat API: they answer questions and write texts, at a price.
+"""Models behind an OpenAI-compatible chat API, which answer questions and write texts for money.
 
-Every response is stored, and one run at a time sends requests to a model (``servers.rounds``).
+Every response is stored. Only one run at a time sends requests to a model (``servers.rounds``).
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from models.servers.chat import (
 )
 from models.servers.rounds import ApiRounds, Asker, Body, GivenUp, Outcome
 
-_ANSWERS_VERSION = 1  # increase when a change here yields other answers from the same responses
-_TEXTS_VERSION = 1  # increase when a change here yields other texts from the same responses
-_OUTPUT_TOKENS = 256  # room for an explanation before the letter
-_SEEDS = 2**53  # JSON numbers and signed 64-bit integers can represent all of these
+_ANSWERS_VERSION = 1  # increase if a code change finds other answers in the same responses
+_TEXTS_VERSION = 1  # increase if a code change finds other texts in the same responses
+_OUTPUT_TOKENS = 256  # default limit; leaves space for an explanation before the option's letter
+_SEEDS = 2**53  # seeds are below this limit, so that JSON numbers represent them exactly
 
 
 def load_api_answerer(entry: ModelEntry, settings: Settings, budget: Budget) -> ApiAnswerer:
-    """Return the answerer of an entry of kind api; send nothing yet.
+    """Return the answerer of an entry of kind ``api``, without sending a request.
 
-    Raise UsageError if the key is missing or invalid. Raise UsageError, too, if the budget is in
-    money and the entry has no prices.
+    Raise UsageError if the API key is missing or invalid, or if the budget is in dollars but the
+    entry has no prices.
     """
     return ApiAnswerer(entry, connect(entry, settings, budget, Store(settings.home)))
 
 
 def load_api_generator(entry: ModelEntry, settings: Settings, budget: Budget) -> ApiGenerator:
-    """Return the generator of an entry; arguments and errors as for ``load_api_answerer``."""
+    """Return the text generator of an entry; errors are those of ``load_api_answerer``."""
     return ApiGenerator(entry, connect(entry, settings, budget, Store(settings.home)))
 
 
 def connect(entry: ModelEntry, settings: Settings, budget: Budget, store: Store) -> ApiRounds:
-    """Return the sender of an entry's requests; errors as for ``load_api_answerer``."""
+    """Return the sender of requests to a model; errors are those of ``load_api_answerer``."""
     if not entry.backend.is_paid:
         raise UsageError(f"{entry.name} is of kind {entry.kind}, not a model behind an API")
     budget.check(entry)
@@ -62,7 +62,7 @@ def connect(entry: ModelEntry, settings: Settings, budget: Budget, store: Store)
         setting = f"see TIDEMARK_API_KEYS__{entry.api_key.upper()}"
         key = settings.api_keys.get(entry.api_key)
         if key is None:
-            raise UsageError(f"{entry.name} wants a key, which is not set: {setting}")
+            raise UsageError(f"{entry.name} requires a key, which is not set: {setting}")
     client = ApiClient(entry.location, key, setting, settings.api_in_flight)
     cache = AnswerCache(store, entry)
     asker = Asker(entry, client, cache, budget)
@@ -70,19 +70,19 @@ def connect(entry: ModelEntry, settings: Settings, budget: Budget, store: Store)
 
 
 class _ApiModel:
-    """One model behind an API."""
+    """The common part of an answerer and a generator behind an API."""
 
     def __init__(self, entry: ModelEntry, rounds: ApiRounds) -> None:
         self._entry, self._rounds = entry, rounds
 
     @property
     def name(self) -> str:
-        """The ``model`` column."""
+        """Name of the model, as in the ``model`` column."""
         return self._entry.name
 
     @property
     def revision(self) -> str:
-        """The digest of base URL and served name; an API reveals no other version."""
+        """Digest of base URL and served name, because an API does not state a model's version."""
         return self._rounds.cache.digest
 
     def _message(self, prompt: str) -> Body:
@@ -90,7 +90,7 @@ class _ApiModel:
 
 
 class ApiAnswerer(_ApiModel):
-    """An ``Answerer`` that asks the model for a letter."""
+    """An ``Answerer`` that asks the model for the letter of an option."""
 
     def answering_id(self, protocol: AnswerProtocol) -> str:
         """As ``Answerer.answering_id``."""
@@ -104,16 +104,16 @@ class ApiAnswerer(_ApiModel):
         """Yield an answer to each question, in input order.
 
         An answer without a choice has a reason: too_many_options, too_long, or a reason of
-        ``answer_of``. A question on which only the server fails yields ``NoAnswer``; the next run
-        retries it.
+        ``answer_of``. If the server fails on a question, the result is ``NoAnswer``, and the next
+        run retries the question.
 
-        Raises: as ``ApiRounds.ask``, and NotMeasurable if the protocol is not ``generate``.
+        Raise NotMeasurable if the protocol is not ``generate``, or errors of ``ApiRounds.ask``.
         """
         self._require(protocol)
         prompts = [next(iter(prompts_of(question, protocol)), None) for question in questions]
         bodies = [None if prompt is None else self._body(prompt.text) for prompt in prompts]
         keys = [None if body is None else self._rounds.cache.key_of(body) for body in bodies]
-        # Sites publish some questions twice; requests with equal keys are sent once.
+        # Some questions are published twice. Their keys are equal: one request is sent for both.
         wanted = {key: body for key, body in zip(keys, bodies, strict=True) if key and body}
         coming, found = self._rounds.ask(wanted), dict[str, Outcome]()
         for question, prompt, key in zip(questions, prompts, keys, strict=True):
@@ -123,7 +123,7 @@ class ApiAnswerer(_ApiModel):
                 yield Answer(question.question_id, None, None, "too_many_options")
             else:
                 yield _answer(question, prompt, found[key])
-        found |= dict(coming)  # raises if the run has ended
+        found |= dict(coming)  # if the run failed, the iterator raises the error at its end
 
     def _require(self, protocol: AnswerProtocol) -> None:
         if protocol.mode != "generate":
@@ -133,7 +133,7 @@ class ApiAnswerer(_ApiModel):
             )
 
     def _body(self, prompt: str) -> Body:
-        """Return the full request; the sender omits parameters that the model does not support."""
+        """Return the request body; unsupported parameters are removed when it is sent."""
         return self._message(prompt) | {
             "temperature": 0,
             "max_tokens": self._entry.max_output_tokens or _OUTPUT_TOKENS,
@@ -150,10 +150,10 @@ def _answer(question: Question, prompt: Prompt, outcome: Outcome) -> Answer | No
 
 
 def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Answer:
-    """Read the choice from a response; give the reason if there is none.
+    """Extract the chosen option from a response, or the reason why there is none.
 
-    Reasons: refusal and content_filter as stated by the API; length (cut off before the choice);
-    empty; no_choice.
+    The API states the reasons ``refusal`` and ``content_filter``. Other reasons are ``length`` (the
+    response was cut off before the choice), ``empty`` (no text) and ``no_choice``.
     """
     message, finish = first_choice(answer)
     text = text_of(message.get("content"))
@@ -174,9 +174,9 @@ def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Ans
 class ApiGenerator(_ApiModel):
     """A ``Generator`` behind a chat API.
 
-    It sends temperature, top_p, seed and max_new_tokens (at most the entry's max_output_tokens).
-    The chat API has no parameter for the other fields of ``Decoding``. ``stop`` is not applied:
-    the whole text is returned.
+    Requests have temperature, top_p, seed and max_new_tokens (at most the entry's
+    max_output_tokens). The chat API has no parameters for the other fields of ``Decoding``.
+    ``stop`` has no effect: the whole text of the response is returned.
 
     The ``reason`` of an error is ``too_long`` or ``content_filter`` if the server refuses only this
     prompt. Otherwise the reason describes the server's failure.
@@ -191,7 +191,7 @@ class ApiGenerator(_ApiModel):
     def generate(
         self, requests: Sequence[GenerationRequest], decoding: Decoding
     ) -> Iterator[Generation]:
-        """As ``Generator.generate``; pay once per prompt and seed. Raises: as ``ApiRounds.ask``."""
+        """Yield generations; send equal requests once. Raise the errors of ``ApiRounds.ask``."""
         bodies: dict[str, Body] = {}
         asking: dict[str, list[str]] = {}
         for request in requests:
@@ -204,7 +204,7 @@ class ApiGenerator(_ApiModel):
                 yield _generation(name, outcome)
 
     def _body(self, request: GenerationRequest, decoding: Decoding) -> Body:
-        """Return the full request; the sender omits parameters that the model does not support."""
+        """Return the request body; unsupported parameters are removed when it is sent."""
         most = decoding.max_new_tokens
         body = self._message(request.prompt) | {
             "temperature": decoding.temperature,

@@ -1,11 +1,11 @@
-"""Backends: the abilities of each kind of model, stated by one file of this folder each.
+"""Backends: each kind of model has one file in this folder, which states its abilities.
 
-The file has one statement::
+The file contains one statement of this form::
 
     BACKEND = Backend(kind="rwkv", on_device=True, identify=identify_rwkv, load=load_rwkv)
 
-Its values are literals or names of functions in the file. So the statement is read without
-importing the file, whose libraries take seconds. Calling a function imports the file.
+The values are literals or names of functions in the file. So the statement is parsed without an
+import of the file, which would take seconds. Only a call of such a function imports the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import models
 from core.errors import NotMeasurable
 from core.settings import Settings
 
-if TYPE_CHECKING:  # catalogue imports this module
+if TYPE_CHECKING:  # prevents a circular import: catalogue imports this module
     from models.catalogue import ModelEntry
     from models.generation import Generator
     from models.options.protocols import Answerer
@@ -39,23 +39,23 @@ class Backend:
     """The abilities of a kind of model.
 
     Attributes:
-        on_device: True if it computes on the device and in the dtype of the settings.
-        from_hub: True if its files may come from the hub.
-        is_listed: True if catalogue files may list its entries.
-        is_control: True if it measures the text alone and so has no cutoff.
-        is_server: True if the location of an entry is a server's address.
+        on_device: True if the model runs on the device and in the dtype of the settings.
+        from_hub: True if the model's files may come from the Hugging Face hub.
+        is_listed: True if catalogue files may contain entries of this kind.
+        is_control: True for compressors, whose loss depends on the text alone.
+        is_server: True if the ``location`` of an entry is a server's address.
         is_paid: True if each request may cost money.
-        codes: True if the codec can use its probabilities.
-        answers_together: number of prompts that its server processes at once; 0 without a server.
-        fields: optional entry fields that this backend reads.
-        needs: subset of ``fields`` that an entry must set.
-        cannot: by missing ability (``score``, ``answer``, ``write``), a reason and an alternative.
-        identify: returns the Identity of an entry without loading weights.
-        load: returns the scorer of an entry; None if the backend gives no losses.
-        load_answerer: returns the answerer; None if it cannot answer. A paid backend's function
-            takes the budget of the run, too; so does ``load_generator``.
-        load_generator: returns the generator; None if the backend cannot write texts.
-        identify_texts: returns the identity of generated texts without loading weights.
+        codes: True if the codec can compress texts with the model's probabilities.
+        answers_together: number of requests sent to a server at once; 0 without a server.
+        fields: optional fields of ``ModelEntry`` that this backend uses.
+        needs: those of ``fields`` that an entry must set.
+        cannot: error message for each missing ability (``score``, ``answer``, ``write``).
+        identify: function that returns the Identity of an entry without loading weights.
+        load: function that returns the scorer of an entry, or None if models have no losses.
+        load_answerer: function that returns the answerer of an entry, or None if the models cannot
+            answer. A paid backend's function takes the budget of the run as third argument.
+        load_generator: function that returns a text generator, or None if models write no texts.
+        identify_texts: function that returns the facts that determine the generated texts.
     """
 
     kind: str
@@ -78,17 +78,17 @@ class Backend:
 
     @property
     def scores(self) -> bool:
-        """True if it can compute losses of texts."""
+        """True if models of this kind can compute losses of texts."""
         return self.load is not None
 
     @property
     def answers(self) -> bool:
-        """True if it can answer forecasting questions."""
+        """True if models of this kind can answer forecasting questions."""
         return self.load_answerer is not None
 
     @property
     def writes(self) -> bool:
-        """True if it can continue texts."""
+        """True if models of this kind can continue texts."""
         return self.load_generator is not None
 
 
@@ -98,7 +98,7 @@ def list_backends() -> list[Backend]:
 
 
 def find_backend(kind: str) -> Backend:
-    """Return the backend of a kind; raise ValueError, listing the known kinds, if there is none."""
+    """Return the backend of a kind; raise ValueError with the known kinds if there is none."""
     known = _read_folders(tuple(models.__path__))
     if kind not in known:
         raise ValueError(f"there is no backend of kind {kind!r}; expected {', '.join(known)}")
@@ -132,7 +132,7 @@ def _call(module: str, function: str, *arguments: object) -> Any:
 
 
 def identify(entry: ModelEntry, settings: Settings) -> Identity:
-    """Return the identity of an entry's cells without weights; errors as ``load_scorer``."""
+    """Return the Identity of an entry without loading weights; errors as in ``load_scorer``."""
     return _able(entry, "score", entry.backend.identify)(entry, settings)
 
 
@@ -141,11 +141,11 @@ def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
 
     Raises:
         ModelLoadError: weights or tokenizer are missing, unsafe or broken.
-        NotMeasurable: not a causal language model, no fast tokenizer, a server that omits
-            likelihoods of tokens, or a backend that gives no losses.
+        NotMeasurable: the model is not a causal language model or has no fast tokenizer, its
+            server omits likelihoods of tokens, or its backend computes no losses.
         ModelError: a remote model's server cannot be reached, or fails.
-        UnknownName: no such compressor.
-        UsageError: the machine lacks the device, or torch lacks the dtype.
+        UnknownName: there is no compressor of this name.
+        UsageError: the machine lacks the device, or torch does not support the dtype.
     """
     return _able(entry, "score", entry.backend.load)(entry, settings)
 
@@ -153,22 +153,22 @@ def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
 def load_answerer(entry: ModelEntry, settings: Settings, budget: Budget) -> Answerer:
     """Load the answerer of an entry.
 
-    Raises: as ``load_scorer``, and
-        NotMeasurable: the backend does not answer.
-        UsageError: an API's key is missing, or the budget is in money and the entry has no prices.
+    Raises: the errors of ``load_scorer``, and
+        NotMeasurable: models of this kind cannot answer questions.
+        UsageError: the API key is missing, or the budget is in dollars but the entry has no prices.
     """
     load = _able(entry, "answer", entry.backend.load_answerer)
     return load(entry, settings, *([budget] if entry.backend.is_paid else []))
 
 
 def load_generator(entry: ModelEntry, settings: Settings, budget: Budget) -> Generator:
-    """Load the generator of an entry; arguments and errors as for ``load_answerer``."""
+    """Load the text generator of an entry; errors are those of ``load_answerer``."""
     load = _able(entry, "write", entry.backend.load_generator)
     return load(entry, settings, *([budget] if entry.backend.is_paid else []))
 
 
 def identify_texts(entry: ModelEntry, settings: Settings) -> Any:
-    """Return the identity of an entry's texts without weights; errors as ``load_generator``."""
+    """Return the facts that determine an entry's generated texts, without loading weights."""
     return _able(entry, "write", entry.backend.identify_texts)(entry, settings)
 
 

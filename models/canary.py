@@ -1,8 +1,8 @@
 """The canary: a frozen model and frozen texts with a known loss.
 
-Libraries, drivers and machines change during a series of figures that runs for years. The canary's
-loss, computed once in float64, shows if they still give the same results. ``canary_model/``
-holds a small Llama of random weights and texts of a simulated world. These files never change.
+Losses are measured over years, and libraries, drivers and machines change meanwhile. A comparison
+with the known loss, computed once in float64, shows if results are still the same. The folder
+``canary_model/`` contains a small Llama with random weights, and simulated texts; it never changes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from models.scoring.token_scorer import LIBRARIES, CausalLM
 from models.weights.checkpoint import choose_device
 
 _FOLDER = Path(__file__).with_name("canary_model")
-_REVISION = "d8bb5e44909b59ae"  # digest of canary_model/; a changed file is refused
+_REVISION = "d8bb5e44909b59ae"  # digest of canary_model/; a changed file raises an error
 _EXPECTED_NATS = 67239.63880389874  # in float64
-_EXACT = frozenset({"float32", "float64"})  # dtypes whose loss is compared with the known one
+_EXACT = frozenset({"float32", "float64"})  # dtypes in which the loss must equal the known loss
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class CanaryLoss:
     """The loss of the canary's texts on this machine.
 
     Attributes:
-        expected_nats: the known loss; None for a dtype whose rounding depends on the device. The
-            first run on that device then sets the reference.
+        expected_nats: the known loss, or None for a dtype whose rounding depends on the device. For
+            such a dtype, the first loss on that device serves as the reference.
     """
 
     device: str
@@ -47,8 +47,8 @@ class CanaryLoss:
 def score_canary(settings: Settings) -> CanaryLoss:
     """Score the canary on the device and in the dtype of the settings.
 
-    Raise ModelLoadError if its files differ from the shipped ones, and UsageError if the device or
-    dtype is not available.
+    Raise ModelLoadError if the canary's files were changed, and UsageError if the device or dtype
+    is not available.
     """
     scorer = CausalLM.load(str(_FOLDER), _REVISION, settings, name="canary")
     losses = pa.concat_tables(scorer.score([_texts()], get_protocol("default")))
@@ -64,7 +64,7 @@ def score_canary(settings: Settings) -> CanaryLoss:
 
 
 def current_conditions(settings: Settings) -> tuple[str, str, dict[str, str]]:
-    """Return the device, dtype and library versions that a canary loss would have now."""
+    """Return the device, dtype and library versions that ``score_canary`` would use now."""
     device, dtype = choose_device(settings)
     return describe_device(device), name_of_dtype(dtype), library_versions(*LIBRARIES)
 

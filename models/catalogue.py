@@ -1,7 +1,7 @@
 """The catalogue: the models that can be scored, and the known facts about their cutoffs.
 
-It joins four sources: ``models/catalogue.yaml`` (shipped), ``<home>/catalogue.yaml`` (the user's,
-whose entries win), the compressors, and the reference models found in the models folder.
+Models come from four sources: the shipped ``models/catalogue.yaml``, ``<home>/catalogue.yaml`` of
+the user (which has priority), the compressors, and reference models in the models folder.
 
 A cutoff is the last month whose text a model may have seen. If its precision is ``year`` or
 ``quarter``, the month is the last one of that year or quarter.
@@ -38,7 +38,7 @@ from models.backends import Backend, find_backend, list_backends
 CONTROLS = tuple(
     f"control:{name}" for name in ("gzip", "zlib", "zstd", "xz", "brotli", "ppmd", "png", "flac")
 )
-REFERENCE_FILE = "tidemark.json"  # in a reference model's folder, beside the weights
+REFERENCE_FILE = "tidemark.json"  # a file with the facts of a reference model, in its folder
 _USER_FILE = "catalogue.yaml"
 _SHIPPED_FILE = Path(__file__).with_name("catalogue.yaml")
 _SERVER = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
@@ -61,7 +61,7 @@ def _known_kind(kind: str) -> str:
 
 
 def _released(value: object) -> object:
-    """Convert a year and month to the first day of that month."""
+    """Convert a string YYYY-MM to the first day of that month; return any other value unchanged."""
     if isinstance(value, str) and re.fullmatch(r"\d{4}-\d{2}", value):
         month = _month(value)
         return month.first_day if month else None
@@ -77,20 +77,20 @@ class ModelEntry:
             (a server that writes answers), reference (trained by tidemark), control (a compressor).
         location: hub id, folder, ``.pth`` file, the server's address, or the compressor's name.
             For an API, the URL before ``/chat/completions``.
-        revision: commit, tag or branch of the hub; None is the hub's default. For a remote model,
-            the revision of its tokenizer.
+        revision: commit, tag or branch of the hub, or None for the hub's default. A remote model
+            has its tokenizer's revision here.
         released: day of the release; the month's first day if only the month is known.
-        cutoff: last month whose text it may have seen; None = not known (``notes``: why).
-        cutoff_provenance: stated by its makers, inferred from the dates of its training data, or
-            planted by tidemark.
-        cutoff_precision: precision of the source: a month, a quarter or a year.
-        context: longest sequence that it supports, in tokens.
-        tokenizer: hub id or folder, for remote models only.
-        served_name: name of the model on its server; None for a remote server with one model.
-        api_key: name of the key of an API, which is ``TIDEMARK_API_KEYS__<NAME>``; None: no key.
+        cutoff: last month whose text the model may have seen, or None if not known.
+        cutoff_provenance: stated by the model's makers, inferred from the dates of its training
+            data, or planted (the model was trained by tidemark up to this month).
+        cutoff_precision: precision with which the cutoff is known: month, quarter or year.
+        context: longest sequence that the model supports, in tokens.
+        tokenizer: hub id or folder of the tokenizer, for remote models only.
+        served_name: name of the model on its server, or None for a remote server with one model.
+        api_key: NAME of the setting ``TIDEMARK_API_KEYS__<NAME>`` that has the key, or None.
         dollars_per_million_input_tokens: price of input; set both prices or neither.
         dollars_per_million_output_tokens: price of output, reasoning included.
-        max_output_tokens: most tokens of an API's answer, reasoning included.
+        max_output_tokens: maximum number of tokens of an API's response, reasoning included.
     """
 
     name: Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
@@ -128,7 +128,7 @@ class ModelEntry:
 
     @property
     def backend(self) -> Backend:
-        """The abilities of its kind."""
+        """The backend with the abilities of this kind of model."""
         return find_backend(self.kind)
 
     def _check_fields(self) -> None:
@@ -154,14 +154,14 @@ _ENTRY = TypeAdapter(ModelEntry)
 
 
 def models_folder(settings: Settings) -> Path:
-    """Return the folder of reference models; always local, because weights are read by path."""
+    """Return the folder of reference models: a local folder, because libraries read its files."""
     return (Path(settings.home) if settings.is_local else settings.scratch) / "models"
 
 
 def list_models(settings: Settings) -> list[ModelEntry]:
-    """Return all models that can be scored by name: catalogue first, controls last.
+    """Return catalogue entries, reference models and compressors; compressors come last.
 
-    Raise MalformedInput, with file and entry, if a catalogue has an invalid entry.
+    Raise MalformedInput, which names file and entry, if a catalogue has an invalid entry.
     """
     shipped = parse_catalogue(_SHIPPED_FILE.read_bytes(), str(_SHIPPED_FILE))
     entries = {entry.name: entry for entry in shipped}
@@ -172,10 +172,10 @@ def list_models(settings: Settings) -> list[ModelEntry]:
 
 
 def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
-    """Return the model of a name, a hub id, a folder or a ``.pth`` file.
+    """Return the entry of a model, given by name, hub id, folder or ``.pth`` file.
 
-    A name of the catalogue wins over a folder of the same name (write ``./name`` for the folder).
-    A hub id in the catalogue gives its entry; any other gives an entry without a cutoff.
+    A name in the catalogue has priority over a folder of the same name (use ``./name`` for the
+    folder). A hub id that is not in the catalogue gives an entry without a cutoff.
 
     Raises:
         UnknownName: there is no such model; the message suggests similar names.
@@ -205,8 +205,8 @@ def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> N
     """Write an entry into the user's catalogue.
 
     Raises:
-        UsageError: the name belongs to a control, or is taken and ``replace`` is not set.
-        MalformedInput: the user's catalogue is invalid; it is not changed.
+        UsageError: the name belongs to a compressor, or exists and ``replace`` is False.
+        MalformedInput: the user's catalogue is invalid; its file stays unchanged.
     """
     if not entry.backend.is_listed or entry.name in CONTROLS:
         raise UsageError(
@@ -228,12 +228,12 @@ def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> N
 def entry_of_folder(folder: Path) -> ModelEntry:
     """Return the entry of a model's folder, with its cutoff if tidemark trained it.
 
-    Raise MalformedInput if tidemark.json is damaged, and UsageError for the root folder.
+    Raise MalformedInput if tidemark.json is damaged, and UsageError for ``/``, which has no name.
     """
     folder = folder.resolve()
     path = folder / REFERENCE_FILE
     if not folder.name.strip():
-        raise UsageError(f"{folder} has no name that a model could take; give a model's own folder")
+        raise UsageError(f"{folder} has no name to use for a model; give a model's own folder")
     if not path.is_file():
         kind = kind_of(str(folder))
         return ModelEntry(name=folder.name.strip(), kind=kind, location=str(folder))
@@ -252,7 +252,7 @@ def entry_of_folder(folder: Path) -> ModelEntry:
         )
     except (OSError, ValueError, KeyError, TypeError, UsageError) as error:
         raise MalformedInput(
-            f"{path} is not what tidemark writes beside a reference model ({error!r}); "
+            f"{path} is not a file that tidemark wrote for a reference model ({error!r}); "
             "delete the folder and train the model again"
         ) from error
 
@@ -274,7 +274,7 @@ def kind_of(location: str) -> str:
 def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:
     """Parse a catalogue: a YAML list of entries with the keys of ModelEntry.
 
-    Raise MalformedInput for another structure, an unknown key, a wrong type or a repeated name.
+    Raise MalformedInput for other data, an unknown key, a value of a wrong type or a repeated name.
     """
     try:
         records = yaml.safe_load(data)

@@ -1,22 +1,22 @@
 """Compression methods: the settings of each compressor that serves as a control.
 
-Every code is complete: it has its headers, checksums and end marks. The code and the name of the
-method restore exactly the original bytes. The methods, and how media methods treat other bytes:
+Every compressed output is complete: it includes headers, checksums and end marks. So the original
+bytes can be restored from the output and the name of the method. The methods are:
 
     gzip    RFC 1952, level 9, no time stamp
     zlib    RFC 1950, level 9
     zstd    RFC 8878, level 19
     xz      the .xz format, preset 6
     brotli  RFC 7932, quality 11
-    ppmd    PPMd variant I of order 12 with 64 MiB, cleared when full; an end mark
-    png     ISO 15948 through Pillow, level 9, adaptive filters. An image keeps its rows; other
-            bytes are one row of 8-bit grey pixels. More than 4 MiB become several images of 4 MiB
-            of whole rows, because Pillow holds an image as a whole
+    ppmd    PPMd variant I, order 12, 64 MiB of memory that is cleared when full, an end mark
+    png     ISO 15948 through Pillow, level 9, adaptive filters. An image keeps its rows; data that
+            is no image becomes one row of 8-bit grey pixels. Data of more than 4 MiB becomes
+            several images, because Pillow keeps a whole image in memory
     flac    RFC 9639 through libsndfile, level 8, one channel of 16 kHz. A recording has samples of
-            16 bits; other bytes are samples of 8 bits, the byte less 128
+            16 bits; data that is no recording becomes samples of 8 bits (byte value minus 128)
 
-Li et al. (arXiv 2402.00861, Table 3) give PNG and FLAC for every modality, but not the layout of
-text.
+Li et al. (arXiv 2402.00861, Table 3) report PNG and FLAC sizes for text, but not how they convert
+text to images and sound.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from typing import NamedTuple, Protocol
 
 from core.errors import ModelLoadError, UnknownName
 
-_SAMPLE_RATE = 16_000  # of tidemark's recordings; FLAC's size does not depend on it
-_IMAGE_BYTES = 2**22  # passed to Pillow at once
-# pyppmd 1.3 loses a byte if a call's buffer of 32 KiB fills up within a symbol; the code cannot be
-# decoded then. A symbol takes about three bytes at most, so this many bytes never fill the buffer.
+_SAMPLE_RATE = 16_000  # samples per second; the size of a FLAC file does not depend on the rate
+_IMAGE_BYTES = 2**22  # maximum size of one image
+# pyppmd 1.3 loses a byte if a call's output buffer of 32 KiB fills up within a symbol. A symbol
+# takes at most about three bytes, so an input of this many bytes never fills the buffer.
 _PPMD_BYTES = 2**10
 
 
 class Form(NamedTuple):
-    """The layout of bytes, for methods made for images and sound."""
+    """The layout of the bytes to compress, for methods made for images and sound."""
 
-    width: int | None = None  # bytes in a row of an image; None: no image
-    sample_bytes: int = 1  # 2 in a recording
+    width: int | None = None  # bytes in a row of an image, or None if the bytes are no image
+    sample_bytes: int = 1  # bytes of a sample; 2 in a recording
 
 
 class Encoder(Protocol):
-    """A code being written. Nothing is inserted between the written pieces."""
+    """Compresses the written pieces as one continuous sequence of bytes, into a sink."""
 
     def write(self, data: bytes) -> None:
-        """Append bytes: whole rows of an image, whole samples of a recording."""
+        """Compress more bytes: whole rows of an image, or whole samples of a recording."""
 
     def close(self) -> None:
-        """Write the rest of the code."""
+        """Write the end of the compressed output."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Method:
 
     Attributes:
         revision: version of the compression library.
-        start: begins a new code, so that threads share no state. Its arguments are the sink, the
-            form of the bytes, and their number if known in advance.
+        start: function that returns a new encoder. Its arguments are the sink, the form of the
+            bytes, and the number of bytes (None if not known in advance).
         errors: exceptions that the library raises on failure.
-        sees_form: True if the code depends on the form of the bytes.
+        sees_form: True if the compressed output depends on the form of the bytes.
     """
 
     revision: str
@@ -81,41 +81,41 @@ class ByteCounter:
         self._position = 0
 
     def write(self, data: bytes, /) -> int:
-        """Count the bytes written beyond the end."""
+        """Move the position forward; count the bytes beyond the previous end."""
         self._position += len(data)
         self.num_bytes = max(self.num_bytes, self._position)
         return len(data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Move to a position."""
+        """Set the position and return it."""
         origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.num_bytes}
         self._position = origin[whence] + offset
         return self._position
 
     def tell(self) -> int:
-        """Return the position."""
+        """Return the position in bytes."""
         return self._position
 
 
-Sink = ByteCounter | io.BytesIO  # receives a code; never read during compression
+Sink = ByteCounter | io.BytesIO  # receives the compressed output; nothing is read from it
 
 
 def load_method(name: str) -> Method:
-    """Return a method.
+    """Return the compression method of a name, such as ``control:gzip``.
 
-    Raise UnknownName if there is none, and ModelLoadError if its library is missing or lacks it.
+    Raise UnknownName for other names. Raise ModelLoadError if the library or its method is missing.
     """
     if name not in _METHODS:
         raise UnknownName("compressor", name, list(COMPRESSORS))
     make, needs = _METHODS[name]
     try:
         return make()
-    except (ImportError, OSError) as error:  # OSError: a C library cannot be loaded
+    except (ImportError, OSError) as error:  # OSError means that a C library cannot be loaded
         raise ModelLoadError(f"{name} cannot be used here: {error}; it needs {needs}") from error
 
 
 class _Stream:
-    """An encoder of a library that returns its code piece by piece."""
+    """An encoder for libraries that return compressed bytes piece by piece."""
 
     def __init__(
         self, sink: Sink, compress: Callable[[bytes], bytes], flush: Callable[[], bytes]
@@ -132,7 +132,7 @@ class _Stream:
 
 
 class _Images:
-    """One PNG file, or several in a row for more than 4 MiB."""
+    """An encoder that writes one PNG file, or several PNG files for more than 4 MiB."""
 
     def __init__(self, sink: Sink, width: int | None) -> None:
         self._sink = sink
@@ -161,7 +161,7 @@ class _Images:
 
 
 class _Recording:
-    """One FLAC file."""
+    """An encoder that writes one FLAC file."""
 
     def __init__(self, sink: Sink, sample_bytes: int) -> None:
         import soundfile
@@ -174,7 +174,7 @@ class _Recording:
             channels=1,
             format="FLAC",
             subtype="PCM_16" if self._is_wide else "PCM_S8",
-            compression_level=1.0,  # the scale 0 to 1 stands for FLAC's levels 0 to 8
+            compression_level=1.0,  # libsndfile maps 0 to 1 to FLAC's levels 0 to 8
         )
 
     def write(self, data: bytes) -> None:
@@ -256,7 +256,7 @@ def _png() -> Method:
     def start(sink: Sink, form: Form, num_bytes: int | None) -> Encoder:
         return _Images(sink, form.width)
 
-    # Pillow chooses the filters of the rows; the zlib in use compresses them.
+    # Pillow chooses the filters of the rows, and zlib compresses the filtered rows.
     revision = f"pillow-{PIL.__version__}-zlib-{features.version('zlib')}"
     return Method(revision, start, (OSError, ValueError), sees_form=True)
 

@@ -1,8 +1,8 @@
 """Compressors as models: they have no cutoff, so their curve over months depends only on the text.
 
-A document is cut into pieces about as long as a model's window, each compressed independently. The
-loss is the length of the whole code, headers included, because a decoder needs all of it. Tokens of
-a compressor are bytes. ``compression_methods.py`` has the settings of each compressor.
+A document is cut into pieces about as long as a model's window. Each piece is compressed
+independently. The loss of a piece is the length of the whole output. Headers count, because a
+decoder needs them. A compressor's tokens are bytes. ``compression_methods.py`` has the compressors.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from models.scoring.scorer import (
     unmeasured,
 )
 
-BYTES_PER_TOKEN = 4  # of English under today's vocabularies; gives pieces a window's length
-SOLID = "solid"  # the document_id of the row of a whole partition
+BYTES_PER_TOKEN = 4  # typical for English; pieces get about the length of a model's window
+SOLID = "solid"  # document_id of the only row, if a whole partition is compressed as one stream
 _BLOCK_CHARS = 2**20
-_VERSION = "1"  # increase when a change here or in the methods changes losses
+_VERSION = "1"  # increase if a change here or in compression_methods.py changes losses
 
 
 class Compressor(Scoring):
     """A general-purpose compressor with the interface of ``models.scoring.scorer.Scorer``.
 
-    Raises: as ``compression_methods.load_method``.
+    Raises the errors of ``compression_methods.load_method``.
     """
 
     def __init__(self, name: str) -> None:
@@ -59,11 +59,11 @@ class Compressor(Scoring):
         return ScorerFacts(describe_cpu(), "", None, versions, None)
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
-        """Return a hash over the size of the pieces and the versions of code and library.
+        """Return a hash over the size of the pieces and the versions of this code and the library.
 
         Raise NotMeasurable if the protocol is defined on tokens only.
         """
-        # The full revision: a cell's file name has only its first characters.
+        # Hash the full revision, because a cell's file name contains only its first characters.
         definition = f"{_VERSION} {self.revision} {piece_bytes(protocol) or protocol.layout}"
         if protocol.max_chars is not None:
             definition += f" {protocol.max_chars}"
@@ -75,10 +75,10 @@ class Compressor(Scoring):
         protocols: Sequence[ScoringProtocol],
         tallies: Sequence[Tally],
     ) -> Iterator[tuple[pa.Table, ...]]:
-        """Compress documents piece by piece, or all as one; see ``Scorer.score_together``.
+        """Compress documents in pieces or as one stream; see ``Scorer.score_together``.
 
-        ``reason`` is ``no_tokens`` for empty input. It is ``compression_failed`` with the
-        library's message on failure. Raise NotMeasurable for a protocol defined on tokens only.
+        A row's ``reason`` is ``no_tokens`` for empty input. If the library fails, the reason is
+        ``compression_failed`` with its message. Raise NotMeasurable if a protocol needs tokens.
         """
         each = [
             (self._start(protocol), partial(self._table, protocol, tally))
@@ -105,7 +105,7 @@ class Compressor(Scoring):
 
 
 class _PieceRun:
-    """Each document's beginning in pieces of at most ``limit`` bytes (None: one piece)."""
+    """Compresses documents in pieces of at most ``limit`` bytes (None: documents as a whole)."""
 
     def __init__(self, method: Method, limit: int | None, max_chars: int | None) -> None:
         self._method = method
@@ -135,7 +135,7 @@ class _PieceRun:
 
 
 class _SolidRun:
-    """All documents as one stream, without separators."""
+    """Compresses all documents as one stream, without separators."""
 
     def __init__(self, method: Method) -> None:
         self._archive = _Archive(method)
@@ -156,7 +156,7 @@ class _SolidRun:
 
 
 class _Archive:
-    """A code being written, and its size so far."""
+    """Compresses bytes and counts the size of the output, without storing the output."""
 
     def __init__(self, method: Method, num_bytes: int | None = None) -> None:
         self._method = method
@@ -169,10 +169,10 @@ class _Archive:
         self._failure: Exception | None = None
 
     def add(self, raw: bytes, form: Form) -> None:
-        """Append bytes.
+        """Compress more bytes.
 
-        If the code depends on the form, a change of form starts a new code: another image width, or
-        half a sample at the end of a recording.
+        If the method depends on the form of the bytes, a new form (such as another image width)
+        starts a new output.
         """
         self._num_bytes += len(raw)
         if self._failure is not None or not raw:
@@ -187,7 +187,7 @@ class _Archive:
             self._failure = error
 
     def close(self, num_chars: int) -> Chunk:
-        """Finish the code and return its figures as a chunk."""
+        """Finish compression; return the loss and the sizes as a chunk."""
         try:
             self._end()
         except self._method.errors as error:
@@ -204,12 +204,12 @@ class _Archive:
         if self._encoder is not None:
             self._encoder.close()
             self._num_coded += self._sink.num_bytes
-            self._sink = ByteCounter()  # a FLAC file begins at the start of its sink
+            self._sink = ByteCounter()  # a FLAC file must begin at position 0 of its sink
             self._encoder = None
 
 
 def piece_bytes(protocol: ScoringProtocol) -> int | None:
-    """Return the most bytes of a document to compress together; None: all of them.
+    """Return the maximum size of a piece in bytes, or None if documents are not cut.
 
     Raise NotMeasurable if the protocol is defined on tokens only.
     """
@@ -225,11 +225,11 @@ def piece_bytes(protocol: ScoringProtocol) -> int | None:
 
 
 def cut(raw: bytes, limit: int) -> Iterator[bytes]:
-    """Cut UTF-8 into pieces of at most ``limit`` (>= 4) bytes that end with whole characters."""
+    """Cut UTF-8 text into pieces of at most ``limit`` (>= 4) bytes, between characters."""
     begin = 0
     while begin < len(raw):
         end = min(begin + limit, len(raw))
-        while end < len(raw) and raw[end] & 0xC0 == 0x80:  # inside a character
+        while end < len(raw) and raw[end] & 0xC0 == 0x80:  # ``end`` is inside a character
             end -= 1
         yield raw[begin:end]
         begin = end
@@ -251,7 +251,7 @@ def _pieces(document: ScoredDocument, form: Form, limit: int) -> Iterator[bytes]
 
 
 def _form(document: ScoredDocument) -> Form:
-    """Return a document's layout; plain bytes if rows or samples are not whole."""
+    """Return a document's layout; that of plain bytes if its last row or sample is incomplete."""
     if isinstance(document.content, str):
         return Form()
     size = len(document.content)
@@ -262,7 +262,7 @@ def _form(document: ScoredDocument) -> Form:
 
 
 def load_compressor(entry: ModelEntry, settings: Settings) -> Compressor:
-    """Return the compressor of an entry; errors as for ``Compressor``."""
+    """Return the compressor of an entry; errors are those of ``Compressor``."""
     return Compressor(entry.name)
 
 

@@ -1,4 +1,4 @@
-"""A scorer with losses that can be computed by hand, for tests of modules that use scorers."""
+"""A scorer whose losses can be computed by hand, for tests of modules that use scorers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FakeScorer(Scoring):
 
     @property
     def facts(self) -> ScorerFacts:
-        """Empty facts: no device, no tokenizer."""
+        """Facts with a fake device, and without a tokenizer."""
         return ScorerFacts("fake", "", None, {}, None)
 
     def score_together(
@@ -62,7 +62,7 @@ class FakeScorer(Scoring):
         protocols: Sequence[ScoringProtocol],
         tallies: Sequence[Tally],
     ) -> Iterator[tuple[pa.Table, ...]]:
-        """Score documents, one table each; see ``Scorer.score_together``."""
+        """Yield one table per protocol for each document; see ``Scorer.score_together``."""
         for document in iterate_documents(documents):
             yield tuple(self._table(document, protocol) for protocol in protocols)
 
@@ -83,7 +83,7 @@ class FakeScorer(Scoring):
             len(raw), protocol, context, num_prefix=int(protocol.prefix != "none")
         ):
             piece = raw[covered : window.end]
-            # A character is counted at its last byte: the next byte starts another character.
+            # A character is counted at its last byte, after which another character starts.
             following = raw[covered + 1 : window.end + 1] + b" " * (window.end == len(raw))
             chars = sum(byte & 0xC0 != 0x80 for byte in following)
             chunks.append(Chunk(nats * window.num_scored, window.num_scored, chars, len(piece)))

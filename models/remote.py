@@ -2,11 +2,11 @@
 
 The format is that of vLLM's OpenAI-compatible server: ``POST /v1/completions`` with
 ``prompt_logprobs`` (https://docs.vllm.ai, "Completions API", extra parameters). For each token of
-the prompt, the response has null (the first) or an object by token id, such as:
+the prompt, the response has an object by token id (null for the first token), such as:
 ``{"464": {"logprob": -3.2, "rank": 7, "decoded_token": "The"}}``.
 
 Texts are tokenized here and sent as ids, so that server and scorer use the same tokens. If a
-server omits a token's likelihood, nothing is guessed: the model is not measurable.
+server omits a token's likelihood, scoring ends with NotMeasurable.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from models.weights.checkpoint import load_tokenizer
 from models.weights.files import TOKENIZER_FILES, folder_digest
 from models.weights.hub import endpoint_of, explain_failures
 
-_BATCH_TOKENS = 2**15  # enough windows for all parallel requests
-# Tokens of a window that only the server counts: the last target and one generated token.
+_BATCH_TOKENS = 2**15  # default size of a batch; enough windows for all parallel requests
+# The server's maximum length also counts a window's last target and one generated token.
 _EXTRA_TOKENS = 2
-_BYTES_PER_TOKEN = 1024  # of a response; usually 60 to 150
+_BYTES_PER_TOKEN = 1024  # maximum response size per token; 60 to 150 bytes are usual
 _IMPOSSIBLE = -9999.0  # vLLM's value for minus infinity, which JSON does not have
 _PROBE = "The tide leaves a mark on the sand, and the next tide washes it away. 12 + 34 = 46."
-_PROBE_TOLERANCE = 0.5  # nats between two responses; kernels in bfloat16 differ by up to 0.1
+_PROBE_TOLERANCE = 0.5  # allowed difference of a token's loss in nats; bfloat16 rounds by 0.1
 
 
 @dataclass(frozen=True)
 class RemoteModel:
-    """A model on a server, found and identified.
+    """A model that a server offers, with its tokenizer.
 
     Attributes:
         revision: digest of the tokenizer and of the server's record of the model.
-        context: most inputs of a window; None if the server states no maximum.
+        context: maximum number of input tokens of a window, or None if no maximum is known.
     """
 
     client: RemoteClient
@@ -63,28 +63,28 @@ class RemoteModel:
 
     @property
     def where(self) -> str:
-        """A description of the model for messages."""
+        """Served name and address, for error messages."""
         return f"{self.served_name} at {self.client.address}"
 
     def identity(self, name: str) -> TokenIdentity:
-        """Return the identity of the model's cells."""
+        """Return the identity of the model under a name of the catalogue."""
         return TokenIdentity(name, self.revision, self.context, "remote")
 
 
 def identify_remote(entry: ModelEntry, settings: Settings) -> TokenIdentity:
-    """Return the identity of a remote model's cells; errors as for ``open_remote``."""
+    """Return the identity of a remote model; errors are those of ``open_remote``."""
     return open_remote(entry, settings).identity(entry.name)
 
 
 def load_remote(entry: ModelEntry, settings: Settings) -> TokenScorer:
     """Return the scorer of a remote model after a test with a few tokens.
 
-    Raises: as ``open_remote``, and NotMeasurable if the server omits likelihoods of tokens or
-    tokenizes differently.
+    Raise NotMeasurable if the server omits likelihoods of tokens, ModelLoadError if it tokenizes
+    differently, and the errors of ``open_remote``.
     """
     model = open_remote(entry, settings)
     engine = RemoteEngine(model)
-    # A softmax over bytes alone would need the likelihoods of all 256 bytes at each position.
+    # Media need a softmax over the 256 byte tokens, whose likelihoods the server does not return.
     text_model = dataclasses.replace(text_model_of(model.tokenizer), byte_tokens=None)
     _probe(model, text_model, engine)
     facts = ScorerFacts(
@@ -104,7 +104,7 @@ def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
         ModelLoadError: the server does not serve the model, or the tokenizer is missing or broken.
         NotMeasurable: the tokenizer is not a fast one.
         ModelError: the server cannot be reached, or has another API.
-        UsageError: the key cannot be sent.
+        UsageError: the key has characters that an HTTP header cannot have.
     """
     client = RemoteClient(entry.location, settings.remote_api_key, BACKEND.answers_together)
     record = _served(client, entry.served_name)
@@ -114,7 +114,7 @@ def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
         context = length - _EXTRA_TOKENS
     folder = _tokenizer_folder(entry.tokenizer or "", entry.revision, settings)
     digest = hashlib.sha256(folder_digest(folder, TOKENIZER_FILES).encode())
-    # Exclude the load time ("created") and the name of the server's owner.
+    # The digest excludes the load time ("created") and the name of the server's owner.
     digest.update(repr([record["id"], record.get("root"), record.get("parent")]).encode())
     return RemoteModel(
         client=client,
@@ -126,7 +126,7 @@ def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
 
 
 def _served(client: RemoteClient, name: str | None) -> dict[str, Any]:
-    """Return the server's record of a model; without a name, of its only model."""
+    """Return the server's record of the named model; without a name, of its only model."""
     answer = client.ask("/v1/models")
     records = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(records, list) or not all(
@@ -166,20 +166,20 @@ def _tokenizer_folder(location: str, revision: str | None, settings: Settings) -
 
 
 class RemoteEngine:
-    """Runs a model through its server, several prompts at a time."""
+    """Computes losses with a model on a server; several prompts are sent at a time."""
 
     def __init__(self, model: RemoteModel) -> None:
         self._model = model
 
     @property
     def max_batch_tokens(self) -> int | None:
-        """Any number: the server makes its own batches."""
+        """None (no maximum), because the server makes its own batches."""
         return None
 
     def losses(
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None
     ) -> list[Losses]:
-        """As ``Engine.losses``; targets must continue their row's inputs.
+        """Return losses as ``Engine.losses``; a row's targets must continue its inputs.
 
         Raises:
             NotMeasurable: an alphabet is given, a token has no likelihood, or a prompt is refused.
@@ -194,20 +194,20 @@ class RemoteEngine:
             [*given.tolist(), int(wanted[-1])]
             for given, wanted in zip(inputs, targets, strict=True)
         ]
-        with ThreadPoolExecutor(BACKEND.answers_together) as pool:  # a failure ends the map
+        with ThreadPoolExecutor(BACKEND.answers_together) as pool:  # map raises the first error
             nats = list(pool.map(self._prompt_losses, prompts))
         return [own[-len(wanted) :] for own, wanted in zip(nats, targets, strict=True)]
 
     def _prompt_losses(self, prompt: list[int]) -> Losses:
-        """Return -ln p of each token except the first."""
+        """Request and return -ln p of each token of a prompt except the first."""
         body = {
             "model": self._model.served_name,
             "prompt": prompt,
             "add_special_tokens": False,
-            "prompt_logprobs": 0,  # only the prompt's own tokens, without the most likely ones
-            "max_tokens": 1,  # zero is not allowed
-            # Overrides the defaults of the checkpoint's generation_config.json, which some versions
-            # apply to the prompt, too. Zero is read as one there.
+            "prompt_logprobs": 0,  # only the prompt's own tokens, no alternatives
+            "max_tokens": 1,  # the server does not allow 0
+            # Override the checkpoint's generation_config.json, which some vLLM versions apply to
+            # the prompt, too. For the prompt, they read temperature 0 as 1.
             "temperature": 0.0,
             "top_p": 1.0,
             "repetition_penalty": 1.0,
@@ -261,9 +261,9 @@ def _loss(entry: object, token: int, where: str) -> float:
 
 
 def _probe(model: RemoteModel, text_model: TextModel, engine: RemoteEngine) -> None:
-    """Test with a few tokens if the server returns all data for scoring.
+    """Test with a few tokens if the server returns all likelihoods that scoring needs.
 
-    The second request detects a server that omits tokens in its cache.
+    An equal second request detects a server that gives other results for cached tokens.
     """
     (tokens,) = text_model.tokenizer.tokenize([_PROBE])
     _compare_tokenizers(model, tokens.ids.tolist())
@@ -279,7 +279,7 @@ def _probe(model: RemoteModel, text_model: TextModel, engine: RemoteEngine) -> N
 
 
 def _compare_tokenizers(model: RemoteModel, ids: list[int]) -> None:
-    """Refuse a tokenizer that differs from the served model's, if the server reports tokens."""
+    """Raise ModelLoadError if the server reports other tokens than the entry's tokenizer."""
     body = {"model": model.served_name, "prompt": _PROBE, "add_special_tokens": False}
     try:
         answer = model.client.ask("/tokenize", body)

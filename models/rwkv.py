@@ -1,10 +1,10 @@
 """RWKV checkpoints (``.pth``), versions 4 to 7, run by the rwkv package.
 
-A checkpoint is a pickle of named tensors. It is first read with torch's restricted unpickler. A
-file with anything except tensors, code above all, is refused before the package opens it.
+A checkpoint is a pickle of named tensors. Every file is first read with torch's restricted
+unpickler. A file with other content, such as code, raises an error before the package opens it.
 
-The package is imported again for each model: its module serves one version, dtype and device at
-a time. TorchScript is off, because its optimiser may change figures from run to run.
+The package is imported again for each model, because its module supports only one version, dtype
+and device at a time. TorchScript is disabled, because its optimiser may change losses between runs.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from models.weights.checkpoint import choose_device
 from models.weights.files import MODEL_FAILURES
 from models.weights.loading import is_memory_full
 
-# Tokens run at one time: enough for the matrix products. The limit keeps a World model's float32
-# logits (67 MB) and version 5's square of the length small.
+# Number of tokens run at once: enough for fast matrix products. More tokens would need more memory
+# for logits (float32: 67 MB for World), and version 5's memory grows with the square of the length.
 _SLICE_TOKENS = 256
-_BATCH_TOKENS = 2048  # rows are run one by one: only waiting rows are gathered for a batch
+_BATCH_TOKENS = 2048  # default size of a batch, whose rows are run one by one
 _STRATEGY_DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 _DEFECTS = (*MODEL_FAILURES, EOFError, UnpicklingError, struct.error)
 _import_lock = threading.Lock()
@@ -52,7 +52,7 @@ _import_lock = threading.Lock()
 
 @dataclass(frozen=True)
 class RwkvFiles:
-    """A checkpoint, opened and checked; its weights are not on a device yet.
+    """A checkpoint whose files were checked; its weights are not on a device yet.
 
     Attributes:
         revision: digest of weights and tokenizer.
@@ -68,12 +68,12 @@ class RwkvFiles:
 
 
 def identify_rwkv(entry: ModelEntry, settings: Settings) -> TokenIdentity:
-    """Return the identity of a checkpoint's cells; errors as for ``open_rwkv``."""
+    """Return the identity of a checkpoint; errors are those of ``open_rwkv``."""
     return _identity(entry, open_rwkv(entry, settings))
 
 
 def load_rwkv(entry: ModelEntry, settings: Settings) -> TokenScorer:
-    """Load a checkpoint; errors as for ``open_rwkv`` and ``RwkvEngine``."""
+    """Load a checkpoint; errors are those of ``open_rwkv`` and ``RwkvEngine``."""
     files = open_rwkv(entry, settings)
     text_model = files.tokenizer.text_model
     facts = ScorerFacts(
@@ -87,12 +87,12 @@ def load_rwkv(entry: ModelEntry, settings: Settings) -> TokenScorer:
 
 
 def _identity(entry: ModelEntry, files: RwkvFiles) -> TokenIdentity:
-    # The state has no maximum length; only the catalogue may limit the windows.
+    # A recurrent model has no maximum length. Only the catalogue may limit the context.
     return TokenIdentity(entry.name, files.revision, entry.context, f"{files.dtype} rwkv")
 
 
 def open_rwkv(entry: ModelEntry, settings: Settings) -> RwkvFiles:
-    """Open a checkpoint: a ``.pth`` file, or a folder with exactly one; leave its weights on disk.
+    """Open a ``.pth`` file, or the only such file of a folder, without loading the model.
 
     Raises:
         ModelLoadError: the file is missing, unsafe or broken, no tokenizer fits, or the rwkv
@@ -121,7 +121,7 @@ def open_rwkv(entry: ModelEntry, settings: Settings) -> RwkvFiles:
 
 
 def find_checkpoint(location: str) -> Path:
-    """Return the ``.pth`` file of a location."""
+    """Return the ``.pth`` file at a location; raise ModelLoadError if there is none or several."""
     path = Path(location).expanduser()
     found = sorted(path.glob("*.pth")) if path.is_dir() else [path]
     if len(found) != 1:
@@ -135,7 +135,7 @@ def find_checkpoint(location: str) -> Path:
 
 
 class RwkvEngine:
-    """Runs an RWKV model, one row at a time, each from an empty state.
+    """Runs an RWKV model on one row at a time; each row starts with an empty state.
 
     Raise ModelLoadError if the package cannot run a model with these weights.
     """
@@ -148,7 +148,8 @@ class RwkvEngine:
         try:
             with _import_lock:
                 module = _import_package(files.is_v7)
-                self._model: Any = module.RWKV(name, strategy)  # also reads environment variables
+                # The lock is held, because the constructor reads environment variables, too.
+                self._model: Any = module.RWKV(name, strategy)
             self._losses(np.arange(3), np.arange(2))
         except _DEFECTS as error:
             if isinstance(error, RuntimeError) and is_memory_full(error):
@@ -163,13 +164,13 @@ class RwkvEngine:
 
     @property
     def max_batch_tokens(self) -> int | None:
-        """Any number: rows are run one by one."""
+        """None (no maximum), because rows are run one by one."""
         return None
 
     def losses(
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None
     ) -> list[Losses]:
-        """As ``Engine.losses``, with the softmax in float32."""
+        """Return losses as ``Engine.losses``; the softmax is in float32."""
         rows = list(zip(inputs, targets, strict=True))
         return or_device_full(lambda: [self._losses(*row, alphabet) for row in rows])
 
@@ -183,7 +184,7 @@ class RwkvEngine:
             ids = inputs[begin : begin + _SLICE_TOKENS]
             end = begin + len(ids)
             wanted = targets[max(begin - first, 0) : max(end - first, 0)]
-            is_scored = len(wanted) > 0  # otherwise run the head on the last position only
+            is_scored = len(wanted) > 0  # if False, compute only the last position's logits
             logits, state = self._model.forward(ids.tolist(), state, full_output=is_scored)
             if is_scored:
                 rows = logits.reshape(len(ids), -1)[-len(wanted) :]
@@ -200,10 +201,10 @@ def _import_package(with_v7: bool) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ModelLoadError(f"{path}: is missing; install the rwkv package again")
     module = importlib.util.module_from_spec(spec)
-    vars(module)["print"] = _do_nothing  # the package prints to standard output
+    vars(module)["print"] = _do_nothing  # suppresses the package's output
     with _without_torchscript(), _keeping_precision():
         spec.loader.exec_module(module)
-    # The package collects garbage after every layer: half a second each, without any effect.
+    # The package collects garbage after every layer, which takes 0.5 s and has no effect.
     vars(module)["gc"] = SimpleNamespace(collect=_do_nothing)
     return module
 
@@ -214,7 +215,7 @@ def _do_nothing(*values: object, **options: object) -> None:
 
 @contextmanager
 def _without_torchscript() -> Iterator[None]:
-    """Replace TorchScript by plain Python; version 7 uses it whatever the environment says."""
+    """Replace TorchScript by plain Python; the package's setting has no effect in version 7."""
     replaced = {
         "ScriptModule": torch.nn.Module,
         "script_method": lambda function: function,
@@ -240,10 +241,10 @@ def _keeping_precision() -> Iterator[None]:
 
 
 def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a checkpoint's tensors; refuse any other content."""
+    """Return the shapes of a checkpoint's tensors; raise ModelLoadError for other content."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # unsupported content raises an error later
+            warnings.simplefilter("ignore")  # unsupported content raises an error below
             tensors: Any = torch.load(
                 path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
             )
@@ -258,8 +259,8 @@ def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in tensors.items()
     ):
         raise ModelLoadError(
-            f"{path}: expected tensors by name; one that the rwkv package has converted for a "
-            "strategy is of no use, give the released file"
+            f"{path}: expected tensors by name; if the rwkv package has converted the file for a "
+            "strategy, use the released file instead"
         )
     shapes = {name: tuple(value.shape) for name, value in tensors.items()}
     if len(shapes.get("emb.weight", ())) != 2 or "blocks.0.ln1.weight" not in shapes:

@@ -1,8 +1,8 @@
-"""The tokenizers of RWKV checkpoints: World, a list of byte strings, and Pile, a tokenizers file.
+"""The tokenizers of RWKV checkpoints: World (a list of byte strings) and Pile (a JSON file).
 
 World (https://github.com/BlinkDL/RWKV-LM, files ``rwkv_vocab_v*.txt``) has one token per line: its
-id, its bytes as a Python literal, and their number. A text's bytes are cut into the longest
-matching tokens, from left to right. Id 0, which is not in the file, is the end of a text.
+id, its bytes as a Python literal, and the number of bytes. A text's bytes are split into the
+longest matching tokens, from left to right. Id 0, which is not in the file, is the end of a text.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from models.scoring.accounting import Accountant, TokenizedText, whole_character
 from models.scoring.text_model import TextModel
 
 WORLD_PATTERN, PILE_NAME = "rwkv_vocab_v*.txt", "20B_tokenizer.json"
-_SHIPPED_WORLD = "rwkv_vocab_v20230424.txt"  # in the rwkv package, 65,529 tokens
+_SHIPPED_WORLD = "rwkv_vocab_v20230424.txt"  # a file of the rwkv package with 65,529 tokens
 _END_OF_TEXT = 0
 _PILE_END_OF_TEXT = "<|endoftext|>"
-_MAX_FILE_BYTES = 2**24  # World has 1.2 MB, Pile 2.5 MB
+_MAX_FILE_BYTES = 2**24  # World's file has 1.2 MB, Pile's 2.5 MB
 _MAX_LINE_CHARS = 4096
 _LINE = re.compile(r"([0-9]{1,8}) (b?['\"].*['\"]) ([0-9]{1,4})")
-# Embeddings are padded: World has 65,530 ids and 65,536 rows, Pile 50,277 and up to 50,432.
+# Embeddings have spare rows: 65,536 for World's 65,530 ids, up to 50,432 for Pile's 50,277 ids.
 _MAX_SPARE_ROWS = 1024
 
 
 class WorldTokenizer:
-    """Cuts a text's bytes into the longest tokens of a vocabulary."""
+    """Splits a text's bytes into the longest matching tokens of a vocabulary."""
 
     def __init__(self, vocabulary: Mapping[bytes, int]) -> None:
         self._vocabulary = dict(vocabulary)
         lengths: dict[bytes, set[int]] = {}
         for token in vocabulary:
             lengths.setdefault(token[:2], set()).add(len(token))
-        # Lengths of the tokens that begin with two given bytes, longest first.
+        # For each pair of first bytes, the lengths of tokens that begin so, longest first.
         self._lengths = {start: sorted(own, reverse=True) for start, own in lengths.items()}
 
     def encode(self, raw: bytes) -> tuple[list[int], list[int]]:
-        """Return the ids of the tokens and the number of bytes of each."""
+        """Return the ids of the tokens, and each token's number of bytes."""
         ids, sizes = [], []
         place = 0
         while place < len(raw):
@@ -62,7 +62,7 @@ class WorldTokenizer:
         return raw[place : place + 1]
 
     def tokenize(self, texts: Sequence[str], special_tokens: bool = False) -> list[TokenizedText]:
-        """Tokenize texts; World has no special tokens to add."""
+        """Tokenize texts; ``special_tokens`` has no effect, because World has none."""
         return [self._tokenize(text) for text in texts]
 
     def _tokenize(self, text: str) -> TokenizedText:
@@ -74,7 +74,7 @@ class WorldTokenizer:
 
 
 class RwkvTokenizer(NamedTuple):
-    """A checkpoint's tokenizer: its file, and its interface for scoring."""
+    """A checkpoint's tokenizer: the path of its file, and its TextModel."""
 
     path: Path
     text_model: TextModel
@@ -83,9 +83,9 @@ class RwkvTokenizer(NamedTuple):
 def open_tokenizer(weights: Path, num_rows: int) -> RwkvTokenizer:
     """Find the tokenizer of a checkpoint.
 
-    Use the file beside the weights that fits their embedding (World's ``rwkv_vocab_v*.txt`` or
-    Pile's ``20B_tokenizer.json``). Without such files, use the World vocabulary of the rwkv
-    package if it fits. Raise ModelLoadError if none or several fit, or a file is broken.
+    Use the file in the weights' folder whose ids fit the ``num_rows`` rows of the embedding (World:
+    ``rwkv_vocab_v*.txt``; Pile: ``20B_tokenizer.json``). Without such files, try the vocabulary in
+    the rwkv package. Raise ModelLoadError if none or several files fit, or a file is broken.
     """
     folder = weights.parent
     paths = sorted([*folder.glob(WORLD_PATTERN), *folder.glob(PILE_NAME)])
@@ -106,10 +106,10 @@ def open_tokenizer(weights: Path, num_rows: int) -> RwkvTokenizer:
 
 
 def parse_world(data: bytes, where: str) -> dict[bytes, int]:
-    """Parse a World vocabulary: ids by token.
+    """Parse a World vocabulary; return the id of each token.
 
-    Evaluate only literals of strings and bytes. Raise ModelLoadError for another format, a repeated
-    token or id, or a single byte without a token.
+    Only string and bytes literals are evaluated. Raise ModelLoadError for another format, a
+    repeated token or id, or a single byte without a token.
     """
     try:
         lines = data.decode().replace("\r\n", "\n").split("\n")
@@ -164,7 +164,7 @@ def _read(path: Path) -> TextModel:
 
 
 def _world_model(vocabulary: Mapping[bytes, int]) -> TextModel:
-    # Single bytes come first in the list (ids 1 to 256), and every vocabulary has them all.
+    # Every vocabulary has a token for each single byte (checked by ``parse_world``).
     byte_tokens = np.array([vocabulary[bytes([byte])] for byte in range(256)], dtype=np.int64)
     return TextModel(
         tokenizer=WorldTokenizer(vocabulary),
@@ -178,7 +178,7 @@ def _world_model(vocabulary: Mapping[bytes, int]) -> TextModel:
 def _pile_model(data: bytes, path: Path) -> TextModel:
     try:
         tokenizer = Tokenizer.from_buffer(data)
-    except Exception as error:  # the tokenizers library raises no narrower class
+    except Exception as error:  # the tokenizers library raises bare Exception
         raise ModelLoadError(f"{path}: not a file of the tokenizers library ({error})") from error
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     if not vocabulary:
@@ -193,7 +193,7 @@ def _pile_model(data: bytes, path: Path) -> TextModel:
 
 
 def package_folder() -> Path:
-    """Return the rwkv package's folder without an import; raise ModelLoadError if absent."""
+    """Return the rwkv package's folder without importing it; raise ModelLoadError if absent."""
     spec = importlib.util.find_spec("rwkv")
     if spec is None or not spec.submodule_search_locations:
         raise ModelLoadError(

@@ -1,1 +1,1 @@
-"""Reports: HTML pages, charts and exports of the warehouse's figures; they compute no figures."""
+"""Reports: HTML pages, charts and exports of figures, which the warehouse's views compute."""

@@ -1,4 +1,4 @@
-"""Charts as SVG text, rendered without a script, a font server or a browser.
+"""Charts as SVG text without scripts and without external fonts.
 
 The charts contain no untrusted text.
 """
@@ -17,13 +17,13 @@ import vl_convert as vlc
 
 from core.month import Month, month_range
 
-# Okabe and Ito's blue and vermilion, distinct with the common kinds of colour blindness. Points
-# after the cutoff are also hollow, for print.
+# Blue and vermilion of Okabe and Ito, which colour-blind people can tell apart. Points after the
+# cutoff are also hollow, for print without colours.
 BEFORE, AFTER, UNKNOWN = "#0072b2", "#d55e00", "#5b6472"
 INK, _GRID, _RULE = "#3a4150", "#e6e9ed", "#8a93a0"
 
 _STYLE: dict[str, Any] = {
-    # The page describes each chart; a screen reader should not read out every point.
+    # Screen readers should not read out every point; the page describes each chart.
     "aria": False,
     "view": {"stroke": None},
     "axis": {
@@ -39,14 +39,13 @@ def monthly_chart(
 ) -> str:
     """Draw one model's bits per byte on one source over the months, with its cutoff.
 
-    Each chart has its own scale, which spans at least a fifth of the highest value. So models at
-    very different levels are equally readable, and noise looks small.
+    Each chart has its own scale, so that models with very different losses are equally readable.
+    The scale spans at least a fifth of the highest value, so that noise looks small.
 
     Args:
         figures: bits per byte by month, at least one; a missing month breaks the line.
-        window: first and last month of the axis, the same for all charts of a page.
-        cutoff: last month of the model's training data, or None if unknown; labelled above the
-            plot, with a dashed line at the month's end if it lies in the window.
+        window: first and last month of the horizontal axis, the same for all charts of a page.
+        cutoff: last month of the model's training data, drawn as a dashed line; None if unknown.
     """
     first, last = window
     labels = [_date(_middle(month)) for month in _ticks(first, last)]
@@ -60,7 +59,7 @@ def monthly_chart(
         "bits_per_byte:Q",
         title="bits per byte",
         scale=alt.Scale(domain=_domain(list(figures.values())), nice=False),
-        # Labels have a width of four characters, so that charts in a row are aligned.
+        # All axis labels have the same width (30 pixels), so that charts in a row are aligned.
         axis=alt.Axis(tickCount=4, minExtent=30),
     )
     line = alt.Chart(_frame(figures, window, cutoff)).encode(x=x, y=y)
@@ -76,20 +75,20 @@ def _draw(layers: Sequence[alt.Chart], width: int, height: int) -> str:
 
 
 def _point_colours(is_after: bool, is_split: bool) -> tuple[str, str]:
-    """Return fill and stroke of a point; ``is_split`` is True if a cutoff is known."""
+    """Return the fill and stroke colours of a point; ``is_split`` is True if a cutoff is known."""
     stroke = AFTER if is_after else BEFORE if is_split else UNKNOWN
     return "white" if is_after else stroke, stroke
 
 
 def as_png(svg: str) -> bytes:
-    """Return a chart as PNG at twice its size in pixels, for programs without SVG support."""
+    """Return a chart as PNG at twice the SVG's size in pixels, for programs without SVG support."""
     return bytes(vlc.svg_to_png(svg, scale=2))
 
 
 def _frame(
     figures: Mapping[Month, float], window: tuple[Month, Month], cutoff: Month | None
 ) -> pl.DataFrame:
-    """Return one row per month: day, bits_per_byte (null if missing), fill, stroke."""
+    """Return one row per month: day, bits_per_byte (null if missing), fill and stroke colour."""
     rows = []
     for month in month_range(*window):
         is_after = cutoff is not None and month > cutoff
@@ -115,7 +114,7 @@ def _cutoff_marks(cutoff: Month | None, window: tuple[Month, Month], x: alt.X) -
 
 
 def _middle(month: Month) -> dt.date:
-    """Return the day of a month's point: mid-month, so that no time zone changes its label."""
+    """Return the middle day of a month, so that no time zone moves the point to another month."""
     return month.first_day.replace(day=15)
 
 
@@ -124,7 +123,7 @@ def _date(day: dt.date) -> alt.DateTime:
 
 
 def _ticks(first: Month, last: Month) -> list[Month]:
-    """Return at most four months to label, at equal distances."""
+    """Return the months to label on the axis: at most four, at equal distances."""
     num_months = last.months_since(first) + 1
     steps = itertools.chain((1, 2, 3, 6), itertools.count(12, 12))
     step = next(step for step in steps if num_months <= 4 * step)
@@ -141,23 +140,23 @@ def _domain(values: list[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Point:
-    """A model's accuracy on the questions opened in one quarter."""
+    """A model's accuracy on the forecasting questions that were opened in one quarter."""
 
     day: dt.date  # first day of the quarter
-    accuracy: float  # share of right answers
+    accuracy: float  # share of right answers, 0 to 1
     low: float  # lower end of the 95 % interval (Wilson's)
     high: float
-    expected: float  # share of right answers of a random guess
+    expected: float  # expected accuracy of a random guess
 
 
 def forecast_chart(
     points: Sequence[Point], window: tuple[dt.date, dt.date], known_until: dt.date | None
 ) -> str:
-    """Draw accuracy with its interval, and the accuracy of a guess as a dashed line.
+    """Draw accuracy with 95 % intervals, and the accuracy of a random guess as a dashed line.
 
-    ``points`` has at least one point and is sorted. ``window`` is the first and the last day of
-    the axis, the same for all charts of a page. ``known_until`` is the model's cutoff or release
-    date, drawn as a dashed line; points after it are hollow.
+    ``points`` is sorted and not empty. ``window`` is the first and the last day of the axis, the
+    same for all charts of a page. ``known_until`` is the model's cutoff or release date, drawn as a
+    dashed line; points after this date are hollow.
     """
     first, last = window
     domain = [_date(first), _date(last + dt.timedelta(days=92))]
@@ -201,17 +200,17 @@ def _quarters_frame(points: Sequence[Point], known_until: dt.date | None) -> pl.
 
 @dataclass(frozen=True)
 class Level:
-    """A model's accuracies at one level: means over the level's puzzles."""
+    """A model's mean accuracies over the puzzles of one level of complexity."""
 
-    level: int  # 1 to 5
+    level: int  # level of complexity, 1 to 5
     id_accuracy: float  # share of right answers in distribution
     ood_accuracy: float  # share of right answers out of distribution
 
 
 def valley_chart(levels: Sequence[Level], critical: int | None) -> str:
-    """Draw both accuracies, shade the gap between them, and mark the critical level.
+    """Draw both accuracies of each level, shade the gap between them, and mark the critical level.
 
-    ``levels`` has at least one level; missing levels are allowed.
+    ``levels`` holds one to five levels. ``critical`` is None if no level is critical.
     """
     rows = [(each.level, each.id_accuracy, each.ood_accuracy) for each in levels]
     frame = pl.DataFrame(rows, schema=["level", "known", "new"], orient="row")

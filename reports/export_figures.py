@@ -36,12 +36,12 @@ _OF_FORMAT = {
 def export_figures(settings: Settings, format: str, output: Path) -> int:
     """Write every view for analysts to a file, and return the number of files.
 
-    The same snapshot gives identical files: rows are sorted, and one thread computes all sums.
+    Exports of the same snapshot are identical: rows are sorted, and one thread computes sums.
 
-    The format is csv or parquet. An earlier export in the folder is replaced.
+    ``format`` is csv or parquet. An earlier export in the folder is replaced.
 
     Raises:
-        UsageError: there is no snapshot, or ``output`` is not an export.
+        UsageError: there is no snapshot, or ``output`` exists and is not an export.
         WarehouseError: the snapshot has another schema version.
         StorageError: writing failed; the earlier export is kept.
     """
@@ -77,7 +77,7 @@ def exported_views() -> dict[str, ViewDescription]:
 def _export(
     connection: duckdb.DuckDBPyConnection, name: str, description: ViewDescription, path: Path
 ) -> dict[str, Any]:
-    """Write one view to a file; return the view's manifest entry."""
+    """Write one view to a file; return the entry of the view for the manifest."""
     try:
         view = connection.table(name)
     except duckdb.Error as error:

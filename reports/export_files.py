@@ -1,4 +1,4 @@
-"""Writers of exports: CSV, Parquet and JSON values, in a folder with a manifest."""
+"""Functions that write exports: CSV and Parquet files in a folder with a manifest."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import pyarrow as pa
 from core.errors import UsageError
 from core.storage.store import explain_disk_errors, sha256_of_file
 
-_GROUP_ROWS = 122_880  # size of DuckDB's row groups
+_GROUP_ROWS = 122_880  # number of rows per row group, as in DuckDB
 
 
 def csv_parts(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
-    """Yield CSV: a header line, then rows; NULL is an empty field, an empty text is ``""``.
+    """Yield CSV text: a header line, then rows. NULL becomes an empty field, an empty text ``""``.
 
     Raises:
         pa.ArrowException, ValueError: a value cannot be written as CSV.
@@ -42,7 +42,7 @@ def csv_parts(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[
 
 
 def _texts(column: pa.Array) -> pa.Array:
-    """Return a column as text for CSV: times in SQL notation, other values as JSON."""
+    """Return a column as text for CSV: times in SQL notation, nested values as JSON."""
     if pa.types.is_temporal(column.type) and not pa.types.is_interval(column.type):
         return column.cast(pa.string())
     return pa.array([_text(value) for value in column.to_pylist()], pa.large_string())
@@ -54,7 +54,7 @@ def _text(value: object) -> str | None:
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON allows it: null for NaN and infinities, hex for bytes."""
+    """Return a value that JSON can represent: None for NaN and infinity, hex text for bytes."""
     if isinstance(value, bool | int | str) or value is None:
         return value
     if isinstance(value, float):
@@ -77,7 +77,7 @@ _PLAIN_TYPES = (
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path) -> None:
-    """Write batches to a Parquet file; cast 128-bit integer columns to 64 bits if possible.
+    """Write batches to a Parquet file; cast integer columns of 128 bits to 64 bits if possible.
 
     DuckDB's sums of integers have 128 bits, which Arrow represents as decimals.
 
@@ -106,7 +106,7 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Pa
 
 
 def _noting_large(batches: Iterable[pa.RecordBatch], wide: set[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; remove columns with a value beyond 64 bits from ``wide``."""
+    """Yield the batches; remove from ``wide`` the columns with a value beyond 64 bits."""
     for batch in batches:
         for name in sorted(wide):
             try:
@@ -129,12 +129,12 @@ MANIFEST = "manifest.json"
 
 @contextmanager
 def exporting(output: Path, kind: str) -> Iterator[Path]:
-    """Yield an empty folder; rename it to ``output`` if the block ends without an error.
+    """Yield an empty folder, which is renamed to ``output`` if the ``with`` block succeeds.
 
-    Only an earlier export of the same kind is replaced.
+    An earlier export of the same kind at ``output`` is replaced.
 
     Raises:
-        UsageError: ``output`` is not an export, or the earlier export contains other files.
+        UsageError: ``output`` exists and is not an export, or contains other files.
         StorageError: writing failed; the earlier export is kept.
     """
     final = output.resolve()
@@ -156,7 +156,7 @@ def exporting(output: Path, kind: str) -> Iterator[Path]:
 
 
 def write_manifest(folder: Path, kind: str, facts: Mapping[str, object]) -> None:
-    """Write the manifest: the given facts, and the length and checksum of every file."""
+    """Write the manifest: ``facts``, and the length in bytes and checksum of every file."""
     files = {
         path.name: {"num_bytes": path.stat().st_size, "sha256": sha256_of_file(path)}
         for path in sorted(folder.iterdir())
@@ -176,8 +176,8 @@ def _require_export(folder: Path, kind: str) -> None:
         if present <= {MANIFEST, *_files_of(folder, kind)}:
             return
     raise UsageError(
-        f"{folder} exists and is more than an earlier export of {kind}; "
-        "give another --output, or move what is there away"
+        f"{folder} exists and holds more than an earlier export of {kind}; "
+        "give another --output, or move the other files"
     )
 
 

@@ -1,8 +1,9 @@
 """Export of a sealed month as a task of lm-evaluation-harness.
 
-The task computes the figures of protocol ``lm-eval``. The folder holds the task (YAML), its
-documents (JSON lines, with licences), and a Python function that reads the documents. The harness'
-JSON reader is unsuitable: it parses texts that look like dates, and requires an absolute path.
+With the task, lm-evaluation-harness computes the same losses as tidemark's protocol ``lm-eval``.
+The exported folder holds the task (YAML), the documents (JSON lines, with licences), and a Python
+function that reads the documents. The harness's own JSON reader is unsuitable: it converts texts
+that look like dates, and requires an absolute path.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from reports.export_files import exporting, write_manifest
 
 _KIND = "lm-eval"
 _COLUMNS = ["document_id", "title", "url", "licence", "attribution", "text"]
-# doc_to_target must be the column name `text`. As the template {{text}}, the harness would evaluate
-# a text that looks like a Python list.
+# doc_to_target must be the column name `text`. With the template {{text}}, the harness would
+# evaluate a text that looks like a Python list.
 _TASK = """\
 task: {name}
 custom_dataset: !function documents.load
@@ -81,7 +82,7 @@ to yourself.
 
 @dataclass(frozen=True)
 class LmEvalTask:
-    """An exported task; the licences of ``num_restricted`` documents forbid redistribution."""
+    """An exported task; ``num_restricted`` documents have licences that forbid redistribution."""
 
     name: str
     folder: Path
@@ -92,14 +93,13 @@ class LmEvalTask:
 def export_lm_eval(
     settings: Settings, source: str, month: Month | None, output: Path | None = None
 ) -> LmEvalTask:
-    """Write a sealed partition as a task; month None selects the undated partition.
+    """Export a sealed partition as a task; month None selects the undated partition.
 
-    The default folder is tidemark-lm-eval/<task>. An earlier export there is replaced.
+    The default output folder is tidemark-lm-eval/<task>. An earlier export there is replaced.
 
     Raises:
-        UsageError: the partition has no seal, or holds images or recordings; ``output`` is not an
-            export.
-        StorageError: a part is damaged, or writing failed.
+        UsageError: the partition is not sealed, or is not text; ``output`` exists and is no export.
+        StorageError: a file of the partition is damaged, or writing failed.
     """
     store, partition = Store(settings.home), Partition(source, month)
     seal = _sealed_text(store, partition, settings.corpus_as_of)
@@ -134,9 +134,9 @@ def _facts(task: LmEvalTask, seal: Seal, licences: Counter[str]) -> dict[str, ob
 
 
 def task_name(partition: Partition) -> str:
-    """Return the task's name, with characters safe in file names, YAML and glob patterns.
+    """Return the task's name, whose characters are safe in file names, YAML and glob patterns.
 
-    If a source's name has other characters, a few digits of its hash make the task's name unique.
+    If a source's name has unsafe characters, they are replaced and digits of a hash are added.
     """
     safe = re.sub(r"[^a-z0-9_]+", "_", partition.source.lower())[:60]
     if safe != partition.source:
@@ -146,7 +146,7 @@ def task_name(partition: Partition) -> str:
 
 
 def is_restricted(licence: str) -> bool:
-    """Return True unless the licence permits redistribution; arXiv's licence does not."""
+    """Return True unless the licence permits redistribution; arXiv's default licence does not."""
     return licence.startswith("LicenseRef-") or "nonexclusive-distrib" in licence
 
 
@@ -163,13 +163,13 @@ def _sealed_text(store: Store, partition: Partition, as_of: dt.datetime | None) 
 
 
 def _write_documents(store: Store, seal: Seal, file: IO[str]) -> Counter[str]:
-    """Write one line per document, in sealed order; return the number of documents by licence."""
+    """Write one JSON line per document; return the number of documents by licence."""
     licences: Counter[str] = Counter()
     for batch in read_documents(store, seal, _COLUMNS):
         for row in batch.to_pylist():
             licences[row["licence"]] += 1
             ordered = {column: row[column] for column in _COLUMNS}
-            file.write(json.dumps(ordered) + "\n")  # ASCII: some readers break lines at U+2028
+            file.write(json.dumps(ordered) + "\n")  # ASCII: some readers end lines at U+2028
     return licences
 
 
@@ -185,5 +185,5 @@ def _readme(task: LmEvalTask, licences: Counter[str]) -> str:
 
 
 def _in_a_cell(text: str) -> str:
-    """Escape an untrusted name for a cell of a Markdown table."""
+    """Escape an untrusted text for a cell of a Markdown table."""
     return json.dumps(text)[1:-1].replace("|", "\\|").replace("<", "&lt;")

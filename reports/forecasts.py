@@ -1,4 +1,4 @@
-"""The page of forecasts: one self-contained HTML page, made from the published snapshot."""
+"""The HTML page about answers to forecasting questions, made from the published snapshot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reports.charts import Point, forecast_chart
 from reports.page import AnswersPage, interval, p_value
 from warehouse.read.query import query
 
-# One point per quarter: a month has too few questions.
+# One point per quarter, because a month has too few questions.
 _POINTS = """
     select model, source, protocol, period_of(month, 3) as day,
         sum(num_correct) / sum(num_questions) as accuracy,
@@ -58,9 +58,9 @@ def _fields(settings: Settings, rows: list[dict[str, Any]]) -> dict[str, object]
 def _row(
     row: dict[str, Any], points: list[Point], window: tuple[dt.date, dt.date]
 ) -> dict[str, str]:
-    """Return a table row: one model, source and protocol. Unknown values are empty texts."""
+    """Return the table row of one model, source and protocol; unknown values are empty texts."""
     known_until = row["cutoff"] or row["released"]
-    # The chart contains no untrusted text; everything else on the page is escaped.
+    # Markup disables escaping, which is safe: the chart contains no untrusted text.
     chart = Markup(forecast_chart(points, window, known_until))  # noqa: S704
     crowd = ""
     if row["num_crowd"]:

@@ -1,6 +1,6 @@
 """Metrics for Prometheus, computed from the data root's files and the published snapshot.
 
-A scrape lists the files and reads only new and changed files. So it usually costs a few listings.
+A scrape lists the data root's files, and reads only new and changed files.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from warehouse.read.query import connect_to_read, local_snapshot
 
 _log = logging.getLogger(__name__)
 
-CACHE_S = 60.0  # lifetime of collected figures
-_READS_AT_ONCE = 16  # threads; reads from an object store mostly wait
+CACHE_S = 60.0  # lifetime of collected metrics in seconds
+_READS_AT_ONCE = 16  # number of threads that read files, since object stores respond slowly
 _Values = Mapping[tuple[str, ...], float]
 
 
 class DataRoot(Collector):
-    """A thread-safe collector for ``prometheus_client``."""
+    """A thread-safe collector of a data root's metrics for ``prometheus_client``."""
 
     def __init__(self, settings: Settings, cache_s: float = CACHE_S) -> None:
         self._settings, self._cache_s = settings, cache_s
         self._store = Store(settings.home)
-        self._known: dict[str, tuple[Stamp, Any]] = {}  # content by path
+        self._known: dict[str, tuple[Stamp, Any]] = {}  # stamp and content of files, by path
         self._lock = threading.Lock()
         self._figures: list[Metric] = []
         self._good_until = 0.0
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing, so that registering does not read the data root."""
+        """Return an empty list, so that the registration of the collector reads no files."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics; if the data root cannot be read, return only ``tidemark_up`` as 0."""
+        """Return the metrics; if the data root is unreadable, return only ``tidemark_up`` 0."""
         with self._lock:
             if time.monotonic() >= self._good_until:
                 self._figures = list(self._collect())
@@ -67,7 +67,7 @@ class DataRoot(Collector):
         yield from figures
 
     def _corpus(self) -> Iterator[Metric]:
-        listed = self._store.list_stamped(f"corpus/source=*/**/{MANIFEST}")  # one walk for all
+        listed = self._store.list_stamped(f"corpus/source=*/**/{MANIFEST}")  # one listing
         held = [path for path in listed if path.endswith(f"/held/{MANIFEST}")]
         newest: dict[Partition, str] = {}
         for path in sorted(listed.keys() - set(held), key=_version_of):
@@ -103,7 +103,7 @@ class DataRoot(Collector):
         yield _gauge("snapshot_timestamp_seconds", "When the snapshot was published.", times)
 
     def _landed(self) -> _Values:
-        """Return the number of landed cells by model; accept snapshots of former versions."""
+        """Return the landed cells by model; the snapshot may have an older schema version."""
         with (
             local_snapshot(self._settings) as path,
             explain_database_errors(f"read {path}"),
@@ -134,7 +134,7 @@ class DataRoot(Collector):
         return "partial" if self._json(path).get("status") == "partial" else "complete"
 
     def _json(self, path: str) -> dict[str, Any]:
-        """Return a JSON object; a damaged file counts as empty (`tidemark check` reports it)."""
+        """Return the JSON object in a file; a damaged file counts as an empty object."""
         try:
             facts = json.loads(self._store.read_bytes(path))
         except ValueError:
@@ -142,7 +142,7 @@ class DataRoot(Collector):
         return facts if isinstance(facts, dict) else {}
 
     def _read(self, stamps: Mapping[str, Stamp], read: Callable[[str], Any]) -> dict[str, Any]:
-        """Return the contents of files by path; read changed files only."""
+        """Return the contents of files by path; read only files whose stamps have changed."""
         known = {path: self._known.get(path, (None, None)) for path in stamps}
         changed = [path for path, stamp in stamps.items() if known[path][0] != stamp]
         with ThreadPoolExecutor(_READS_AT_ONCE) as pool:

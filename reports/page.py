@@ -1,4 +1,4 @@
-"""Self-contained HTML pages, rendered from the published snapshot, among them the report."""
+"""Self-contained HTML pages rendered from the published snapshot, such as the report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from warehouse.read.query import query
 
 
 def render_template(name: str, **fields: object) -> str:
-    """Render a template of this folder as HTML; a missing field raises an error."""
+    """Render a template of this folder as HTML; raise an error if a field is missing."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("reports", "."),
         autoescape=True,
@@ -40,12 +40,12 @@ def write_page(settings: Settings, path: str, html: str) -> str:
 
 @dataclass(frozen=True)
 class AnswersPage:
-    """A page of models' answers; ``fields`` computes the template's values from query rows."""
+    """A page about answers of models; ``fields`` converts rows to the values of the template."""
 
-    path: str  # under the data root
+    path: str  # path of the page, relative to the data root
     template: str
     sql: str
-    missing: str  # message if there are no rows, with the command to run
+    missing: str  # error message if there are no answers
     fields: Callable[[Settings, list[dict[str, Any]]], dict[str, object]]
 
     def render(self, settings: Settings) -> str:
@@ -60,19 +60,19 @@ class AnswersPage:
         return render_template(self.template, **self.fields(settings, rows))
 
     def write(self, settings: Settings) -> str:
-        """Write the page under the data root and return its URL or path; raises as ``render``."""
+        """Write the page under the data root; return its URL or path. See ``render`` for errors."""
         return write_page(settings, self.path, self.render(settings))
 
 
 def interval(low: float | None, high: float | None, form: str, factor: float = 1) -> str:
-    """Return an interval in a number format, or an empty text if an end is missing."""
+    """Return an interval as text, or an empty text if an end is missing."""
     if low is None or high is None:
         return ""
     return f"{factor * low:{form}} to {factor * high:{form}}"
 
 
 def p_value(value: float) -> str:
-    """Return a p-value as text with three decimals."""
+    """Return a p-value as text with three decimals, such as ``0.012``."""
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
@@ -88,7 +88,7 @@ class Panel:
 
 
 def write_report(settings: Settings) -> str:
-    """Write the report for the configured protocol and return its URL or path; as ``render``."""
+    """Write the report for the configured protocol; return its URL or path. See ``render``."""
     return write_page(settings, PAGE, render(settings, settings.protocol))
 
 
@@ -96,13 +96,13 @@ def render(settings: Settings, protocol: str) -> str:
     """Return the report as HTML; untrusted names are escaped.
 
     Raises:
-        UsageError: there is no snapshot, or it has no months under this protocol.
+        UsageError: there is no snapshot, or the snapshot has no months under this protocol.
     """
     monthly = _monthly(settings, protocol)
     gaps = by_model(gap_rows(settings, protocol))
     months = [Month.of(day) for day in monthly["month"].unique()]
     window = min(months), max(months)
-    # Counts come from the model with the most cells: all models score the same documents.
+    # The largest counts come from the model with the most cells; all score the same documents.
     num_documents, num_bytes, num_unmeasured = (
         monthly.group_by("model")
         .agg(pl.sum("num_documents", "num_bytes", "num_unmeasured"))
@@ -138,7 +138,7 @@ def _monthly(settings: Settings, protocol: str) -> pl.DataFrame:
 def _sections(
     monthly: pl.DataFrame, gaps: list[list[GapRow]], window: tuple[Month, Month]
 ) -> dict[str, list[Panel]]:
-    """Return the charts by source; models have the table's order."""
+    """Return the charts by source, with the models in the order of the table."""
     sections: dict[str, list[Panel]] = {}
     figures: dict[tuple[str, str], dict[Month, float]] = {}
     for source, model, month, bits in monthly.select(
@@ -152,7 +152,7 @@ def _sections(
             if (source, overall.model) in figures:
                 cutoff = Month(overall.split) if overall.provenance and overall.split else None
                 svg = charts.monthly_chart(figures[source, overall.model], window, cutoff)
-                # The chart contains no untrusted text; everything else on the page is escaped.
+                # Markup disables escaping, which is safe: the chart contains no untrusted text.
                 panel = Panel(overall.model, Markup(svg))  # noqa: S704
                 sections.setdefault(source, []).append(panel)
     return sections

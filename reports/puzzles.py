@@ -1,4 +1,4 @@
-"""The page of Scylla's puzzles: one self-contained HTML page, made from the published snapshot."""
+"""The HTML page about Scylla's puzzles, made from the published snapshot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reports.charts import Level, valley_chart
 from reports.page import AnswersPage, interval, p_value
 from warehouse.read.query import query
 
-# The page shows judgements by the strict rules, for split ``ood``.
+# The page shows verdicts by the ``strict`` rules, on the OOD items of split ``ood``.
 _SCORES = """
     select s.*, v.gap as level_gap, c.critical_level, c.status, c.probability, c.joint_p_value,
         m.parameters, p.paper_score, p.paper_critical_level
@@ -66,7 +66,7 @@ def _fields(settings: Settings, rows: list[dict[str, Any]]) -> dict[str, object]
 def _model(
     name: str, rows: Sequence[dict[str, Any]], probes: Sequence[dict[str, Any]]
 ) -> dict[str, object]:
-    """Return one model's table row, probes and chart under one protocol."""
+    """Return one model's values for the template: table row, probes and chart."""
     levels = [row for row in rows if row["level"] is not None]
     (overall,) = (row for row in rows if row["level"] is None)
     asked = [
@@ -75,7 +75,7 @@ def _model(
         if row["score"] is not None
     ]
     critical = overall["critical_level"]
-    # The chart contains no untrusted text; everything else on the page is escaped.
+    # Markup disables escaping, which is safe: the chart contains no untrusted text.
     chart = Markup(valley_chart(asked, critical)) if asked else Markup()  # noqa: S704
     return dict(
         name=name,
@@ -108,7 +108,7 @@ def _score(value: float | None) -> str:
 
 
 def _certainty(row: dict[str, Any]) -> str:
-    """Return the certainty of the critical level, or an empty text."""
+    """Return text about the certainty of the critical level; empty if no level is critical."""
     if row["critical_level"] is None:
         return ""
     joint = row["joint_p_value"]

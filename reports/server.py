@@ -1,8 +1,8 @@
-"""The report server: read-only pages and the published snapshot (RFC 9110: ranges, ETags).
+"""HTTP server of the report and the published snapshot, with range requests and ETags (RFC 9110).
 
-Each response opens one file once. A publication during a download replaces the name, not the open
-file. An object store cannot keep a replaced file open: the download then fails. A resumed download
-starts again with the new file (``If-Range``).
+Each response opens one file once. If a snapshot is published during a download, the download
+continues with the old file, which is still open. In an object store, the download fails instead. A
+download that is resumed later starts again with the new file (``If-Range``).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from reports.page import PAGE
 from warehouse.database.schema import SNAPSHOT
 
 _FOLDER = PAGE.rpartition("/")[0]
-# Reject hidden files (such as a partly written page), empty path segments and "..".
+# Accepted paths: without hidden files (such as partly written pages), empty segments or "..".
 _PATH = re.compile(r"[\w@+=-][\w.@+= -]*(?:/[\w@+=-][\w.@+= -]*)*", re.ASCII)
 _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _LOG = logging.getLogger(__name__)
-# The strictest policy for the page, which has no scripts and no external resources.
+# The Content-Security-Policy allows only inline styles and images: the pages have no scripts.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -47,14 +47,14 @@ HEADERS = {
 
 
 def run_server(settings: Settings, host: str, port: int) -> None:
-    """Serve the data root's report until the process is stopped; exit if the port is in use."""
+    """Serve the report of a data root until the process is stopped; exit if the port is in use."""
     uvicorn.run(
         report_server(Store(settings.home)),
         host=host,
         port=port,
         log_level="warning",
         server_header=False,
-        # The server does not use the client's address.
+        # proxy_headers would replace the client's address, which the server does not use.
         proxy_headers=False,
         timeout_graceful_shutdown=5,
     )
@@ -73,7 +73,7 @@ def report_server(store: Store) -> ASGIApp:
 
 
 def _with_headers(app: ASGIApp) -> ASGIApp:
-    """Add HEADERS to every response, errors included."""
+    """Add HEADERS to every response, including error responses."""
     added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,7 +88,7 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
 
 
 async def _live(request: Request) -> Response:
-    """Respond 200 while the process is alive, with or without a report."""
+    """Respond with status 200 while the process is alive, even without a report."""
     return PlainTextResponse("alive\n")
 
 
@@ -99,7 +99,7 @@ class _Files:
         self._store = store
 
     async def health(self, request: Request) -> Response:
-        """Respond 200 if the page can be opened, else 503."""
+        """Respond with status 200 if the report's page can be opened, else with 503."""
         try:
             (await run_in_threadpool(self._open, PAGE)).file.close()
         except StorageError as error:
@@ -124,7 +124,7 @@ class _Files:
         except StorageError as error:
             if isinstance(error.__cause__, _ABSENT):
                 return PlainTextResponse("not found\n", 404)
-            _LOG.error("%s", error)  # not in the response: the error names the data root
+            _LOG.error("%s", error)  # not in the response, since it names the data root
             return PlainTextResponse("cannot be read now\n", 503)
         return download.respond(request)
 
@@ -138,20 +138,20 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True)
 class Download:
-    """An open file and its version."""
+    """An open file to send, with its size and version."""
 
-    file: IO[bytes]  # seekable; its content stays the same after a publication
-    name: str  # for its media type
+    file: IO[bytes]  # a seekable file, which stays the same if a new snapshot is published
+    name: str  # file name, which determines the media type
     size: int  # bytes
     etag: str  # a strong entity tag, in quotes
     modified: str  # Last-Modified as an HTTP date; empty if unknown
 
     @classmethod
     def of(cls, file: IO[bytes], name: str) -> Download:
-        """Return the size and version of an open file, local or of fsspec."""
+        """Create a Download of an open file, which may be local or from fsspec."""
         try:
             found = os.fstat(file.fileno())
-        except OSError:  # in an object store: reads return the opened version or fail
+        except OSError:  # not a local file; object stores return the opened version or fail
             details: Mapping[str, object] = file.details  # type: ignore[attr-defined]
             file.cache.blocksize = _BLOCK  # type: ignore[attr-defined] # default: 50 MiB
             size, version = int(str(details["size"])), details.get("ETag") or dict(details)
@@ -164,7 +164,7 @@ class Download:
         return cls(file, name, size, etag, modified)
 
     def respond(self, request: Request) -> Response:
-        """Return the response to a GET or HEAD; the response closes the file at its end."""
+        """Return the response to GET or HEAD, which closes the file at the end."""
         headers = {"ETag": self.etag, "Accept-Ranges": "bytes"}
         if self.modified:
             headers["Last-Modified"] = self.modified
@@ -193,9 +193,9 @@ class Download:
         return Response(None, status, headers, kind)
 
     def _range(self, request: Request) -> tuple[int, int] | None:
-        """Return the requested half-open byte range; None for the whole file or several ranges."""
+        """Return the requested range [first byte, end); None means to send the whole file."""
         asked = _RANGE.fullmatch(request.headers.get("range", ""))
-        # If-Range does not match: send the whole file, because the client has another version.
+        # If the client has a part of another version, send the whole file.
         is_other = request.headers.get("if-range", self.etag) != self.etag
         if asked is None or is_other or request.method != "GET":
             return None
@@ -219,7 +219,7 @@ def _matches(tags: str, etag: str) -> bool:
 
 
 class _Sending(StreamingResponse):
-    """A response that streams a file's blocks and closes the file at the end or on disconnect."""
+    """A response that streams a file, and closes the file at the end or after a disconnect."""
 
     file: IO[bytes]
 

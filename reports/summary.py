@@ -1,4 +1,4 @@
-"""The summary table of a run: figures before and after the cutoff."""
+"""The summary table of a run: bits per byte before and after each model's cutoff."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ from warehouse.read.query import query
 
 _Row = Mapping[str, Any]
 
-# View estimated_cutoff needs three months on each side of a jump.
+# The view estimated_cutoff needs at least three months on each side of a jump of the losses.
 _MIN_MONTHS = 6
 
 
 @dataclass(frozen=True)
 class GapRow:
-    """One row of the table; figures are in bits per byte, as text. None: there is no figure."""
+    """One row of the table; figures are text in bits per byte, or None if unknown."""
 
     model: str
     source: str | None  # None for the mean over the model's sources
-    before: str | None  # mean of the months up to the split
+    before: str | None  # mean over the months up to the split
     after: str | None
-    gap: str | None  # after - before
+    gap: str | None  # ``after`` minus ``before``
     interval: str | None  # 95 % interval of the gap
-    tbi: str | None  # slope in bits per byte per year
-    # Only on rows over all sources: the month, with its 95 % interval if wider than one month;
-    # "none" if the curve has no jump; None if undecided.
+    tbi: str | None  # slope of the monthly losses, in bits per byte per year
+    # Only on rows over all sources: the estimated month, with the 95 % interval if longer than a
+    # month; "none" if the losses have no jump; None if no estimate is possible.
     estimated_cutoff: str | None
-    split: str | None  # last month that counts as before; only on rows over all sources
-    # Provenance of the model's cutoff: stated, inferred or planted. None if the cutoff is unknown
-    # and the split is another model's.
+    split: str | None  # last month of ``before``; only on rows over all sources
+    # Provenance of the model's cutoff: stated, inferred or planted; None if it is unknown.
     provenance: str | None
 
 
@@ -44,11 +43,11 @@ def is_control(model: str) -> bool:
 
 
 def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
-    """Return the table's rows for one protocol, grouped by model, controls last.
+    """Return the table's rows for one protocol, grouped by model; controls come last.
 
     A model with a cutoff has one row over all sources and one row per source. A model without a
-    cutoff has two rows over all sources: at the earliest and at the latest split of other models.
-    If no model has a split, there is one row without a gap.
+    cutoff has two rows over all sources, split at the earliest and at the latest cutoff of the
+    other models. If no model has a cutoff, the model has one row without a gap.
     """
     by_source: dict[str, list[_Row]] = {}
     for row in _rows(settings, "from train_test_gap where protocol = ? order by source", protocol):
@@ -73,7 +72,7 @@ def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
 
 
 def by_model(rows: list[GapRow]) -> list[list[GapRow]]:
-    """Group the rows by model; keep their order."""
+    """Group the rows by model, in the order of the rows."""
     return [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.model)]
 
 
@@ -82,26 +81,26 @@ def _rows(settings: Settings, sql: str, *parameters: object) -> list[_Row]:
 
 
 def _rank(model: str, with_cutoff: Mapping[str, object]) -> tuple[bool, bool, str, str]:
-    """Return the sort key: models with a cutoff first, controls last, then by name."""
+    """Return a model's sort key: models with a cutoff come first, controls last, then by name."""
     return is_control(model), model not in with_cutoff, model.casefold(), model
 
 
 def _tbi(settings: Settings, protocol: str) -> dict[tuple[str, str | None], float | None]:
-    """Return TBI (bits per byte per year) by model and source; None is the mean over sources."""
+    """Return TBI (slope in bits per byte per year) by model and source (None: mean over all)."""
     rows = _rows(settings, "from tbi_likelihood where protocol = ?", protocol)
     rows += _rows(settings, "from tbi_likelihood_overall where protocol = ?", protocol)
     return {(row["model"], row.get("source")): row["tbi_per_year"] for row in rows}
 
 
 def _one_sided(sources: list[_Row]) -> _Row:
-    """Return the overall row of a model, none of whose sources has months on both sides."""
+    """Return the row over all sources of a model without months on both sides of the cutoff."""
     if not sources:
         return {}
     return {name: sources[0][name] for name in ("split_date", "split_basis")}
 
 
 def _estimate(facts: _Row) -> str | None:
-    # A control's difference from itself is always 0.
+    # The difference of a control from itself is always 0, so no cutoff can be estimated.
     if facts["num_months"] < _MIN_MONTHS or facts["control"] == facts["model"]:
         return None
     if facts["estimated_cutoff"] is None:

@@ -1,11 +1,11 @@
 """A journal of generations, so that a restarted run repeats no request.
 
 Each cell has one append-only file. Each line is a JSON object with one generation and a checksum.
-``keep`` writes a line durably before it returns. A partial last line comes from a killed process;
-it is cut off and logged. Any other damage raises an error.
+``keep`` writes a line durably before it returns. A partial last line is the result of a killed
+process; the line is removed and logged. Any other damage raises an error.
 
-Only one process may open a journal. It holds a lock file (``filelock``), which the operating system
-releases when the process ends. Threads may share a journal.
+Only one process may open a journal. The process holds a lock file (``filelock``), which the
+operating system releases when the process ends. Threads may share a journal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from core.storage.store import explain_disk_errors
 
 _log = logging.getLogger(__name__)
 
-_LOCK_WAIT_S = 10.0  # time for a former process to end
+_LOCK_WAIT_S = 10.0  # maximum time to wait until another process releases the lock
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Kept:
     Attributes:
         key: result of ``entry_key``.
         text: generated text.
-        finish: reason for the end of the text; errors are not kept.
-        num_tokens: number of generated tokens; None if unknown.
+        finish: reason for the end of the text; texts with ``error`` are not stored.
+        num_tokens: number of generated tokens, or None if unknown.
     """
 
     key: str
@@ -58,7 +58,7 @@ class Journal:
     """The generations of one cell; use it in a ``with`` statement."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path  # on a local disk; a missing file and folder are created
+        self.path = path  # on a local disk; created if it does not exist
         self._lock = FileLock(f"{path}.lock")
         self._writing = threading.Lock()
         self._kept: dict[str, Kept] = {}
@@ -91,16 +91,16 @@ class Journal:
         return len(self._kept)
 
     def find(self, key: str) -> Kept | None:
-        """Return the generation with a key of ``entry_key``, or None."""
+        """Return the generation with a key (see ``entry_key``), or None if there is none."""
         return self._kept.get(key)
 
     def keep(self, generation: Kept) -> None:
-        """Append a generation durably; skip an error, so that the request is repeated later.
+        """Append a generation durably; skip errors, so that their requests are repeated later.
 
         A generation whose key exists is not written again.
 
         Raises:
-            DiskFull: no space; no partial line stays.
+            DiskFull: the disk is full; no partial line remains.
             StorageError: writing failed.
         """
         with self._writing:

@@ -1,12 +1,12 @@
 """Judgement of answers: correct, wrong, unparsed, truncated, or an error.
 
-The paper's rules (Qi et al. 2024) are also applied, for comparable figures. They are lenient: they
-read "1,234" as 1, "-5" as 5, and 7.9 as 7. If a text states no answer, they take its last number.
-If a puzzle has several right answers, they accept only the stored one.
+The rules of the paper (Qi et al. 2024) are also applied, so that results can be compared with the
+paper's. The paper's rules read "1,234" as 1, "-5" as 5, and 7.9 as 7. If a text states no answer,
+its last number is taken. If a puzzle has several right answers, only the stored answer is accepted.
 
 The paper's rules search for lower-case phrases in a fixed order. If a number follows "answer is"
-anywhere, they ignore "answer:". A number is digits with an optional fraction, without a sign. A
-list is JSON in square brackets. Line breaks are removed first.
+anywhere, "answer:" is ignored. A number consists of digits with an optional fraction, without a
+sign. A list is JSON in square brackets. Line breaks are removed first.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ PaperStatus = Literal["correct", "wrong", "unparsed", "error"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """The judgement of a text, by the strict, the lenient and the paper's rules.
+    """The judgement of a text by the strict rules, the lenient rules and the paper's rules.
 
     Attributes:
-        answer: answer by the strict rules, or None.
+        answer: the answer that the strict rules find, or None if they find none.
     """
 
     answer: Answer | None
@@ -43,14 +43,14 @@ class Judgement:
 def judge(puzzle: Puzzle, instance: Instance, text: str, finish: Finish) -> Judgement:
     """Judge the text of a model.
 
-    If the token limit cut the text (``length``), a number at its end does not count. Without
-    another answer, the status is "truncated". The paper's rules ignore the cut.
+    If the token limit cut off the text (``length``), a number at its end does not count. Without
+    another answer, the status is "truncated". The paper's rules ignore that the text was cut off.
     """
     if finish == "error":
         return Judgement(None, "error", "error", "error")
     is_cut = finish == "length"
     answer = parse_answer(text, puzzle.answer_shape, strict=True)
-    # If one more digit would change the answer, the cut may have removed digits.
+    # If one more digit changes the answer, the answer is at the end and may lack digits.
     if is_cut and parse_answer(text + "5", puzzle.answer_shape, strict=True) != answer:
         answer = None
     lenient = answer if is_cut else parse_answer(text, puzzle.answer_shape, strict=False)
@@ -82,28 +82,28 @@ _LIST = r"(\[[^\]]*+\])"
 
 
 def paper_answer(text: str, shape: AnswerShape) -> Answer | None:
-    """Return the answer by the paper's rules, or None."""
+    """Return the answer that the paper's rules find in a text, or None."""
     text = text.replace("\r", "").replace("\n", "")
     if shape == "number":
         return next(
             (_truncated([number]) for number in _found(text, _NUMBER_PHRASES, _NUMBER)), None
         )
-    text = text[: text.rfind("]") + 1]  # so that each bracket is closed and scanned once
+    text = text[: text.rfind("]") + 1]  # a "[" after this would be searched in vain
     lists = map(_read_list, _found(text, _LIST_PHRASES, _LIST))
     return next((numbers for numbers in lists if numbers is not None), None)
 
 
 def _found(text: str, phrases: Sequence[str], pattern: str) -> Iterator[str]:
-    """Yield the last match after each phrase, then the last match anywhere."""
+    """Yield the last match directly after each phrase, then the last match anywhere."""
     for start in (*(re.escape(phrase) + r"\s*+" for phrase in phrases), ""):
         if found := re.findall(start + pattern, text):
             yield found[-1]
 
 
 def paper_accepts(puzzle: Puzzle, instance: Instance, answer: Answer) -> bool:
-    """Return True if an answer equals the stored one.
+    """Return True if an answer equals the stored answer, by the paper's rules.
 
-    Sum puzzles accept any order of the numbers; a tour may have either direction.
+    In sum puzzles, the numbers may have any order. A tour may have either direction.
     """
     stored = puzzle.solve(instance)
     if puzzle.input_shape == "matrix":
@@ -122,7 +122,7 @@ def _read_list(text: str) -> Answer | None:
 
 
 def _truncated(values: list[str]) -> Answer | None:
-    """Return the numbers without fractions; None if a text is not a number or too long."""
+    """Return the numbers without fractions, or None if a text is no number or is too long."""
     try:
         return tuple(int(value) if value.isdecimal() else int(float(value)) for value in values)
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
 """Base classes of puzzles about lists, and of puzzles that ask for numbers with a given sum.
 
-The three kinds of sum are: exactly k, inside a range, a multiple of ten. A subclass adds its
-statement, and the count of numbers to choose. Equal numbers at two places are two choices.
+The sum may have to be exactly k, inside a range, or a multiple of ten. A subclass adds its
+statement, and the count of numbers to choose. Equal numbers at two places count as two choices.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from scylla.texts import malformed, parse_lists, render_lists
 class ListPuzzle(Puzzle):
     """A puzzle about one or two lists."""
 
-    parameter_names: ClassVar[tuple[str, ...]] = ()  # names in the statement and the input text
+    parameter_names: ClassVar[tuple[str, ...]] = ()  # the parameters' names in the statement
 
     def render(self, instance: Instance) -> str:
-        """Return lists and parameters as text, each after its name; a single list has no name."""
+        """Return lists and parameters as text with their names; a single list has no name."""
         parameters = tuple((number,) for number in instance.parameters)
         return render_lists(self._input_names, instance.rows + parameters)
 
@@ -57,7 +57,7 @@ class ListPuzzle(Puzzle):
     def substitute(
         self, values: Sequence[int], universe: Sequence[int], rng: random.Random
     ) -> Substitution | None:
-        """Return a substitute for each value; None if the universe has too few numbers."""
+        """Return a substitute for each value, or None if the universe has too few numbers."""
         return substitute(values, universe, rng)
 
     @property
@@ -80,7 +80,7 @@ def replace(rows: Rows, row: int, place: int, number: int) -> Rows:
     return rows[:row] + (changed,) + rows[row + 1 :]
 
 
-# The last sentence of the statements of sum puzzles, and their answer rule.
+# The last sentence of a sum puzzle's statement, and a sum puzzle's answer rule.
 ONCE = (
     " Use each place of the list at most once: a number may be chosen only as often as it occurs "
     "in the list."
@@ -89,14 +89,13 @@ ANY_ORDER = (
     "Write the answer as a list of {}, in square brackets, separated by commas, in any order."
 )
 _TEN = 10
-_CANDIDATES = 10  # a repair takes the best of so many numbers
+_CANDIDATES = 10  # number of random numbers from which a repair takes the best
 
 
 class SumPuzzle(ListPuzzle):
     """A puzzle that asks for numbers of a list with a given sum."""
 
-    # A longer list has too many sums of four numbers to count.
-    max_length = 64
+    max_length = 64  # longer lists have too many sums of four numbers
     sizes: ClassVar[range]  # allowed counts of chosen numbers
 
     @abstractmethod
@@ -104,7 +103,7 @@ class SumPuzzle(ListPuzzle):
         """Return True if a sum solves the puzzle."""
 
     def solve(self, instance: Instance) -> Answer:
-        """Try all choices: O(N^s) for up to s of N numbers, O(2^N) for any number of them."""
+        """Try all choices: O(N^s) if up to s of N numbers are chosen, O(2^N) for any count."""
         for size in self.sizes:
             for chosen in itertools.combinations(instance.rows[0], size):
                 if self.is_wanted(sum(chosen), instance.parameters):
@@ -123,12 +122,12 @@ class SumPuzzle(ListPuzzle):
 
 
 class ExactSum(SumPuzzle):
-    """A sum puzzle for sum k; exactly one choice has the sum."""
+    """A sum puzzle that asks for the sum k; exactly one choice of numbers has this sum."""
 
     parameter_names = ("k",)
 
     def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
-        """Draw k from the sums with exactly one choice of places in the list."""
+        """Draw k from the sums that exactly one choice of places in the list has."""
         if not self.fits(rows):
             return None
         sums = self.unique_sums(rows[0])
@@ -145,13 +144,13 @@ class ExactSum(SumPuzzle):
 
 
 class SumInRange(SumPuzzle):
-    """A sum puzzle for a sum between a and b, which are the nearest other sums."""
+    """A sum puzzle that asks for the only possible sum between a and b."""
 
     parameter_names = ("a", "b")
-    is_unique: ClassVar[bool] = True  # False: several choices may have the sum between a and b
+    is_unique: ClassVar[bool] = True  # if False, several choices may have the sum
 
     def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
-        """Draw a sum, except the least and the greatest; a and b are its neighbours."""
+        """Draw a sum; a is the next smaller possible sum, and b the next larger one."""
         if not self.fits(rows):
             return None
         counts = count_sums(rows[0], self.sizes)
@@ -170,7 +169,7 @@ class SumInRange(SumPuzzle):
 
 
 class SumMultipleTen(SumPuzzle):
-    """A sum puzzle for a multiple of ten; exactly one choice has such a sum."""
+    """A sum puzzle that asks for a multiple of ten; exactly one choice has such a sum."""
 
     def is_valid(self, rows: Rows) -> bool:
         """Return True if exactly one choice has a sum that ten divides."""
@@ -182,7 +181,7 @@ class SumMultipleTen(SumPuzzle):
         return total % _TEN == 0
 
     def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
-        """Replace a number by the best of some candidates; few long lists are valid."""
+        """Replace a number by the best of some random ones, because few long lists are valid."""
         (numbers,) = rows
         place = rng.randrange(len(numbers))
         counts = count_remainders(
@@ -199,7 +198,7 @@ class SumMultipleTen(SumPuzzle):
     def substitute(
         self, values: Sequence[int], universe: Sequence[int], rng: random.Random
     ) -> Substitution | None:
-        """Keep the last digit of each number, so that ten divides the same choices' sums."""
+        """Keep each number's last digit, so that ten divides the sums of the same choices."""
         return substitute_by_residue(values, universe, _TEN, rng)
 
 
@@ -207,11 +206,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def count_sums(numbers: Sequence[int], sizes: range) -> dict[int, int]:
-    """Return the number of choices of ``sizes`` numbers by sum, sums in ascending order.
+    """Return the number of choices of ``sizes`` numbers for each sum; sums in ascending order.
 
-    Memory holds all sums: half a million for 4 of 64 numbers, 2^16 for subsets of 16.
+    All sums are in memory: 635,376 for 4 of 64 numbers, 2^16 for subsets of 16.
     """
-    # Python integers if a sum may exceed 64 bits.
+    # Use Python integers if a sum may exceed 64 bits.
     kind: type = np.int64 if sum(numbers) < 2**63 else object
     sums_of_size: list[Array] = [np.zeros(1, dtype=kind)]
     sums_of_size += [np.zeros(0, dtype=kind) for _ in range(sizes[-1])]
@@ -225,7 +224,7 @@ def count_sums(numbers: Sequence[int], sizes: range) -> dict[int, int]:
 
 
 def count_remainders(numbers: Sequence[int], most: int, divisor: int) -> list[list[int]]:
-    """Return the number of choices by size (up to ``most``) and by remainder of the sum."""
+    """Return how many choices of each size (0 to ``most``) have each remainder of their sum."""
     counts = [[0] * divisor for _ in range(most + 1)]
     counts[0][0] = 1
     for number in numbers:

@@ -1,12 +1,12 @@
-r"""Parsing of answers in models' texts, after removal of reasoning, LaTeX, Markdown and typography.
+r"""Parsing of answers in models' texts, after removal of reasoning, LaTeX and Markdown.
 
 An answer counts if it follows a marker such as "the answer is", "Answer:" or "final answer", or is
 in ``\boxed{}``. The last marker decides. A statement without a number or a list ("the answer is
 not obvious") is skipped. A malformed statement ("7.9", "7 or 8", "[1, 2" without an end) is no
 answer, and no earlier statement replaces it.
 
-Strict parsing stops there. Lenient parsing takes the last number or list of a text without any
-marker.
+If no marker states an answer, strict parsing returns None. Lenient parsing then returns the last
+number or list of the text.
 
 An integer may have a sign, separators of thousands ("1,234", "1 234", "1'234", "1_234") and a
 fraction of zeros ("7.0"). A number with more than MOST_DIGITS digits is ignored, never truncated.
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from scylla.puzzle import Answer, AnswerShape
 
-# None: no answer is stated; False: the statement is no valid answer.
+# None means that no answer is stated, False that the stated answer is not valid.
 _Reading = Answer | bool | None
 _REFUSED = False
 
@@ -48,16 +48,16 @@ _SPELT = (  # number words before digits in parentheses: "twenty-one (21)"
     "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven"
     "|eigh|nine)teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|and"
 )
-# Explicit markers: the prompt's own form, or a marker at the beginning of a line. A later marker of
-# another form ("The answer is valid because 1 + 2 = 3.") does not override an explicit one. Neither
-# does an alternative ("Another valid answer is [4, 5].").
+# Explicit markers: the form requested in the prompt, or a marker at the beginning of a line. Later
+# markers of another form ("The answer is valid because 1 + 2 = 3.") do not override an explicit
+# marker. Neither does an alternative ("Another valid answer is [4, 5].").
 _EXPLICIT = re.compile(
     r"\banswer is$|^\s*(?:the |my )?(?:final |correct )?answer(?: ?[:=]|\s+)$", re.IGNORECASE
 )
 _ANOTHER = re.compile(
     r"\b(?:another|alternative(?:ly)?|other|second)\b[^.\n]{0,20}$", re.IGNORECASE
 )
-_LINE_BEGINNING = 40  # characters to search before a marker
+_LINE_BEGINNING = 40  # maximum number of characters examined before a marker
 _BARE = re.compile(r"[\s:=]*+(?:[-+]?\d|[\[({<])")
 _TWO_NUMBERS = re.compile(r"[\s:=]*+[-+]?\d++(?:\s?,\s?|\s|\s?->\s?)[-+]?\d")
 _FILLER = re.compile(
@@ -69,7 +69,7 @@ _FILLER = re.compile(
 _OPEN = {"[": "]", "(": ")", "{": "}", "<": ">"}
 _BRACKET = re.compile(r"[\[\](){}<]|(?<!-)>")
 _MOST_NESTED = 4
-# After a number: a sum or product (_SUM); more numbers, or the rest of a word (_MORE).
+# Text after a number: the rest of a sum or product (_SUM); more numbers, or part of a word (_MORE).
 _SUM = re.compile(r"\s?(?:[*/^×·÷]|\\(?:times|cdot|div|pm)|[-+]\s?[\d(])")
 _MORE = re.compile(
     r"[\w%]|-[a-zA-Z]|\s?\\?%|(?:,|;|[ ]?(?:and|or|to|&|->)[ ])[ ]?[-+(\[]*\d"
@@ -93,7 +93,7 @@ _ANY_RUN = re.compile(r"(?<![\w.,])[-+]?\d++(?: ?, ?[-+]?\d++)++", re.ASCII)
 
 
 def parse_answer(text: str, shape: AnswerShape, strict: bool) -> Answer | None:
-    """Return the numbers of a text's answer (one for shape "number"), or None; linear time."""
+    """Return the numbers of a text's answer (one for shape "number"), or None, in linear time."""
     plain = _JOINED.sub(", ", plain_text(text))
     read = _read_number if shape == "number" else _read_list
     statements = list(_statements(plain))
@@ -110,13 +110,13 @@ def parse_answer(text: str, shape: AnswerShape, strict: bool) -> Answer | None:
 
 
 def _statements(plain: str) -> Iterator[tuple[str, bool]]:
-    """Yield the text after each marker, and True if the marker is explicit; the last first."""
+    """Yield the text after each marker and whether the marker is explicit, last marker first."""
     end = len(plain)
     for mark in reversed(list(_MARK.finditer(plain))):
         statement = plain[mark.end() : end]
         end = mark.start()
         if plain[mark.end() - 1] == "{":
-            # Keep the brace, so that the statement ends at the end of the box.
+            # Keep the brace, so that the statement ends at the closing brace.
             yield "{" + statement, True
         elif not _DENIAL.search(mark["between"] or ""):
             before = plain[max(0, end - _LINE_BEGINNING) : end].rpartition("\n")
@@ -151,7 +151,7 @@ def _read_number(statement: str) -> _Reading:
 
 
 def _single(statement: str, start: int) -> _Reading:
-    """Return the number in the brackets at ``start``, alone or with words."""
+    """Return the number in the brackets at ``start``; words around the number are allowed."""
     group = _group(statement, start)
     if group is None:
         return _REFUSED if re.search(r"\d", statement[start:]) else None
@@ -204,7 +204,7 @@ def _bracketed(statement: str, start: int) -> _Reading:
 
 
 def _within(bracket: str, body: str, read: Callable[[str], _Reading]) -> _Reading:
-    """Return the answer from a sentence in brackets; None if it has no digit."""
+    """Return the answer from a sentence in brackets, or None if the sentence has no digit."""
     if not re.search(r"\d", body):
         return None
     return _REFUSED if bracket == "[" else read(body)
@@ -266,8 +266,8 @@ def _last(pattern: re.Pattern[str], plain: str) -> str:
     return found[0][0] if found else ""
 
 
-MOST_DIGITS = 18  # fits into 64 bits
-# One to three digits, then groups of three, all with the same separator.
+MOST_DIGITS = 18  # integers of 18 digits fit into 64 bits
+# Numbers with separators: one to three digits, then groups of three with the same separator.
 _GROUPS = r"[1-9]\d{0,2}(?:(?:,\d{3})++|(?: \d{3})++|(?:'\d{3})++|(?:_\d{3})++)(?![\d])"
 NUMBER = re.compile(rf"[-+]?(?:{_GROUPS}|\d++)(?:\.\d++)?", re.ASCII)
 _INTEGER = re.compile(rf"([-+]?(?:{_GROUPS}|\d++))(?:\.0*+)?", re.ASCII)
@@ -279,7 +279,7 @@ _HYPHENS = re.compile(r"\d++(?:(?:-\d++){2,}+|(?: - \d++){2,}+)", re.ASCII)
 _SPACED_COMMA = re.compile(r", | ,")
 # If other commas have a space, a comma directly before three digits separates thousands.
 _LIST_COMMA = re.compile(r" ?, | ,|,(?!\d{3}(?!\d))|(?<!\d),", re.ASCII)
-_ZEROS = re.compile(r"[1-9],0\d\d(?!\d)", re.ASCII)  # a thousands comma: no number begins with 0
+_ZEROS = re.compile(r"[1-9],0\d\d(?!\d)", re.ASCII)  # such as "1,045": no list, because of the 0
 _BARE_THOUSANDS = re.compile(r"(?<![\d,])\d{4,}", re.ASCII)
 
 
@@ -296,14 +296,14 @@ def read_integers(body: str) -> tuple[int, ...] | None:
     """Return the integers of a text between brackets, or None if it is not a list of integers.
 
     Separators are commas, semicolons, arrows, ``and``, hyphens (three or more numbers) or spaces.
-    Commas separate thousands only if the list's commas have a space, or in "1,045".
+    In a list with "1,045", or with spaces at the other commas, such commas separate thousands.
     """
     body = _AND.sub(", ", " ".join(body.split()))
     if not body:
         return ()
     parts = _split(body)
     if len(parts) > 1 and not parts[-1].strip():
-        parts = parts[:-1]  # a trailing comma
+        parts = parts[:-1]  # remove the empty part after a trailing comma
     numbers = [read_integer(part.strip()) for part in parts]
     known = tuple(number for number in numbers if number is not None)
     return known if len(known) == len(numbers) else None
@@ -339,7 +339,7 @@ _KNOWN = {
 _REPLACEMENTS = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
-        # LaTeX.
+        # Patterns of LaTeX.
         (r"\\f?boxed(?![a-zA-Z])|\\fbox(?![a-zA-Z])", "boxed"),
         (r"\\begin\s?\{\w*(?:matrix|array)\*?\}(?:\{[clr| ]{0,40}\})?", "["),
         (r"\\end\s?\{\w*(?:matrix|array)\*?\}", "]"),
@@ -354,12 +354,12 @@ _REPLACEMENTS = [
         (r"\\rangle(?![a-zA-Z])", ">"),
         (r"\\(?:long)?(?:[rR]ightarrow|to|implies)(?![a-zA-Z])", "->"),
         (r"\\[lc]?dots(?![a-zA-Z])", "..."),
-        # Markdown and HTML.
+        # Patterns of Markdown and HTML.
         (r"(?m)^ *(?:```|~~~)\w* *$", ""),
         (r"(?m)^ *(?:#{1,6} +|> ?)", ""),
         (r"(?i)<answer>", "\nanswer: "),
         (r"<(?=[a-zA-Z/])[^<>\n]{0,60}>", " "),
-        # Not within a word or a product: "1_234" and "3*4" stay unchanged.
+        # Remove *, _ and ` around words, but not within a word or a product ("1_234", "3*4").
         (r"(?<![\w*`])[*_`]+|(?<![*_`])[*_`]++(?!\w)", ""),
         (r"\"|(?<!\w)'|'(?!\w)", ""),
         (r" {2,}", " "),
@@ -378,7 +378,7 @@ class _Characters(dict[int, str]):
             replacement = _KNOWN[character]
         elif character.isdecimal():
             replacement = str(unicodedata.decimal(character))
-        elif category in ("Zs", "Cf"):  # spaces; zero-width characters
+        elif category in ("Zs", "Cf"):  # spaces, and characters without width
             replacement = " " if category == "Zs" else ""
         elif "\uff01" <= character <= "\uff5e":
             replacement = chr(code - 0xFEE0)
@@ -391,7 +391,7 @@ _CHARACTERS = _Characters()
 
 def plain_text(text: str) -> str:
     """Return the text without markup and reasoning; keep ``boxed{`` as a marker."""
-    text = _END_OF_THOUGHT.split(_THOUGHT.sub("", text))[-1]  # the prompt may hold the opening tag
+    text = _END_OF_THOUGHT.split(_THOUGHT.sub("", text))[-1]  # a prompt may contain the opening tag
     text = _GROUPING.sub("", text).translate(_CHARACTERS)
     for pattern, replacement in _REPLACEMENTS:
         text = pattern.sub(replacement, text)

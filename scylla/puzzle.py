@@ -1,4 +1,4 @@
-"""The contract of a puzzle, and the registry: the modules in the folders of ``puzzles/``."""
+"""The interface of puzzles, and functions that find the puzzles in the folder ``puzzles/``."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class Instance:
 class Puzzle(ABC):
     """A puzzle; a subclass has no state."""
 
-    title: ClassVar[str]  # shown to users and in the prompt for inputs: ``Two Sum``
-    statement: ClassVar[str]  # the task in one or two sentences, for both prompts
-    answer_rule: ClassVar[str]  # format of the answer, and its count of numbers
-    # Level 1 to 5 of an anchor, by the time of a known algorithm: O(N), between O(N) and O(N^2),
-    # … O(N^4), O(2^N). None for a probe, whose algorithms span several levels.
+    title: ClassVar[str]  # name in reports and prompts, such as ``Two Sum``
+    statement: ClassVar[str]  # the task, as stated in both prompts (see ``texts.py``)
+    answer_rule: ClassVar[str]  # format of the answer
+    # Difficulty of an anchor (a puzzle of known running time): 1 for O(N), 2 up to O(N^2), … 4 for
+    # O(N^4), 5 for O(2^N). None for a probe, a puzzle whose algorithms differ in running time.
     level: ClassVar[int | None]
-    complexity: ClassVar[str]  # such as ``O(N^2)``; for a probe ``O(N) to O(2^N)``
+    complexity: ClassVar[str]  # running time, such as ``O(N^2)``; probe: ``O(N) to O(2^N)``
     input_shape: ClassVar[InputShape] = "list"
     answer_shape: ClassVar[AnswerShape] = "list"
-    min_length: ClassVar[int] = 2  # of each list, or rows of a matrix
-    max_length: ClassVar[int | None] = None  # None: any number
-    universe: ClassVar[range] = range(1000, 10_000)  # numbers of split ``ood``
+    min_length: ClassVar[int] = 2  # minimum length of each list, or number of rows
+    max_length: ClassVar[int | None] = None  # maximum of the same, or None
+    universe: ClassVar[range] = range(1000, 10_000)  # numbers for items of split ``ood``
 
     @property
     def name(self) -> str:
-        """The file's name: ``two_sum``."""
+        """Name of the puzzle's module, such as ``two_sum``."""
         return type(self).__module__.rpartition(".")[2]
 
     def fits(self, rows: Rows) -> bool:
@@ -81,7 +81,7 @@ class Puzzle(ABC):
         """Return the input from a text of ``render``; raise MalformedInput for other texts."""
 
     def is_valid(self, rows: Rows) -> bool:
-        """Return True if fitting rows meet the condition ``Validity`` of the module's docstring."""
+        """Return True if rows meet the condition ``Validity`` in the puzzle file's docstring."""
         return True
 
     def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
@@ -101,19 +101,19 @@ class Puzzle(ABC):
 
     @abstractmethod
     def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
-        """Change fitting rows by one random step towards validity; keep lengths and shape.
+        """Change rows that fit by one random step towards validity; keep lengths and shape.
 
-        ``elements`` are the replacement numbers: the sorted multiset of all numbers that the model
-        wrote, at least one.
+        ``elements`` are the numbers to use: all numbers that the model wrote, with repetitions,
+        sorted, at least one.
         """
 
     @abstractmethod
     def transfer(self, rows: Rows, universe: Sequence[int], rng: random.Random) -> Rows | None:
         """Return rows of the same shape with numbers of ``universe`` only.
 
-        Equal numbers stay equal. Properties that the puzzle needs (residues, runs) are kept.
-        ``rows`` are in distribution, and ``pose`` accepts them. The universe is sorted, without
-        duplicates. Return None if the universe has too few numbers.
+        Equal numbers stay equal. Properties that the puzzle needs (remainders, runs) are kept.
+        ``pose`` accepts ``rows``. The universe is sorted, without duplicates. Return None if the
+        universe has too few numbers.
         """
 
 
@@ -124,20 +124,20 @@ def list_puzzles() -> tuple[str, ...]:
 
 @functools.cache
 def find_modules() -> dict[str, str]:
-    """Return the module of each puzzle by the puzzle's name."""
+    """Return the name of each puzzle's module, by the name of the puzzle."""
     found = pkgutil.walk_packages(scylla.puzzles.__path__, "scylla.puzzles.")
     return {module.name.rpartition(".")[2]: module.name for module in found if not module.ispkg}
 
 
 @functools.cache
 def count_anchors() -> tuple[int, ...]:
-    """Return the number of anchors at each level, 1 to 5."""
+    """Return the number of anchors (puzzles with a level) at each level, 1 to 5."""
     found = Counter(load_puzzle(name).level for name in list_puzzles())
     return tuple(found[level] for level in range(1, 6))
 
 
 def load_puzzle(name: str) -> Puzzle:
-    """Return a puzzle by name; raise UnknownName with the nearest name."""
+    """Return a puzzle by name; raise UnknownName if there is no such puzzle."""
     if name not in list_puzzles():
         raise UnknownName("puzzle", name, list(list_puzzles()))
     puzzle: Puzzle = importlib.import_module(find_modules()[name]).PUZZLE

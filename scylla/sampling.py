@@ -1,12 +1,12 @@
 """Sampling of items in distribution (ID) and out of distribution (OOD) from a model's texts.
 
 An ID item is an example that the model wrote. The OOD item with the same index is the same example
-with other numbers: equal length, and equal numbers at the same places. No number of an OOD item
-occurs in the model's texts. The numbers of split ``ood`` come from the puzzle's universe. Split
-``ood_near`` has the smallest unused numbers, which shows the effect of magnitude.
+with other numbers: it has equal length, and places with equal numbers still have equal numbers. No
+number of an OOD item occurs in the model's texts. Split ``ood`` uses numbers of the puzzle's
+universe. Split ``ood_near`` uses the smallest unused numbers, to show the effect of magnitude.
 
-Draws depend only on model, puzzle, split, item, seed and the texts, not on the texts' order. Each
-puzzle, split and item has its own generator, seeded with a hash.
+Random choices depend only on model, puzzle, split, item, seed and the texts, not on the texts'
+order. Each puzzle, split and item has its own random generator, seeded with a hash.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from core.errors import MalformedInput
 from scylla.puzzle import Instance, Puzzle, Rows
 from scylla.texts import Written
 
-# The paper samples 264 examples for 256 questions and shows the other 8 in prompts. Here they
-# replace examples without an OOD counterpart.
+# The paper samples 264 examples for 256 questions and shows the other 8 in prompts. Here, the 8
+# examples replace examples for which no OOD item can be made.
 SPARE_EXAMPLES = 8
-_ENOUGH = 4  # read at most this multiple of the needed examples; some take milliseconds
+_ENOUGH = 4  # maximum number of inputs to find, as a multiple of the needed examples
 _REPAIRS = 50
 _TRIES = 50
 
@@ -39,8 +39,8 @@ Method = Literal["unique", "frequency"]
 class Sampling:
     """The parameters of sampling without replacement."""
 
-    num_items: int = 256  # in each split
-    # Weights of distinct examples: equal ("unique"), or the model's counts ("frequency").
+    num_items: int = 256  # number of items in each split
+    # Weights of distinct examples: all equal ("unique"), or the counts in texts ("frequency").
     method: Method = "unique"
     seed: int = 0
 
@@ -55,23 +55,23 @@ class PuzzleData:
     """The items of one model and puzzle."""
 
     # Items by split; empty if the model wrote too few examples. Split ``ood_near`` is missing if
-    # it has too few numbers for the puzzle.
+    # there are too few unused numbers for the puzzle.
     items: Mapping[Split, tuple[Instance, ...]]
-    num_id_elements: int  # numbers that the model wrote
-    num_distinct_elements: int  # distinct numbers among them
-    num_id_examples: int  # distinct inputs, including repaired ones; at most 1,056
-    num_repaired: int  # repaired inputs among them
-    reason: str | None = None  # reason if there are no items
+    num_id_elements: int  # count of all numbers in the model's lists, repetitions included
+    num_distinct_elements: int  # count of distinct numbers in the model's lists
+    num_id_examples: int  # number of distinct inputs found, repaired ones included
+    num_repaired: int  # number of repaired inputs in ``num_id_examples``
+    reason: str | None = None  # reason why there are no items, or None if there are items
 
     @property
     def status(self) -> CellStatus:
-        """The status in the cell's record."""
+        """The status that is stored in the cell's record."""
         return "complete" if self.reason is None else "insufficient_id_data"
 
 
 @dataclass(frozen=True)
 class _Target:
-    """An OOD split, and the numbers to use in its items."""
+    """An OOD split, the numbers that its items may use, and its items."""
 
     split: Split
     universe: Sequence[int]
@@ -106,7 +106,7 @@ def _instances(
 ) -> list[Instance]:
     """Return distinct inputs of the puzzle in drawing order; stop when there are enough."""
     elements = sorted(written.elements.elements())
-    # Repair never changes lengths or shape.
+    # Skip examples that do not fit: a repair never changes lengths or shape.
     counts = {rows: count for rows, count in sorted(written.examples.items()) if puzzle.fits(rows)}
     found: dict[Rows, Instance] = {}
     for rows in _drawn(seeds, counts, sampling.method):
@@ -119,12 +119,12 @@ def _instances(
 
 
 def _drawn(seeds: tuple[str | int, ...], counts: Mapping[Rows, int], method: Method) -> list[Rows]:
-    """Return all examples in random order: drawn without replacement."""
+    """Return all examples in the random order of drawing without replacement."""
     rng = generator_of(*seeds, "id")
     examples = list(counts)
     if method == "unique":
         return rng.sample(examples, len(examples))
-    # Efraimidis and Spirakis 2006: sorting by u ** (1 / weight) gives a weighted sample.
+    # Sorting by u ** (1 / weight) gives a weighted sample (Efraimidis and Spirakis 2006).
     keys = {rows: rng.random() ** (1 / count) for rows, count in counts.items()}
     return sorted(examples, key=lambda rows: -keys[rows])
 
@@ -132,7 +132,7 @@ def _drawn(seeds: tuple[str | int, ...], counts: Mapping[Rows, int], method: Met
 def _posed(
     seeds: tuple[str | int, ...], puzzle: Puzzle, rows: Rows, elements: Sequence[int]
 ) -> Instance | None:
-    """Return the puzzle's input for an example, after some repair steps if needed."""
+    """Return an example as input of the puzzle, repaired if needed, or None if that fails."""
     rng = generator_of(*seeds, "example", str(rows))
     instance = puzzle.pose(rows, rng)
     for _ in range(_REPAIRS):
@@ -152,7 +152,7 @@ def _items(
 ) -> Mapping[Split, tuple[Instance, ...]]:
     """Return the items of all possible splits; return no items if split ``ood`` is impossible.
 
-    An example without an OOD counterpart is skipped, so that all splits have paired items.
+    An example for which no OOD item can be made is skipped, so that all splits have paired items.
     """
     known = written.known
     far = [number for number in puzzle.universe if number not in known]
@@ -179,8 +179,8 @@ def _items(
 
 
 def _smallest_others(puzzle: Puzzle, written: Written) -> list[int]:
-    """Return the smallest numbers not in the texts; as many as distinct numbers in the texts."""
-    start = 1 if puzzle.input_shape == "matrix" else 0  # distances are never 0
+    """Return the smallest numbers not in the texts, as many as the lists' distinct numbers."""
+    start = 1 if puzzle.input_shape == "matrix" else 0  # distances between cities are never 0
     known = written.known
     others = (number for number in itertools.count(start) if number not in known)
     return list(itertools.islice(others, len(written.elements)))
@@ -189,7 +189,7 @@ def _smallest_others(puzzle: Puzzle, written: Written) -> list[int]:
 def _counterpart(
     place: tuple[str | int, ...], puzzle: Puzzle, instance: Instance, target: _Target
 ) -> Instance | None:
-    """Return a new item of the same shape with other numbers, or None if there is none."""
+    """Return an OOD item: an ID item's shape with other numbers, or None if impossible."""
     for attempt in range(_TRIES):
         rng = generator_of(*place, target.split, attempt)
         rows = puzzle.transfer(instance.rows, target.universe, rng)
@@ -204,7 +204,7 @@ def _counterpart(
 def _require_apart(
     puzzle: Puzzle, chosen: Sequence[Instance], targets: Sequence[_Target], written: Written
 ) -> None:
-    """Check that splits are comparable: disjoint numbers, equal lengths, distinct items."""
+    """Raise MalformedInput unless splits have disjoint numbers, equal lengths, distinct items."""
     for target in targets:
         for instance, item in zip(chosen, target.items, strict=True):
             lengths = [list(map(len, each.rows)) for each in (instance, item)]
@@ -237,8 +237,8 @@ def generator_of(*parts: str | int) -> random.Random:
     return random.Random(seed_of(*parts))  # noqa: S311 - not for security
 
 
-_GUESSES = 20  # random tries to place one run, before all places are tried
-_PLACEMENTS = 50  # tries to place all runs, before ``substitute_by_run`` returns None
+_GUESSES = 20  # number of random tries to place one run, before all places are searched
+_PLACEMENTS = 50  # number of tries to place all runs, before ``substitute_by_run`` gives up
 
 Substitution = dict[int, int]
 
@@ -246,7 +246,7 @@ Substitution = dict[int, int]
 def substitute(
     values: Sequence[int], universe: Sequence[int], rng: random.Random
 ) -> Substitution | None:
-    """Map each value to its own number of the universe; None if there are too few numbers."""
+    """Map values to different numbers of the universe; return None if there are too few numbers."""
     if len(universe) < len(values):
         return None
     return dict(zip(values, rng.sample(universe, len(values)), strict=True))
@@ -255,7 +255,7 @@ def substitute(
 def substitute_by_residue(
     values: Sequence[int], universe: Sequence[int], modulus: int, rng: random.Random
 ) -> Substitution | None:
-    """Map values as ``substitute`` does; keep each value's remainder."""
+    """Map values as ``substitute`` does; keep each value's remainder modulo ``modulus``."""
     choices: list[list[int]] = [[] for _ in range(modulus)]
     for number in universe:
         choices[number % modulus].append(number)
@@ -272,7 +272,7 @@ def substitute_by_residue(
 def substitute_by_run(
     values: Sequence[int], universe: Sequence[int], rng: random.Random
 ) -> Substitution | None:
-    """Map values as ``substitute`` does; keep each run v, v+1, … a separate run."""
+    """Map values as ``substitute`` does; map each run v, v+1, … to a separate run."""
     runs = _runs_of(values)
     for _ in range(_PLACEMENTS):
         starts = _place([len(run) for run in runs], universe, rng)
@@ -286,7 +286,7 @@ def substitute_by_run(
 
 
 def _runs_of(values: Sequence[int]) -> list[list[int]]:
-    """Split numbers into runs, the longest first, because long runs are hard to place."""
+    """Split numbers into runs v, v+1, …; the longest, which are hard to place, come first."""
     runs: list[list[int]] = []
     for value in sorted(set(values)):
         if runs and runs[-1][-1] == value - 1:
@@ -297,8 +297,8 @@ def _runs_of(values: Sequence[int]) -> list[list[int]]:
 
 
 def _place(lengths: Sequence[int], universe: Sequence[int], rng: random.Random) -> list[int] | None:
-    """Return start numbers of runs that do not touch; None if a run does not fit."""
-    taken: set[int] = set()  # numbers in runs and next to runs
+    """Return start numbers of runs that do not touch, or None if a run does not fit."""
+    taken: set[int] = set()  # numbers of placed runs, and their neighbours
     starts = []
     for length in lengths:
         start = _find_room(length, universe, taken, rng)
@@ -312,7 +312,7 @@ def _place(lengths: Sequence[int], universe: Sequence[int], rng: random.Random) 
 def _find_room(
     length: int, universe: Sequence[int], taken: set[int], rng: random.Random
 ) -> int | None:
-    """Draw the start of a free run of the universe; None if there is no free run."""
+    """Draw the start of a run of free numbers in the universe, or return None if there is none."""
 
     def is_room(index: int) -> bool:
         start = universe[index]

@@ -1,8 +1,7 @@
 """Scripted models: controls with a known share of right answers to each puzzle.
 
-They write inputs with the numbers 0 to 99. They solve exactly the share of items in the script, in
-distribution and out of distribution. So scores, gaps and critical complexities are known exactly
-in advance.
+Scripted models write inputs with the numbers 0 to 99. A script states the shares of items that a
+model solves in distribution (ID) and out of distribution (OOD). So all scores are known in advance.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from scylla.texts import read_question
 
 PREFIX = "scripted:"
 _LARGEST = 99
-_EXAMPLES = 8  # per text
+_EXAMPLES = 8  # number of examples per text
 _LENGTHS = (4, 5, 6, 6, 6, 7, 7, 8, 9, 10)
 _CITIES = (4, 5, 5, 6)
-_PROBE_SHARES = (1.0, 0.5)  # shares for probes, which have no level
+_PROBE_SHARES = (1.0, 0.5)  # ID and OOD shares for probes (puzzles without a level)
 
 
 @dataclass(frozen=True)
 class Script:
-    """The shares of items to solve, by level 1 to 5, in and out of distribution."""
+    """The shares of ID and OOD items that the model solves, for puzzles of level 1 to 5."""
 
     id_shares: tuple[float, ...] = (1.0,) * 5
     ood_shares: tuple[float, ...] = (1.0,) * 5
-    parameters: int | None = None  # for views that group models by size
-    refuses: bool = False  # True: the model answers no question
+    parameters: int | None = None  # claimed number of weights, for reports by model size
+    refuses: bool = False  # True if the model answers no question
 
 
 SCRIPTS = {
@@ -54,7 +53,7 @@ def list_scripted() -> list[str]:
 class ScriptedModel:
     """A scripted model, such as ``scripted:valley``.
 
-    It solves a share of the ``num_items`` of each split. ``revision`` is a digest of the script.
+    ``num_items`` is the number of items of each split. ``revision`` is a digest of the script.
     """
 
     def __init__(self, name: str, num_items: int) -> None:

@@ -1,7 +1,7 @@
 r"""Texts of puzzles: prompts, inputs in prompts, and examples in models' texts.
 
-The prompts are files of ``prompts/``: requests for inputs of a puzzle, and questions. A chat model
-gets the same text as a user message. Forms of an input in a question:
+The folder ``prompts/`` has the templates of two prompts: a request for inputs of a puzzle, and a
+question. A chat model gets the same text as a user message. An input in a question has these forms:
 
     3 1 2                                 a list without parameters
     $l$ = 3 1 2, $k$ = 4                  a list with parameters
@@ -10,9 +10,9 @@ gets the same text as a user message. Forms of an input in a question:
     \begin{bmatrix} … \end{bmatrix}
 
 A list in a model's text is a JSON list in square brackets. Each occurrence of a number in a list
-counts, even if the list is incomplete. An example counts only if it is complete. A pair needs both
-lists, in common brackets or next to each other. A matrix needs all rows. If the puzzle's input is
-a list, a list of lists is several examples.
+counts, even if the list is incomplete. An example counts only if it is complete. A pair must have
+both lists, in common brackets or next to each other. A matrix must have all rows. If the puzzle's
+input is a list, a list of lists is several examples.
 
 An integer has at most nine digits, so that sums fit into 64 bits. Longer numbers, and numbers with
 a sign, a fraction or quotes, are ignored. Reading a text takes linear time.
@@ -41,11 +41,11 @@ _ROW = rf"\s*{_N}\s*(?:&\s*{_N}\s*)*\\\\"
 _MATRIX = re.compile(
     rf"\s*\$n\$ = ({_N}), \$D\$ =\s*{re.escape(BEGIN)}((?:{_ROW})+)\s*{re.escape(END)}\s*"
 )
-_SHOWN = 80  # maximum characters of a text in a message
+_SHOWN = 80  # maximum number of characters of a quoted text in an error message
 
 
 def render_lists(names: Sequence[str], lists: Rows) -> str:
-    """Return lists as text, each after its name; without names, return the only list."""
+    """Return lists as text, each list after its name; without names, return the only list."""
     texts = [" ".join(map(str, numbers)) for numbers in lists]
     if not names:
         (text,) = texts
@@ -76,7 +76,7 @@ def parse_matrix(text: str) -> Rows:
     """Return the matrix from a text of ``render_matrix``.
 
     Raises:
-        MalformedInput: not a square matrix of numbers, or of another size than stated.
+        MalformedInput: the text is not a square matrix of numbers of the stated size.
     """
     match = _MATRIX.fullmatch(text)
     lines = match[2].split(r"\\")[:-1] if match else []
@@ -87,7 +87,7 @@ def parse_matrix(text: str) -> Rows:
 
 
 def malformed(text: str, wanted: str) -> MalformedInput:
-    """Return the error for a text without the expected content."""
+    """Return the error for a text that is not the expected input."""
     return MalformedInput(
         f"{text[:_SHOWN]!r} is not the input of this puzzle: expected {wanted}; give a text that "
         "the same puzzle rendered"
@@ -101,7 +101,7 @@ _ALL = re.compile(rf"\s*+{_INTEGER}\s*+(?:,\s*+{_INTEGER}\s*+)*+", re.ASCII)
 _DIGITS = re.compile(r"(?<!\d)\d{1,9}(?!\d)", re.ASCII)
 _THOUSANDS = re.compile(r"(?<![\d,])[1-9]\d{0,2},\d{3}(?![\d,])", re.ASCII)
 _COMMA = re.compile(r"\s*+,\s*+")
-# Separator between two adjacent lists: "[1], [2]", "l_1 = [1] and l_2 = [2]".
+# Text between two lists of a pair, as in "[1], [2]" or "l_1 = [1] and l_2 = [2]".
 _LABEL = r"""["'$]?\w{1,10}["'$]?\s?[:=]\s?\$?"""
 _BETWEEN = re.compile(rf"\$?[ ]?(?:(?:,|;)\s?|and[ ]|&[ ]?)?(?:and[ ])?(?:{_LABEL})?", re.ASCII)
 
@@ -113,7 +113,7 @@ class Written:
     Attributes:
         elements: counts of numbers in lists.
         examples: counts of examples.
-        mentioned: all numbers in the texts, in a list or not.
+        mentioned: all numbers in the texts, inside and outside of lists.
     """
 
     elements: Counter[int]
@@ -122,7 +122,7 @@ class Written:
 
     @property
     def known(self) -> Set[int]:
-        """All numbers that the model wrote."""
+        """All distinct numbers that the model wrote."""
         return self.mentioned | self.elements.keys()
 
 
@@ -133,7 +133,7 @@ class _List:
     Attributes:
         start: position of the opening bracket.
         end: position after the closing bracket.
-        numbers: None if the list is empty, or contains anything except numbers.
+        numbers: numbers of the list, or None if the list is empty or has other content.
         is_first: True if another opening bracket precedes the list.
         is_last: True if another closing bracket follows the list.
     """
@@ -147,7 +147,7 @@ class _List:
 
 @dataclass
 class _Reader:
-    """A finder of lists in texts, which counts the numbers in brackets."""
+    """Finds lists in texts, and counts the numbers in brackets in ``elements``."""
 
     elements: Counter[int]
     lists: list[_List] = field(default_factory=list)
@@ -176,7 +176,7 @@ class _Reader:
         return self.lists
 
     def _count(self, items: str, depth: int) -> tuple[int, ...] | None:
-        """Count the numbers between two brackets; return them, or None if other text is present."""
+        """Count the numbers between two brackets; return them, or None if there is other text."""
         if depth == 0 or not items:
             return None
         if _ALL.fullmatch(items):
@@ -189,7 +189,7 @@ class _Reader:
 
 
 def extract_examples(texts: Iterable[str], shape: InputShape) -> Written:
-    """Return numbers and examples of a model's texts, independent of the texts' order."""
+    """Return the numbers and examples of a model's texts; the texts' order has no effect."""
     elements: Counter[int] = Counter()
     examples: Counter[Rows] = Counter()
     mentioned: set[int] = set()
@@ -228,7 +228,7 @@ def _belongs(text: str, before: _List, each: _List, shape: InputShape) -> bool:
 
 
 def _complete(group: list[_List], shape: InputShape) -> Iterator[list[_List]]:
-    """Yield the group if it is an example: a matrix in brackets, or a pair of two lists."""
+    """Yield the group of lists if it is a complete example of the shape."""
     if not group:
         return
     is_nested = group[0].is_first and group[-1].is_last
@@ -240,7 +240,7 @@ def _complete(group: list[_List], shape: InputShape) -> Iterator[list[_List]]:
 
 
 _FOLDER = Path(__file__).parent / "prompts"
-_PLACE = "\x00"  # placeholder of the input; occurs in no statement and no title
+_PLACE = "\x00"  # placeholder of the input; no statement or title contains it
 
 _DRESS = r"(?:\\\(|\\\[|\\?boxed\{|\\text\{|\\left|[ \t*$`\"'<])*+"
 _UNDRESS = r"(?:\\\)|\\\]|\\right|[ \t*$`\"'>}.!])*+"
@@ -280,7 +280,7 @@ def read_question(prompt: str) -> tuple[str, Instance]:
         if prompt.startswith(before) and prompt.endswith(after):
             return name, puzzle.parse(prompt[len(before) : -len(after)])
     raise MalformedInput(
-        f"{prompt[:80]!r} is the question of no puzzle; give a prompt that question_prompt made"
+        f"{prompt[:80]!r} is not a question of a puzzle; give a prompt of question_prompt"
     )
 
 

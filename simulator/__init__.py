@@ -1,8 +1,7 @@
-"""A small web on loopback that implements each source's own protocol.
+"""Simulated web sites on loopback that implement the API of each source.
 
-One deterministic ``World`` provides the content of all sites (``sites/<site>.py``). New names
-appear every month: a model trained up to a month cannot know the names of the next. The simulator
-replaces the real web in tests, in the demo and in benchmarks. The ``sites`` setting points crawlers
-to it; crawlers contain no code for it. Rules of this package: it imports core only, and a site
-never imports another site.
+One deterministic ``World`` provides the content of all sites (``sites/<site>.py``). Every month has
+new names, which a model trained on earlier months cannot know. The simulator replaces the real web
+in tests, in the demo and in benchmarks. The ``sites`` setting points crawlers to the simulator;
+crawlers contain no code for it. This package imports only core. Sites do not import each other.
 """

@@ -1,7 +1,7 @@
-"""The control site: lists the simulated sites, and sets their faults by URL.
+"""The control site: lists the simulated sites, and switches their faults on and off.
 
-``GET /`` lists the sites and the settings that point tidemark to them. ``POST /faults`` adds the
-fault, quirk or limit in its query; ``POST /faults/clear`` removes all::
+``GET /`` lists the sites and the settings that point tidemark to them. ``POST /faults`` adds a
+fault, a quirk (a protocol-specific fault) or a rate limit. ``POST /faults/clear`` removes all::
 
     curl -X POST 'http://127.0.0.1:8600/faults?site=arxiv&fault=403&pattern=^/src&times=3'
     curl -X POST 'http://127.0.0.1:8600/faults?site=arxiv&quirk=empty_page'
@@ -33,7 +33,7 @@ class Site:
         self._web, self._title = web, title
 
     def respond(self, request: Request) -> Response:
-        """List the sites, or change their faults."""
+        """Respond with the list of sites, or change their faults."""
         if request.path == "/":
             return _text(200, self._title, *exports(self._web))
         if request.path not in ("/faults", "/faults/clear") or request.method != "POST":

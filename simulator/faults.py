@@ -1,4 +1,4 @@
-"""Faults that every simulated site can have."""
+"""Faults of HTTP responses that any simulated site can produce."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from typing import Literal
 
 @dataclass
 class Traffic:
-    """The requests of one site. ``arrivals`` omits POST, by which git continues a transfer."""
+    """Request counts of one site; ``arrivals`` omits POST, with which git continues a transfer."""
 
     arrivals: list[float] = field(default_factory=list)  # from ``time.monotonic()``
     most_at_once: int = 0  # maximum number of concurrent requests
-    num_refused: int = 0  # requests above the rate limit, answered 429
+    num_refused: int = 0  # number of requests above the rate limit, which got status 429
     _open: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def smallest_gap_s(self) -> float:
-        """The minimum time between successive arrivals; infinite for fewer than two."""
+        """The minimum time between successive arrivals; infinite for fewer than two arrivals."""
         return min((late - early for early, late in pairwise(self.arrivals)), default=math.inf)
 
     def arrive(self, is_continuation: bool) -> float:
-        """Count a starting request; return the seconds since the previous one."""
+        """Count a new request; return the seconds since the previous request."""
         now = time.monotonic()
         with self._lock:
             self._open += 1
@@ -52,23 +52,23 @@ class Traffic:
             self.num_refused += 1
 
     def clear(self) -> None:
-        """Reset the counts; requests in progress continue."""
+        """Reset all counts except the number of open requests."""
         with self._lock:
             self.arrivals.clear()
             self.most_at_once = self.num_refused = 0
 
 
 FaultKind = Literal[
-    "status",  # replace the response by ``status`` and ``body``; 200 gives an undetected error
+    "status",  # replace the response by ``status`` and ``body``; 200 makes it look like a success
     "truncate",  # end the body before its Content-Length
     "disconnect",  # close the connection without a response
-    "drip",  # send the true response, a byte every DRIP_PAUSE_S seconds
+    "drip",  # send the true response slowly: a byte every DRIP_PAUSE_S seconds
     "redirect_loop",  # redirect to the same URL
-    "redirect_off_host",  # redirect to OFF_HOST
+    "redirect_off_host",  # redirect to OFF_HOST, another host
     "empty",  # send the true response without its body
     "gzip_bomb",  # send BOMB_BYTES zero bytes, compressed
     "wrong_charset",  # send the true body under a wrong Content-Type
-    "stall",  # wait until the fault leaves ``Web.faults``, or STALL_S seconds
+    "stall",  # do not respond until the fault is removed, for at most STALL_S seconds
 ]
 
 
@@ -77,13 +77,13 @@ class Fault:
     """A fault that applies to the next ``times`` matching requests."""
 
     kind: FaultKind
-    key: str  # any key of the site
-    pattern: str = ""  # regular expression on path and query; ``^/robots.txt`` matches too
+    key: str  # key of the site: one of ``Site.keys``
+    pattern: str = ""  # regular expression to find in a request's path with query
     times: int = 1  # number of faulty responses
     status: int = 503  # for ``status``
-    headers: dict[str, str] = field(default_factory=dict)  # added, or replaced
+    headers: dict[str, str] = field(default_factory=dict)  # headers to add or replace
     body: bytes = b"simulated fault"  # for ``status``
-    retry_date_s: float | None = None  # adds a Retry-After date, this many seconds later
+    retry_date_s: float | None = None  # send Retry-After as the date in this many seconds
 
 
 def _status(status: int, body: bytes = b"simulated fault", **headers: str) -> Fault:
@@ -115,7 +115,7 @@ KNOBS: dict[str, Fault] = {
 
 
 def knob(name: str, key: str, pattern: str = "", times: int = 1) -> Fault:
-    """Return the fault of that name in KNOBS, for a site."""
+    """Return the fault ``KNOBS[name]`` for the site ``key``; see ``Fault`` for the arguments."""
     fault = KNOBS[name]
     headers = dict(fault.headers)
     return dataclasses.replace(fault, key=key, pattern=pattern, times=times, headers=headers)
@@ -123,14 +123,14 @@ def knob(name: str, key: str, pattern: str = "", times: int = 1) -> Fault:
 
 @functools.cache
 def pack_zeros(size: int) -> bytes:
-    """Return a gzip stream that unpacks to ``size`` zero bytes, a multiple of a MiB."""
+    """Return a gzip stream that unpacks to ``size`` zero bytes; ``size`` is a multiple of 1 MiB."""
     block = bytes(2**20)
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    # A full flush resets the compressor, so one compressed block can be repeated.
+    # A full flush resets the compressor, so the compressed block can be repeated.
     packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
     checksum = 0
     for _ in range(size // len(block)):
         checksum = zlib.crc32(block, checksum)
-    head = b"\x1f\x8b\x08\x00" + bytes(4) + b"\x02\xff"  # RFC 1952, 2.3
+    head = b"\x1f\x8b\x08\x00" + bytes(4) + b"\x02\xff"  # gzip header (RFC 1952, 2.3)
     body = packed * (size // len(block)) + packer.flush()
     return head + body + struct.pack("<II", checksum, size % 2**32)

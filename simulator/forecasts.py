@@ -1,10 +1,11 @@
 """Forecasting questions on events of the world, with their answers.
 
-Every month has the same mix: NUM_QUESTIONS resolved questions. Every third has three to five
-options; the others are yes/no. Questions numbered VOID are never answered. Those numbered OLD were
-opened years before their resolution, the others within two months of it. The first is resolved in
-the month's first second, the last in its last. NUM_OPEN more are opened in the world's last month
-and stay open.
+NUM_QUESTIONS questions are resolved in every month. Every third question has three to five options;
+all others are yes/no questions. The questions with the numbers in VOID are void: the sites cancel
+them. The questions with the numbers in OLD were opened years before their resolution, the other
+questions within two months before it. The first question is resolved in the month's first second,
+and the last in its last second. In the world's last month, NUM_OPEN more questions are opened, and
+stay open.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from dataclasses import dataclass
 from core.month import Month
 from simulator.world import TOPICS, World
 
-NUM_QUESTIONS = 12  # resolved per month, void ones included
-NUM_OPEN = 2  # in the world's last month
-VOID = frozenset({3, 8})  # by number within the month
+NUM_QUESTIONS = 12  # number of questions resolved per month, including void questions
+NUM_OPEN = 2  # number of questions opened in the world's last month that stay open
+VOID = frozenset({3, 8})  # numbers of void questions within each month
 OLD = frozenset({4, 7})
 YES_NO = ("Yes", "No")
 _DAY = dt.timedelta(days=1)
@@ -34,21 +35,21 @@ _TAGS = {
 
 @dataclass(frozen=True)
 class SimulatedQuestion:
-    """A question, and its answer if it has one."""
+    """A forecasting question, with its answer if it has one."""
 
-    id: str  # a number, unique in the world; the same on every site
+    id: str  # digits; unique in the world, and equal on all sites
     title: str
     background: str  # background information: several paragraphs, plain text
-    criteria: str  # conditions of each answer
+    criteria: str  # conditions under which each option is right
     options: tuple[str, ...]  # ``YES_NO``, or three to five exclusive options
     answer_index: int | None  # index of the true option; None if void or open
-    opened: dt.datetime  # start of forecasting; whole seconds in UTC, as all times here
-    closed: dt.datetime  # end of forecasting, also if planned; not after ``resolved``
+    opened: dt.datetime  # start of forecasting, in UTC and whole seconds
+    closed: dt.datetime  # end of forecasting (planned, if open); not after ``resolved``
     # Time at which the site set the answer or declared the question void; None if open.
     resolved: dt.datetime | None
-    tags: tuple[str, ...]  # in the spelling of the sites
-    crowd: tuple[float, ...]  # last forecast before ``closed``, by option; sum 1
-    is_void: bool  # cancelled, annulled, or answered by a share
+    tags: tuple[str, ...]  # categories, as the sites spell them
+    crowd: tuple[float, ...]  # the forecasters' last probability of each option; sum 1
+    is_void: bool  # True if cancelled, annulled, or resolved to a percentage
 
     @property
     def is_binary(self) -> bool:
@@ -57,7 +58,7 @@ class SimulatedQuestion:
 
 
 def questions(world: World, site: str) -> list[SimulatedQuestion]:
-    """Return all questions of a site, by opening."""
+    """Return all questions of a site, sorted by opening time."""
     found = [
         _question(world, site, month, number)
         for month in world.months
@@ -113,7 +114,7 @@ def _dates(
 
 
 def _crowd(rng: random.Random, num_options: int, answer: int) -> tuple[float, ...]:
-    """Return whole percents as fractions of sum 1; the right option is a little ahead."""
+    """Return a probability per option, in whole percent; the right option tends to lead."""
     weights = [
         rng.random() + 0.1 + (0.6 if index == answer else 0.0) for index in range(num_options)
     ]

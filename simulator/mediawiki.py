@@ -1,7 +1,7 @@
-"""MediaWiki's action API as the crawlers use it; shared by the simulated wikis.
+"""The part of MediaWiki's action API that the crawlers use; shared by the simulated wikis.
 
 Protocol: https://www.mediawiki.org/wiki/API:Query, ``formatversion=2``. Responses hold few rows, so
-that every list needs its ``continue``; errors have status 200.
+that clients must follow the field ``continue``. Errors have status 200.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from core.month import Month
 from simulator.server import Request, Response, WorldSite, as_json, as_utc, take_quirk
 from simulator.wiki import Page, Revision, Wiki
 
-MAX_ROWS = 20  # list rows per response; the real API returns 500
-MAX_TEXTS = 8  # revisions with text per response; the real API stops at 8 MB
-MAX_VALUES = 50  # ids or titles per request, as in the real API
+MAX_ROWS = 20  # maximum number of list rows per response; the real API returns 500
+MAX_TEXTS = 8  # maximum number of revisions with text per response; the real API stops at 8 MB
+MAX_VALUES = 50  # maximum number of ids or titles per request, as in the real API
 
 Json = dict[str, Any]
 T = TypeVar("T")
 
 
 class WikiSite(WorldSite):
-    """Base class of wiki sites: their API, and pages for people."""
+    """Base class of wiki sites: the API and the HTML pages."""
 
-    keys: tuple[str, ...] = ()  # of the ``sites`` setting
-    # Like Wikimedia's: scripts are disallowed to page crawlers. API clients follow the API's rules.
+    keys: tuple[str, ...] = ()  # keys of this site in the ``sites`` setting
+    # As on Wikimedia, robots.txt forbids the API to page crawlers; API clients need not obey it.
     robots: str | None = (
         "User-agent: *\n"
         "Allow: /w/api.php?action=mobileview&\nAllow: /w/load.php?\nAllow: /api/rest_v1/?doc\n"
@@ -39,13 +39,13 @@ class WikiSite(WorldSite):
         self._wiki = wiki
 
     def respond(self, request: Request) -> Response:
-        """Answer ``/w/api.php``; a user agent is required, as by Wikimedia."""
+        """Respond to ``/w/api.php``; require a User-Agent header, as Wikimedia does."""
         if not request.headers.get("user-agent"):
             return Response(403, body=b"Please set a user-agent")
         if request.path != "/w/api.php":
             return Response(404)
         args = {name: values[-1] for name, values in request.query.items()}
-        if int(args.get("maxlag", "99")) < 0:  # documented test of a lagging wiki
+        if int(args.get("maxlag", "99")) < 0:  # as in MediaWiki, provokes a lag error
             return lagging(0.5)
         if take_quirk(self, "error_as_200"):
             return lagging(6.2, retry_after_s=1)
@@ -117,7 +117,7 @@ class _Query:
         return MAX_ROWS if text == "max" else min(int(text), MAX_ROWS)
 
     def _log_events(self) -> Json:
-        """``list=logevents``, oldest first; the window includes both ends."""
+        """Return ``list=logevents``, oldest first; the time window includes both ends."""
         if self.args.get("leaction") != "create/create" or self.args.get("ledir") != "newer":
             raise _ApiError("badvalue", "the simulated log lists creations only, oldest first")
         world = self.wiki.world
@@ -133,7 +133,7 @@ class _Query:
         return _paged("logevents", rows, "lecontinue", more)
 
     def _all_revisions(self) -> Json:
-        """``list=allrevisions``, oldest first; edits of one page are adjacent."""
+        """Return ``list=allrevisions``, oldest first; adjacent edits of one page form one row."""
         if self.args.get("arvnamespace") != "0" or self.args.get("arvdir") != "newer":
             raise _ApiError("badvalue", "the simulated list has articles only, oldest first")
         world = self.wiki.world
@@ -152,7 +152,7 @@ class _Query:
         edits, more = self._page_of(edits, lambda edit: _revision_key(edit[0]), "arv")
         groups: list[Json] = []
         for revision, page in edits:
-            if page.namespace:  # after limiting the rows, to save database load
+            if page.namespace:  # drafts count towards the limit, but are left out, as in MediaWiki
                 continue
             if not groups or groups[-1]["pageid"] != page.page_id:
                 groups.append({**_page_row(page), "revisions": []})
@@ -161,7 +161,7 @@ class _Query:
         return _paged("allrevisions", groups, "arvcontinue", more)
 
     def _category_members(self) -> Json:
-        """``list=categorymembers`` by sort key, here the title."""
+        """Return ``list=categorymembers``, sorted by title."""
         title = self.args.get("cmtitle", "")
         if not title.startswith(("Category:", "Kategorie:")):
             raise _ApiError("invalidcategory", "The category name you entered is not valid.")
@@ -181,7 +181,7 @@ class _Query:
             return [], key(rows[0])
         shown, more = _cut(rows, key, begin, limit)
         if more and len(shown) > 1 and take_quirk(self.site, "moving_items"):
-            more = key(shown[-1])  # simulates an insertion before it, so it is repeated
+            more = key(shown[-1])  # the next page repeats this row, as if a row had been inserted
         return shown, more
 
     def _titles(self) -> Json:
@@ -298,7 +298,7 @@ def _log_row(page: Page) -> Json:
     row.update(timestamp=timestamp, params={}, ns=0)
     if page.oddity == "concealed":
         return {**row, "actionhidden": True, "suppressed": True}
-    # ``pageid``: the page that has the title now; ``logpage``: the page that was created.
+    # ``pageid`` is the page that has the title now; ``logpage`` is the page that was created.
     is_gone = page.oddity in ("deleted", "moved")
     row.update(title=page.title.removeprefix("Draft:"), pageid=0 if is_gone else page.page_id)
     row.update(logpage=page.page_id, revid=page.revisions[0].revision_id)

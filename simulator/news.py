@@ -1,7 +1,8 @@
-"""The articles of the simulated news sites: the world's stories, and oddities.
+"""The articles of the simulated news sites: the world's stories, and special cases.
 
-The first article of a month appears in its first second, the last in its last. Some are changed
-within the month. Every month also has one article for each of a site's oddities.
+The first article of a month is published in the first second of the month, and the last article in
+the last second. Some articles are changed within the month. Every month also has one article for
+each of a site's special cases (oddities), such as a later edit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from core.month import Month, month_range
 from simulator.server import Request
 from simulator.world import Story, World
 
-CHANGED_LATER = dt.timedelta(days=70)  # after publication, for oddities that are changed later
+CHANGED_LATER = dt.timedelta(days=70)  # time from publication to change, for oddities "edited…"
 SECOND = dt.timedelta(seconds=1)
 _DAY = dt.timedelta(days=1)
 
@@ -24,7 +25,7 @@ _DAY = dt.timedelta(days=1)
 class Article:
     """One article."""
 
-    number: int  # within its month; ordinary articles first
+    number: int  # number within the month; special cases come last
     story: Story
     published: dt.datetime  # first publication
     changed: dt.datetime  # last change of the text; ``published`` if unchanged
@@ -32,18 +33,18 @@ class Article:
 
     @property
     def title(self) -> str:
-        """The title; contains a character that HTML escapes."""
+        """The title, which contains ``&``, so that HTML has to escape it."""
         return f"{self.story.title}: what we know & what’s next"
 
     @property
     def slug(self) -> str:
-        """The last part of the URL; unique on its site."""
+        """The last part of the URL; unique within the site."""
         words = re.sub("[^a-z0-9]+", "-", self.story.title.lower()).strip("-")
         return f"{words}-{self.oddity}" if self.oddity else words
 
     @property
     def blocks(self) -> list[tuple[str, str]]:
-        """Tag and text of each visible block of the page, in order."""
+        """Pairs of HTML tag and text for each visible block of the page, in order."""
         blocks = [("p", paragraph) for paragraph in self.story.paragraphs]
         if len(blocks) > 2:
             blocks.insert(-1, ("h2", "Background"))
@@ -56,14 +57,14 @@ class Article:
 
 
 class Newsroom:
-    """All articles of a site, created from the world on demand; one per oddity and month."""
+    """All articles of a site, created from the world on demand."""
 
     def __init__(self, world: World, site: str, oddities: tuple[str, ...]) -> None:
         self.world, self._site, self._oddities = world, site, oddities
 
     @functools.cached_property
     def articles(self) -> list[Article]:
-        """All articles, by publication."""
+        """All articles, sorted by publication time."""
         months = month_range(self.world.first, self.world.last)
         found = [article for month in months for article in self.of_month(month)]
         return sorted(found, key=lambda article: (article.published, article.number))
@@ -88,6 +89,6 @@ class Newsroom:
 
 
 def integer(request: Request, name: str, default: int) -> int | None:
-    """Return an integer query parameter; None if it is no whole number."""
+    """Return a query parameter as a non-negative integer, or None for other values."""
     value = request.arg(name, str(default))
     return int(value) if value.isascii() and value.isdecimal() else None

@@ -1,10 +1,9 @@
-"""The repositories of the simulated GitHub API and pages: new and trending ones.
+"""The repositories of the simulated GitHub: new repositories and trending repositories.
 
-Each new repository has six modules with names of its month. Its history has their state at the
-month's end, and a complete rewrite ten days later. A crawler drops four repositories of each month:
-one is empty, one is now deleted, one was under GPL at the month's end, and one has only older
-commits. Trending repositories are the same in all months; each month their README describes that
-month.
+Each new repository has six Python modules with names of its month. Its history has the modules at
+the month's end, and a complete rewrite ten days later. Crawlers must drop four repositories of each
+month: one is empty, one is now deleted, one was under GPL at the month's end, and one has only
+older commits. The trending repositories are the same in all months; only their READMEs change.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ be used to endorse or promote products derived from this software.
     "GPL-3.0-only": "GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n",
     "Apache-2.0": "Apache License\nVersion 2.0, January 2004\n",
 }
-MODULES = 6  # per new repository
+MODULES = 6  # number of Python modules per new repository
 ODDITIES = ("empty", "gone", "relicensed", "imported")
 TRENDING = 6
 _FREE = ("MIT", "BSD-2-Clause", "BSD-3-Clause")
 _DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
 _LINK, _SUBMODULE = "120000", "160000"
 
-Files = dict[str, tuple[str, bytes]]  # path -> mode, contents
+Files = dict[str, tuple[str, bytes]]  # by path: file mode and content
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a tree."""
+    """A row of a git tree: a file, folder or submodule."""
 
     path: str
     mode: str
@@ -66,7 +65,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit with all files after it."""
+    """A git commit with the state of all files."""
 
     committed_at: dt.datetime
     files: Files
@@ -82,7 +81,7 @@ class Commit:
         return _sha(b"commit", f"{self.tree} {self.committed_at}".encode())
 
     def entries(self) -> list[Entry]:
-        """Return the rows of the whole tree, including folders, by path."""
+        """Return all rows of the tree, including folders, sorted by path."""
         folders: dict[str, list[str]] = {}
         rows = []
         for path, (mode, data) in sorted(self.files.items()):
@@ -99,17 +98,17 @@ class Commit:
 
 @dataclass
 class Repository:
-    """A repository in its current state."""
+    """A GitHub repository: its present properties, and its history."""
 
     id: int
     name: str  # ``owner/repository``
     created_at: dt.datetime
-    licence: str  # current SPDX id on GitHub
+    licence: str  # present licence on GitHub (SPDX id)
     description: str = ""
     language: str = "Python"
     stars: int = 0
     is_gone: bool = False
-    history: Callable[[], list[Commit]] = list  # creates its commits on demand
+    history: Callable[[], list[Commit]] = list  # function that creates the commits
 
     @functools.cached_property
     def commits(self) -> list[Commit]:
@@ -123,7 +122,7 @@ def _sha(kind: bytes, data: bytes) -> str:
 
 
 def new_repositories(world: World, month: Month) -> list[Repository]:
-    """Return the repositories created in a month of the world, by time."""
+    """Return the repositories created in a month of the world."""
     count = max(2, world.stories_per_month // MODULES) + len(ODDITIES)
     return [_new_repository(world, month, number, count) for number in range(count)]
 
@@ -134,7 +133,7 @@ def _new_repository(world: World, month: Month, number: int, count: int) -> Repo
     is_odd = number >= count - len(ODDITIES)
     oddity = ODDITIES[number - count + len(ODDITIES)] if is_odd else ""
     step = (month.end - month.start - _SECOND) / (count - len(ODDITIES) - 1)
-    # First and last repository: in the month's first and last second; oddities in its middle.
+    # The first and last ordinary repositories are created in the month's first and last second.
     offset = 14 * _DAY if is_odd else number * step
     created_at = (month.start + offset).replace(microsecond=0)
     licence = _FREE[number % len(_FREE)]
@@ -167,7 +166,7 @@ def _history(
 
 
 def module_texts(world: World, month: Month, number: int) -> dict[str, str]:
-    """Return the modules of a month's repository ``number`` as of the month's end."""
+    """Return the modules of repository ``number`` of a month at the month's end, by path."""
     numbers = range(MODULES * number, MODULES * number + MODULES)
     return {f"src/tools/part_{n}.py": world.module(month, "github_new", n) for n in numbers}
 
@@ -195,7 +194,7 @@ def _new_files(world: World, month: Month, number: int, licence: str) -> Files:
 
 
 def trending_repositories(world: World) -> list[Repository]:
-    """Return the trending repositories in order; the same for every month."""
+    """Return the trending repositories, the same for every month, in the order of the list."""
     names = [name.lower() for name in world.names(world.first)]
     licences = ("MIT", "BSD-3-Clause", "Apache-2.0", "BSD-2-Clause", "MIT", "MIT")
     return [
@@ -213,7 +212,7 @@ def trending_repositories(world: World) -> list[Repository]:
 
 
 def _trending_history(world: World, number: int, licence: str) -> list[Commit]:
-    """Number 3 has no README; number 4 a .rst one, and no commits in every other month."""
+    """Return the commits; number 3 has no README, 4 has README.rst and skips every second month."""
     files: Files = {"LICENSE": ("100644", LICENCES[licence].encode())}
     commits = [Commit(world.first.start - 100 * _DAY, files)]
     for index, month in enumerate(world.months):
@@ -227,7 +226,7 @@ def _trending_history(world: World, number: int, licence: str) -> list[Commit]:
 
 
 def readme(world: World, month: Month, number: int) -> str:
-    """Return the README of a trending repository at a month's end, with badges and HTML."""
+    """Return a trending repository's README at a month's end, with badges and HTML."""
     story = world.story(month, "github_trending", number)
     name = story.title.split(" ")[0].lower()
     if number == 4:
@@ -244,7 +243,7 @@ def readme(world: World, month: Month, number: int) -> str:
 
 
 def tarball(repository: Repository, commit: Commit) -> bytes:
-    """Return codeload's archive: ``git archive`` tar with a top folder, gzip-compressed."""
+    """Return a commit as codeload does: a gzip-compressed tar with one top folder."""
     buffer = io.BytesIO()
     top = f"{repository.name.replace('/', '-')}-{commit.sha[:7]}"
     with tarfile.open(fileobj=buffer, mode="w", pax_headers={"comment": commit.sha}) as archive:
@@ -264,7 +263,7 @@ HOSTILE = ("parent", "absolute", "links", "many", "bomb", "cut")
 
 
 def hostile_tarball(kind: str) -> bytes:
-    """Return a malicious archive of a kind in HOSTILE."""
+    """Return a malicious archive; ``kind`` is one of HOSTILE."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for info, size in _hostile_members(kind):

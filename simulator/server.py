@@ -1,4 +1,4 @@
-"""Serve simulated sites over real HTTP on loopback, with faults on demand."""
+"""HTTP server of the simulated sites on loopback, with faults on demand."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ __all__ = [
     "as_html", "as_json", "running", "serve", "serve_sites", "take_quirk", "as_utc",
 ]  # fmt: skip
 
-DRIP_PAUSE_S = 0.2  # between two bytes
+DRIP_PAUSE_S = 0.2  # pause in seconds between two bytes of a "drip" response
 STALL_S = 60.0
-OFF_HOST = "http://169.254.169.254/latest"  # clouds' metadata service, with credentials
-BOMB_BYTES = 2**28  # uncompressed; a few hundred kB compressed
+OFF_HOST = "http://169.254.169.254/latest"  # a cloud's metadata service; crawlers must not call it
+BOMB_BYTES = 2**28  # size in bytes after decompression; a few hundred kB compressed
 
 
 @dataclass(frozen=True)
 class Request:
     """An HTTP request as a site receives it."""
 
-    method: str  # GET, HEAD or POST; the server removes the body for HEAD
-    path: str  # as sent, percent-encoded
-    query: dict[str, list[str]]  # decoded; keeps repeated keys
+    method: str  # GET, HEAD or POST; for HEAD, the server drops the response's body
+    path: str  # percent-encoded path, as sent
+    query: dict[str, list[str]]  # decoded parameters: all values by name
     headers: dict[str, str]  # lower-case names
-    body: bytes  # without transfer coding; the site handles Content-Encoding
-    raw_query: str = ""  # as sent
+    body: bytes  # body after removal of the transfer coding; may be compressed
+    raw_query: str = ""  # query string as sent
 
     def arg(self, name: str, default: str = "") -> str:
         """Return the last value of a query parameter."""
@@ -53,7 +53,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """An HTTP response; Content-Length is added, unless the body is already chunked."""
+    """An HTTP response; the server adds Content-Length, unless the body is already chunked."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
@@ -75,38 +75,38 @@ def as_html(body: str, status: int = 200) -> Response:
 
 
 def as_utc(moment: dt.datetime) -> str:
-    """Format an instant in UTC as most APIs do."""
+    """Format a UTC time like ``2024-01-31T12:00:00Z``."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 QuirkName = Literal[
     "error_as_200",  # an API error under status 200
-    "empty_page",  # a valid, but empty page of a list before the last page
-    "moving_items",  # an item is on two successive pages of a list
-    "extra_fields",  # undocumented fields are added
-    "missing_fields",  # optional fields are left out
-    "hostile_archive",  # paths outside the archive, links, too many members
+    "empty_page",  # an empty page of a list, although later pages have items
+    "moving_items",  # the last item of a page is repeated on the next page
+    "extra_fields",  # undocumented fields in a response
+    "missing_fields",  # a response without optional fields
+    "hostile_archive",  # an archive with paths outside the target, links, or too many members
 ]
 
 
 class Site(Protocol):
-    """The contract of a module of ``sites/``: a class ``Site``, or a tuple ``SITE_KINDS``.
+    """The interface of a simulated site; a module of ``sites/`` has a class ``Site``.
 
-    The constructor receives the world. Optional methods: ``close`` for a site that holds a folder
-    or process; ``new_day``, which resets request counts. Optional attribute: ``token``, the
-    credential that the site accepts.
+    A module with several site classes lists them in a tuple ``SITE_KINDS``. The constructor
+    receives the world. Optional methods are ``close``, which releases folders or processes, and
+    ``new_day``, which resets request counts. Optional attribute ``token`` is the valid credential.
     """
 
-    keys: tuple[str, ...]  # of the ``sites`` setting
+    keys: tuple[str, ...]  # keys of this site in the ``sites`` setting
     robots: str | None  # text of /robots.txt; None for a 404
-    quirks: dict[QuirkName, int]  # remaining responses with a protocol-specific fault
+    quirks: dict[QuirkName, int]  # number of next responses that show each quirk
 
     def respond(self, request: Request) -> Response:
-        """Answer a request; the server answers /robots.txt."""
+        """Respond to a request; the server itself responds to /robots.txt."""
 
 
 class WorldSite(Site):
-    """Base class of a site with a world; without robots.txt by default."""
+    """Base class of a site with content from a world; by default without robots.txt."""
 
     robots: str | None = None
 
@@ -116,7 +116,7 @@ class WorldSite(Site):
         self._num_moved = 0
 
     def count_moved(self, is_first: bool) -> int:
-        """Return the number of items added to a list since the request for its first page."""
+        """Return by how many items a list has shifted since the request for its first page."""
         if is_first:
             self._num_moved = 0
         elif take_quirk(self, "moving_items"):
@@ -125,7 +125,7 @@ class WorldSite(Site):
 
 
 def take_quirk(site: Site, name: QuirkName) -> bool:
-    """Use up one response of a site's quirk; return True if one was left."""
+    """Return True if this response must show the named quirk; then decrement its count."""
     if (left := site.quirks.get(name, 0)) <= 0:
         return False
     site.quirks[name] = left - 1
@@ -134,18 +134,18 @@ def take_quirk(site: Site, name: QuirkName) -> bool:
 
 @dataclass
 class Web:
-    """The running simulator."""
+    """The state of the running simulator: base URLs, faults, and logged requests."""
 
     urls: dict[str, str] = field(default_factory=dict)  # base URL by site key
     faults: list[Fault] = field(default_factory=list)  # append a fault to activate it
-    requests: list[tuple[str, str, str]] = field(default_factory=list)  # site, method, target
-    sites: dict[str, Site] = field(default_factory=dict)  # by any of their keys
-    traffic: dict[str, Traffic] = field(default_factory=dict)  # by any of the site's keys
-    limits: dict[str, float] = field(default_factory=dict)  # minimum seconds between requests
+    requests: list[tuple[str, str, str]] = field(default_factory=list)  # site, method, URL path
+    sites: dict[str, Site] = field(default_factory=dict)  # sites by each of their keys
+    traffic: dict[str, Traffic] = field(default_factory=dict)  # request counts, by site key
+    limits: dict[str, float] = field(default_factory=dict)  # minimum s between requests, by key
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_fault(self, keys: tuple[str, ...], target: str) -> Fault | None:
-        """Use up one response of the first fault that matches."""
+        """Return the first fault that matches and decrement its ``times``; None if none matches."""
         with self._lock:
             for fault in self.faults:
                 if fault.times > 0 and fault.key in keys and re.search(fault.pattern, target):
@@ -161,7 +161,7 @@ class Web:
 
 @contextmanager
 def serve(world: World, host: str = "127.0.0.1") -> Iterator[Web]:
-    """Run all sites of ``simulator/sites``, each on its own port, until the block ends."""
+    """Run all sites of ``simulator/sites`` within a ``with`` block, each on its own port."""
     names = (module.name for module in pkgutil.iter_modules(simulator.sites.__path__))
     modules = (importlib.import_module(f"simulator.sites.{name}") for name in names)
     kinds = (
@@ -173,7 +173,7 @@ def serve(world: World, host: str = "127.0.0.1") -> Iterator[Web]:
 
 @contextmanager
 def serve_sites(sites: Iterable[Site], host: str = "127.0.0.1") -> Iterator[Web]:
-    """Run the given sites, each on its own port, until the block ends; then close them."""
+    """Run the given sites within a ``with`` block, each on its own port; then close them."""
     web = Web()
     with contextlib.ExitStack() as stack:
         for site in sites:
@@ -185,7 +185,7 @@ def serve_sites(sites: Iterable[Site], host: str = "127.0.0.1") -> Iterator[Web]
 
 @contextmanager
 def running(site: Site, web: Web, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """Run one more site until the block ends, and yield its base URL; port 0 is any free port."""
+    """Run one site within a ``with`` block and yield its base URL; port 0 selects any free port."""
     traffic = Traffic()
     names = {"site": site, "web": web, "traffic": traffic}
     handler = cast(type[_Handler], type("_Handler", (_Handler,), names))
@@ -207,16 +207,16 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report a site's own errors, but no client disconnects."""
+        """Report exceptions of a site; ignore disconnects of clients."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers the requests of one connection; ``running`` sets ``site`` and other attributes."""
+    """Handler of one connection; ``running`` sets ``site`` and the other attributes."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # send headers and body at once: saves 40 ms per response
+    disable_nagle_algorithm = True  # avoids a delay of 40 ms per response
     site: ClassVar[Site]
     web: ClassVar[Web]
     traffic: ClassVar[Traffic]
@@ -244,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._leave()
 
     def _leave(self) -> None:
-        """Count the request as finished: clients may send the next one after the last byte."""
+        """Count the request as finished; called just before the last byte is sent."""
         if self._is_open:
             self._is_open = False
             self.traffic.leave()
@@ -253,7 +253,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             request = self._read_request()
         except ValueError as error:
-            self.close_connection = True  # the start of the next request is unknown
+            self.close_connection = True  # the unread part of the body has unknown length
             self._send(Response(400, body=str(error).encode()))
             return
         limit_s = max(self.web.limits.get(key, 0.0) for key in self.site.keys)
@@ -317,11 +317,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(piece)
                 time.sleep(pause_s)
         except ConnectionError:
-            self.close_connection = True  # the client disconnected, as expected for a drip
+            self.close_connection = True  # the client disconnected, as often happens with "drip"
 
     def _status(self, fault: Fault, request: Request) -> None:
         headers = dict(fault.headers)
-        if fault.retry_date_s is not None:  # in whole seconds, rounded up
+        if fault.retry_date_s is not None:  # rounded up, since HTTP dates have whole seconds
             again_at = math.ceil(time.time() + fault.retry_date_s)
             moment = dt.datetime.fromtimestamp(again_at, dt.UTC)
             headers["Retry-After"] = email.utils.format_datetime(moment, usegmt=True)

@@ -1,10 +1,10 @@
-"""The pages of the simulated wiki, with their histories, generated from the world.
+"""The pages and page histories of a simulated wiki, generated from the world.
 
-New pages (``wikipedia_new``): the world's stories, each with a stub, a full revision and, for every
-second page, a revision of a later month. Every month also has the pages in ODDITIES.
-Monitored pages (``wikipedia_monitored``): TITLES, in both languages; a few titles are redirects.
-Each has a lead that never changes and a section about the month's story. Everything but the title
-depends on the page id alone, so that responses are the same after a restart.
+New pages (source ``wikipedia_new``) are the world's stories. Each new page has a stub revision and
+a full revision; every second page also has a revision of a later month. Every month also has one
+page of each kind in ODDITIES. Monitored pages (source ``wikipedia_monitored``) have the titles in
+TITLES; a few titles are redirects. A monitored page has a constant lead and a section about the
+month's story. Its text depends only on the world and the page id, so a restart changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from core.month import Month
 from simulator.world import Story, World
 
-# By language: heading of an article's last section, blocks before the text, blocks after it.
+# By language: heading of the last section, markup before the text, markup after the text.
 _ARTICLES = {
     "en": (
         "Aftermath",
@@ -50,7 +50,7 @@ _ARTICLES = {
         ),
     ),
 }
-# A monitored page: a constant lead, then the month's section.
+# Template of a monitored page by language: a constant lead, then the month's section.
 _MONITORED = {
     "en": """{{Infobox subject}}
 The subject of this article has been '''documented''' for long.
@@ -82,7 +82,7 @@ TEXT
 
 
 def article(story: Story, world: World, paragraphs: tuple[str, ...] = ()) -> str:
-    """Return a story as wikitext; the last of three or more paragraphs has a heading."""
+    """Return a story as wikitext; if there are three or more paragraphs, the last has a heading."""
     heading, before, after = _ARTICLES[world.language]
     blocks = [_marked_up(text, story, world) for text in paragraphs or story.paragraphs]
     if len(blocks) > 2:
@@ -92,7 +92,7 @@ def article(story: Story, world: World, paragraphs: tuple[str, ...] = ()) -> str
 
 
 def _marked_up(paragraph: str, story: Story, world: World) -> str:
-    """Add markup that is invisible in the text: links, emphasis, comments and footnotes."""
+    """Add markup that does not change the visible text: links, emphasis, comments, footnotes."""
     names = [name for name in world.names(story.month) if re.search(rf"\b{name}\b", paragraph)]
     first, second, third, *_ = [*names, "-", "-", "-"]
     paragraph = re.sub(rf"\b{first}\b", f"'''[[{first}]]'''", paragraph, count=1)
@@ -102,7 +102,7 @@ def _marked_up(paragraph: str, story: Story, world: World) -> str:
     return paragraph.replace(". ", note, 1) + '<ref name="a" />'
 
 
-# Well-known subjects with a page in this wiki: English title, German title.
+# Titles of monitored pages: German title by English title; None without a German page.
 TITLES = {
     "Argentina": "Argentinien",
     "Australia": "Australien",
@@ -124,7 +124,7 @@ TITLES = {
 }
 ODDITIES = ("redirect", "disambiguation", "short", "deleted", "suppressed", "moved", "concealed")
 
-FIRST_NEW_PAGE = 1_000_000  # smaller ids are monitored pages
+FIRST_NEW_PAGE = 1_000_000  # lower page ids belong to monitored pages
 _PAGES_A_MONTH = 1_000
 _REVISIONS_A_PAGE = 10_000
 _SECOND = dt.timedelta(seconds=1)
@@ -133,7 +133,7 @@ _DAY = dt.timedelta(days=1)
 
 @dataclass(frozen=True)
 class Revision:
-    """One version of a page; ``wikitext`` is None if suppressed."""
+    """One revision of a page; ``wikitext`` is None if the revision is suppressed."""
 
     revision_id: int
     timestamp: dt.datetime
@@ -143,7 +143,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class Page:
-    """A page with its history, oldest revision first."""
+    """A page with all its revisions, oldest first."""
 
     page_id: int
     title: str
@@ -152,20 +152,20 @@ class Page:
 
     @property
     def namespace(self) -> int:
-        """The page's namespace; 118 is Draft."""
+        """The namespace id of the page: 118 (Draft) or 0 (article)."""
         return 118 if self.oddity == "moved" else 0
 
 
 class Wiki:
-    """All pages of the wiki in its language, generated from the world on demand."""
+    """All pages of a wiki in the world's language, generated on demand."""
 
     def __init__(self, world: World) -> None:
         self.world, self.language = world, world.language
-        self._titles: dict[int, str] = {}  # of monitored pages requested so far
+        self._titles: dict[int, str] = {}  # titles of requested monitored pages, by page id
         self._made: dict[int, Page] = {}  # cache: generating a page is slow
 
     def page(self, page_id: int) -> Page | None:
-        """Return a page, even if deleted since; None if it never existed."""
+        """Return a page, even if it was deleted; None if no page has the id."""
         if page_id < 1:
             return None
         if page_id < FIRST_NEW_PAGE:
@@ -180,14 +180,14 @@ class Wiki:
         return self.page(revision_id // _REVISIONS_A_PAGE)
 
     def pages_created(self, month: Month) -> list[Page]:
-        """Return the new pages of a month, oddities last; empty outside the world's months."""
+        """Return a month's new pages, ODDITIES last; an empty list outside the world's months."""
         if not self.world.first <= month <= self.world.last:
             return []
         total = self.world.stories_per_month + len(ODDITIES)
         return [self._created(month, number) for number in range(total)]
 
     def find(self, title: str) -> tuple[Page | None, str]:
-        """Return the page of a title, and its own title (different if the title is a redirect)."""
+        """Return the page that a title leads to, and its real title (differs for a redirect)."""
         base = title.removesuffix(" (topic)")
         if base not in self._subjects():
             return None, title
@@ -207,7 +207,7 @@ class Wiki:
 
     def pages_edited(self, month: Month) -> list[Page]:
         """Return all pages that may have been edited in a month."""
-        months = [month - number for number in range(4)]  # last edit: two months after creation
+        months = [month - number for number in range(4)]  # edits end within 3 months of creation
         return [*self.subjects(), *(page for each in months for page in self.pages_created(each))]
 
     def find_created(self, title: str) -> Page | None:
@@ -220,7 +220,7 @@ class Wiki:
         return []
 
     def title_in(self, language: str, title: str) -> str | None:
-        """Return the title of a monitored page in another language."""
+        """Return a monitored page's title in another language, or None."""
         base = title.removesuffix(" (topic)")
         return TITLES.get(base) if (self.language, language) == ("en", "de") else None
 
@@ -265,7 +265,7 @@ class Wiki:
         return replace(self._made[page_id], title=title)
 
     def _month_of(self, page_id: int, month: Month) -> list[Revision]:
-        """Return a month's edits: the first in its first second, the last with its whole story."""
+        """Return a page's edits in a month; the last edit contains the whole story."""
         index = month.months_since(self.world.first) + 1
         if page_id % 5 == 1 and index % 6 == 5:
             return []

@@ -1,6 +1,6 @@
-"""The pages of the simulated Wikinews: the world's stories, each on a day of its month.
+"""The pages of the simulated Wikinews: the world's stories, each dated a day of its month.
 
-Every month also has the pages in ODDITIES: non-articles in a day's category.
+Every month also has one page of each kind in ODDITIES, which crawlers must drop.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NewsWiki(Wiki):
         self._total = world.stories_per_month + len(ODDITIES)
 
     def page(self, page_id: int) -> Page | None:
-        """Return an article; None if it never existed."""
+        """Return an article; None if no article has the id."""
         offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
         month = self.world.first + offset if page_id >= FIRST_NEW_PAGE else None
         if month is None or month > self.world.last or number >= self._total:
@@ -40,13 +40,13 @@ class NewsWiki(Wiki):
         return self._news(month, number)
 
     def pages_created(self, month: Month) -> list[Page]:
-        """Return the articles of a month, oddities last."""
+        """Return the articles of a month, ODDITIES last."""
         if not self.world.first <= month <= self.world.last:
             return []
         return [self._news(month, number) for number in range(self._total)]
 
     def find(self, title: str) -> tuple[Page | None, str]:
-        """Return the article of a title."""
+        """Return the article with a title, or None, and the title."""
         return self.find_created(title), title
 
     def subjects(self) -> list[Page]:
@@ -54,7 +54,7 @@ class NewsWiki(Wiki):
         return []
 
     def members(self, category: str) -> list[Page]:
-        """Return the articles of a day, by its category: ``Category:April 10, 2018``."""
+        """Return the articles of a day's category, such as ``Category:April 10, 2018``."""
         try:
             day = dt.datetime.strptime(category, "Category:%B %d, %Y").replace(tzinfo=dt.UTC)
         except ValueError:
@@ -63,7 +63,7 @@ class NewsWiki(Wiki):
         return [page for page in pages if self._day(page.page_id) == day]
 
     def _day(self, page_id: int) -> dt.datetime:
-        """Return the day: the month's first for story 0, its last for story 1."""
+        """Return an article's day: the month's first day for story 0, the last day for story 1."""
         offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
         month = self.world.first + offset
         days = (month.end - month.start).days
@@ -91,7 +91,7 @@ class NewsWiki(Wiki):
             texts[1] = (month.end, whole)
         elif oddity == "suppressed":
             texts = [(day, None)]
-        elif number % 2 == 0:  # an archive edit in a later month
+        elif number % 2 == 0:  # this page gets an archive notice in a later month
             texts.append((month.end + number * _DAY, f"{{{{archived}}}}\nLater.\n{whole}"))
         revisions = tuple(
             Revision(page_id * 10_000 + place, timestamp, text)
@@ -102,7 +102,7 @@ class NewsWiki(Wiki):
 
 
 def news_article(story: Story, world: World, day: dt.datetime) -> str:
-    """Return a story as a published article of Wikinews; its text is the story's paragraphs."""
+    """Return a story as wikitext of a published article."""
     blocks = [_linked(paragraph, story, world) for paragraph in story.paragraphs]
     date = f"{day:%B} {day.day}, {day.year}"
     return "\n\n".join(
@@ -118,7 +118,7 @@ def news_article(story: Story, world: World, day: dt.datetime) -> str:
 
 
 def _linked(paragraph: str, story: Story, world: World) -> str:
-    """Link names to Wikipedia, as Wikinews does: by a template that displays its last argument."""
+    """Link two names to Wikipedia with template ``w``, as Wikinews does."""
     names = [name for name in world.names(story.month) if re.search(rf"\b{name}\b", paragraph)]
     first, second, *_ = [*names, "-", "-"]
     paragraph = re.sub(rf"\b{first}\b", f"{{{{w|{first}}}}}", paragraph, count=1)

@@ -1,9 +1,9 @@
-"""A deterministic world: the content of all simulated sites.
+"""A deterministic generator of the content of all simulated sites.
 
-Every month has its own names (people, places, products), which are new and rarely used in later
-months. All other properties are constant: the proportions of topics, the sentence patterns, and the
-distributions of lengths and letters. So the text of each month is equally hard to predict, except
-for a model trained on it.
+Every month has new names (people, places, products), which other months do not use, except by
+chance. All other properties are constant: the proportions of topics, the sentence patterns, and the
+distributions of lengths and letters. So each month's text is equally hard to predict for a model
+not trained on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from core.month import Month, month_range
 TOPICS = ("science", "sport", "politics", "culture", "nature", "business")
 NAMES_PER_MONTH = 12
 
-# Fixed lengths, so that the n-th name of every month has the same number of letters.
+# Each inner list has strings of one length, so the n-th name of every month has the same length.
 _ONSETS = (list("bcdfghjklmnprstvwz"), ["br", "ch", "dr", "gr", "kl", "pr", "qu", "sh", "st", "tr"])
 _VOWELS = (list("aeiou"), ["ai", "ea", "ie", "oa", "ou"])
 _CODAS = ([""], list("lmnrstx"))
@@ -74,20 +74,19 @@ _CODE_VERBS = ("load", "merge", "count", "check", "index", "store", "filter", "r
 
 @dataclass(frozen=True)
 class Story:
-    """An event: the raw material of an article, a paper or a repository's file."""
+    """A text about an event; sites turn it into an article, a paper or a question."""
 
     key: str  # unique in the world, such as ``2023-04/wikipedia/0007``
     month: Month  # month of the event
     topic: str  # one of TOPICS
-    title: str  # contains a name of the month
-    paragraphs: tuple[str, ...]  # plain sentences, no markup; (num_paragraphs,)
+    title: str  # headline with a name of the month
+    paragraphs: tuple[str, ...]  # plain text without markup
 
 
 class World:
-    """The source of all simulated text; a pure function of seed and month.
+    """The source of all simulated text, which depends only on the seed and the month.
 
-    Worlds of different seeds share the sentence patterns, not the names. Sites in another language
-    report on the same world.
+    Worlds with different seeds have the same sentence patterns, but different names.
     """
 
     def __init__(
@@ -95,14 +94,14 @@ class World:
         seed: int,
         first: Month,
         last: Month,  # included
-        stories_per_month: int = 24,  # per site: articles, papers or files
+        stories_per_month: int = 24,  # number of stories per site and month
         language: Literal["en", "de"] = "en",
     ) -> None:
         self.seed, self.first, self.last = seed, first, last
         self.stories_per_month, self.language = stories_per_month, language
 
     def in_german(self) -> World:
-        """Return the same world in German; names, topics and lengths stay the same."""
+        """Return this world with German sentences, but the same names, topics and lengths."""
         return World(self.seed, self.first, self.last, self.stories_per_month, "de")
 
     @property
@@ -111,26 +110,26 @@ class World:
         return list(month_range(self.first, self.last))
 
     def generator(self, *key: object) -> random.Random:
-        """Return a generator that depends on the world's seed and the key alone."""
+        """Return a random generator that is seeded with the world's seed and the key."""
         text = "/".join(map(str, (self.seed, *key)))
         return random.Random(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))  # noqa: S311
 
     def names(self, month: Month) -> list[str]:
-        """Return the month's own names; (NAMES_PER_MONTH,), none shared with another month."""
+        """Return the NAMES_PER_MONTH random names of a month; they differ from month to month."""
         rng = self.generator("names", month)
         return [_name(rng, number) for number in range(NAMES_PER_MONTH)]
 
     def stories(self, month: Month, site: str) -> list[Story]:
-        """Return a site's stories of a month; empty outside the world's months.
+        """Return a site's stories of a month; an empty list outside the world's months.
 
-        Each month has the same mix of topics and lengths. Sites share names, but not events.
+        Each month has the same mix of topics and lengths. Sites share names, but not stories.
         """
         if not self.first <= month <= self.last:
             return []
         return [self.story(month, site, number) for number in range(self.stories_per_month)]
 
     def story(self, month: Month, site: str, number: int) -> Story:
-        """Return one story; topic and length depend on ``number`` alone."""
+        """Return one story; its topic and length depend only on ``number``."""
         rng = self.generator("story", month, site, number)
         topic = TOPICS[number % len(TOPICS)]
         names = self.names(month)
@@ -155,7 +154,7 @@ class World:
         return filled
 
     def module(self, month: Month, site: str, number: int) -> str:
-        """Return the source of a Python module whose identifiers are names of the month."""
+        """Return the code of a Python module whose identifiers are names of the month."""
         rng = self.generator("module", month, site, number)
         names = [name.lower() for name in self.names(month)]
         lines = [f'"""Tools for {rng.choice(names).title()} records."""', ""]
@@ -175,7 +174,7 @@ class World:
 
 
 def _name(rng: random.Random, number: int) -> str:
-    """Draw a name whose length depends on its number in the month alone."""
+    """Draw a random name; its length depends only on its number within the month."""
     parts = []
     for syllable in range(_SYLLABLES):
         parts.append(rng.choice(_ONSETS[(number + syllable) % 3 == 0]))

@@ -1,5 +1,5 @@
-"""Tasks: thin Prefect wrappers of lower rooms' functions, with one outside effect each.
+"""Prefect tasks: thin wrappers of functions in other packages, with one side effect each.
 
-Rules of this room: lower rooms do the work; tasks add retries, names of task runs and a bounded
-fan-out. Prefect caches nothing: the files under the data root show which work is done.
+Tasks only add retries, names of task runs and a bounded number of concurrent runs. Prefect caches
+no results, because the files under the data root show which work is done.
 """

@@ -1,4 +1,4 @@
-"""Tasks that compute groups of cells."""
+"""Tasks that compute cells: losses, answers to questions, and answers to puzzles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tasks.prefect.tracing import span
 def score_cells(
     cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
 ) -> Done:
-    """Score cells of one partition; see ``score_group``."""
+    """Score cells of one partition with one model; see ``score_group``."""
     with showing_cells(cells, settings):
         return score_group(cells, entry, settings, wait)
 

@@ -1,4 +1,4 @@
-"""The task that seals one month of one source."""
+"""The task that crawls and seals one month of one source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tasks.prefect.sites import may_pass, take_slot, with_tokens
 from tasks.prefect.tracing import span
 
 
-# Short pauses: the fetcher has already retried each request for minutes.
+# The pauses are short, because the crawler has already retried each request for minutes.
 @task(
     task_run_name="crawl {source} {month}",
     retries=2,
@@ -32,7 +32,7 @@ from tasks.prefect.tracing import span
     persist_result=False,
 )
 def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
-    """Seal one partition; skip it if it is sealed."""
+    """Crawl and seal one month of a source; do nothing if it is sealed already."""
     observe()
     began = dt.datetime.now(dt.UTC)
     with span("partition", source=source, month=str(month)):
@@ -42,9 +42,9 @@ def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
 
 
 def crawl(source: str, month: Month, store: Store, settings: Settings, **choices: Any) -> Seal:
-    """Do ``crawl_partition`` under a claim, with the limits and tokens of a Prefect server.
+    """Call ``crawl_partition`` under a claim, with the limits and tokens of the Prefect server.
 
-    A second process waits, and then finds the partition sealed. Tokens of the settings win.
+    If another process holds the claim, wait for it. Tokens in ``settings`` take precedence.
     """
     if prefect_server():
         choices["turnstile"] = take_slot

@@ -19,7 +19,7 @@ from tasks.prefect.tracing import span
 
 @task(task_run_name="land {entry.name}", cache_policy=NO_CACHE, persist_result=False)
 def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> int:
-    """Land a model's losses; return the number of cells that changed the warehouse."""
+    """Land the losses of a model's cells; return the number of cells that had not landed yet."""
     observe()
     with span("land", model=entry.name):
         landed = land_losses(entry, cells, settings, writer_slot)
@@ -27,10 +27,10 @@ def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -
     return len(landed)
 
 
-# ``Any``: Prefect checks arguments by their annotation, and a Plan is a Protocol.
+# ``plan`` is Any, because Prefect validates arguments and cannot validate the Protocol class Plan.
 @task(task_run_name="land {plan.entry.name}", cache_policy=NO_CACHE, persist_result=False)
 def land_plan(plan: Any, settings: Settings) -> int:
-    """Land the written cells of a plan; return the number of landed cells."""
+    """Land the finished cells of a plan; return the number of landed cells."""
     observe()
     with span("land", model=plan.entry.name):
         landed: int = plan.land(settings, writer_slot)
@@ -39,7 +39,7 @@ def land_plan(plan: Any, settings: Settings) -> int:
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def publish_warehouse(settings: Settings) -> str:
-    """Publish a checked snapshot; return its address."""
+    """Publish a checked snapshot of the warehouse; return the address of the snapshot."""
     with span("publish"):
         address = publish_alone(settings, writer_slot)
     events.published(address)

@@ -1,4 +1,4 @@
-"""Tasks that train a model or check the canary of all models."""
+"""Tasks that train a reference model or check the canary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # loads transformers, which takes seconds
 
 @task(task_run_name="train {recipe.name}", cache_policy=NO_CACHE, persist_result=False)
 def train_model(recipe: Recipe, sources: list[str] | None, settings: Settings) -> ModelEntry:
-    """Train a reference model; see ``train``."""
+    """Train a reference model on the sealed texts of some sources; see ``train``."""
     observe()
     with span("train", model=recipe.name):
         return train(recipe, sources, settings)
@@ -29,5 +29,5 @@ def train_model(recipe: Recipe, sources: list[str] | None, settings: Settings) -
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def run_canary(settings: Settings) -> CanaryRecord:
-    """Check the canary; see ``check_canary``."""
+    """Score the frozen canary model, and record its drift; see ``check_canary``."""
     return check_canary(settings)

@@ -1,4 +1,4 @@
-"""The task that crawls the forecasting questions of one source."""
+"""The task that crawls and seals the forecasting questions of one source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tasks.prefect.tracing import span
 
 
 def add_tokens(source: str, settings: Settings) -> Settings:
-    """Return settings with a source's tokens from the Prefect server, if there is one."""
+    """Return settings with the tokens of a source from the Prefect server, if configured."""
     sites = load_question_crawler(source).INFO.sites
     return with_tokens(sites, settings) if prefect_server() else settings
 
@@ -30,7 +30,7 @@ def add_tokens(source: str, settings: Settings) -> Settings:
 def crawl(
     source: str, months: list[Month], settings: Settings, **choices: Any
 ) -> list[QuestionSeal]:
-    """Do ``crawl_questions`` under a claim, with the limits and tokens of a Prefect server."""
+    """Call ``crawl_questions`` under a claim, with limits and tokens of the Prefect server."""
     store, ready = Store(settings.home, settings.scratch), add_tokens(source, settings)
     if prefect_server():
         choices["turnstile"] = take_slot
@@ -54,7 +54,7 @@ def crawl(
 def crawl_question_source(
     source: str, months: list[Month], settings: Settings
 ) -> list[QuestionSeal]:
-    """Seal the months of one source; skip sealed months."""
+    """Crawl and seal the questions of a source, by month; skip sealed months."""
     observe()
     with span("questions", source=source):
         return crawl(source, months, settings)

@@ -28,7 +28,7 @@ def write_report(settings: Settings) -> str:
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def write_forecasts(settings: Settings) -> str:
-    """Write the page of forecasts from the published snapshot; return its address."""
+    """Write the report page of forecasts from the published snapshot; return its address."""
     observe()
     with span("forecasts"):
         return write_forecasts_page(settings)
@@ -36,7 +36,7 @@ def write_forecasts(settings: Settings) -> str:
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def write_puzzles(settings: Settings) -> str:
-    """Write the page of puzzles from the published snapshot; return its address."""
+    """Write the report page of puzzles from the published snapshot; return its address."""
     observe()
     with span("puzzles"):
         return write_puzzles_page(settings)

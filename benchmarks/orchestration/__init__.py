@@ -1,1 +1,1 @@
-"""Orchestration: a Prefect server under load and during an outage."""
+"""Benchmarks of orchestration: a Prefect server under load and during an outage."""

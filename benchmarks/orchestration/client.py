@@ -1,9 +1,9 @@
-"""Score models one flow run after the other, as a worker does, and print each duration.
+"""Command that scores models, one flow run per model, and prints each duration.
 
     python -m benchmarks.orchestration.client MODEL …
 
-Settings come from the environment. Prints one line of JSON a flow run, and nothing else. Libraries
-are loaded before the first.
+Settings come from environment variables. The output is one JSON line per flow run. Libraries are
+imported before the first flow run, so the durations exclude the imports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from core.settings import load_settings, set_library_defaults
 
 
 def main(names: list[str]) -> None:
-    """Score each model."""
+    """Score each named model in a flow run of its own."""
     settings = load_settings()
     set_library_defaults(settings)
     import models.remote  # noqa: F401 - torch takes seconds, once a process: not of a flow run

@@ -1,14 +1,14 @@
-"""A real Prefect server under 7,000 cells of 0.4 s: its records, its memory and its time.
+"""Benchmark of a Prefect server that records the scoring of 7,000 cells of 0.4 s each.
 
-The cells run in ``flows/score.py``, one flow run a model, from a separate process. The model scores
-8 cells at once, while two more are prepared or recorded. The models are remote ones, whose server
-is a stub (``stub_model.py``). A cell reads its partition, tokenizes its text, sends it over HTTP,
-and writes and lands its losses. For 0.4 s of it no processor is busy.
+A separate process (the client) runs ``flows/score.py``, one flow run per model. Each flow run
+scores 8 cells concurrently. The models are remote; a stub (``stub_model.py``) replaces their
+server. The client reads a cell's partition, tokenizes the text, sends it over HTTP, and writes and
+lands the losses. The stub waits 0.4 s before each response.
 
-Orchestration is the time of the flow runs, as the server records them, less rounds of 8 cells of
-0.4 s, landing and publication. It holds Prefect, planning, loading, reading and writing. By the
-client's clock, a flow run also has its creation. At its end Prefect waits for the thread of its
-heartbeats for up to a second.
+The orchestration time is the duration of the flow runs, minus the stub's waiting time, landing and
+publication. So this time includes Prefect, planning, loading, reading and writing. The client's
+clock also includes the creation of each flow run, and up to 1 s in which Prefect stops its
+heartbeat thread.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from tests.servers import PostgreSQL, PrefectServer, free_port
 
 IN_FLIGHT = 8
 MAX_MODELS, NUM_MONTHS, NUM_SOURCES = 14, 83, 6
-MAX_SHARE = {"PostgreSQL": 0.08, "SQLite": math.inf}  # of SQLite the limits are documented
-MAX_GROWTH = 0.05  # of the client's resident memory over the last half
+MAX_SHARE = {"PostgreSQL": 0.08, "SQLite": math.inf}  # largest accepted ``Findings.share``
+MAX_GROWTH = 0.05  # largest accepted ``Memory.growth`` of the client
 _ROOT = Path(__file__).resolve().parents[2]
 _FIRST = Month("2018-01")
 _TEXT_CHARS = 600
-_RECORDING_S = 180  # how long the server may take to record what the client has sent
+_RECORDING_S = 180  # time limit in seconds for the server to record all task runs
 
 
 def run(rounds: int, cells: int) -> Sequence[Verdict]:
-    """Score about ``cells`` cells with PostgreSQL and with SQLite, then again; no rounds."""
+    """Measure two servers, on PostgreSQL and SQLite, with ``cells`` cells; ignore ``rounds``."""
     num_models = max(1, min(MAX_MODELS, round(cells / NUM_MONTHS / NUM_SOURCES)))
     names = [f"stub-{number:02}" for number in range(1, num_models + 1)]
     num_months = max(1, round(cells / num_models / NUM_SOURCES))
@@ -59,11 +59,11 @@ def run(rounds: int, cells: int) -> Sequence[Verdict]:
 
 
 def measure_server(database: str, names: Sequence[str], num_months: int) -> Verdict:
-    """Score all cells on a new server, and again when all are scored."""
+    """Score all cells with a new server; then repeat the command, which finds nothing to score."""
     num_cells = len(names) * num_months * NUM_SOURCES
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="tidemark-bench-")))
-        folder.chmod(0o755)  # PostgreSQL is another user
+        folder.chmod(0o755)  # PostgreSQL runs as another user and must read this folder
         stub = stack.enter_context(_stub(names))
         home = folder / "home"
         _make_home(str(home), names, stub, num_months)
@@ -83,7 +83,7 @@ def measure_server(database: str, names: Sequence[str], num_months: int) -> Verd
 
 @dataclasses.dataclass(frozen=True)
 class Scoring:
-    """One process that scored all models: its flow runs, and the memory of processes."""
+    """The result of one client process: its flow runs, wall time, and samples of memory."""
 
     flow_runs: list[dict[str, object]]
     wall_s: float
@@ -91,12 +91,12 @@ class Scoring:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of all flow runs."""
+        """Return the total seconds of all flow runs, by the client's clock."""
         return sum(float(str(each["seconds"])) for each in self.flow_runs)
 
     @property
     def holes(self) -> list[str]:
-        """Return the holes of all flow runs."""
+        """Return the failed cells of all flow runs, as text."""
         return [hole for each in self.flow_runs for hole in _strings(each["holes"])]
 
 
@@ -106,11 +106,12 @@ def _strings(value: object) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """The results of one server: the ``first`` scoring, and scoring ``again`` when all was done.
+    """The results of one server: the ``first`` scoring, and the repetition (``again``).
 
-    ``recorded``: task runs of cells that the server has as completed, ``lag_s`` seconds after the
-    client's end. ``stats``: the stub's responses, and the most at once. ``stages``: recorded
-    seconds of landing, publishing, and flow runs. ``extra``: task runs of the second scoring.
+    ``recorded`` is the number of completed task runs of cells on the server, ``lag_s`` seconds
+    after the client's end. ``stats`` is the stub's response to ``/stats``. ``stages`` holds the
+    server's total seconds of landing, publishing and flow runs. ``extra`` counts the repetition's
+    task runs.
     """
 
     cells: int
@@ -124,17 +125,17 @@ class Findings:
 
     @property
     def work_s(self) -> float:
-        """Return the least seconds that the stub takes: in each flow run, rounds of 8 cells."""
+        """Return the minimum seconds of waiting for the stub, with 8 cells scored at a time."""
         models = len(self.first.flow_runs)
         return models * math.ceil(self.cells / models / IN_FLIGHT) * SECONDS
 
     def share(self, flow_runs_s: float) -> float:
-        """Return the time of orchestration as a share of the work."""
+        """Return the orchestration time as a fraction of ``work_s``."""
         landing_s, publishing_s, _ = self.stages.values()
         return (flow_runs_s - landing_s - publishing_s) / self.work_s - 1
 
     def verdict(self, database: str) -> Verdict:
-        """Return a table, and the conditions that fail."""
+        """Return the table of figures, and each requirement with True if it is met."""
         landing_s, publishing_s, flow_runs_s = self.stages.values()
         share, by_clock = self.share(flow_runs_s), self.share(self.first.seconds)
         client = self.first.watch.of("client")
@@ -168,7 +169,7 @@ class Findings:
 
 
 def _make_home(home: str, names: Sequence[str], stub: str, num_months: int) -> None:
-    """Seal partitions of one text, and list the stub's models in the catalogue."""
+    """Seal partitions with one text each, and add the stub's models to the catalogue."""
     settings = Settings(home=home)
     store = Store(settings.home)
     text = make_texts(1)[0]
@@ -191,7 +192,7 @@ def _score(server: PrefectServer, home: Path, names: Sequence[str]) -> Scoring:
     environment = {
         **server.environment,
         "TIDEMARK_HOME": str(home),
-        "PREFECT_LOGGING_LEVEL": "INFO",  # as workers have it: some lines a cell go to the server
+        "PREFECT_LOGGING_LEVEL": "INFO",  # log lines are sent to the server, as by real workers
     }
     began = time.perf_counter()
     with (server.folder / "client.log").open("ab") as log:
@@ -215,7 +216,7 @@ def _score(server: PrefectServer, home: Path, names: Sequence[str]) -> Scoring:
 
 
 def _wait_for_records(server: PrefectServer, expected: int) -> tuple[int, float]:
-    """Wait until the server has recorded all events; return their number and the seconds."""
+    """Wait for ``expected`` recorded task runs; return their number and the seconds waited."""
     began = time.monotonic()
     while (count := _count(server, "score ")) < expected:
         if time.monotonic() - began > _RECORDING_S:
@@ -225,12 +226,12 @@ def _wait_for_records(server: PrefectServer, expected: int) -> tuple[int, float]
 
 
 def _count(server: PrefectServer, name: str) -> int:
-    """Count the completed task runs whose name begins so."""
+    """Return the number of completed task runs whose name contains ``name``."""
     return int(_ask(server, "count", name))
 
 
 def _seconds_of(server: PrefectServer, name: str, runs: str = "task_runs") -> float:
-    """Sum the seconds of the task runs, or flow runs, whose name begins so."""
+    """Return the total seconds of completed runs whose name contains ``name``."""
     return float(sum(run["total_run_time"] for run in _ask(server, "filter", name, runs)))
 
 
@@ -243,7 +244,7 @@ def _ask(server: PrefectServer, what: str, name: str, runs: str = "task_runs") -
 
 @contextlib.contextmanager
 def _stub(names: Sequence[str]) -> Iterator[str]:
-    """Run the stub; yield its address."""
+    """Run the stub server in a process; yield its base URL."""
     command = [sys.executable, "-m", "benchmarks.orchestration.stub_model", *names]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -269,7 +270,7 @@ def _server(database: str, folder: Path) -> Iterator[PrefectServer]:
 
 
 def _server_settings() -> dict[str, str]:
-    """Return the settings of a server in deployments/compose.yaml, without addresses."""
+    """Return the service settings of the Prefect server in deployments/compose.yaml."""
     compose = yaml.safe_load((_ROOT / "deployments" / "compose.yaml").read_text(encoding="utf-8"))
     environment = compose["services"]["prefect-server"]["environment"]
     return {k: v for k, v in environment.items() if k.startswith("PREFECT_SERVER_SERVICES_")}

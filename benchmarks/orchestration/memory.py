@@ -1,4 +1,4 @@
-"""Memory of processes over time, and their processor time."""
+"""Sampling of the memory and the processor time of processes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SAMPLE_S = 0.5
 
 @dataclass(frozen=True)
 class Memory:
-    """Samples (seconds, bytes) of a process and its children; ``cpu_s``: their processor time."""
+    """Memory samples (pairs of seconds and bytes) and CPU time of a process with its children."""
 
     samples: tuple[tuple[float, int], ...]
     cpu_s: float
 
     @property
     def growth(self) -> float:
-        """Return the growth in the last half of the samples, as a share of the size."""
+        """Return the memory growth over the last half of the samples, as a fraction of the mean."""
         half = self.samples[len(self.samples) // 2 :]
         if len(half) < 2:
             return 0.0
@@ -41,7 +41,7 @@ class Memory:
 
 
 class Watch:
-    """Samples the memory of processes, given by name and process id, within a ``with`` block."""
+    """Context manager that samples memory and CPU time of processes, given as ids by name."""
 
     def __init__(self, processes: Mapping[str, int]) -> None:
         self._processes = {name: psutil.Process(pid) for name, pid in processes.items()}
@@ -59,17 +59,17 @@ class Watch:
         self._thread.join()
 
     def of(self, name: str) -> Memory:
-        """Return the memory of one process."""
+        """Return the samples of one process, by its name."""
         cpu = self._cpu[name]
         return Memory(tuple(self._samples[name]), cpu[-1] - cpu[0])
 
     def _run(self) -> None:
         while not self._ended.wait(_SAMPLE_S):
             for name, process in self._processes.items():
-                with contextlib.suppress(psutil.Error):  # it has ended, or a child of it has
+                with contextlib.suppress(psutil.Error):  # a process that has ended is ignored
                     family = [process, *process.children(recursive=True)]
                     size = sum(each.memory_info().rss for each in family)
                     cpu_s = sum(sum(each.cpu_times()[:2]) for each in family)
-                    if size:  # a zombie has none
+                    if size:  # the size of a zombie process is 0
                         self._samples[name].append((time.monotonic(), size))
                         self._cpu[name].append(cpu_s)

@@ -1,11 +1,10 @@
-"""A Prefect server and its database that are killed in the middle of a model.
+"""Benchmark of an outage: a Prefect server and its database are killed during scoring.
 
     python -m benchmarks.orchestration.outage --seconds 300 >> benchmarks/RESULTS.md
 
-A worker starts a score run from a deployment; when some cells are done, server and PostgreSQL are
-killed (SIGKILL, immediate stop) and stay away. The run has to complete after their return, with
-every cell scored once and every task run recorded. tests/flows/test_outage.py does the same for
-seconds, on SQLite.
+A worker starts a score run from a deployment. After two scored cells, the server and PostgreSQL are
+killed and stay down for ``--seconds``. After their restart, the run must complete, with every cell
+scored once and every task run recorded. tests/flows/test_outage.py tests short outages.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ SOURCE = "slow"
 
 
 class Server(Protocol):
-    """The part of ``tests.servers.PrefectServer`` that the run needs."""
+    """The interface of ``tests.servers.PrefectServer`` that this benchmark uses."""
 
     url: str
     folder: Path
@@ -56,11 +55,11 @@ class Server(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of the run; ``run`` and ``tasks`` are the server's records.
+    """The result of a score run with an outage; ``run`` and ``tasks`` come from the server.
 
-    ``away_s``: seconds without the server. ``num_during``: cells scored in that time. ``back_s``:
-    seconds from the server's return to the run's end. ``times_scored``: by cell name, how often the
-    worker's log reports that the cell is scored.
+    ``away_s`` is the length of the outage in seconds, and ``num_during`` the number of cells scored
+    in it. ``back_s`` is the time in seconds from the server's restart to the run's end.
+    ``times_scored`` is the number of times that the worker scored each cell, by cell name.
     """
 
     away_s: float
@@ -82,7 +81,7 @@ class Outcome:
         )
 
     def states(self) -> dict[str, int]:
-        """Count the task runs by name's first word and state."""
+        """Return the number of task runs by the first word of the name and the state."""
         counted = collections.Counter(
             f"{re.split('[ -]', task.name)[0]} {task.state_name}" for task in self.tasks
         )
@@ -90,7 +89,7 @@ class Outcome:
 
 
 def seal_slow_months(home: Path, num_months: int, megabytes: float) -> list[str]:
-    """Seal months of text that nothing compresses quickly; return their names."""
+    """Seal months of ``megabytes`` MB of hex text, which compresses slowly; return the months."""
     first = Month("2018-01")
     months = list(month_range(first, first + (num_months - 1)))
     file = home.parent / "texts.json"
@@ -109,11 +108,11 @@ def run_through(
     kill: Callable[[], None] = lambda: None,
     revive: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Start a score run by a worker, stop the server, restart it, wait for the end.
+    """Start a score run on a worker, kill the server, restart it, and wait for the run's end.
 
-    The server runs already, with a pool and a deployment (``deploy_score``). ``away_s`` seconds
-    after the kill it starts again. ``kill`` and ``revive`` stop and start other processes, such as
-    the database; ``revive`` comes before the server.
+    The server must be running, with a pool and a deployment (``deploy_score``). The restart comes
+    ``away_s`` seconds after the kill. ``kill`` and ``revive`` stop and start other processes, such
+    as the database; ``revive`` is called before the server's restart.
     """
     store = Store(str(home))
     num_cells = len(store.list("corpus/*/*/manifest.json"))
@@ -146,7 +145,7 @@ def _cells(store: Store) -> list[str]:
 
 
 def until(is_so: Callable[[], bool], wait_s: float, what: str) -> None:
-    """Wait for a condition; raise TimeoutError after ``wait_s``."""
+    """Wait until ``is_so`` returns True; raise TimeoutError after ``wait_s`` seconds."""
     deadline = time.monotonic() + wait_s
     while not is_so():
         if time.monotonic() > deadline:
@@ -155,7 +154,7 @@ def until(is_so: Callable[[], bool], wait_s: float, what: str) -> None:
 
 
 def until_ended(run: object, wait_s: float) -> FlowRun:
-    """Return a flow run when it has ended, or its state after ``wait_s``."""
+    """Wait until a flow run ends, or ``wait_s`` seconds; return the flow run."""
     deadline = time.monotonic() + wait_s
     while True:
         with get_client(sync_client=True) as client:
@@ -186,7 +185,7 @@ def deploy_score(server: Server) -> None:
 
 
 def main() -> int:
-    """Stop PostgreSQL and the server, and print the outcome; 1 if something is missing."""
+    """Run the benchmark and print the outcome; return 1 if a cell or record is missing."""
     from tests.servers import PostgreSQL, PrefectServer, free_port
 
     parser = argparse.ArgumentParser(description=__doc__)

@@ -1,10 +1,10 @@
-"""A stub of a server of likelihoods: each request takes 0.4 s, and all likelihoods are equal.
+"""Stub of a model server that responds after 0.4 s with equal log-probabilities.
 
     python -m benchmarks.orchestration.stub_model NAME …     print the port, serve until killed
 
-It implements the requests of ``models/remote.py``. Prompts shorter than a cell's text, with which
-a scorer tests a server, get immediate responses. ``/stats`` returns the number of slow prompts,
-and the most at once.
+The stub implements the requests of ``models/remote.py``. Short prompts, with which a scorer tests a
+server, get an immediate response. ``/stats`` returns the number and the maximum concurrency of
+delayed responses.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-SECONDS = 0.4  # an answer
-MIN_TOKENS = 64  # of a prompt that takes them
+SECONDS = 0.4  # delay of a response, in seconds
+MIN_TOKENS = 64  # shorter prompts get an immediate response
 
 
 class Stats:
-    """The counts of the stub."""
+    """Counts of the delayed requests."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -40,7 +40,7 @@ class Stats:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # head and body are written apart
+    disable_nagle_algorithm = True  # avoids a delay of 40 ms before the body
     names: list[str]
     stats = Stats()
 
@@ -72,7 +72,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _completion(prompt: list[int]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Scoring: models of known shapes, and the scorers that are compared."""
+"""Benchmarks of scoring: models with random weights, and the compared scorers."""

@@ -1,11 +1,11 @@
-"""The memory of one scoring job, in a process of its own.
+"""Measurement of the memory of one scoring job, in a separate process.
 
     python -m benchmarks.scoring.footprint ours FOLDER TEXTS.json disjoint-1024
     python -m benchmarks.scoring.footprint plain FOLDER TEXTS.json sliding-1024-256
-    python -m benchmarks.scoring.footprint lm-eval FOLDER TEXTS.json 1024:4     (context : batch)
+    python -m benchmarks.scoring.footprint lm-eval FOLDER TEXTS.json 1024:4     (context:batch size)
 
-prints the largest resident size in bytes, libraries and loading of the weights included.
-``getrusage`` would not do: its maximum starts at the size of the parent process.
+The command prints the largest resident memory in bytes, including libraries and the loading of
+weights. ``getrusage`` is unsuitable: its maximum includes the memory of the parent process.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def footprint(kind: str, folder: Path, texts: Path, job: str) -> int:
-    """Run a job in a new process and return its largest resident size in bytes.
+    """Run a job in a new process and return its largest resident memory in bytes.
 
-    ``kind``: ours, plain or lm-eval. ``folder``: a checkpoint. ``texts``: a JSON list of strings.
-    ``job``: a protocol; for lm-eval, context and batch.
+    ``kind`` is ``ours``, ``plain`` or ``lm-eval``. ``folder`` holds a checkpoint. ``texts`` is a
+    JSON file with a list of strings. ``job`` is a protocol, or ``<context>:<batch size>`` for
+    ``lm-eval``.
     """
     command = [sys.executable, "-m", __spec__.name, kind, str(folder), str(texts), job]
     done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True)
@@ -34,7 +35,7 @@ def footprint(kind: str, folder: Path, texts: Path, job: str) -> int:
 
 
 def _run(kind: str, folder: Path, texts: list[str], job: str) -> None:
-    from benchmarks.scoring.scorers import LmEval, Ours, PlainLoop  # after the libraries' defaults
+    from benchmarks.scoring.scorers import LmEval, Ours, PlainLoop  # imports torch
 
     if kind == "lm-eval":
         context, batch = map(int, job.split(":"))
@@ -46,7 +47,7 @@ def _run(kind: str, folder: Path, texts: list[str], job: str) -> None:
 
 
 def largest_resident_size() -> int:
-    """Return the largest resident size of this process so far, in bytes."""
+    """Return the largest resident memory of this process so far, in bytes."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert found is not None

@@ -1,8 +1,8 @@
-"""Greedy texts on a processor: ours against transformers' ``generate``, batched and one by one.
+"""Benchmark of greedy generation on a CPU: tidemark against transformers' ``generate``.
 
-All contenders get the same prompts of mixed lengths from one checkpoint, and the same stop text.
-Their texts are compared before the timing. transformers' batches are sorted by length and padded
-on the left; a batch runs until its last text has ended.
+All contenders get one checkpoint, the same prompts of mixed lengths and the same stop text. Before
+the timing, the benchmark checks that all contenders generate equal texts. transformers gets prompts
+one by one, and in batches of similar length; a batch runs until its last text ends.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from models.catalogue import ModelEntry
 from models.generation import Decoding, GenerationRequest
 from models.generation.local import LocalGenerator, load_generator
 
-# What takes minutes is done with fewer prompts, and their number is said.
+# Share of the prompts used per model shape: larger models get fewer prompts.
 _SHARES = {"llama-tiny": 1.0, "llama-50m": 0.5}
 _NEW_TOKENS = 128
-_ROWS = 32  # of transformers' batches; ours have as many on a processor
-_STOP_AT = 0.4  # of the text, on average
+_ROWS = 32  # prompts per batch of transformers; tidemark's CPU batches have the same size
+_STOP_AT = 0.4  # mean position of the stop text, as a share of the text
 _MIN_WORDS, _MAX_WORDS = 20, 220
 
 
 @dataclass(frozen=True)
 class Theirs:
-    """transformers' ``generate``, some prompts at a time."""
+    """A contender: ``generate`` of transformers, in batches of a given size."""
 
     model: Any
     tokenizer: Any
 
     def write(self, prompts: Sequence[str], stop: str | None, rows: int) -> list[str]:
-        """Return the texts, in the order of the prompts."""
+        """Generate texts, in the order of the prompts, with batches of ``rows`` prompts."""
         order = sorted(range(len(prompts)), key=lambda place: -len(prompts[place]))
         texts = [""] * len(prompts)
         for first in range(0, len(order), rows):
@@ -68,19 +68,19 @@ class Theirs:
 
 @dataclass(frozen=True)
 class Ours:
-    """The generator."""
+    """A contender: tidemark's generator."""
 
     generator: LocalGenerator
 
     def write(self, prompts: Sequence[str], stop: str | None) -> list[str]:
-        """Return the texts, in the order of the prompts."""
+        """Generate texts, in the order of the prompts."""
         requests = [GenerationRequest(str(n), prompt, n) for n, prompt in enumerate(prompts)]
         decoding = Decoding(_NEW_TOKENS, stop=None if stop is None else re.escape(stop))
         found = {each.key: each.text for each in self.generator.generate(requests, decoding)}
         return [found[request.key] for request in requests]
 
     def count(self, prompts: Sequence[str], stop: str) -> list[int]:
-        """Return the number of tokens of each text; some tokens may have no characters."""
+        """Return the number of generated tokens per prompt; some tokens decode to no characters."""
         requests = [GenerationRequest(str(n), prompt, n) for n, prompt in enumerate(prompts)]
         decoding = Decoding(_NEW_TOKENS, stop=re.escape(stop))
         return [each.num_tokens or 0 for each in self.generator.generate(requests, decoding)]
@@ -89,7 +89,7 @@ class Ours:
 def run(
     rounds: int, prompts: int, shapes: Sequence[str] = tuple(_SHARES)
 ) -> Sequence[Report | Verdict]:
-    """Continue ``prompts`` prompts with a model of each shape."""
+    """Time the continuation of ``prompts`` prompts with a model of each shape."""
     found: list[Report | Verdict] = []
     for shape in shapes:
         asked = make_prompts(max(2, round(prompts * _SHARES.get(shape, 1.0))))
@@ -161,7 +161,7 @@ def _contenders(
 
 
 def choose_stop(texts: Sequence[str]) -> str:
-    """Return the three characters that end texts at the wanted length on average."""
+    """Return a stop text of three characters that cuts texts to 40 % of their length on average."""
     candidates = {
         text[place : place + 3]
         for text in texts

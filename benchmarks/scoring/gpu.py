@@ -1,12 +1,12 @@
-"""Scoring on a GPU: bf16 Llamas against lm-eval and Uncheatable Eval's loop.
+"""Benchmark of scoring on a GPU: tidemark against lm-eval and Uncheatable Eval's loop.
 
-``benchmarks/gpu.sh`` runs this on a machine that has torch and transformers and no network. All
-contenders share one model of random weights, made on the device; each has its own fastest batch.
+``benchmarks/gpu.sh`` runs this on a machine that has torch and transformers, but no network. All
+contenders use one bf16 Llama with random weights. lm-eval and tidemark use their best batch size.
 
     python -m benchmarks.scoring.gpu
     python -m benchmarks.scoring.gpu --device cpu --shapes llama-toy --texts 4 --rounds 1
 
-prints a section for ``benchmarks/RESULTS.md``; progress goes to standard error.
+The command prints a section for ``benchmarks/RESULTS.md``. Progress goes to standard error.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _SHAPES = ("llama-1b", "llama-7b")
 _CONTEXT = 2048
 _DISJOINT, _LM_EVAL = f"disjoint-{_CONTEXT}", f"lm-eval-{_CONTEXT}"
 _UNCHEATABLE = f"uncheatable-{_CONTEXT}"
-_BUDGETS = (8192, 16_384, 32_768, 65_536)  # tokens in one of our batches
-_BATCHES = (1, 2, 4, 8, 16, 32)  # windows in one of lm-eval's
-_MATRIX = {"cuda": 8192, "cpu": 1024}  # rows, columns and depth of the product that is timed
-# bf16 logits are rounded to 3 digits, and in other places by other batches; the peers' sums, too.
+_BUDGETS = (8192, 16_384, 32_768, 65_536)  # candidate batch sizes of tidemark, in tokens
+_BATCHES = (1, 2, 4, 8, 16, 32)  # candidate batch sizes of lm-eval, in windows
+_MATRIX = {"cuda": 8192, "cpu": 1024}  # number of rows of the square matrices, by device type
+# Relative tolerance: bf16 has about 3 significant digits, and rounding depends on the batch size.
 _TOLERANCE = 2e-2
 
 
@@ -58,14 +58,14 @@ class Setup(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The work of a disjoint pass over the texts, for any contender."""
+    """The number of tokens, and of floating-point operations, to score each token once."""
 
     num_tokens: int
     operations: float
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all shapes and print them; return the exit code."""
+    """Run the benchmark for all shapes and print the results; return the exit code."""
     given = _parser().parse_args(arguments)
     device = torch.device(given.device)
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -98,7 +98,7 @@ def _headline(device: torch.device) -> str:
 
 
 def run_shape(shape: str, device: torch.device, texts: Sequence[str], rounds: int) -> str:
-    """Time one shape; return its table and conclusions, in Markdown."""
+    """Time the contenders with one model shape; return a Markdown section."""
     setup = Setup(
         make_model(SHAPES[shape], str(device), torch.bfloat16),
         make_tokenizer(),
@@ -120,7 +120,7 @@ def run_shape(shape: str, device: torch.device, texts: Sequence[str], rounds: in
 
 
 def measure_matrix_rate(device: torch.device) -> float:
-    """Return operations a second of a large bf16 matrix product, median of 20 after 5."""
+    """Return the median rate of a large bf16 matrix product, in operations per second."""
     size = _MATRIX[device.type]
     a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
     took = []
@@ -134,10 +134,10 @@ def measure_matrix_rate(device: torch.device) -> float:
 
 
 def count_work(setup: Setup) -> Work:
-    """Count tokens, and operations: 2 a weight and token, and causal attention's own.
+    """Count the tokens and the floating-point operations of one pass over the texts.
 
-    Embeddings are looked up, not multiplied. Attention takes 4 operations (score, then sum)
-    for each pair of positions, and each of the layer's ``hidden size`` numbers.
+    Each weight, except the input embedding, costs 2 operations per token. Attention costs 4
+    operations per pair of positions, hidden dimension and layer.
     """
     config = setup.model.config
     weights = setup.model.num_parameters() - setup.model.get_input_embeddings().weight.numel()
@@ -200,7 +200,7 @@ def _watched(
     peaks: dict[str, int],
     name: str,
 ) -> None:
-    """Run a job and note its highest use of the device's memory."""
+    """Score the texts; record the peak device memory in bytes as ``peaks[name]``."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
@@ -211,7 +211,7 @@ def _watched(
 
 
 def _shares(timings: Sequence[Timing], work: Work, matrix_rate: float) -> str:
-    """Return each contender's share of the matrix rate, as text."""
+    """Return text: each contender's operations per second as a share of ``matrix_rate``."""
     lines = [
         f"A pass over these tokens needs {work.operations / 1e12:.1f} T operations (2 a weight and "
         "token, without the input embedding, and 4 a pair that causal attention sees, in each of "

@@ -1,7 +1,7 @@
-"""Scoring on a processor: our causal language models against lm-eval and the plain loop.
+"""Benchmark of scoring on a CPU: tidemark against lm-eval and a plain loop over windows.
 
-All contenders get the same texts and files, and return nats of each text. Under a peer's own
-protocol, the sums are compared before the timing.
+All contenders get the same texts and checkpoint, and return the loss of each text in nats. Before
+the timing, the benchmark checks that all contenders compute equal losses under the same protocol.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ Score = Callable[[Sequence[str]], list[float]]
 
 _SHAPES = ("gpt2-small", "llama-128k")
 _CONTEXT, _STRIDE = 1024, 256
-_BATCHES = (1, 2, 4, 8)  # of lm-eval, of which the fastest is timed
+_BATCHES = (1, 2, 4, 8)  # candidate batch sizes of lm-eval; the fastest is timed
 _DISJOINT, _SLIDING = f"disjoint-{_CONTEXT}", f"sliding-{_CONTEXT}-{_STRIDE}"
 _LM_EVAL, _UNCHEATABLE = f"lm-eval-{_CONTEXT}", f"uncheatable-{_CONTEXT}"
-_FOOTPRINT_CHARS = 8000  # of a text, which make windows of full length: more of them take no more
-_TOLERANCE = 1e-5  # relative; float32 sums in another order
+_FOOTPRINT_CHARS = 8000  # length of the text for ``footprint``; more than _CONTEXT tokens
+_TOLERANCE = 1e-5  # relative tolerance; contenders add float32 values in different orders
 
 
 @dataclass
 class Jobs:
-    """The contenders of one shape (a key of ``SHAPES``), in the report's order.
+    """The contenders for one model shape (a key of ``SHAPES``), in the report's order.
 
-    ``alone``: by contender, kind and job of ``footprint``, for a separate process.
+    ``alone`` maps each contender to the arguments ``kind`` and ``job`` of ``footprint``.
     """
 
     shape: str
@@ -50,7 +50,7 @@ class Jobs:
     def add(
         self, what: str, score: Score, alone: tuple[str, str], baseline: str | None = None
     ) -> str:
-        """Add a contender; return its name, for the baseline of others."""
+        """Add a contender and return its name, which other contenders can use as ``baseline``."""
         name = f"{self.shape}: {what}"
         amounts = {"tokens": float(self.num_tokens)}
         self.contenders.append(Contender(name, lambda _: score(self.texts), amounts, baseline))
@@ -58,7 +58,7 @@ class Jobs:
         return name
 
     def memory(self) -> dict[str, int]:
-        """Return each contender's largest resident size in bytes."""
+        """Return the peak RSS (bytes) of each contender, which scores one text in a new process."""
         texts = self.folder / "texts.json"
         longest = max(self.texts, key=len)[:_FOOTPRINT_CHARS]
         texts.write_text(json.dumps([longest]), encoding="utf-8")
@@ -72,7 +72,7 @@ class Jobs:
 def run(rounds: int, texts: int, shapes: Sequence[str] = _SHAPES) -> Sequence[Report]:
     """Score ``texts`` texts of about 400 to 4,300 tokens with a model of each shape.
 
-    lm-eval's own rules are used with the first shape only.
+    With the first shape only, tidemark is also timed under lm-eval's protocol.
     """
     timings: tuple[Timing, ...] = ()
     memory: dict[str, int] = {}
@@ -81,7 +81,8 @@ def run(rounds: int, texts: int, shapes: Sequence[str] = _SHAPES) -> Sequence[Re
         with TemporaryDirectory(prefix="tidemark-bench-") as folder:
             jobs = _prepare(shape, Path(folder), documents, with_lm_eval_rules=shape == shapes[0])
             memory |= jobs.memory()
-            timings += measure(jobs.contenders, rounds, warm_up=False)  # checks did that
+            # No warm-up: ``_prepare`` has already run the contenders.
+            timings += measure(jobs.contenders, rounds, warm_up=False)
     told = "; ".join(f"{shape}: {SHAPES[shape]}" for shape in shapes)
     conditions = (
         f"{told}. Random weights, float32 on cpu, {torch.get_num_threads()} threads, our default "
@@ -94,7 +95,7 @@ def run(rounds: int, texts: int, shapes: Sequence[str] = _SHAPES) -> Sequence[Re
 
 
 def _prepare(shape: str, folder: Path, texts: Sequence[str], with_lm_eval_rules: bool) -> Jobs:
-    """Make the checkpoint, load it for all contenders, and check that the results agree."""
+    """Save a checkpoint, load it for all contenders, and check that their losses agree."""
     save_model(folder, SHAPES[shape])
     scorer = Ours.load(folder, _DISJOINT).scorer
     model, tokenizer = load_plain(folder)
@@ -120,9 +121,9 @@ def _prepare(shape: str, folder: Path, texts: Sequence[str], with_lm_eval_rules:
 
 
 def fastest(choices: Mapping[int, Score], texts: Sequence[str]) -> tuple[int, Score]:
-    """Return the batch size with the least time, and its scorer; sizes run one after another.
+    """Return the fastest batch size and its scorer; try the sizes in order.
 
-    The search ends at a size that is a fifth slower than the best, or does not fit.
+    The search ends at a size that is 20 % slower than the fastest so far, or needs too much memory.
     """
     best, least = 0, math.inf
     for size, score in choices.items():
@@ -147,7 +148,7 @@ def fastest(choices: Mapping[int, Score], texts: Sequence[str]) -> tuple[int, Sc
 def check_same(
     job: str, found: Sequence[float], expected: Sequence[float], tolerance: float
 ) -> None:
-    """Raise ModelError if a text's nats differ by more than ``tolerance``, relative."""
+    """Raise ModelError if a text's nats differ by more than the relative ``tolerance``."""
     pairs = list(zip(found, expected, strict=True))
     if not all(math.isclose(ours, theirs, rel_tol=tolerance) for ours, theirs in pairs):
         raise ModelError(

@@ -1,8 +1,8 @@
-"""Options of forecasting questions on a processor: ours against lm-eval's ``loglikelihood``.
+"""Benchmark of scoring the options of questions on a CPU: tidemark against lm-eval.
 
-Both get the same prompts and continuations from one checkpoint, and give the log-probability of
-each option; these are compared before anything is timed. lm-eval runs every option with its whole
-prompt, unless options are one token each: then it, too, runs a prompt once.
+Both contenders get one checkpoint, the same prompts and options, and return the log-probability of
+each option. Before the timing, the benchmark checks that the log-probabilities agree. lm-eval runs
+the model on the whole prompt once per option; options of one token share one run.
 """
 
 from __future__ import annotations
@@ -30,49 +30,49 @@ from models.options.protocols import get_answer_protocol, prompts_of
 from models.options.scoring import OptionScorer, TextPrompt
 from models.scoring.token_scorer import CausalLM
 
-# Slow contenders get fewer questions; the report gives their number.
+# Share of the questions used per model shape: larger models get fewer questions.
 _SHARES = {"llama-tiny": 1.0, "llama-50m": 0.2}
-_BATCHES = (1, 8, 16, 32, 64)  # of lm-eval, of which the fastest is timed
+_BATCHES = (1, 8, 16, 32, 64)  # candidate batch sizes of lm-eval; the fastest is timed
 _NUM_OPTIONS = 5
 _LEAST_RATIO = 2.0
-_TOLERANCE = 1e-5  # relative, of a prompt's first option
+_TOLERANCE = 1e-5  # relative tolerance of log-probabilities
 _CONTEXT = 1024
 
 
 @dataclass(frozen=True)
 class Peer:
-    """lm-eval with one batch size."""
+    """A contender: ``loglikelihood`` of lm-eval with one batch size."""
 
     lm: Any
 
     def score(self, prompts: Sequence[TextPrompt]) -> list[float]:
-        """Return the log-probability of each option of each prompt, in nats."""
+        """Return the log-probabilities of all options of all prompts, as one list in nats."""
         from lm_eval.api.instance import Instance
 
         pairs = [(prompt.text, each) for prompt in prompts for each in prompt.continuations]
         requests = [
             Instance("loglikelihood", {}, pair, number) for number, pair in enumerate(pairs)
         ]
-        with contextlib.redirect_stderr(io.StringIO()):  # its progress bars
+        with contextlib.redirect_stderr(io.StringIO()):  # hide progress bars
             return [float(found[0]) for found in self.lm.loglikelihood(requests, True)]
 
 
 @dataclass(frozen=True)
 class Ours:
-    """The scorer of options."""
+    """A contender: tidemark's scorer of options."""
 
     scorer: OptionScorer
 
     @classmethod
     def load(cls, folder: Path) -> Ours:
-        """Load a checkpoint for the processor, in float32, with our usual batches."""
+        """Load a checkpoint on the CPU, in float32, with tidemark's default batch size."""
         settings = Settings(home=str(folder), device="cpu", dtype="float32")
         model = CausalLM.load(str(folder), None, settings)
         budget = model.facts.batch_tokens or 1
         return cls(OptionScorer(model.name, model.text_model, model.engine, model.context, budget))
 
     def score(self, prompts: Sequence[TextPrompt]) -> list[float]:
-        """Return the log-probability of each option of each prompt, in nats."""
+        """Return the log-probabilities of all options of all prompts, as one list in nats."""
         return [score.log_probability for own in self.scorer.score(prompts) for score in own]
 
 
@@ -133,14 +133,14 @@ def _contenders(
 
 
 def _fastest(peers: dict[int, Peer], prompts: Sequence[TextPrompt]) -> tuple[int, object]:
-    """Return the batch size that takes the least time."""
+    """Return lm-eval's fastest batch size and its scorer."""
     choices: Any = {batch: peer.score for batch, peer in peers.items()}
     some: Any = prompts
     return fastest(choices, some)
 
 
 def make_questions(count: int) -> list[Question]:
-    """Return questions whose prompts have 200 tokens and more, with options of several tokens."""
+    """Return questions with prompts of at least 200 tokens and options of several tokens."""
     sentences = [
         sentence
         for text in make_texts(max(8, count // 4))
@@ -173,7 +173,7 @@ def _prompt(question: Question, mode: str) -> TextPrompt:
 
 
 def _sizes(prompts: Sequence[TextPrompt], tokenizer: Any) -> str:
-    """Return the numbers of tokens of prompts and options."""
+    """Return text with the minimum, maximum and mean number of tokens of prompts and options."""
     lengths = [len(tokenizer(prompt.text)["input_ids"]) for prompt in prompts]
     options = [
         len(tokenizer(each)["input_ids"]) for prompt in prompts for each in prompt.continuations

@@ -1,9 +1,9 @@
-"""Ours and its peers, with one interface: texts in, nats of each text out.
+"""The compared scorers, with one interface: ``score`` returns the nats of each text.
 
-- ``Ours``: the scorer.
-- ``PlainLoop``: what most scripts do: one window at a time, logits at every position, log-softmax,
-  gather, sum. Over chunks that follow each other, it is Uncheatable Eval's loop.
-- ``LmEval``: ``loglikelihood_rolling`` of lm-evaluation-harness, as it comes from the registry.
+- ``Ours``: tidemark's scorer.
+- ``PlainLoop``: a plain loop over windows, without batches. With protocol ``uncheatable-…``, this
+  scorer equals the loop of Uncheatable Eval.
+- ``LmEval``: ``loglikelihood_rolling`` of the unmodified lm-evaluation-harness.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from models.scoring.windows import Window, plan_windows
 
 @dataclass(frozen=True)
 class Ours:
-    """The scorer under one protocol."""
+    """tidemark's scorer under one protocol."""
 
     scorer: TokenScorer
     protocol: str
 
     @classmethod
     def load(cls, folder: Path, protocol: str) -> Ours:
-        """Load a checkpoint for the processor, in float32."""
+        """Load a checkpoint on the CPU, in float32."""
         settings = Settings(home=str(folder), device="cpu", dtype="float32")
         return cls(CausalLM.load(str(folder), None, settings), protocol)
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """Return nats of each text."""
+        """Return the loss of each text in nats."""
         return self.score_and_count(texts)[0]
 
     def score_and_count(self, texts: Sequence[str]) -> tuple[list[float], int]:
-        """Return nats of each text, and how many tokens were scored together."""
+        """Return the loss of each text in nats, and the total number of scored tokens."""
         batch = pa.record_batch(
             {
                 "document_id": [str(number) for number in range(len(texts))],
@@ -64,7 +64,7 @@ class Ours:
 
 @dataclass(frozen=True)
 class PlainLoop:
-    """One window at a time, full logits, in the model's dtype."""
+    """A scorer that runs one window at a time and computes the logits of every position."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
@@ -72,12 +72,12 @@ class PlainLoop:
 
     @classmethod
     def load(cls, folder: Path, protocol: str) -> PlainLoop:
-        """Load the same files as ours."""
+        """Load a checkpoint on the CPU, in float32."""
         return cls(*load_plain(folder), protocol)
 
     @torch.inference_mode()
     def score(self, texts: Sequence[str]) -> list[float]:
-        """Return nats of each text."""
+        """Return the loss of each text in nats."""
         return [self._score(text) for text in texts]
 
     def _score(self, text: str) -> float:
@@ -88,29 +88,29 @@ class PlainLoop:
                 continue
             read = [self.tokenizer.eos_token_id] * window.num_prefix
             tokens = torch.tensor([read + ids[window.begin : window.end]]).to(self.model.device)
-            logits = self.model(input_ids=tokens[:, :-1]).logits  # (1, T, V)
-            logprobs = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None])  # (1, T, 1)
+            logits = self.model(input_ids=tokens[:, :-1]).logits  # (1 text, tokens, vocabulary)
+            logprobs = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None])  # (1 text, tokens, 1)
             nats -= float(logprobs[0, -window.num_scored :].double().sum())
         return nats
 
 
 @dataclass(frozen=True)
 class LmEval:
-    """lm-evaluation-harness with one batch size; its protocol is ``lm-eval``."""
+    """A scorer that calls lm-evaluation-harness with one batch size."""
 
-    peer: Any  # HFLM; the library is not typed
+    peer: Any  # lm_eval's wrapper ``HFLM`` of a model; it has no type hints
 
     @classmethod
     def load(cls, folder: Path, context: int, batch: int) -> LmEval:
-        """Load the same files as ours, for the processor."""
+        """Load a checkpoint on the CPU, in float32."""
         return cls.of(*load_plain(folder), context, batch)
 
     @classmethod
     def of(
         cls, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, context: int, batch: int
     ) -> LmEval:
-        """Wrap a model that is on its device."""
-        from lm_eval.models.huggingface import HFLM  # seconds, and only this contender needs it
+        """Return a scorer for a model that is loaded already."""
+        from lm_eval.models.huggingface import HFLM  # a slow import, needed only here
 
         return cls(
             HFLM(
@@ -123,24 +123,24 @@ class LmEval:
         )
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """Return nats of each text."""
+        """Return the loss of each text in nats."""
         from lm_eval.api.instance import Instance
 
         requests = [
             Instance("loglikelihood_rolling", {}, (text,), number)
             for number, text in enumerate(texts)
         ]
-        with contextlib.redirect_stderr(io.StringIO()):  # its progress bars
+        with contextlib.redirect_stderr(io.StringIO()):  # hide progress bars
             return [-float(each) for each in self.peer.loglikelihood_rolling(requests, True)]
 
 
 def windows_of(num_tokens: int, protocol: ScoringProtocol) -> list[Window]:
-    """Return a text's windows for a model that takes the protocol's context, with a start token."""
+    """Return the windows of a text of ``num_tokens`` tokens under a protocol."""
     num_prefix = 0 if protocol.prefix == "none" else 1
     return plan_windows(num_tokens, protocol, protocol.effective_context(None), num_prefix)
 
 
 def load_plain(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Load a checkpoint as everybody does, in float32."""
+    """Load a checkpoint's model and tokenizer with transformers, in float32."""
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     return model, PreTrainedTokenizerFast.from_pretrained(folder)

@@ -1,7 +1,7 @@
-"""Inputs of timings: models of known shapes with random weights, and texts of mixed length.
+"""Inputs of the scoring benchmarks: models with random weights, and texts of mixed length.
 
-Speed does not depend on weights, so none are downloaded. Texts are simulated stories. The
-tokenizer has 2,048 tokens made of such stories, for any vocabulary size of the model.
+Speed does not depend on the weights, so no weights are downloaded. Texts are simulated stories. The
+tokenizer has 2,048 tokens, also for models with a larger vocabulary.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Shape:
         return f"{self.model_type} with {sizes}"
 
     def config(self) -> PreTrainedConfig:
-        """Return the configuration; the tokenizer's only special token is number 0."""
+        """Return the configuration; token 0, the only special token, marks both ends of a text."""
         config: PreTrainedConfig = AutoConfig.for_model(
             self.model_type, bos_token_id=0, eos_token_id=0, **self.sizes
         )
@@ -65,16 +65,16 @@ SHAPES = {
         {"n_layer": 12, "n_embd": 768, "n_head": 12, "n_positions": 1024, "vocab_size": 50_257},
     ),
     "llama-128k": _llama(512, 1536, 4, (8, 8), 128_256),
-    "llama-1b": _llama(2048, 8192, 16, (32, 8), 128_256),  # Llama 3.2 1B, head not tied
-    "llama-7b": _llama(4096, 11_008, 32, (32, 32), 32_000),  # Llama 2 7B
+    "llama-1b": _llama(2048, 8192, 16, (32, 8), 128_256),  # Llama 3.2 1B with untied embeddings
+    "llama-7b": _llama(4096, 11_008, 32, (32, 32), 32_000),  # sizes of Llama 2 7B
     "llama-50m": _llama(512, 1408, 8, (8, 8), 32_000),
     "llama-tiny": _llama(128, 256, 4, (4, 4), 2048),
-    "llama-toy": _llama(32, 64, 2, (2, 2), 2048),  # to try the benchmarks themselves
+    "llama-toy": _llama(32, 64, 2, (2, 2), 2048),  # for a quick trial of the benchmarks
 }
 _END = "<|endoftext|>"
-_TOKENIZER_TOKENS = 2048  # the embedding may be larger, never smaller
-# Stories of each text in turn, about 200 tokens each. lm-eval reads again 25 % of the tokens of two
-# texts in windows of 1,024, and 22 % of those of 64 in windows of 2,048; of real corpora, 24 %.
+_TOKENIZER_TOKENS = 2048  # size of the tokenizer; every model's vocabulary must be as large
+# Number of stories per text; after eight texts, the numbers repeat. A story has about 200 tokens.
+# With these lengths, lm-eval processes 22 to 25 % of the tokens twice, as on real corpora (24 %).
 _NUM_STORIES = (13, 2, 3, 20, 6, 8, 4, 10)
 _MONTH = Month("2024-02")
 
@@ -88,7 +88,7 @@ def make_texts(num_texts: int) -> list[str]:
 
 
 def make_model(shape: Shape, device: str, dtype: torch.dtype) -> PreTrainedModel:
-    """Return a model with the same random weights each time, on its device."""
+    """Return a model with random weights of a fixed seed, on a device."""
     torch.manual_seed(0)
     with torch.device(device):
         model: Any = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
@@ -99,7 +99,7 @@ def make_model(shape: Shape, device: str, dtype: torch.dtype) -> PreTrainedModel
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Return a byte-level BPE made of the first eight texts."""
+    """Return a byte-level BPE tokenizer trained on the first eight texts."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -116,7 +116,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def save_model(folder: Path, shape: Shape) -> None:
-    """Write a float32 model and its tokenizer as a checkpoint."""
+    """Save a float32 model with random weights, and its tokenizer, as a checkpoint."""
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     make_model(shape, "cpu", torch.float32).save_pretrained(folder)
     make_tokenizer().save_pretrained(folder)

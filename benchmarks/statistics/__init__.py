@@ -1,1 +1,1 @@
-"""Statistics: coverage of 95 % intervals in simulated worlds."""
+"""Statistics: check the coverage of 95 % intervals with simulated losses and answers."""

@@ -1,8 +1,8 @@
-"""Check the coverage of 95 % intervals by simulation, for each figure.
+"""Check by simulation that 95 % intervals contain the true value as often as they should.
 
-Worlds of a known truth (``worlds.py``) land as imported losses, and the views are queried as
-analysts query them. The coverage is the share of intervals that hold the truth. A figure counts
-once a world and source, so that the worlds are independent.
+Simulated worlds with known true values (``worlds.py``) land as imported losses, and the views are
+queried as analysts query them. The coverage is the share of intervals that contain the true value.
+Each figure counts at most once per world and source, so the counts are independent.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 
-CONTRACT_WORLDS = 1_000  # with fewer, a figure fails only where chance does not explain it
-_BATCH_DOCUMENTS = 1_500  # of a source and month, over all worlds that share a warehouse
+CONTRACT_WORLDS = 1_000  # with fewer worlds, Wilson's interval is compared with the bounds
+_BATCH_DOCUMENTS = 1_500  # documents of all worlds in one warehouse, per source and month
 
 Row = Mapping[str, Any]
 Truth = Callable[[World, Row], Any]
@@ -46,15 +46,14 @@ Truth = Callable[[World, Row], Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that is checked.
+    """A figure (column) of a warehouse view, whose intervals are checked.
 
     Attributes:
-        view: is queried.
-        column: its interval is ``<column>_low`` to ``<column>_high``.
-        truth: the true value, given the world and the row; None if the row does not count.
-            Models and sources are named as in MODELS and SOURCES. A view without ``source`` is of
-            the mean over both.
-        is_discrete: a rank or a month: intervals may be wider, as bounds move in steps.
+        view: view or table macro to query.
+        column: name of the figure; the interval is ``<column>_low`` to ``<column>_high``.
+        truth: function that returns the true value for a world and a row of the view, or None to
+            skip the row. Rows have names of MODELS and SOURCES; no ``source``: mean over sources.
+        is_discrete: True for a rank or a month, whose coverage may exceed 98 %.
     """
 
     view: str
@@ -64,31 +63,31 @@ class Figure:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return the lowest and highest coverage allowed."""
+        """Return the lowest and highest accepted coverage."""
         return (0.92, 1.0) if self.is_discrete else (0.92, 0.98)
 
 
 @dataclass
 class Tally:
-    """Counts of intervals that hold the truth, with their widths if these are numbers."""
+    """Results per interval: True if it contains the true value; and its width, if numeric."""
 
     covered: list[bool] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
 
     @property
     def coverage(self) -> float:
-        """Return the share of intervals that hold the truth."""
+        """Return the share of intervals that contain the true value."""
         return sum(self.covered) / len(self.covered)
 
     def wilson(self) -> tuple[float, float]:
-        """Return the coverage's own 95 % interval (Wilson's)."""
+        """Return Wilson's 95 % interval of the coverage."""
         n, p, z2 = len(self.covered), self.coverage, 1.959963984540054**2
         middle = (p + z2 / (2 * n)) / (1 + z2 / n)
         half = math.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n * n))) / (1 + z2 / n)
         return middle - half, middle + half
 
     def keeps(self, bounds: tuple[float, float]) -> bool:
-        """Return True if the coverage is within bounds, given the number of worlds."""
+        """Return True if the coverage, or with few worlds its interval, overlaps the bounds."""
         enough = len(self.covered) >= CONTRACT_WORLDS
         low, high = (self.coverage, self.coverage) if enough else self.wilson()
         return high >= bounds[0] and low <= bounds[1]
@@ -98,7 +97,7 @@ Tallies = dict[tuple[Figure, str], Tally]
 
 
 def curve(world: World, row: Row) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return the true monthly figures of the row's model and source (or the mean over both)."""
+    """Return the true bits per byte of the row's model and source, one number per month."""
     of_model = world.monthly[MODELS.index(row["model"])]
     if row.get("source") is None:
         return np.asarray(of_model.mean(axis=0))
@@ -106,16 +105,16 @@ def curve(world: World, row: Row) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def of_month(world: World, row: Row) -> float | None:
-    """Return the true figure of one month, another one in each world."""
+    """Return the true bits per byte of model "gap" in one month of the world, else None."""
     number = world.number % NUM_MONTHS
     is_counted = row["model"] == "gap" and row["month"] == (FIRST + number).first_day
     return float(curve(world, row)[number]) if is_counted else None
 
 
 def of_split(before: float, after: float) -> Truth:
-    """Make the truth of ``before`` times the mean before the cutoff and ``after`` times that after.
+    """Return a truth function: a weighted sum of the means before and after the cutoff.
 
-    The model with a gap counts.
+    ``before`` and ``after`` are the weights. Rows of other models than "gap" are skipped.
     """
 
     def truth(world: World, row: Row) -> float | None:
@@ -128,7 +127,7 @@ def of_split(before: float, after: float) -> Truth:
 
 
 def of_slope(world: World, row: Row) -> float | None:
-    """Return the drift: shocks of single months are chance. The model without a gap counts."""
+    """Return the true drift in bits per byte per month for model "steady", else None."""
     if row["model"] != "steady":
         return None
     source = row.get("source")
@@ -136,7 +135,7 @@ def of_slope(world: World, row: Row) -> float | None:
 
 
 def of_decay(*horizons: int) -> Truth:
-    """Make the true mean decay in % at horizons; the release is in the month after the cutoff."""
+    """Return a truth function: the mean decay in % at horizons (months after the cutoff)."""
 
     def truth(world: World, row: Row) -> float | None:
         if row["model"] != "gap":
@@ -150,7 +149,7 @@ def of_decay(*horizons: int) -> Truth:
 
 
 def of_rank(world: World, row: Row) -> int | None:
-    """Return the true rank in one month, another one in each world."""
+    """Return the true rank of model "gap" in one month of the world, else None."""
     number = (world.number * 7) % NUM_MONTHS
     if row["model"] != "gap" or row["month"] != (FIRST + number).first_day:
         return None
@@ -159,7 +158,7 @@ def of_rank(world: World, row: Row) -> int | None:
 
 
 def of_pair(world: World, row: Row) -> float | None:
-    """Return the true mean difference of the two models that are no compressors."""
+    """Return the true mean difference of models "gap" and "steady"; None for other pairs."""
     if {row["model"], row["other_model"]} != {"gap", "steady"}:
         return None
     other = curve(world, {**row, "model": row["other_model"]})
@@ -167,7 +166,7 @@ def of_pair(world: World, row: Row) -> float | None:
 
 
 def of_adjusted_gap(world: World, row: Row) -> float | None:
-    """Return the true gap less that of the compressor; the model with a gap counts."""
+    """Return the true gap of model "gap" minus the compressor's; None for other models."""
     if row["model"] != "gap":
         return None
     y = curve(world, row) - curve(world, {**row, "model": "control"})
@@ -175,7 +174,7 @@ def of_adjusted_gap(world: World, row: Row) -> float | None:
 
 
 def of_cutoff(_: World, row: Row) -> dt.date | None:
-    """Return the cutoff of the model with a gap, where the view estimates one."""
+    """Return the true cutoff of model "gap"; None for other models, or without an estimate."""
     is_counted = row["model"] == "gap" and row["estimated_cutoff"] is not None
     return (FIRST + (NUM_BEFORE - 1)).first_day if is_counted else None
 
@@ -186,7 +185,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("monthly_loss", "bits_per_byte", of_month),
     *(
         Figure(view, column, truth)
-        # The views have fewer intervals than their table macros.
+        # These table macros return more intervals than the views without ``_at``.
         for view in (f"train_test_gap_at({_SPLIT})", f"train_test_gap_overall_at({_SPLIT})")
         for column, truth in (
             ("bits_per_byte_before", of_split(1, 0)),
@@ -211,7 +210,7 @@ FIGURES: tuple[Figure, ...] = (
 
 
 def measure(numbers: Sequence[int], num_documents: int) -> Tallies:
-    """Count over worlds how often each figure's interval has the truth, by figure and design."""
+    """Simulate worlds; return the tally of each figure and source ("both": mean over sources)."""
     tallies: Tallies = defaultdict(Tally)
     size = max(1, _BATCH_DOCUMENTS // num_documents)
     for first in range(0, len(numbers), size):
@@ -229,7 +228,7 @@ def measure(numbers: Sequence[int], num_documents: int) -> Tallies:
 def _intervals(
     numbers: Sequence[int], num_documents: int
 ) -> Iterator[tuple[Figure, str, Any, Any, Any]]:
-    """Land worlds in a warehouse of their own; yield figure, design, truth, low and high."""
+    """Land worlds in a new warehouse; yield figure, source, true value and both ends."""
     worlds, losses = simulate(numbers, num_documents)
     by_number = {world.number: world for world in worlds}
     with tempfile.TemporaryDirectory(prefix="tidemark-worlds-") as home:
@@ -250,7 +249,7 @@ def _of_view(
     for row in rows:
         names = [value for value in row.values() if str(value).startswith("world-")]
         if not names:
-            continue  # the compressor's mean over the sources of all worlds
+            continue  # this row is a mean over all worlds, not of one world
         world = worlds[int(names[0].split("-")[1])]
         plain = {key: _plain(value) for key, value in row.items()}
         for figure in figures:
@@ -260,14 +259,14 @@ def _of_view(
 
 
 def _plain(value: Any) -> Any:
-    """Return the name of a model or source without its world; other values as they are."""
+    """Return the name of a model or source without its world prefix; keep other values."""
     if value == CONTROL:
         return "control"
     return value.split("-", 2)[2] if str(value).startswith("world-") else value
 
 
 def report(tallies: Tallies) -> list[str]:
-    """Return the table's lines."""
+    """Return the lines of a Markdown table, one row per tally."""
     lines = [
         "| view | figure | design | coverage | its 95 % interval | median width | |",
         "|---|---|---|--:|--:|--:|---|",
@@ -285,7 +284,7 @@ def report(tallies: Tallies) -> list[str]:
 
 
 def main() -> int:
-    """Return the exit code: 0 if every figure keeps the contract."""
+    """Print the coverage tables; return 0 if all coverages are within bounds, else 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=CONTRACT_WORLDS)
     parser.add_argument("--documents", type=int, nargs="+", default=[30, 200], help="a month")

@@ -1,8 +1,8 @@
-"""Check the coverage of the intervals of Scylla's views by simulation.
+"""Check by simulation the coverage of the intervals in the views of Scylla's puzzles.
 
-Models of a known truth answer the 17 anchors; their answers are put into the warehouse's tables,
-and the views are queried as analysts query them. Items are independent, pairs of items of one
-number have the correlation given: items of one shape are hard, or easy, together.
+Simulated models with known accuracies answer 17 puzzles. Their answers are inserted into the
+warehouse's tables, and the views are queried as analysts query them. The item in distribution (ID)
+and the item out of distribution (OOD) with the same number may be correlated; other items are not.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Setting:
-    """True accuracies of all 17 puzzles, and the numbers of items and models.
+    """True accuracies of all 17 puzzles, the number of items, and their correlation.
 
-    ``id_accuracy`` and ``ood_accuracy``: of each puzzle, or one number for all. ``num_items``: in
-    each split. ``correlation``: share of the pairs whose two items have the same random outcome.
+    ``id_accuracy`` and ``ood_accuracy`` hold one number per puzzle, or one for all puzzles.
+    ``num_items`` is the number of items per split (ID or OOD). ``correlation`` is the share of
+    ID/OOD pairs whose two items use the same random draw.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Setting:
     correlation: float = 0.0
 
     def truths(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return both accuracies by puzzle."""
+        """Return the true ID and OOD accuracies, one number per puzzle each."""
         shape = len(LEVELS)
         return np.resize(self.id_accuracy, shape), np.resize(self.ood_accuracy, shape)
 
@@ -62,7 +63,7 @@ SETTINGS = (
 def simulate(
     connection: duckdb.DuckDBPyConnection, setting: Setting, num_models: int, seed: int
 ) -> None:
-    """Put the answers of models into the tables of a warehouse, in place of all others."""
+    """Replace all puzzle answers in a warehouse with answers of simulated models."""
     rng = np.random.default_rng(seed)
     shape = (num_models, len(LEVELS), setting.num_items)
     first = rng.random(shape)
@@ -100,7 +101,7 @@ def simulate(
 
 
 def measure(connection: duckdb.DuckDBPyConnection, setting: Setting) -> Row:
-    """Return the share of intervals that hold the truth, from the tables."""
+    """Return the share of intervals that contain the true value, by figure."""
     id_truth, ood_truth = setting.truths()
     connection.register(
         "truths",

@@ -1,10 +1,11 @@
-"""Worlds with a known truth, as tables of losses: for checking intervals by simulation.
+"""Simulated worlds: tables of losses with known true values, to check intervals.
 
-A world has three models (one with a gap after its cutoff, one without, and a compressor) and two
-sources over 24 months: ``fresh`` has other documents every month, ``pages`` the same monitored
-pages. Lengths are log-normal (sigma 1), as long tails are what intervals fail on. Texts grow harder
-by a drift and by shocks that last into the next month; how hard a document is, is mostly the same
-for all models. Pages keep their lengths and difficulties, and each has a drift of its own.
+A world has 24 months, three models and two sources. Model "gap" has a higher loss after its cutoff,
+model "steady" does not, and "control" is a compressor. Source ``fresh`` has new documents every
+month; source ``pages`` has the same monitored pages. Document lengths are log-normal (sigma 1),
+because intervals often fail for long tails. The monthly bits per byte change by a drift and by
+shocks that last into the next month. The difficulty of a document is mostly the same for all
+models. A page keeps its length and difficulty, apart from noise and a drift of its own.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ MODELS = ("gap", "steady", "control")
 SOURCES = ("fresh", "pages")
 CONTROL = "control:zstd"
 
-_GAP = 0.05  # bits per byte, of the first model
+_GAP = 0.05  # rise of model "gap" after its cutoff, in bits per byte
 _LEVELS = (0.9, 1.0, 2.0)
 _MONTH_SD, _MONTH_MEMORY = 0.04, 0.3
-_DOCUMENT_SD = 0.2  # shared by all models
-_PAIR_SD = 0.08  # of one model and document, or of one month of a page
-_PAGE_DRIFT_SD = 0.002  # a month
+_DOCUMENT_SD = 0.2  # SD of a document's difficulty (bits per byte), the same for all models
+_PAIR_SD = 0.08  # SD of noise (bits per byte) per model and document, and per page and month
+_PAGE_DRIFT_SD = 0.002  # SD of a page's own drift, in bits per byte per month
 _MEAN_LOG_BYTES = 7.0
 
 Floats = NDArray[np.float64]
@@ -39,10 +40,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class World:
-    """One world's truth; ``number`` names it.
+    """The true values of one simulated world; ``number`` identifies the world.
 
-    ``monthly``: true bits per byte, without sampling; model x source x month.
-    ``drift``: growth of bits per byte a month; one a source.
+    ``monthly`` holds the expected bits per byte by model, source and month. ``drift`` holds the
+    growth by source, in bits per byte per month.
     """
 
     number: int
@@ -55,10 +56,10 @@ class World:
 
 
 def simulate(numbers: Sequence[int], num_documents: int) -> tuple[list[World], pa.Table]:
-    """Draw the worlds of ``numbers``, which are names and seeds: other worlds change nothing.
+    """Draw one world per number of ``numbers``; a world depends only on its number.
 
-    Return the worlds, and their losses (schema LOSSES), one chunk a document. Each source and month
-    has ``num_documents``. The compressor is the model ``control:zstd`` in all worlds.
+    Return the worlds and their losses (schema LOSSES), one chunk per document. Each source and
+    month has ``num_documents`` documents. The compressor is ``control:zstd`` in all worlds.
     """
     worlds, tables = [], []
     for number in numbers:
@@ -71,7 +72,7 @@ def simulate(numbers: Sequence[int], num_documents: int) -> tuple[list[World], p
 
 
 def catalogue(worlds: Sequence[World]) -> list[dict[str, Any]]:
-    """Return the rows of table ``models``: cutoff after NUM_BEFORE months, released a month on."""
+    """Return rows of table ``models``: cutoff after NUM_BEFORE months, release a month later."""
     cutoff = FIRST + (NUM_BEFORE - 1)
     released = (cutoff + 1).first_day
     facts = {"cutoff": cutoff, "cutoff_provenance": "planted", "released": released}
@@ -92,7 +93,7 @@ def _draw_world(number: int, rng: np.random.Generator) -> World:
 def _draw_documents(
     world: World, num_documents: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Return bytes (source x month x document) and bits per byte (model x those)."""
+    """Draw bytes by source, month and document, and bits per byte by model and document."""
     shape = (NUM_MONTHS, num_documents)
     sizes = np.exp(rng.normal(_MEAN_LOG_BYTES, 1, (len(SOURCES), *shape)))
     hardness = rng.normal(0, _DOCUMENT_SD, (len(SOURCES), *shape))
@@ -134,7 +135,7 @@ def _losses(world: World, num_bytes: NDArray[np.int64], bits: Floats) -> pa.Tabl
 
 
 def _document_ids(world: World, shape: tuple[int, ...]) -> pa.Array:
-    """Return the documents' names: a page has the same one every month, and is a cluster by it."""
+    """Return document ids; a page has one id in all months, so that its losses form one cluster."""
     _, _, num_months, num_documents = shape
     fresh = [
         f"{world.number}-{month}-{number}"

@@ -1,1 +1,1 @@
-"""The warehouse: landing generated losses and reading views of them."""
+"""Benchmarks of the warehouse: landing generated losses, and reading the views."""

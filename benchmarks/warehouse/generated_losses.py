@@ -1,6 +1,6 @@
-"""Losses of the papers' full size, made up: 14 models x 83 months x 6 sources, 25 million chunks.
+"""Random losses at full size: 14 models x 83 months x 6 sources, 25 million chunks.
 
-Rows come ordered by cell, document and chunk, as scoring writes them. Models share documents.
+Rows are sorted by cell, document and chunk. All models have losses for the same documents.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from core.month import Month
 from core.schemas.tables import LOSSES
 
 NUM_MODELS, NUM_SOURCES, NUM_MONTHS = 14, 6, 83
-MEAN_CHUNKS = 4  # a document has 1 to 7, in turn
+MEAN_CHUNKS = 4  # mean number of chunks per document; a document has 1 to 7
 CONTROL = "control:zstd"
 _FIRST = Month("2017-01")
 
 
 def model_names() -> list[str]:
-    """Return the generated models; the first is a control."""
+    """Return the names of the models; the first is a compressor."""
     return [CONTROL, *(f"generated-{number}" for number in range(1, NUM_MODELS))]
 
 
 def write_losses(path: Path, rows: int) -> tuple[int, int]:
-    """Write about so many rows of schema LOSSES; return documents of a partition, and rows."""
+    """Write about ``rows`` rows; return the documents per partition, and the number of rows."""
     cells = NUM_MODELS * NUM_SOURCES * NUM_MONTHS
     num_documents = max(2, round(rows / (cells * MEAN_CHUNKS)))
     partitions = list(_partitions(num_documents))
@@ -67,7 +67,7 @@ def _partitions(num_documents: int) -> Iterator[dict[str, Any]]:
 
 
 def _cell(partition: Mapping[str, Any], model: str, rng: np.random.Generator) -> pa.Table:
-    """Add one model's losses: about 0.7 nats a byte, chunks of 500 to 2,047 tokens."""
+    """Return a model's losses on a partition: random, about 0.7 nats per byte."""
     num_rows = len(partition["chunk_index"])
     num_bytes = partition["num_bytes"]
     same = {"model": model, "revision": "r1", "protocol": "default", "reason": None}

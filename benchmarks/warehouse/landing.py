@@ -1,8 +1,8 @@
-"""The warehouse at the papers' full size: landing against a bare insert, views against polars.
+"""Benchmark of the warehouse: landing against a bare insert, and views against polars.
 
-What landing does beyond the insert: it checks every row, refuses duplicates and conflicts, records
-the cells with sums and standard errors, and draws the 200 bootstrap replicates of their sums. The
-replicates are most of it, so landing is measured without them too.
+Landing also checks every row, refuses duplicates and conflicts, stores sums and standard errors per
+cell, and draws 200 bootstrap replicates of the sums. The replicates take most of the time, so
+landing is also measured without replicates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BARE = "bare insert"
 
 
 def run(rounds: int, rows: int) -> Sequence[Report]:
-    """Land generated losses of about ``rows`` rows; read the views of these, and of a tenth."""
+    """Time landing about ``rows`` generated rows, and reading views of all rows and of a tenth."""
     with TemporaryDirectory(prefix="tidemark-bench-") as folder:
         path, tenth = Path(folder) / "losses.parquet", Path(folder) / "tenth.parquet"
         num_rows, num_rows_of_tenth = generate(path, rows), generate(tenth, rows // 10)
@@ -41,14 +41,14 @@ def run(rounds: int, rows: int) -> Sequence[Report]:
 
 
 def generate(path: Path, rows: int) -> int:
-    """Write a file of losses in a separate process; return its number of rows."""
+    """Write a file of generated losses in a separate process; return the number of rows."""
     command = [sys.executable, "-m", "benchmarks.warehouse.generated_losses", str(path), str(rows)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return int(done.stdout)
 
 
 def measure_landing(path: Path, num_rows: int, rounds: int) -> Report:
-    """Time landing a file, with and without replicates, and a bare insert of it."""
+    """Time the landing of a file, with and without replicates, and a bare insert."""
     amounts = {"rows": float(num_rows)}
     sizes: list[int] = []
     contenders = [
@@ -75,7 +75,7 @@ def measure_landing(path: Path, num_rows: int, rounds: int) -> Report:
 
 
 def insert_bare(home: Path, path: Path) -> int:
-    """Insert a file into a fresh database of the same schema; return the number of rows."""
+    """Insert a file into a new database with table ``chunk_losses``; return the number of rows."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "storage_compatibility_version": STORAGE_VERSION
     }
@@ -95,7 +95,7 @@ def land(home: Path, path: Path) -> int:
 
 
 def land_without_replicates(home: Path, path: Path) -> int:
-    """Land a file with all but the bootstrap; return the number of rows."""
+    """Land a file without bootstrap replicates; return the number of rows."""
     settings = Settings(home=str(home))
     with locked(settings), connected(settings) as connection:
         warehouse = Warehouse(connection, Store(settings.home), Turns(None))
@@ -104,7 +104,7 @@ def land_without_replicates(home: Path, path: Path) -> int:
 
 
 class _WithoutReplicates(Statements):
-    """Land without replicates, to show their cost."""
+    """The SQL statements of landing, without those that compute bootstrap replicates."""
 
     def run(
         self, statement: str, parameters: Mapping[str, object] | None = None

@@ -1,4 +1,4 @@
-"""Reading every view at full size and at a tenth, and the same figures from Parquet with polars."""
+"""Benchmark of reading every view, against the same figures computed by polars."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CELL = ["model", "source", "protocol", "month"]
 
 
 def measure_views(files: Mapping[int, Path], rounds: int) -> Report:
-    """Time every view for analysts, by size of ``files`` (rows); polars on the largest."""
+    """Time each view on every file, and polars on the largest; keys are numbers of rows."""
     largest = max(files)
     contenders = []
     with TemporaryDirectory(prefix="tidemark-bench-") as folder:
@@ -52,7 +52,7 @@ def measure_views(files: Mapping[int, Path], rounds: int) -> Report:
 
 
 def _names() -> list[str]:
-    """Return the views that analysts read, without helper views and macros."""
+    """Return the views for analysts, without internal views and table macros."""
     return [
         view
         for view, file in list_views().items()
@@ -61,7 +61,7 @@ def _names() -> list[str]:
 
 
 def _landed(home: Path, file: Path) -> Path:
-    """Land a file, and the cutoffs of its models that views split by."""
+    """Land a file, and catalogue entries with cutoffs; return the database's path."""
     settings = Settings(home=str(home))
     with open_warehouse(settings) as warehouse:
         warehouse.land_file(file)

@@ -1,7 +1,4 @@
-"""Cells: the units of work, the paths of their files, and their stored records.
-
-The key of a cell determines the names of its files.
-"""
+"""Cells, the units of work: their keys, the paths of their files, and their stored records."""
 
 from __future__ import annotations
 
@@ -13,40 +10,40 @@ from core.storage.store import path_part
 
 @dataclass(frozen=True, order=True)
 class BaseCell:
-    """The work of one model that one file holds; the path is a pure function of the key."""
+    """The key of one unit of work of one model; the paths of its files depend only on this key."""
 
-    ROOT: ClassVar[str]  # first folder of the path
+    ROOT: ClassVar[str]  # name of the first folder in the path
 
-    model: str  # name in the catalogue
-    revision: str  # commit on the hub, digest of weights and tokenizer, or id from a server
+    model: str  # name of the model in the catalogue
+    revision: str  # commit on the hub, digest of weights and tokenizer, or a server's model id
 
     @property
     def folder(self) -> str:
-        """The folder below the model's folder."""
+        """The folder of the cell's files, relative to the folder of the model."""
         raise NotImplementedError
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the file name, in order."""
+        """The parts of the file name, in order; hyphens join them."""
         raise NotImplementedError
 
     @property
     def stem(self) -> str:
-        """The path of the files under the data root, without a suffix."""
+        """The path of the cell's files, relative to the data root and without a suffix."""
         name = "-".join(map(path_part, self.parts))
         return f"{self.ROOT}/model={path_part(self.model)}/{self.folder}/{name}"
 
     @property
     def path(self) -> str:
-        """The path of the table."""
+        """The path of the Parquet file with the results, relative to the data root."""
         return f"{self.stem}.parquet"
 
     @property
     def record_path(self) -> str:
-        """The path of the JSON record."""
+        """The path of the JSON record, relative to the data root."""
         return f"{self.stem}.json"
 
     @property
     def done_path(self) -> str:
-        """The path of the file that is written last; claims of the cell use this path as name."""
+        """The path of the file that is written last; the claim (lock) of the cell has this name."""
         return self.path

@@ -2,9 +2,8 @@
 
     answers/model=<m>/source=<s>/month=<YYYY-MM>/<protocol>-<revision>-<questions>-<answering>.parquet
 
-The path is a pure function of the inputs that decide the content, so a file that exists is done.
-If answers are missing, the file has a longer name, ``…-lacks-<count>-<digest of the missing ids>``.
-A later file with fewer missing answers replaces it.
+The path depends only on the inputs that determine the content. If answers are missing, the name of
+the file ends with ``-lacks-<count>-<digest of the missing ids>``. The next run replaces that file.
 """
 
 from __future__ import annotations
@@ -30,13 +29,14 @@ _LACKS = "-lacks-"
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a model to a question.
+    """The answer of a model to a forecasting question.
 
     Attributes:
-        probabilities: one per option, in the question's order, of sum 1; None if not given.
-        chosen_index: index of the chosen option; None if the response contains no clear choice.
-        reason: the reason for a missing choice. ``truncated`` with a choice: the prompt was cut
-            to fit the model's context. Else None.
+        probabilities: the probability of each option, in the question's order, with sum 1, or None
+            if the model gives no probabilities.
+        chosen_index: index of the chosen option, or None if the response contains no clear choice.
+        reason: why a choice is missing. ``truncated`` together with a choice means that the prompt
+            was cut to fit the model's context. None in all other cases.
         response: the text that a generating model wrote.
     """
 
@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class NoAnswer:
-    """A question whose request failed: it is not scored, and the next run asks it again."""
+    """A question without an answer, because the request failed; the next run asks it again."""
 
     question_id: str
     reason: str
@@ -61,8 +61,8 @@ class AnswerCell(BaseCell):
 
     Attributes:
         month: the month in which the questions were resolved.
-        questions_digest: the digest of the sealed questions.
-        answering: short hash over the protocol's definition, its prompt, and the code's version.
+        questions_digest: the digest over the sealed questions of the source and month.
+        answering: short hash over the protocol's definition, the prompt, and the code's version.
         missing: the number of missing answers and a short hash of their ids; empty if complete.
     """
 
@@ -77,17 +77,17 @@ class AnswerCell(BaseCell):
 
     @property
     def folder(self) -> str:
-        """The folders of source and month."""
+        """The folders of the source and of the month, relative to the folder of the model."""
         return f"source={path_part(self.source)}/month={self.month}"
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Protocol, revision, digest and answering."""
+        """The parts of the file name: protocol, revision, questions digest and ``answering``."""
         return (self.protocol, self.revision[:12], self.questions_digest[:12], self.answering)
 
     @property
     def path(self) -> str:
-        """The path of the answers; it is longer if answers are missing."""
+        """The path of the file of answers; the file name states how many answers are missing."""
         lack = f"{_LACKS}{self.missing}" if self.missing else ""
         return f"{self.stem}{lack}.parquet"
 
@@ -96,10 +96,10 @@ class AnswerCell(BaseCell):
 
 
 def find_answers(store: Store, cell: AnswerCell) -> AnswerCell | None:
-    """Return the cell if complete, else its least incomplete form, or None if no file exists."""
+    """Return the key of the complete file, or of the file that lacks fewest answers, or None."""
     if store.exists(cell.path):
         return cell
-    # A killed run may leave two incomplete files.
+    # A killed run may leave two incomplete files of a cell.
     return min(_lacking(store, cell), key=_num_missing, default=None)
 
 
@@ -110,10 +110,10 @@ def write_answers(
     answers: Iterable[Answer],
     missing: Iterable[NoAnswer] = (),
 ) -> int:
-    """Write a cell's file atomically and return its number of answers.
+    """Write the file of a cell atomically, and return the number of answers in the file.
 
-    Each question must be in ``answers`` or ``missing``, in any order. With ``missing``, write the
-    file of an incomplete cell. If all answers are missing, write no file.
+    Each question must be in ``answers`` or ``missing``, in any order. If ``missing`` is not empty,
+    the file name says so. If all answers are missing, no file is written.
 
     Raises:
         SchemaMismatch: a question has no answer or several, or an answer does not fit its question.
@@ -138,7 +138,7 @@ def write_answers(
 
 
 def _lacking(store: Store, cell: AnswerCell) -> list[AnswerCell]:
-    """Return the incomplete forms of a cell that have a file."""
+    """Return the keys of the existing incomplete files of a cell."""
     return [
         dataclasses.replace(cell, missing=path.rpartition(_LACKS)[2].removesuffix(".parquet"))
         for path in store.list(f"{cell.stem}{_LACKS}*.parquet")

@@ -1,6 +1,7 @@
-"""Records of canary runs, as files; the warehouse can be restored from these files.
+"""Records of canary runs, one JSON file ``canary/<moment>.json`` per run.
 
-canary/<moment>.json
+The canary is a frozen model whose loss on frozen texts is known. A different loss shows that
+numerical results have changed. The warehouse can restore its canary runs from these files.
 """
 
 from __future__ import annotations
@@ -13,28 +14,28 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from core.errors import MalformedInput
 from core.storage.store import Store
 
-DRIFT_LIMIT = 1e-6  # relative drift; view suspect_cells uses the same limit
+DRIFT_LIMIT = 1e-6  # limit of the relative drift; the view suspect_cells has the same limit
 
 
 class CanaryRecord(BaseModel):
-    """One run of the canary."""
+    """The result of one run of the canary."""
 
-    # Allow NaN and infinity: such a loss must be stored, too.
+    # ``ser_json_inf_nan`` allows NaN and infinity, because such a loss must also be stored.
     model_config = ConfigDict(frozen=True, strict=True, ser_json_inf_nan="constants")
 
     run_at: AwareDatetime  # UTC
-    device: str  # kind and name
+    device: str  # kind and name of the device
     dtype: str
     versions: dict[str, str]  # versions of the libraries used, by name
     nll_nats: float  # measured loss of the canary's texts
     expected_nats: float  # reference loss of the same texts
-    drift: float  # (nll_nats - expected_nats) / expected_nats
+    drift: float  # relative: (nll_nats - expected_nats) / expected_nats
     num_tokens: Annotated[int, Field(gt=0)]
 
     @property
     def is_well(self) -> bool:
-        """True if losses scored on this device can be trusted."""
-        return abs(self.drift) <= DRIFT_LIMIT  # False for NaN
+        """True if the drift is within the limit, so losses scored on the device can be trusted."""
+        return abs(self.drift) <= DRIFT_LIMIT  # the comparison is False for NaN
 
     def __str__(self) -> str:
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
@@ -46,13 +47,13 @@ class CanaryRecord(BaseModel):
 
 
 def write_canary_record(store: Store, record: CanaryRecord) -> None:
-    """Store the record of a run."""
+    """Store the record of a canary run."""
     moment = record.run_at.astimezone(dt.UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     store.write_bytes(f"canary/{moment}.json", record.model_dump_json().encode())
 
 
 def read_canary_records(store: Store) -> list[CanaryRecord]:
-    """Return all runs, the oldest first; MalformedInput names a malformed file."""
+    """Return the records of all runs, the oldest first; raise MalformedInput for a bad file."""
     records = []
     for path in store.list("canary/*.json"):
         try:

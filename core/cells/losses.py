@@ -1,8 +1,8 @@
-"""Cells: the losses of one model on one partition under one protocol, as one Parquet file.
+"""Cells of losses: the losses of one model on one partition under one protocol.
 
     losses/model=<m>/source=<s>/month=<YYYY-MM>/<protocol>-<revision>-<digest>-<version>.parquet
 
-The path is a pure function of the inputs that decide the content, so a file that exists is done.
+The path depends only on the inputs that determine the content: an existing file is complete.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Cell(BaseCell):
     """The key of a file of losses: the scored text, the model and the protocol.
 
     Attributes:
-        partition_digest: digest of the seal; a new version of the partition has new cells.
+        partition_digest: digest of the sealed version; each version has cells of its own.
         scoring: short hash over the protocol's definition, dtype and the scorer's version.
-        partition_version: version number of the partition with this digest; None if unknown. It is
-            not compared, since the digest determines it.
+        partition_version: number of the version with this digest, or None if unknown. Comparisons
+            of cells ignore the number, since the digest identifies the version.
     """
 
     ROOT: ClassVar[str] = "losses"
@@ -36,17 +36,17 @@ class Cell(BaseCell):
 
     @property
     def folder(self) -> str:
-        """The folders of source and month."""
+        """The folders of the source and of the month, relative to the folder of the model."""
         return self.partition.path.removeprefix("corpus/")
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Protocol, revision, digest and scoring."""
+        """The parts of the file name: protocol, revision, partition digest and ``scoring``."""
         return (self.protocol, self.revision[:12], self.partition_digest[:12], self.scoring)
 
     @property
     def name(self) -> str:
-        """The name on the command line: ``model/source/month/protocol``."""
+        """The cell's name on the command line: ``model/source/month/protocol``."""
         month = self.partition.month or "undated"
         return f"{self.model}/{self.partition.source}/{month}/{self.protocol}"
 
@@ -55,8 +55,9 @@ class Cell(BaseCell):
 
 
 def list_losses(store: Store, model: str) -> set[str]:
-    """Return the paths of all loss files of a model; a cell with a file is done.
+    """Return the paths of all loss files of a model; a cell is done if its file exists.
 
-    Use one listing: on an object store, a look-up per cell would cost one round trip each.
+    The paths come from one listing, because separate look-ups of cells on an object store would
+    cost one round trip each.
     """
     return set(store.list(f"losses/model={path_part(model)}/source=*/month=*/*.parquet"))

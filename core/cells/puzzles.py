@@ -1,10 +1,10 @@
-"""Answers of a model to one puzzle, as a Parquet file and a record beside it.
+"""Answers of a model to one puzzle: a Parquet file of answers and a JSON record.
 
     puzzles/model=<m>/puzzle=<p>/<protocol>-<revision>-<generation>.parquet
     puzzles/model=<m>/puzzle=<p>/<protocol>-<revision>-<generation>.json
 
-The path is a pure function of the inputs that decide the content. The record is written last: a
-cell with a record is done. The next run repeats only the requests that the record counts as errors.
+The path depends only on the inputs that determine the content. The record is written last, so a
+cell with a record is done. The next run repeats only the requests that failed.
 """
 
 from __future__ import annotations
@@ -33,31 +33,32 @@ CellStatus = Literal["complete", "insufficient_id_data"]
 
 @dataclass(frozen=True)
 class PuzzleAnswer:
-    """The answer of a model to one item; a row of PUZZLE_ANSWERS.
+    """The answer of a model to one item of a puzzle, which is a row of PUZZLE_ANSWERS.
 
     Status ``unparsed`` (no answer found) and ``truncated`` (the text was cut) count as wrong.
     Status ``error`` (the request failed) is not scored.
     """
 
-    split: Split  # in or out of distribution; ``ood_near``: out of it, with numbers of similar size
-    item: int  # counted from 0; items with the same number have the same shape in all splits
-    input: str  # as shown to the model
-    response: str  # text that the model wrote; empty after an error
-    answer: tuple[int, ...] | None  # numbers parsed by the strict rules
-    status: Status  # verdict by the strict rules
+    split: Split  # in distribution, out of distribution (OOD), or OOD with small numbers
+    item: int  # number from 0; item i has an input of the same shape in all splits
+    input: str  # input of the item, as shown to the model
+    response: str  # text that the model wrote; empty if the request failed
+    answer: tuple[int, ...] | None  # numbers that the strict parsing rules find in the response
+    status: Status  # verdict by the strict parsing rules
     lenient_status: Status
-    paper_status: Literal["correct", "wrong", "unparsed", "error"]  # verdict by the paper's rules
+    # verdict by the rules of the Scylla paper (Qi et al. 2024)
+    paper_status: Literal["correct", "wrong", "unparsed", "error"]
     num_tokens: int | None = None
-    reason: str | None = None  # reason of an error
+    reason: str | None = None  # reason why the request failed
 
 
 @dataclass(frozen=True, order=True)
 class PuzzleCell(BaseCell):
-    """The key of a model's answers to a puzzle.
+    """The key of the answers of one model to one puzzle.
 
     Attributes:
-        protocol: name of the protocol, which decides the prompts.
-        generation: short hash over prompts, decoding, sampling of data and the code's version.
+        protocol: name of the protocol, which determines the prompts.
+        generation: short hash over prompts, decoding, sampling of items and the code's version.
     """
 
     ROOT: ClassVar[str] = "puzzles"
@@ -68,17 +69,17 @@ class PuzzleCell(BaseCell):
 
     @property
     def folder(self) -> str:
-        """The folder of the puzzle."""
+        """The folder of the puzzle, relative to the folder of the model."""
         return f"puzzle={path_part(self.puzzle)}"
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Protocol, revision and generation."""
+        """The parts of the file name: protocol, revision and ``generation``."""
         return (self.protocol, self.revision[:12], self.generation)
 
     @property
     def done_path(self) -> str:
-        """The path of the record, which is written last."""
+        """The path of the JSON record, which is written last."""
         return self.record_path
 
     def __str__(self) -> str:
@@ -87,30 +88,31 @@ class PuzzleCell(BaseCell):
 
 @dataclass(frozen=True)
 class PuzzleRecord:
-    """The status and the counts of a cell.
+    """The status and the counts of a cell of a puzzle.
 
-    Status ``insufficient_id_data``: the model wrote too few valid inputs of the puzzle, so it was
-    asked no item. The search for inputs ends at four times the required number.
+    A model first writes example inputs, from which the puzzle's ID items are made. With status
+    ``insufficient_id_data``, too few items could be made, so none was asked. ID means "in
+    distribution".
     """
 
     status: CellStatus
-    level: int | None  # level of the puzzle; None for a probe
+    level: int | None  # complexity level of the puzzle, 1 to 5, or None for a probe
     complexity: str  # complexity class of the puzzle
-    num_completions: int  # texts that the model wrote as inputs
-    num_id_elements: int  # numbers in these texts
+    num_completions: int  # number of texts of example inputs that the model wrote
+    num_id_elements: int  # count of all numbers in these texts
     num_distinct_elements: int
-    num_id_examples: int  # distinct valid inputs in the texts, including repaired ones
-    num_repaired: int  # repaired inputs among them
-    num_items: int  # items per split
-    num_errors: int  # items of all splits whose request failed
-    answers_digest: str | None  # SHA-256 of the file of answers; None without answers
-    num_anchors: tuple[int, ...]  # anchors at each of the levels 1 to 5
+    num_id_examples: int  # number of distinct valid inputs, including repaired inputs
+    num_repaired: int  # number of inputs that were valid only after a repair
+    num_items: int  # number of items in each split
+    num_errors: int  # number of failed requests, over all splits
+    answers_digest: str | None  # SHA-256 of the Parquet file, or None without answers
+    num_anchors: tuple[int, ...]  # number of puzzles of each level, 1 to 5
 
 
 def write_puzzle_cell(
     store: Store, cell: PuzzleCell, record: PuzzleRecord, answers: Sequence[PuzzleAnswer]
 ) -> PuzzleRecord:
-    """Write a cell's files, the record last; return the record with error count and digest set.
+    """Write the files of a cell, the record last; return the record with ``num_errors`` and digest.
 
     Raises:
         SchemaMismatch: an item occurs twice, or the splits differ in their number of items.
@@ -134,10 +136,10 @@ def write_puzzle_cell(
 
 
 def read_puzzle_record(store: Store, cell: PuzzleCell) -> PuzzleRecord | None:
-    """Return a cell's record, or None if the cell is not done.
+    """Return the record of a cell, or None if the cell is not done.
 
     Raises:
-        StorageError: the file is damaged.
+        StorageError: the record is damaged.
     """
     if not store.exists(cell.record_path):
         return None

@@ -1,9 +1,9 @@
-"""Records of scoring: cost and facts of a cell, in a small JSON file beside its losses.
+"""Records of scoring: the cost of a cell, in a small JSON file in the folder of its losses.
 
-    losses/model=<m>/source=<s>/month=<YYYY-MM>/<as the losses>.json
+    losses/model=<m>/source=<s>/month=<YYYY-MM>/<name of the loss file>.json
 
-The record is written before the losses, so a cell with losses has a record. Early versions of
-tidemark wrote no records. The clock fields differ from run to run; the losses do not.
+The record is written before the losses, so a cell with losses has a record. Only early versions
+of tidemark wrote no records. The times in a record differ between runs that give equal losses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from core.cells.losses import Cell
 from core.errors import MalformedInput, StorageError
 from core.storage.store import Store
 
-MAX_TIMED = 24  # records to read per model for time estimates; cells of a model take similar time
+MAX_TIMED = 24  # maximum number of records of a model that an estimate of time reads
 
 
 def _in_utc(moment: dt.datetime) -> dt.datetime:
@@ -39,40 +39,40 @@ class _Facts(BaseModel):
 class Milestone(_Facts):
     """Sums over the first tokens of each document that has at least ``milestone`` tokens."""
 
-    milestone: Annotated[Count, Field(ge=1)]  # scored tokens per document, from the first on
-    num_documents: Count  # documents with at least this number of tokens
-    nll_nats: Amount  # summed negative log-likelihood of these tokens, natural log
-    num_chars: Count  # code points of the text covered by these tokens
-    num_bytes: Count  # UTF-8 bytes of the same text
+    milestone: Annotated[Count, Field(ge=1)]  # number of scored tokens, from the document's start
+    num_documents: Count  # number of documents with at least ``milestone`` tokens
+    nll_nats: Amount  # summed negative log-likelihood of these tokens, in nats
+    num_chars: Count  # number of code points that these tokens cover
+    num_bytes: Count  # number of UTF-8 bytes that these tokens cover
 
 
 class TokenizerFacts(_Facts):
-    """The facts of a model's tokenizer."""
+    """The properties of a model's tokenizer."""
 
     vocabulary_size: Count  # number of token ids
-    start_token: str | None  # token before a text (BOS, else EOS); None if the model has neither
+    start_token: str | None  # token put before a text: BOS, else EOS, else None
     has_byte_tokens: bool  # True if every byte has its own token
 
 
 class CellRecord(_Facts):
-    """The cost of scoring one cell; every field is required, and unknown keys are ignored.
+    """The cost of scoring one cell; every field is required, and unknown JSON keys are ignored.
 
-    ``context`` is in tokens, at most the model's limit; None for compressors. ``milestones`` are in
-    order of length; empty if the scorer gives no loss per token.
+    ``context`` is the length of the context window in tokens, or None for compressors.
+    ``milestones`` are in order of length, and empty if the scorer gives no loss per token.
     """
 
-    scored_at: Annotated[AwareDatetime, AfterValidator(_in_utc)]  # when scoring ended
-    device: str  # kind and name, such as ``cuda: NVIDIA H200``
+    scored_at: Annotated[AwareDatetime, AfterValidator(_in_utc)]  # time at which scoring ended
+    device: str  # kind and name of the device, such as ``cuda: NVIDIA H200``
     dtype: str  # dtype of the weights
-    batch_tokens: Annotated[Count, Field(ge=1)] | None  # tokens per batch; None without batches
+    batch_tokens: Annotated[Count, Field(ge=1)] | None  # tokens per batch, or None without batches
     context: Annotated[Count, Field(ge=1)] | None
     versions: dict[str, str]  # versions of tidemark and of the libraries used, by name
-    seconds: Amount  # wall-clock time
-    num_tokens_read: Count  # input tokens, including context that is not scored
-    peak_memory_bytes: Count  # memory of the device; on a CPU, resident memory of the process
-    energy_joules: Amount | None  # None if the driver does not report energy
-    num_lossy_documents: Count  # documents that do not survive encoding and decoding
-    tokenizer: TokenizerFacts | None  # None for compressors
+    seconds: Amount  # wall-clock time of scoring
+    num_tokens_read: Count  # number of input tokens, including context that is not scored
+    peak_memory_bytes: Count  # peak memory on the GPU; on a CPU, peak resident memory
+    energy_joules: Amount | None  # energy of scoring, or None if the driver does not report it
+    num_lossy_documents: Count  # number of documents whose tokens do not decode to the same text
+    tokenizer: TokenizerFacts | None  # properties of the tokenizer, or None for compressors
     milestones: tuple[Milestone, ...]
 
     def to_json(self) -> bytes:
@@ -81,7 +81,7 @@ class CellRecord(_Facts):
 
 
 def read_cell_record(store: Store, cell: Cell) -> CellRecord | None:
-    """Return the record of a cell, or None if there is none.
+    """Return the record of a cell, or None if the file does not exist.
 
     Raises:
         MalformedInput: the file is not a record; the message names file and first bad field.
@@ -100,9 +100,9 @@ def read_cell_record(store: Store, cell: Cell) -> CellRecord | None:
 
 
 def median_seconds(store: Store, record_paths: Sequence[str]) -> float | None:
-    """Return the median seconds per cell; None if no record can be read.
+    """Return the median scoring time of a cell in seconds, or None if no record can be read.
 
-    Read at most MAX_TIMED records. Skip unreadable ones.
+    At most MAX_TIMED records are read. Unreadable records are skipped.
     """
     step = max(1, len(record_paths) // MAX_TIMED)
     seconds = []

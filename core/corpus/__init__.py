@@ -1,1 +1,1 @@
-"""The corpus: sealed partitions, their versions, takedown, permissions, and sealed questions."""
+"""The corpus: sealed partitions and their versions, takedown, permissions, sealed questions."""

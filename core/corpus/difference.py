@@ -1,13 +1,13 @@
-"""Difference between the text of two months: 1 - similarity, by Gestalt pattern matching.
+"""Difference between the texts of two months: 1 - similarity, by Gestalt pattern matching.
 
-After Li et al. 2024, arXiv 2402.00861, appendix B. Pages in both months are compared article by
-article; the text of other sources is pooled. Similarity is that of Ratcliff and Obershelp. The
-library difflib-fast gives exactly the ratio of ``difflib.SequenceMatcher`` with ``autojunk`` off.
-Its time is about linear on real text; that of difflib is quadratic.
+The method is that of Li et al. 2024, arXiv 2402.00861, appendix B, with the similarity of Ratcliff
+and Obershelp. Sources that crawl the same pages every month are compared page by page. The texts of
+other sources are pooled. The library difflib-fast returns the same ratio as
+``difflib.SequenceMatcher`` with ``autojunk`` off, in about linear time on real text.
 
-Time and memory stay quadratic on repetitive texts. Measured on 2026-11-22 with difflib-fast 0.4.0:
-20,000 equal characters against almost the same text took 2 to 5 s and 0.8 GB. 50,000 took 25 s and
-4.8 GB. So length and number of comparisons are limited, and comparisons run sequentially.
+On repetitive texts, difflib-fast takes quadratic time and memory. With version 0.4.0, comparing
+20,000 equal characters with almost the same text took 2 to 5 s and 0.8 GB. 50,000 characters took
+25 s and 4.8 GB. So length and number of comparisons are limited, and comparisons run sequentially.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from difflib_fast import ratio
 from core.corpus.partition import Seal, read_documents
 from core.storage.store import Store
 
-VERSION = 1  # version of these figures; increase it with every change of a figure
-PIECE_CHARS = 20_000  # maximal length of each text in one comparison
-MAX_PIECES = 16  # maximal number of pieces of a pool
+VERSION = 1  # version of the measurement; increase it whenever results change
+PIECE_CHARS = 20_000  # maximum length of each text in one comparison, in characters
+MAX_PIECES = 16  # maximum number of pieces (of PIECE_CHARS characters) from one month
 MAX_ARTICLES = 128
 
 Method = Literal["articles", "pooled"]
 
 
 class Against(StrEnum):
-    """The earlier month in a comparison."""
+    """The earlier month of a comparison."""
 
     FIRST = "first"  # the first sealed month of the source
-    PREVIOUS = "previous"  # the previous calendar month; no comparison if that is not sealed
+    PREVIOUS = "previous"  # the previous calendar month; no comparison if that month is not sealed
 
 
 @dataclass(frozen=True)
@@ -43,21 +43,20 @@ class TextDifference:
     """The difference between a month's text and that of an earlier month."""
 
     method: Method
-    num_documents: int  # compared documents of the later month
-    num_bytes: int  # compared UTF-8 bytes of the later month
-    difference: float | None  # 0 = the same, 1 = nothing in common; None if not measured
-    reason: str | None = None  # reason for a missing measurement
+    num_documents: int  # number of compared documents of the later month
+    num_bytes: int  # number of compared UTF-8 bytes of the later month
+    difference: float | None  # 0 (equal) to 1 (nothing in common), or None if not measured
+    reason: str | None = None  # reason why there is no measurement
 
 
 def measure_difference(store: Store, earlier: Seal, later: Seal) -> TextDifference:
-    """Compare two months of a source.
+    """Compare the texts of two months of a source.
 
-    Compare article by article if the two months share at least half of each month's ``native_id``
-    values (monitored pages). Else compare pooled text. The counts in the result are those of the
-    later month.
+    If the two months share at least half of each month's ``native_id`` values, pages with the same
+    value are compared. Otherwise the pooled texts are compared.
 
     Raises:
-        StorageError: a part is missing or damaged.
+        StorageError: a Parquet file of a month is missing or damaged.
     """
     before, after = (set(_column(store, seal, "native_id")) for seal in (earlier, later))
     common = before & after
@@ -67,14 +66,14 @@ def measure_difference(store: Store, earlier: Seal, later: Seal) -> TextDifferen
 
 
 def text_difference(earlier: str, later: str) -> float:
-    """Return 1 - similarity of two texts, at most PIECE_CHARS long each."""
+    """Return 1 - similarity of two texts of at most PIECE_CHARS characters each."""
     return 0.0 if earlier == later else 1 - ratio(earlier, later)
 
 
 def same_share(earlier: str, later: str) -> tuple[str, str]:
-    """Return the same fraction of both texts, from the start, at most PIECE_CHARS long each.
+    """Cut both texts to the same fraction of their length, at most PIECE_CHARS characters each.
 
-    Equal lengths would count text that an insertion moved beyond the end as lost.
+    If both cuts had equal length, text moved past a cut by an insertion would count as lost.
     """
     longest = max(len(earlier), len(later))
     if longest <= PIECE_CHARS:
@@ -97,7 +96,7 @@ def _by_article(store: Store, earlier: Seal, later: Seal, chosen: list[str]) -> 
 
 
 def _sample(ids: set[str]) -> list[str]:
-    """Choose ids by hash, so that one additional page changes at most one choice."""
+    """Choose MAX_ARTICLES ids by hash, so that an additional id replaces at most one chosen id."""
     ranked = sorted(ids, key=lambda each: (hashlib.sha256(each.encode()).digest(), each))
     return ranked[:MAX_ARTICLES]
 
@@ -118,9 +117,10 @@ def _pooled(store: Store, earlier: Seal, later: Seal) -> TextDifference:
 
 
 def _pool(store: Store, seal: Seal) -> list[str]:
-    """Return texts of at most PIECE_CHARS each, up to MAX_PIECES * PIECE_CHARS in total.
+    """Return texts of at most PIECE_CHARS characters, MAX_PIECES * PIECE_CHARS in total.
 
-    Texts are in the order of their ids. Ids are hashes, so this is a reproducible random sample.
+    The first texts in order of id are taken. Ids are hashes, so the sample is random but
+    reproducible.
     """
     columns = [_column(store, seal, name) for name in ("document_id", "num_chars")]
     chosen, num_chars = [], 0
@@ -154,7 +154,7 @@ def _column(store: Store, seal: Seal, name: str) -> list[Any]:
 
 
 def _texts(store: Store, seal: Seal, key: str, chosen: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield key and text of the chosen documents, including documents with the same key."""
+    """Yield (key, text) of each document whose value in column ``key`` is in ``chosen``."""
     for batch in read_documents(store, seal, columns=[key, "text"]):
         for name, text in zip(batch[key].to_pylist(), batch["text"], strict=True):
             if name in chosen:

@@ -1,16 +1,16 @@
-"""The corpus: sealed partitions of documents, one source and one month each.
+"""The corpus: sealed partitions of documents. A partition is one month of one source.
 
 A document is a text (schema DOCUMENTS), or an image or a recording (schema MEDIA). All documents
-of a partition have the same kind.
+of a partition are of the same kind.
 
     corpus/source=<source>/month=<YYYY-MM | undated>/part-00000-<random>.parquet …
     corpus/source=<source>/month=<YYYY-MM | undated>/manifest.json
-    corpus/source=<source>/month=<YYYY-MM | undated>/version=<N>/…   the same for later versions
+    corpus/source=<source>/month=<YYYY-MM | undated>/version=<N>/…   version N, from 2 on
     corpus/source=<source>/month=<YYYY-MM | undated>/held/…          a crawl that failed a check
 
-The manifest is written last: a version without a manifest does not exist. A sealed version never
-changes, except by takedown (``core/corpus/takedown.py``). A repeated crawl is sealed as the next
-version. See docs/adr/0018-versions.md for the reasons.
+The manifest is written last: a version without a manifest counts as absent. A sealed version never
+changes, except by takedown (``core/corpus/takedown.py``). A repeated crawl with different content
+is sealed as the next version. See docs/adr/0018-versions.md for the reasons.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from core.schemas.tables import DOCUMENTS, MEDIA
 from core.storage.store import Store, name_of_part, path_part
 
 BATCH_ROWS = 256
-BATCH_BYTES = 32 * 2**20  # bytes of content that end a batch early
+BATCH_BYTES = 32 * 2**20  # content size in bytes from which a batch is complete
 MANIFEST = "manifest.json"
 _UNDATED = "undated"
 
@@ -48,11 +48,11 @@ class Partition:
 
     @property
     def path(self) -> str:
-        """The partition's folder under the data root."""
+        """The partition's folder, relative to the data root."""
         return f"corpus/source={path_part(self.source)}/month={self.month or _UNDATED}"
 
     def folder_of(self, version: int) -> str:
-        """Return the folder of a version; version 1 is directly in the partition's folder."""
+        """Return the folder of a version; version 1 is in the partition's folder itself."""
         return self.path if version == 1 else f"{self.path}/version={version}"
 
     def __str__(self) -> str:
@@ -61,48 +61,48 @@ class Partition:
 
 @dataclass(frozen=True)
 class Seal:
-    """The manifest of a version of a partition; paths are under the data root.
+    """The manifest of a version of a partition; paths are relative to the data root.
 
-    ``digest`` is over the ids and digests of the documents at sealing, in row order. It names the
-    version in losses and in the warehouse, and a takedown does not change it.
+    ``digest`` is a SHA-256 over the ids and digests of the documents at sealing, in row order.
+    Losses and the warehouse identify the version by ``digest``, so a takedown does not change it.
     """
 
     partition: Partition
     digest: str
     num_documents: int  # current number of documents
-    num_bytes: int  # current size of their text or media
+    num_bytes: int  # current size of the documents' texts or media
     parts: tuple[str, ...]
     manifest: dict[str, object]
-    version: int  # counted from 1
+    version: int  # number of the version, from 1
     folder: str
-    sealed_at: dt.datetime | None = None  # None if the manifest has no time
+    sealed_at: dt.datetime | None = None  # time of sealing, or None if the manifest has none
     content: Content = "text"
 
     @property
     def content_digest(self) -> str:
-        """The digest over the current documents, without those removed by takedown."""
+        """The digest over the current documents, without documents removed by takedown."""
         return str(self.manifest.get("content_digest", self.digest))
 
     @property
     def is_partial(self) -> bool:
-        """Return True if items were unavailable; another crawl may fetch them."""
+        """Return True if some items were unavailable; another crawl may fetch them."""
         return self.manifest.get("status") == "partial"
 
     @property
     def is_text(self) -> bool:
-        """Return True if the documents are of schema DOCUMENTS; False if of MEDIA."""
+        """Return True if the documents are texts (schema DOCUMENTS), not images or recordings."""
         return self.content == "text"
 
 
 def document_id(source: str, native_id: str, version_id: str | None) -> str:
-    """Return the id of one version of one item; crawls and imports give the same id."""
+    """Return the id of one version of one item; the id is the same in crawls and imports."""
     return hashlib.sha256(f"{source}|{native_id}|{version_id or ''}".encode()).hexdigest()[:32]
 
 
 def tables_of(rows: Iterable[Mapping[str, Any]], partition: Partition) -> Iterator[pa.Table]:
-    """Collect rows into tables of some hundred rows or some dozen megabytes each.
+    """Collect rows into tables of at most BATCH_ROWS rows and about BATCH_BYTES bytes.
 
-    A row with ``text`` has columns of DOCUMENTS by name; other rows have columns of MEDIA. Derived
+    Rows with the key ``text`` become rows of DOCUMENTS, other rows become rows of MEDIA. Derived
     columns are added: id, source, month, digest and length of the content. ``cluster_id`` is added
     if the row has none.
     """
@@ -144,7 +144,9 @@ def _completed(row: Mapping[str, Any], partition: Partition) -> dict[str, Any]:
 
 
 def read_seal(store: Store, partition: Partition, as_of: dt.datetime | None = None) -> Seal | None:
-    """Return the newest version (sealed by ``as_of``), or None if nothing is sealed.
+    """Return the newest version of a partition, or None if no version is sealed.
+
+    If ``as_of`` is given, versions that were sealed after that time are ignored.
 
     Raises:
         StorageError: a manifest is damaged.
@@ -159,7 +161,7 @@ def list_versions(store: Store, partition: Partition) -> list[Seal]:
 
 
 def find_version(store: Store, partition: Partition, digest: str) -> Seal | None:
-    """Return the newest version of a partition with a digest, or None."""
+    """Return the newest version of a partition that has this digest, or None."""
     found = (seal for seal in reversed(list_versions(store, partition)) if seal.digest == digest)
     return next(found, None)
 
@@ -167,7 +169,7 @@ def find_version(store: Store, partition: Partition, digest: str) -> Seal | None
 def list_sealed(
     store: Store, source: str | None = None, as_of: dt.datetime | None = None
 ) -> list[Seal]:
-    """Return the newest version (sealed by ``as_of``) of each partition (of one source), in order.
+    """Return the newest version of each partition (of one source), as ``read_seal`` does.
 
     Raises:
         StorageError: a manifest is damaged.
@@ -180,7 +182,7 @@ def list_sealed(
 
 
 def list_manifests(store: Store, source: str | None = None) -> dict[Partition, dict[int, str]]:
-    """Return the manifest paths by version of each partition (of one source), in order."""
+    """Return manifest paths by partition and version; ``source`` None means all sources."""
     folder = f"corpus/source={path_part(source)}" if source else "corpus/source=*"
     found: dict[Partition, dict[int, str]] = {}
     for path in store.list(f"{folder}/month=*/{MANIFEST}"):
@@ -228,10 +230,10 @@ def read_manifest(store: Store, partition: Partition, path: str) -> Seal:
     folder = path.rpartition("/")[0]
     try:
         manifest = json.loads(raw)
-        content = manifest.get("content", "text")  # early manifests lack the key
+        content = manifest.get("content", "text")  # early manifests do not have this key
         if content not in get_args(Content):
             raise ValueError(f"unknown content {content!r}")
-        # Early manifests have only ``ended_at``, a moment before sealing.
+        # Early manifests have no ``sealed_at``, only ``ended_at``, the end of the crawl.
         moment = manifest.get("sealed_at", manifest.get("ended_at"))
         sealed_at = dt.datetime.fromisoformat(moment).astimezone(dt.UTC) if moment else None
         return Seal(
@@ -273,10 +275,10 @@ def read_documents(
     """Stream a partition's documents in their sealed order.
 
     Yields:
-        Record batches of DOCUMENTS or MEDIA (or of ``columns``), at most ``batch_rows`` rows each.
+        Record batches of at most ``batch_rows`` rows, with ``columns`` (None: all columns).
 
     Raises:
-        StorageError: a part is missing or damaged.
+        StorageError: a part file is missing or damaged.
     """
     for path in seal.parts:
         try:

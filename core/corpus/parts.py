@@ -1,4 +1,4 @@
-"""Part files of a partition: write them as Parquet, and verify sealed ones."""
+"""Part files: the Parquet files of a partition. They are written and verified here."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from core.errors import SchemaMismatch, StorageError
 from core.schemas.tables import DOCUMENTS
 from core.storage.store import Store
 
-PART_BYTES = 128 * 2**20  # bytes of content that complete a part file
+PART_BYTES = 128 * 2**20  # content size in bytes from which a part file is complete
 
 
 class PartWriter:
-    """A writer of part files with unique names.
+    """A writer of the part files (Parquet) of a partition.
 
-    So a crash or a concurrent writer damages no other file. Without documents, one empty part of
-    schema ``schema`` is written. ``name`` appears in error messages.
+    File names are unique, so a crash or a concurrent writer damages no other file. Without
+    documents, one empty part of schema ``schema`` is written. Error messages contain ``name``.
 
     Attributes:
-        digest: digest over the ids and digests of the documents, in row order.
-        num_bytes: size of the documents' content so far.
-        files: the entries for the manifest: name, rows, sha256.
-        is_kept: True if a manifest names the parts; ``discard`` then keeps them.
+        digest: SHA-256 over the ids and digests of the added documents, in row order.
+        num_bytes: size of the content of the added documents.
+        files: the manifest's entries for the written parts: name, rows, sha256.
+        is_kept: True if a manifest lists the parts, so that ``discard`` must keep them.
     """
 
     def __init__(self, store: Store, folder: str, name: str, schema: pa.Schema = DOCUMENTS) -> None:
@@ -44,14 +44,14 @@ class PartWriter:
 
     @property
     def content(self) -> str:
-        """The kind of content: text, image or audio; text if no document was added."""
+        """The kind of the added documents: text, image or audio; text if there are none."""
         return next(iter(self._contents), "text")
 
     def add(self, table: pa.Table) -> None:
         """Add documents of schema DOCUMENTS or MEDIA.
 
         Raises:
-            SchemaMismatch: their kind differs from that of earlier documents.
+            SchemaMismatch: the documents differ in kind from earlier documents.
         """
         if not table.num_rows:
             return
@@ -82,13 +82,13 @@ class PartWriter:
                 staged.path,
                 compression="zstd",
                 compression_level=6,
-                write_page_checksum=True,  # detects flipped bits on reading
+                write_page_checksum=True,  # readers then detect flipped bits
             )
         self.files.append({"name": name, "rows": table.num_rows, "sha256": staged.sha256})
         self._pending, self._pending_bytes = [], 0
 
     def close(self) -> None:
-        """Write the remaining documents; write one empty part if there are none."""
+        """Write the remaining documents; if no document was added, write one empty part."""
         if self._pending or not self.files:
             self._flush()
 
@@ -99,7 +99,7 @@ class PartWriter:
 
     @property
     def paths(self) -> list[str]:
-        """The paths of the parts under the data root."""
+        """The paths of the written parts, relative to the data root."""
         return [f"{self._folder}/{file['name']}" for file in self.files]
 
     @property
@@ -115,15 +115,15 @@ class PartWriter:
 
 
 def holds_text(table: pa.Table) -> bool:
-    """Return True if a table is of schema DOCUMENTS; False if of MEDIA."""
+    """Return True if a table contains texts (schema DOCUMENTS), not media (schema MEDIA)."""
     return "text" in table.column_names or "media" not in table.column_names
 
 
 def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
-    """Read a whole partition, compare it with its seal, and yield (path, description) of damage.
+    """Compare all files of a partition with its seal; yield (path, description) of each damage.
 
-    Each file must have the checksum of the manifest. Each document must have the digest of its row.
-    All documents together must have the digest of the seal.
+    Each file must have the checksum in the manifest. Each document must have the digest in its row.
+    The digest over all documents must be that of the seal.
     """
     digest, num_documents, is_readable = hashlib.sha256(), 0, True
     checksums = _checksums(seal)
@@ -148,7 +148,7 @@ def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
 
 
 def _checksums(seal: Seal) -> dict[str, str]:
-    """Return the checksum of each part by its path; early manifests have none."""
+    """Return checksums of part files by path; early manifests have no checksums."""
     files = seal.manifest["files"]
     assert isinstance(files, list)  # noqa: S101 - read_seal has checked the type
     digests = [file.get("sha256") for file in files]
@@ -156,7 +156,7 @@ def _checksums(seal: Seal) -> dict[str, str]:
 
 
 def _documents(store: Store, path: str, seal: Seal) -> Iterator[tuple[str, str, bool]]:
-    """Yield (id, digest in the row, True if the content has that digest) for each document."""
+    """Yield (id, digest in the row, True if the content has this digest) for each document."""
     names = ["sha256_text", "text"] if seal.is_text else ["sha256_media", "media"]
     with store.open(path) as file:
         parquet = pq.ParquetFile(file, page_checksum_verification=True)

@@ -1,9 +1,9 @@
-"""Permissions to crawl sources that require one.
+"""Records of permissions, for sources that may be crawled only with permission of the site.
 
     permissions/<source>.json      the grantor, the scope, and the last day
 
-A later permission replaces an earlier one. The manifest of a crawl contains the permission in
-force. To withdraw a permission, delete its file.
+A new permission of a source replaces the old file. The manifest of a crawl contains the
+permission in force. To withdraw a permission, delete its file.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Permission(BaseModel):
     recorded_at: AwareDatetime
 
     def is_in_force(self, now: dt.datetime | None = None) -> bool:
-        """Return True if the last day has not passed."""
+        """Return True if the permission's last day (UTC) has not passed."""
         return _today(now) <= self.until
 
     def describe(self) -> dict[str, str]:
-        """Return the permission as entries of a manifest."""
+        """Return the permission as entries for the manifest of a crawl."""
         return self.model_dump(mode="json", exclude={"source"})
 
 
 def record_permission(store: Store, source: str, note: str, until: str) -> Permission:
-    """Record that a source may be crawled until a day, YYYY-MM-DD.
+    """Record that a source may be crawled until the day ``until`` (YYYY-MM-DD), inclusive.
 
     Raises:
         UsageError: the note is empty, or ``until`` is malformed or in the past.
@@ -65,16 +65,16 @@ def _read_day(text: str) -> dt.date:
         day = dt.date.fromisoformat(text)
     except ValueError as error:
         raise UsageError(says) from error
-    if day.isoformat() != text:  # refuse other forms of ISO 8601
+    if day.isoformat() != text:  # other forms of ISO 8601 are refused
         raise UsageError(says)
     return day
 
 
 def read_permission(store: Store, source: str) -> Permission | None:
-    """Return the permission recorded for a source, in force or not, or None.
+    """Return the recorded permission of a source, even if expired, or None if none is recorded.
 
     Raises:
-        StorageError: the file is damaged or names another source.
+        StorageError: the permission's file is damaged or belongs to another source.
     """
     path = _path(source)
     if not store.exists(path):
@@ -92,13 +92,13 @@ def read_permission(store: Store, source: str) -> Permission | None:
 def require_permission(
     store: Store, source: str, why: str | None, now: dt.datetime | None = None
 ) -> Permission | None:
-    """Return the permission of a source, or None if the source requires none.
+    """Return the permission of a source, or None if the source requires no permission.
 
-    ``why`` states the reason for the requirement and the contact; None if there is none.
+    ``why`` states why the source requires a permission, and is None if it requires none.
 
     Raises:
-        AccessRefused: the source requires a permission, and none is recorded or it has expired.
-        StorageError: the file is damaged.
+        AccessRefused: a required permission is not recorded, or has expired.
+        StorageError: the permission's file is damaged.
     """
     if why is None:
         return None

@@ -1,11 +1,11 @@
-"""Forecasting questions: sealed by source and by the month in which they were resolved.
+"""Forecasting questions, sealed by source and by the month in which they were resolved.
 
     questions/source=<source>/month=<YYYY-MM>/questions-<digest>.parquet
     questions/source=<source>/month=<YYYY-MM>/manifest.json
 
-A question is sealed when it has been asked, closed, and resolved or declared void. Its opening
-date is a column; it decides which models the question can test. The manifest is written last and
-names the current file. Changed questions get a new digest; the former file stays, because answers
+A question is sealed after it was resolved or declared void. Its opening date is a column: the
+date decides which models the question can test. The manifest is written last and names the current
+file. Changed questions have a new digest and a new file. The former file stays, because answers
 refer to it.
 """
 
@@ -34,7 +34,7 @@ Status = Literal["open", "resolved", "void"]
 
 @dataclass(frozen=True)
 class CrowdForecast:
-    """The crowd's last forecast of an option's probability before the question closed."""
+    """The last probability that the site's users gave to an option before the question closed."""
 
     option: str
     probability: float
@@ -43,43 +43,43 @@ class CrowdForecast:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A row of QUESTIONS.
+    """A forecasting question, which is a row of QUESTIONS.
 
-    Void questions (annulled, ambiguous, cancelled, resolved to a fraction) have no answer.
+    Void questions (annulled, ambiguous, cancelled, or resolved to a fraction) have no answer.
     """
 
-    question_id: str  # the site's own id, unique within the source
+    question_id: str  # the site's id of the question, unique within the source
     source: str
     url: str | None = None
     title: str
     background: str | None = None
     resolution_criteria: str | None = None
-    options: tuple[str, ...]  # in the site's order, at least two
-    answer_index: int | None = None  # index of the option that came true; None unless resolved
+    options: tuple[str, ...]  # at least two options, in the site's order
+    answer_index: int | None = None  # index of the option that came true, or None
     created_at: dt.datetime | None = None
-    opened_at: dt.datetime  # start of forecasting
-    closed_at: dt.datetime | None = None  # end of forecasting
-    resolved_at: dt.datetime | None = None  # when the outcome was known, or declared void
+    opened_at: dt.datetime  # time at which forecasting began
+    closed_at: dt.datetime | None = None  # time at which forecasting ended
+    resolved_at: dt.datetime | None = None  # time of the outcome, or of the declaration as void
     status: Status
-    tags: tuple[str, ...] = ()  # tags of the site, unchanged
-    crowd_forecast: tuple[CrowdForecast, ...] = ()  # never shown to a model
+    tags: tuple[str, ...] = ()  # the site's tags, unchanged
+    crowd_forecast: tuple[CrowdForecast, ...] = ()  # not shown to models
     licence: str
 
 
 @dataclass(frozen=True)
 class QuestionSeal:
-    """The manifest of a month of questions."""
+    """The manifest of the questions of one source and month."""
 
     source: str
     month: Month
-    digest: str  # digest over the questions; file names of answers contain it
+    digest: str  # digest over the questions; file names of answers contain this digest
     num_questions: int  # questions in the file, including void ones
-    path: str  # path of the file under the data root
+    path: str  # path of the Parquet file, relative to the data root
     manifest: dict[str, object]
 
     @property
     def is_partial(self) -> bool:
-        """Return True if questions were unavailable; another crawl may fetch them."""
+        """Return True if some questions were unavailable; another crawl may fetch them."""
         return self.manifest.get("status") == "partial"
 
     def __str__(self) -> str:
@@ -93,9 +93,9 @@ def seal_questions(
     questions: Iterable[Question],
     describe: Mapping[str, object],
 ) -> QuestionSeal:
-    """Write a month of questions, in order of id, and the manifest.
+    """Write the questions of a month, in order of id, then the manifest.
 
-    ``describe`` has additional keys of the manifest (``status`` complete or partial, counts, …).
+    ``describe`` contains additional entries of the manifest, such as ``status`` and counts.
 
     Raises:
         SchemaMismatch: a question does not fit QUESTIONS; nothing is sealed.
@@ -125,13 +125,13 @@ def seal_questions(
 
 
 def read_question_seal(store: Store, source: str, month: Month) -> QuestionSeal | None:
-    """Return the seal of a month, or None; StorageError if the manifest is damaged."""
+    """Return the seal of a month, or None without one; StorageError if its file is damaged."""
     path = f"{_folder(source, month)}/{_MANIFEST}"
     return _read_manifest(store, path) if store.exists(path) else None
 
 
 def list_questions(store: Store, source: str | None = None) -> list[QuestionSeal]:
-    """Return all sealed months (of one source), by source and month."""
+    """Return the seals of one source (None: of all sources), sorted by source and month."""
     chosen = path_part(source) if source else "*"
     paths = store.list(f"questions/source={chosen}/month=*/{_MANIFEST}")
     return [_read_manifest(store, path) for path in sorted(paths)]

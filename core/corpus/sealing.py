@@ -1,7 +1,7 @@
-"""Sealing: documents become a version of a partition, completely or not at all.
+"""Sealing: publish documents as a new version of a partition, atomically.
 
-A crawl that fails a check is stored in the folder ``held/``, unsealed. It stays there until an
-operator accepts it or another crawl replaces it.
+A crawl that fails a check is "held": it is stored in the folder ``held/`` and not sealed. It
+stays there until an operator accepts it or another crawl replaces it.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from core.errors import PartitionHeld, PartitionSealed, SchemaMismatch, StorageE
 from core.schemas.tables import DOCUMENTS, MEDIA, validate
 from core.storage.store import Store
 
-# Keys of a manifest that stay when the same content is crawled again.
+# Entries of a manifest that stay when another crawl finds the same content.
 _OF_THE_VERSION = ("digest", "content_digest", "forgotten", "accepted")
 _SEALED_MEANWHILE = "{}: another process sealed it meanwhile; run the same again"
-HELD_BECAUSE = "held_because"  # key of a held manifest: the failed checks
+HELD_BECAUSE = "held_because"  # manifest key of the list of failed checks
 
 
 @dataclass(frozen=True)
 class Description:
     """The manifest and the additional files of a version."""
 
-    manifest: Mapping[str, object] = field(default_factory=dict)  # window, counts of items, …
-    files: Mapping[str, bytes] = field(default_factory=dict)  # small files, by name
-    held_because: Sequence[str] = ()  # failed checks; if any, the partition is held, not sealed
+    manifest: Mapping[str, object] = field(default_factory=dict)  # entries, such as counts of items
+    files: Mapping[str, bytes] = field(default_factory=dict)  # content of small files, by name
+    held_because: Sequence[str] = ()  # failed checks; if any, the crawl is held, not sealed
 
 
 class Contents(Protocol):
-    """The contents of a version: documents, then their description."""
+    """The contents of a version to seal: documents, then their description."""
 
     def documents(self) -> Generator[pa.Table]:
         """Yield tables of schema DOCUMENTS, or of MEDIA of one kind, in final row order."""
 
     def finish(self) -> Description:
-        """Return the description; called once, after the last document."""
+        """Return the description; the caller calls this once, after the last document."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Ready:
     held_because: Sequence[str] = ()
 
     def documents(self) -> Generator[pa.Table]:
-        """Yield the tables."""
+        """Yield the given tables of documents."""
         yield from self.tables
 
     def finish(self) -> Description:
@@ -78,21 +78,20 @@ def seal_partition(
 ) -> Seal:
     """Write documents as Parquet parts, then the manifest that publishes them.
 
-    The first version is in the partition's own folder, later ones are in subfolders. If several
-    processes seal the same version at once, only one succeeds.
+    If several processes seal the same version at once, only one succeeds.
 
-    With ``replace``, different content becomes the next version. If the newest version has the same
-    content, its manifest is updated from this crawl, and damaged files are repaired.
+    With ``replace``, different content is sealed as the next version. If the content is the same,
+    the manifest of the newest version is updated, and its damaged files are repaired.
 
     Returns:
-        The new seal, or the seal of the newest version if that has the same content.
+        The new seal, or the seal of the newest version if its content is the same.
 
     Raises:
         PartitionSealed: different content is sealed and ``replace`` is not set.
         PartitionHeld: the description has ``held_because``; nothing is sealed.
         SchemaMismatch: a row does not fit its schema, belongs to another partition, or differs in
             kind from earlier rows; nothing is sealed.
-        StorageError: another process sealed this version, or a takedown ran, during the call.
+        StorageError: during the call, another process sealed this version, or a takedown ran.
     """
     forgotten = list_tombstones(store)
     versions = list_versions(store, partition)
@@ -107,7 +106,7 @@ def seal_partition(
         description = contents.finish()
         writer.close()
         with store.alone(partition.path):
-            # Another process may have changed versions or tombstones since the start.
+            # Another process may have changed versions or tombstones since this call began.
             if list_tombstones(store) != forgotten:
                 raise StorageError(
                     f"{partition}: documents were forgotten meanwhile; run the same again, "
@@ -116,11 +115,11 @@ def seal_partition(
             if list_versions(store, partition) != versions or not writer.are_there:
                 raise StorageError(_SEALED_MEANWHILE.format(partition))
             return _Sealing(store, partition, versions, writer, description).finish(replace)
-    except BaseException as error:  # includes cancellation; raised again below
+    except BaseException as error:  # BaseException includes cancellation
         writer.discard()
         is_gone = isinstance(error.__cause__, FileNotFoundError)
         if is_gone and list_versions(store, partition) != versions:
-            # The faster process has deleted our parts.
+            # Another process sealed the version first, and deleted the parts of this process.
             raise StorageError(_SEALED_MEANWHILE.format(partition)) from error
         raise
 
@@ -139,7 +138,7 @@ def _require_partition(table: pa.Table, partition: Partition) -> pa.Table:
 
 
 class _Sealing:
-    """The last step: seal the written documents, hold them back, or discard them."""
+    """The last step of sealing: seal the written documents, hold them, or discard them."""
 
     def __init__(
         self,
@@ -171,7 +170,7 @@ class _Sealing:
         return self._seal()
 
     def _keep(self, newest: Seal, is_again: bool) -> Seal:
-        """Return the existing version; with ``is_again``, update its manifest from this crawl."""
+        """Keep the newest version, which has this content; if ``is_again``, update its manifest."""
         if not is_again:
             self._writer.discard()
             self._clear(newest)
@@ -241,7 +240,7 @@ class _Sealing:
         }
 
     def _clear(self, newest: Seal) -> None:
-        """Delete remains of killed runs in the folders of the newest version and the next."""
+        """Delete files that killed runs left in the folders of the newest and the next version."""
         for pattern in ("part-*", ".tmp-*"):
             for path in self._store.list(f"{newest.folder}/{pattern}"):
                 if path not in newest.parts:
@@ -256,7 +255,7 @@ def _as_json(manifest: Mapping[str, object]) -> bytes:
 
 
 def held_folder(partition: Partition) -> str:
-    """Return the folder of a partition's held crawl, under the data root."""
+    """Return the folder of a partition's held crawl, relative to the data root."""
     return f"{partition.path}/held"
 
 
@@ -267,7 +266,7 @@ def read_held(store: Store, partition: Partition) -> Seal | None:
 
 
 def delete_held(store: Store, partition: Partition) -> None:
-    """Delete the held crawl of a partition, if there is one; delete its manifest first."""
+    """Delete the held crawl of a partition, if there is one, beginning with its manifest."""
     store.delete(f"{held_folder(partition)}/{MANIFEST}")
     store.delete(held_folder(partition))
 
@@ -275,7 +274,7 @@ def delete_held(store: Store, partition: Partition) -> None:
 def accept_held(store: Store, partition: Partition, why: str) -> Seal:
     """Seal the held crawl of a partition after review by an operator.
 
-    ``why`` is the reason, stored in the manifest. If this call is killed, repeat it.
+    The manifest stores the operator's reason ``why``. If this call is killed, repeat it.
 
     Raises:
         UsageError: the partition has no held crawl, or ``why`` is empty.
@@ -306,6 +305,6 @@ def accept_held(store: Store, partition: Partition, why: str) -> Seal:
 
 
 def list_held(store: Store) -> Iterator[Seal]:
-    """Yield the seals of all held crawls."""
+    """Yield the manifests of all held crawls."""
     for path in store.list(f"corpus/source=*/month=*/held/{MANIFEST}"):
         yield read_manifest(store, partition_of(path), path)

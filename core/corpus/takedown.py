@@ -1,9 +1,9 @@
 """Takedown: remove documents from the corpus and from losses, permanently.
 
-The parts of each version are rewritten without the documents, and the manifest's counts are
-updated. ``digest`` stays, since losses refer to the version by it. ``content_digest`` is over the
-remaining documents. Tombstones are written first, so that repeating a killed run completes it.
-See docs/adr/0018-versions.md.
+The part files of each version are rewritten without the documents, and the manifest's counts are
+updated. ``digest`` stays the same, since losses identify the version by it. ``content_digest`` is
+computed over the remaining documents. Tombstones (records of removed ids) are written first, so
+that repeating a killed takedown completes it. See docs/adr/0018-versions.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ID_COLUMNS = ("document_id", "duplicate_of_document_id")
 
 @dataclass(frozen=True)
 class FoundDocument:
-    """A document to remove, and its place: in a version or in a held crawl."""
+    """A document to remove, with the seal of the version or held crawl that contains it."""
 
     document_id: str
     native_id: str
@@ -48,14 +48,14 @@ class FoundDocument:
 
     @property
     def item(self) -> str:
-        """The ``item_key`` of the document's item."""
+        """The key of the document's item, as from ``item_key``."""
         return item_key(self.seal.partition.source, self.native_id)
 
 
 def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
-    """Find documents in all versions of all partitions, and in held crawls.
+    """Find documents by key in all versions of all partitions, and in held crawls.
 
-    Keys are document ids, or ``item_key`` values; for an item, all versions are found.
+    A key is a document id, or an ``item_key`` value, which stands for all versions of an item.
 
     Raises:
         StorageError: a partition is damaged, so its documents are unknown.
@@ -83,7 +83,7 @@ def forget_texts(store: Store, found: Collection[FoundDocument]) -> None:
     Raises:
         StorageError: a partition is damaged, or another process changed it during the call.
     """
-    # Do this first: after a kill, the next run cannot find documents that are already removed.
+    # Rewrite these records first: after a kill, a new call still reads the ids from the documents.
     for source in {each.seal.partition.source for each in found}:
         ids = {each.native_id for each in found if each.seal.partition.source == source}
         for seal in _all_seals(store):
@@ -108,7 +108,7 @@ def _rewrite_version(store: Store, seal: Seal, ids: Collection[str]) -> None:
         gone = seal.num_documents - writer.num_documents
         manifest = dict(seal.manifest)
         if isinstance(boilerplate := manifest.get("boilerplate"), dict):
-            # Removed boilerplate lines may identify the document.
+            # The recorded boilerplate lines may identify the document.
             manifest["boilerplate"] = {**boilerplate, "most_frequent": []}
         manifest |= {
             "content_digest": writer.digest.hexdigest(),
@@ -127,11 +127,11 @@ def _rewrite_version(store: Store, seal: Seal, ids: Collection[str]) -> None:
 
 
 def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> None:
-    """Blank the records of dropped items that name these items; keep the counts."""
+    """Remove the given ids from the records of dropped items; keep the number of records."""
     path = f"{seal.folder}/dropped.jsonl.zst"
     if not store.exists(path):
         return
-    # The frame header may lack the size, which one-shot decompression requires.
+    # The zstd header may lack the content size, which one-shot decompression requires.
     with store.open(path) as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
         lines = reader.read().decode().splitlines()
     blanked = []
@@ -141,7 +141,7 @@ def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> N
             item = {**item, "native_id": item_key(seal.partition.source, item["native_id"])}
             line = json.dumps({**item, "detail": ""})
         elif any(native_id in item["detail"] for native_id in native_ids):
-            line = json.dumps({**item, "detail": ""})  # "same text as …"
+            line = json.dumps({**item, "detail": ""})  # ``detail`` names a removed item
         blanked.append(line)
     if blanked != lines:
         text = "".join(f"{line}\n" for line in blanked)
@@ -149,7 +149,7 @@ def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> N
 
 
 def _without(table: pa.Table, ids: Collection[str]) -> pa.Table:
-    """Return a table without the rows that contain one of the ids."""
+    """Return a table without the rows that contain one of the document ids."""
     wanted = pa.array(sorted(ids), pa.string())
     for name in _ID_COLUMNS:
         if name in table.column_names:
@@ -159,9 +159,9 @@ def _without(table: pa.Table, ids: Collection[str]) -> pa.Table:
 
 
 def clear_remains(store: Store) -> None:
-    """Delete parts of killed runs, which no manifest names.
+    """Delete part files that no manifest lists, such as those of killed runs.
 
-    This also deletes the parts of a crawl in progress. That crawl cannot be sealed anyway, since
+    This also deletes the parts of a crawl in progress. That crawl cannot be sealed anyway, because
     tombstones have changed.
     """
     kept = {path for seal in _all_seals(store) for path in seal.parts}
@@ -173,9 +173,9 @@ def clear_remains(store: Store) -> None:
 
 
 def forget_in_sidecars(store: Store, sources: Collection[str], ids: Collection[str]) -> None:
-    """Remove rows of documents from the tables beside the partitions of some sources.
+    """Remove documents from the additional Parquet files of all partitions of some sources.
 
-    Another month may name a document as the original of a duplicate.
+    For example, a table of duplicates of another month may contain the id of a document.
     """
     for folder in ("month=*", "month=*/version=*", "month=*/held"):
         for path in store.list(f"corpus/source=*/{folder}/*.parquet"):
@@ -185,14 +185,14 @@ def forget_in_sidecars(store: Store, sources: Collection[str], ids: Collection[s
 
 
 def forget_losses(store: Store, partitions: Collection[Partition], ids: Collection[str]) -> None:
-    """Remove rows of documents from all loss files of some partitions.
+    """Remove the rows of documents from all loss files of some partitions.
 
-    If no row is left, delete the file and its record.
+    If no row of a file is left, delete the file and its record.
     """
     for partition in sorted(partitions, key=str):
         folder = partition.path.removeprefix("corpus/")
         for path in store.list(f"losses/model=*/{folder}/.tmp-*"):
-            store.delete(path)  # from a killed run, or a run that is scoring the document now
+            store.delete(path)  # temporary file of a killed or active scoring run
         for path in store.list(f"losses/model=*/{folder}/*.parquet"):
             if _rewrite_table(store, path, ids) == 0:
                 store.delete(path)
@@ -200,7 +200,7 @@ def forget_losses(store: Store, partitions: Collection[Partition], ids: Collecti
 
 
 def _rewrite_table(store: Store, path: str, ids: Collection[str]) -> int:
-    """Rewrite a Parquet file without the rows of documents; return the number of rows left."""
+    """Remove documents from a Parquet file; return the rows left, or -1 if no column has ids."""
     try:
         with store.open(path) as file:
             schema = pq.read_schema(file)
@@ -213,8 +213,8 @@ def _rewrite_table(store: Store, path: str, ids: Collection[str]) -> int:
             rest = _without(pq.read_table(file), ids)
     except (pa.ArrowException, OSError) as error:
         raise StorageError(
-            f"{store.url(path)} is damaged ({error}), so it cannot be said whether it names what "
-            "is to be forgotten; delete it, then run the same again"
+            f"{store.url(path)} is damaged ({error}), so it is not known whether it contains the "
+            "documents to forget; delete it, then run the same command again"
         ) from error
     with store.writing(path) as staged:
         pq.write_table(rest, staged.path, compression="zstd", write_page_checksum=True)

@@ -1,9 +1,9 @@
-"""Tombstones: keys of removed documents, which no later crawl or import may restore.
+"""Tombstones: records of removed documents, which no later crawl or import may restore.
 
     corpus/forgotten/<document id>.json      one version of an item
     corpus/forgotten/item-<hash>.json        an item, in all versions
 
-The file names are ids or hashes; they contain no text, title or URL.
+The file names are ids or hashes, so they reveal no text, title or URL.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ _ITEM = "item-"
 
 
 class Tombstone(BaseModel):
-    """A record of the takedown of a document or an item."""
+    """The record of the takedown of a document or an item."""
 
     model_config = ConfigDict(frozen=True)
 
     key: str  # document id or ``item_key``
-    forgotten_at: AwareDatetime  # time of the first request (UTC)
+    forgotten_at: AwareDatetime  # time of the first takedown (UTC)
     why: str
-    item: str | None = None  # ``item_key`` of a document's item, if known
-    partitions: tuple[str, ...] = ()  # folders under the data root that contained it
+    item: str | None = None  # ``item_key`` of the document's item, if known
+    partitions: tuple[str, ...] = ()  # folders that contained the document or item
 
     @property
     def is_document(self) -> bool:
-        """Return True for one document; False for all versions of an item."""
+        """Return True if the record is of one document, not of all versions of an item."""
         return not self.key.startswith(_ITEM)
 
 
 def item_key(source: str, native_id: str) -> str:
-    """Return the name of an item's tombstone, a hash."""
+    """Return the key of an item's tombstone, which contains a hash of source and id."""
     return _ITEM + hashlib.sha256(f"{source}|{native_id}".encode()).hexdigest()[:32]
 
 
 def list_tombstones(store: Store) -> frozenset[str]:
-    """Return the ids of removed documents and the keys of removed items."""
+    """Return the keys of all tombstones: ids of documents, and ``item_key`` values of items."""
     return frozenset(PurePosixPath(path).stem for path in store.list(f"{FOLDER}/*.json"))
 
 
 def is_forgotten(
     tombstones: frozenset[str], source: str, native_id: str, version_id: str | None
 ) -> bool:
-    """Return True if this version of an item, or the whole item, has a tombstone."""
+    """Return True if there is a tombstone of this version of an item, or of the item."""
     if not tombstones:
         return False
     keys = {document_id(source, native_id, version_id), item_key(source, native_id)}
@@ -62,7 +62,7 @@ def is_forgotten(
 def write_tombstone(
     store: Store, key: str, why: str, item: str | None = None, partitions: tuple[str, ...] = ()
 ) -> None:
-    """Write a tombstone; if there is one, only add the item and the partitions."""
+    """Write a tombstone; if it exists already, only add the item and the partitions to it."""
     path = f"{FOLDER}/{key}.json"
     now = dt.datetime.now(dt.UTC).replace(microsecond=0)
     stone = Tombstone(key=key, forgotten_at=now, why=why)
@@ -74,7 +74,7 @@ def write_tombstone(
 
 
 def read_tombstones(store: Store) -> list[Tombstone]:
-    """Return all tombstones, in order of key; StorageError if one is damaged."""
+    """Return all tombstones, in order of key; raise StorageError if a tombstone is damaged."""
     return [_read(store, path) for path in store.list(f"{FOLDER}/*.json")]
 
 

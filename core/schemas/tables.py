@@ -1,7 +1,8 @@
 """The record types as Arrow schemas, and validation of tables against them.
 
-``month`` is the month's first day (date32); NULL means an undated corpus. Names contain units:
-``_nats``, ``_tokens``, ``_chars`` (Unicode code points), ``_bytes`` (UTF-8), ``_at`` (UTC).
+Column ``month`` is the first day of the month (date32), or NULL for an undated corpus. Suffixes of
+column names are units: ``_nats``, ``_tokens``, ``_chars`` (code points), ``_bytes`` (of UTF-8),
+``_at`` (UTC).
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _PROVENANCE = [
     _required("document_id", pa.string()),  # sha256(source|native_id|version_id)[:32]
     _required("source", pa.string()),
     pa.field("month", pa.date32()),
-    _required("native_id", pa.string()),  # the site's own id: page id, arXiv id, repo:path
-    pa.field("version_id", pa.string()),  # revision id, v1, blob sha
-    pa.field("cluster_id", pa.string()),  # unit of resampling: page, repository
+    _required("native_id", pa.string()),  # the site's id of the item: page id, arXiv id, repo:path
+    pa.field("version_id", pa.string()),  # version of the item: revision id, v1, blob SHA
+    pa.field("cluster_id", pa.string()),  # unit of bootstrap resampling, such as a page
     pa.field("event_time", _TIME),  # time that decides the month
-    _required("date_kind", pa.string()),  # created, published, revised, committed, given, none
+    _required("date_kind", pa.string()),  # kind of event_time, such as "created"; "none": no date
     pa.field("text_as_of", _TIME),  # time of this version of the text
     pa.field("retrieved_at", _TIME),
     pa.field("url", pa.string()),
@@ -50,10 +51,10 @@ DOCUMENTS = pa.schema(
         _required("num_bytes", pa.int64()),
         _required("sha256_text", pa.string()),
         _required("text", pa.large_string()),
-        # Results of hygiene; NULL if not computed.
+        # These columns are results of text hygiene, and NULL if they were not computed.
         pa.field("language_score", pa.float32()),  # probability of ``language``, 0 to 1
-        pa.field("similarity_to_prev", pa.float32()),  # Jaccard, with the item's former version
-        pa.field("seen_share", pa.float32()),  # share of n-grams seen in the source's former months
+        pa.field("similarity_to_prev", pa.float32()),  # Jaccard similarity to prior version
+        pa.field("seen_share", pa.float32()),  # share of n-grams seen in earlier months
         pa.field("flags", pa.list_(pa.string())),
         pa.field("redactions", pa.string()),  # JSON: number of redactions by kind
     ]
@@ -63,7 +64,7 @@ MEDIA = pa.schema(
     [
         *_PROVENANCE,
         _required("media_kind", pa.string()),  # image or audio
-        _required("codec", pa.string()),  # grey8 (64 x 128 patches) or pcm_s16le
+        _required("codec", pa.string()),  # grey8 (8-bit pixels) or pcm_s16le (16-bit samples)
         pa.field("width", pa.int32()),
         pa.field("height", pa.int32()),
         pa.field("channels", pa.int32()),
@@ -84,7 +85,7 @@ LOSSES = pa.schema(
         _required("document_id", pa.string()),
         _required("chunk_index", pa.int32()),
         _required("protocol", pa.string()),
-        pa.field("nll_nats", pa.float64()),  # NaN or NULL = not measured, see reason
+        pa.field("nll_nats", pa.float64()),  # NaN or NULL: not measured, see reason
         _required("num_tokens", pa.int64()),
         _required("num_chars", pa.int64()),
         _required("num_bytes", pa.int64()),
@@ -103,7 +104,7 @@ QUESTIONS = pa.schema(
         pa.field("background", pa.string()),
         pa.field("resolution_criteria", pa.string()),
         _required("options", pa.list_(pa.string())),
-        pa.field("answer_index", pa.int32()),  # NULL unless resolved
+        pa.field("answer_index", pa.int32()),  # NULL if not resolved
         pa.field("created_at", _TIME),
         _required("opened_at", _TIME),
         pa.field("closed_at", _TIME),
@@ -122,12 +123,12 @@ ANSWERS = pa.schema(
         _required("source", pa.string()),
         _required("question_id", pa.string()),
         _required("protocol", pa.string()),
-        pa.field("probabilities", pa.list_(pa.float64())),  # one per option; NULL if not given
+        pa.field("probabilities", pa.list_(pa.float64())),  # one per option, or NULL
         pa.field("chosen_index", pa.int32()),  # NULL if the response contains no clear choice
         _required("is_parsed", pa.bool_()),
-        pa.field("is_correct", pa.bool_()),  # NULL unless the question is resolved
+        pa.field("is_correct", pa.bool_()),  # NULL if the question is not resolved
         pa.field("response", pa.string()),  # text that a generating model wrote
-        pa.field("reason", pa.string()),  # reason for a missing choice; truncated: prompt was cut
+        pa.field("reason", pa.string()),  # why no choice; truncated: the prompt was cut
     ]
 )
 
@@ -137,7 +138,7 @@ PUZZLE_ANSWERS = pa.schema(
         _required("revision", pa.string()),
         _required("puzzle", pa.string()),
         _required("protocol", pa.string()),
-        _required("split", pa.string()),  # id, ood or ood_near
+        _required("split", pa.string()),  # id (in distribution), ood (out of it), ood_near
         _required("item", pa.int32()),
         _required("input", pa.string()),
         _required("response", pa.string()),
@@ -146,11 +147,11 @@ PUZZLE_ANSWERS = pa.schema(
         _required("lenient_status", pa.string()),
         _required("paper_status", pa.string()),
         pa.field("num_tokens", pa.int32()),
-        pa.field("reason", pa.string()),  # reason of an error
+        pa.field("reason", pa.string()),  # reason why the request failed
     ]
 )
 
-# Documents found to duplicate one of an earlier month, after both were sealed.
+# Documents that were found, after sealing, to be duplicates of a document of an earlier month.
 DUPLICATES = pa.schema(
     [
         _required("source", pa.string()),
@@ -166,7 +167,7 @@ DUPLICATES = pa.schema(
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition on rows; ``broken`` returns a boolean array, True for violating rows."""
+    """A condition on rows; ``broken`` returns a boolean array, True for rows that violate it."""
 
     says: str
     broken: Callable[[pa.Table], pa.ChunkedArray]
@@ -220,8 +221,8 @@ def _odd_resolution(table: pa.Table) -> pa.ChunkedArray:
 _FIRST_OF_MONTH = Rule(
     "month must be the first day of a month", lambda t: pc.not_equal(pc.day(t["month"]), 1)
 )
-# Above these limits, sums over a table overflow the 64-bit integers of views and replicates:
-# one absurd row would break all queries. A chunk of 1 TiB costs less than 2^43 nats.
+# These limits keep sums of the views within 64-bit integers, so that one absurd row cannot break
+# all queries. Even the loss of a chunk of 1 TiB is below 2^43 nats.
 _MAX_COUNT = 2**40
 _MAX_NATS = 2**46
 
@@ -297,16 +298,14 @@ _RULES: dict[pa.Schema, list[Rule]] = {
 
 
 def validate(table: pa.Table, schema: pa.Schema, where: str = "table") -> pa.Table:
-    """Return ``table`` cast to ``schema``, in its column order; raise an error if it does not fit.
+    """Return ``table`` cast to ``schema``, with the columns of ``schema`` in order.
 
-    Fill missing optional columns with NULL, except ``month`` and ``nll_nats`` of losses, which are
-    required. Drop columns outside the schema. Accept numbers, texts and dates of any width, but
-    convert none to another kind.
-
-    ``where`` names the table in the message, such as the name of a file.
+    Missing optional columns are filled with NULL, but ``month`` and ``nll_nats`` of losses must be
+    present. Columns outside the schema are dropped. Numbers, texts and dates of any width are
+    accepted, but not converted into each other. ``where`` names the table in error messages.
 
     Raises:
-        SchemaMismatch: names the column, the first offending row (counted from 0) and its value.
+        SchemaMismatch: the table does not fit; the message names column, row (from 0) and value.
     """
     table = _cast(table, schema, where)
     for field in schema:
@@ -318,7 +317,7 @@ def validate(table: pa.Table, schema: pa.Schema, where: str = "table") -> pa.Tab
 
 
 def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
-    # NULL has a meaning here, so an absent column must not become NULL.
+    # In these two columns NULL has a meaning, so the columns must not be left out.
     stated = {"month", "nll_nats"} if schema is LOSSES else set()
     required = [field.name for field in schema if not field.nullable or field.name in stated]
     missing = [name for name in required if name not in table.column_names]
@@ -339,7 +338,7 @@ def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
 
 
 def _cast_column(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
-    if column.null_count == len(column):  # pandas writes all-NULL columns as doubles
+    if column.null_count == len(column):  # pandas writes columns of only NULL as doubles
         return pa.chunked_array([pa.nulls(len(column), field.type)])
     expected = f"column {field.name!r} is {column.type}, expected {field.type}"
     try:
@@ -353,7 +352,7 @@ def _cast_column(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.Chu
 
 
 def _is_akin(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return True if a cast keeps the meaning; Arrow also casts texts to numbers."""
+    """Return True if the types are of one kind; Arrow would even cast texts to numbers."""
     if pa.types.is_dictionary(found):
         found = found.value_type
     number, binary = {"integer", "floating", "decimal"}, {"binary", "large_binary"}
@@ -369,7 +368,7 @@ def _is_of(type_: pa.DataType, kinds: set[str]) -> bool:
 
 
 def _first_uncastable(column: pa.ChunkedArray, type_: pa.DataType) -> int:
-    """Bisect for the first row that cannot be cast (casts are vectorised, rows are many)."""
+    """Return the index of the first row that cannot be cast, found by bisection."""
 
     def fails(row: int) -> bool:
         try:
@@ -395,5 +394,5 @@ def _raise_first(table: pa.Table, broken: pa.ChunkedArray, says: str, where: str
 
 
 def _shown(value: pa.Scalar) -> object:
-    # Arrow supports years that Python does not.
+    # Arrow supports dates in years that Python's ``date`` does not support.
     return str(value.cast(pa.string())) if pa.types.is_date(value.type) else value.as_py()

@@ -2,18 +2,18 @@
 
     claims/<digest of the name>.<id of the claim>.json
 
-Only its holder writes a claim's file, and no file name is used twice. The file names the holder
-(host, process id, start of the process). It has a beat, a number that the holder increases every
-``BEAT_S``. Clocks of two machines are never compared. A holder counts as dead if a waiting process
-sees the same beat for ``DEAD_AFTER_S`` of its own time. A holder on the same host counts as dead
-as soon as its process has ended.
+Only the holder writes a claim's file, and no file name is used twice. The file contains host,
+process id and start of the holder. It also contains the beat, a number that the holder increases
+every ``BEAT_S`` seconds. A holder counts as dead if a waiting process sees an unchanged beat for
+``DEAD_AFTER_S`` seconds on its own clock. Clocks of two machines are never compared. A holder on
+the same host counts as dead as soon as its process has ended.
 
-A process lists the claims of a name, writes its file, and lists them again. If another claim has
-appeared, it deletes its file. Of two concurrent writers, at least the later one sees the other's
-file, so they never both hold the name. On a local disk a lock (``Store.alone``) lets one succeed.
-The next holder ignores and deletes dead claims. A suspended holder that resumes finds its file
-deleted at its next beat and logs a warning. Two processes that write the same cell write the same
-losses, atomically.
+A process lists the claims of a name, writes its file, and lists the claims again. If another claim
+has appeared, the process deletes its own file. Of two concurrent writers, at least the later one
+sees the file of the other, so they never both hold the name. On a local disk, a lock
+(``Store.alone``) ensures that exactly one of them succeeds. The next holder deletes dead claims. If
+a suspended holder resumes, it logs a warning, since its file is gone. This does no harm: two
+processes that write the same cell write the same losses, atomically.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class Holder(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: str  # the claimed name
-    host: str  # machine name, id of its boot, and process id namespace
+    host: str  # name of the machine, id of its boot, namespace of process ids
     pid: int
-    started: int | None  # start of the process, in kernel ticks since boot; None if unknown
+    started: int | None  # start of the process in clock ticks since boot; None if unknown
     beat: int = 0  # number of renewals of the claim
 
     @property
     def is_gone(self) -> bool:
-        """True if the holder is an ended process of this host; False if unknown."""
+        """True if the holder is known to be an ended process of this host."""
         if self.host != this_host() or self.started is None:
             return False
         return _start_of(self.pid) != self.started
@@ -72,7 +72,7 @@ class Holder(BaseModel):
 
 @dataclass
 class _Watched:
-    """The last observed beat of another process, and the time for which it is unchanged."""
+    """The last observed beat of another process, and for how long (s) it has been unchanged."""
 
     beat: int
     looked_at: float
@@ -80,9 +80,10 @@ class _Watched:
 
 
 class Claims:
-    """Claims of this process; for use by one thread. Methods raise StorageError.
+    """The claims of this process, for use by one thread. Methods raise StorageError.
 
-    A holder whose beat is unchanged for ``dead_after_s`` seconds is dead.
+    The beats of held claims increase every ``beat_s`` seconds. A holder whose beat is unchanged for
+    ``dead_after_s`` seconds counts as dead.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Claims:
 
     @contextlib.contextmanager
     def hold(self, names: Sequence[str]) -> Iterator[list[str]]:
-        """Claim the unclaimed names of ``names`` and yield them; do not wait."""
+        """Claim those of ``names`` that no other process holds, and yield them, without waiting."""
         held: dict[str, Holder] = {}
         try:
             for name in names:
@@ -111,7 +112,7 @@ class Claims:
     def wait(self, name: str, is_done: Callable[[], bool]) -> None:
         """Wait until the work of ``name`` is done or no living process claims it."""
         while True:
-            # A random pause separates two processes that withdrew at the same time.
+            # A random pause separates two processes that deleted their claims at the same time.
             time.sleep(self._look_s * random.uniform(0.5, 1.5))  # noqa: S311
             if is_done() or all(self._is_dead(path) for path in self._paths(name)):
                 return
@@ -119,11 +120,11 @@ class Claims:
     def _release(self, path: str) -> None:
         try:
             self._store.delete(path)
-        except StorageError as error:  # the claimed work is done nevertheless
+        except StorageError as error:  # harmless, as the work is done
             _log.warning("a claim stays for %.0f s: %s", self._dead_after_s, error)
 
     def _take(self, name: str) -> str | None:
-        """Create a claim and return its file, or None if another process claims the name."""
+        """Create a claim and return the path of its file, or None if the name is claimed."""
         with self._store.alone(FOLDER):
             dead = self._paths(name)
             if not all(self._is_dead(path) for path in dead):
@@ -133,7 +134,7 @@ class Claims:
             try:
                 is_second = bool(set(self._paths(name)) - {path, *dead})
             except StorageError:
-                self._release(path)  # else our next attempt would see a foreign claim
+                self._release(path)  # else the file would block the next attempt
                 raise
             if is_second:
                 self._store.delete(path)
@@ -147,7 +148,7 @@ class Claims:
         return self._store.list(f"{FOLDER}/{_key(name)}.*.json")
 
     def _is_dead(self, path: str) -> bool:
-        """Return True if the holder of a claim is dead, or the claim is released."""
+        """Return True if the holder of a claim is dead, or the claim was released."""
         holder = _read(self._store, path)
         if holder is None:
             self._watched.pop(path, None)
@@ -160,7 +161,7 @@ class Claims:
         if watched is None or watched.beat != holder.beat:
             self._watched[path] = _Watched(holder.beat, now)
             return False
-        # Limit the added time: this process or the store may have been suspended.
+        # Do not count the time for which this process or the store was suspended.
         watched.unchanged_s += min(now - watched.looked_at, 2 * self._look_s)
         watched.looked_at = now
         if watched.unchanged_s < self._dead_after_s:
@@ -173,8 +174,8 @@ class Claims:
 class Claimed(Generic[_Result]):
     """The result of ``do_claimed``."""
 
-    results: tuple[_Result, ...] = ()  # one per call of ``do``
-    others: tuple[str, ...] = ()  # names that other processes still claim
+    results: tuple[_Result, ...] = ()  # results of the calls of ``do``
+    others: tuple[str, ...] = ()  # names that other processes still hold
 
 
 def do_claimed(
@@ -185,16 +186,16 @@ def do_claimed(
     is_done: Callable[[str], bool],
     wait: bool = True,
 ) -> Claimed[_Result]:
-    """Do work under claims, so that one process at a time does it.
+    """Do work under claims, so that no two processes do the same work at a time.
 
     Args:
         store: the data root.
         names: the names to claim.
-        ready: returns a context that prepares the tool of the work. It is entered before any claim,
-            so that claimed work begins at once.
-        do: does the work of some names; it may raise.
-        is_done: returns True if the work of a name is done. It may raise to end a wait.
-        wait: True to wait for other processes, and to take over the work of dead ones.
+        ready: returns a context manager that prepares a tool for ``do``, such as a model. The
+            context is entered before any claim, so that claimed work begins at once.
+        do: does the work of some names with the tool; may raise an error.
+        is_done: returns True if the work of a name is done; may raise an error to end a wait.
+        wait: True to wait for other processes, and to take over the work of dead processes.
 
     Raises:
         StorageError: claims cannot be read or written.
@@ -215,7 +216,7 @@ def do_claimed(
 
 
 def sweep(store: Store) -> int:
-    """Delete claims of ended processes of this host; return their number."""
+    """Delete the claims of ended processes of this host; return the number of deleted claims."""
     gone = [path for path, holder in _holders(store) if holder.is_gone]
     for path in gone:
         store.delete(path)
@@ -223,15 +224,15 @@ def sweep(store: Store) -> int:
 
 
 def list_claimed(store: Store) -> list[str]:
-    """Return the names that are claimed now, except by ended processes of this host.
+    """Return the names that are claimed now, without claims of ended processes of this host.
 
-    Processes of other machines count as living, since only a change of the beat proves that.
+    Claims of processes on other machines are always included, even if those processes are dead.
     """
     return sorted(holder.name for _, holder in _holders(store) if not holder.is_gone)
 
 
 def _holders(store: Store) -> Iterator[tuple[str, Holder]]:
-    """Yield all claims; log and skip damaged ones."""
+    """Yield path and content of all claims; log and skip damaged claims."""
     for path in store.list(f"{FOLDER}/*.json"):
         try:
             holder = _read(store, path)
@@ -244,7 +245,7 @@ def _holders(store: Store) -> Iterator[tuple[str, Holder]]:
 
 @contextlib.contextmanager
 def _beating(store: Store, held: dict[str, Holder], beat_s: float) -> Iterator[None]:
-    """Renew claims from a thread until the block ends."""
+    """Increase the beats of held claims, from a thread, until the ``with`` block ends."""
     ended = threading.Event()
 
     def beat() -> None:
@@ -267,7 +268,7 @@ def _beating(store: Store, held: dict[str, Holder], beat_s: float) -> Iterator[N
         yield
     finally:
         ended.set()
-        thread.join()  # else a last beat could restore the file after its deletion
+        thread.join()  # else a last beat could write the file again after its deletion
 
 
 def _key(name: str) -> str:
@@ -275,7 +276,7 @@ def _key(name: str) -> str:
 
 
 def _read(store: Store, path: str) -> Holder | None:
-    """Return the content of a claim, or None if the file is gone."""
+    """Return the content of a claim's file, or None if the file does not exist."""
     try:
         return Holder.model_validate_json(_bytes_of(store, path))
     except FileNotFoundError:
@@ -295,7 +296,7 @@ def _bytes_of(store: Store, path: str) -> bytes:
             if not store.exists(path):
                 raise FileNotFoundError(path) from None
             if attempt == _READ_TRIES - 1:
-                raise  # on earlier attempts, a concurrent beat may have caused the error
+                raise  # concurrent beats cannot make every attempt fail
     raise AssertionError("unreachable")
 
 
@@ -306,7 +307,7 @@ def _myself(name: str) -> Holder:
 
 @lru_cache(maxsize=1)
 def this_host() -> str:
-    """Return a name of this machine that differs between boots and between containers."""
+    """Return a name of this machine that differs between boots, and between containers."""
     facts = [socket.gethostname()]
     with contextlib.suppress(OSError):
         facts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
@@ -315,10 +316,10 @@ def this_host() -> str:
 
 
 def _start_of(pid: int) -> int | None:
-    """Return the start of a process of this host (proc(5)), or None if it has ended."""
+    """Return the start of a process in ticks since boot (see proc(5)), or None if it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    state, *fields = stat.rpartition(")")[2].split()  # process names may contain spaces, brackets
+    state, *fields = stat.rpartition(")")[2].split()  # the process name may contain spaces
     return None if state in "ZX" else int(fields[18])

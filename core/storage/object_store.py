@@ -1,8 +1,7 @@
-"""Object stores: retries, few round trips, and error messages with a remedy.
+"""Access to object stores, with retries, few round trips, and remedies in error messages.
 
-Transient failures are retried at two levels only, so that attempts do not multiply. botocore
-retries each request for some seconds. ``ObjectStore.patiently`` retries the whole operation for
-``PATIENCE_S`` seconds.
+Transient failures are retried at two levels. botocore retries each request for some seconds.
+``ObjectStore.patiently`` retries the whole operation for ``PATIENCE_S`` seconds.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ from core.errors import StorageError
 
 PATIENCE_S = 45.0
 _PART_BYTES = 16 * 2**20
-# A request without a response fails after 4 × 20 s.
+# A request without a response fails after 4 attempts of 20 s.
 _CLIENT = {
     "connect_timeout": 5,
     "read_timeout": 20,
     "retries": {"mode": "standard", "total_max_attempts": 4},
 }
-# Connection and credential errors of botocore are not OSErrors.
+# Connection errors and credential errors of botocore are not subclasses of OSError.
 FAILURES = (OSError, BotoCoreError, ResponseParserError, ClientPayloadError)
 _LOST = (
     HTTPClientError, BotoConnectionError, IncompleteReadError, ResponseParserError,
@@ -59,7 +58,7 @@ _LOST = (
 _NO_KEYS = (
     NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, TokenRetrievalError,
 )  # fmt: skip
-# NoSuchUpload: the response to the completed upload was lost; upload again.
+# NoSuchUpload means that the upload was completed, but its response was lost. Upload again.
 _PASSING_CODES = {
     "SlowDown", "RequestTimeout", "ConditionalRequestConflict", "OperationAborted",
     "XAmzContentSHA256Mismatch", "BadDigest", "IncompleteBody", "NoSuchUpload",
@@ -90,19 +89,19 @@ _T = TypeVar("_T")
 
 
 def use_options(scheme: str, options: Mapping[str, Any]) -> None:
-    """Set the fsspec options of all object stores of a scheme, in this process."""
+    """Set fsspec options of a URL scheme (such as ``s3``) for this process."""
     fsspec.config.conf.setdefault(scheme, {}).update(options)
 
 
 def used_options(scheme: str) -> dict[str, Any]:
-    """Return the options of a scheme from ``use_options`` or fsspec's configuration."""
+    """Return the options of a URL scheme from ``use_options`` or fsspec's configuration."""
     return dict(fsspec.config.conf.get(scheme, {}))
 
 
 def has_keys(scheme: str) -> bool:
-    """Return True if environment, default files or ``use_options`` contain credentials for S3.
+    """Return True if environment, default files or ``use_options`` contain S3 credentials.
 
-    Roles of the machine are ignored: where there is none, the request for one takes seconds.
+    Roles of cloud machines are not looked up: on other machines, the request would take seconds.
     """
     if scheme not in _S3_KINDS or {"key", "anon", "profile"} & used_options(scheme).keys():
         return True
@@ -115,13 +114,13 @@ class ObjectStore:
     """An object store behind fsspec. Methods except ``patiently`` raise fsspec's errors.
 
     Raises:
-        ValueError, ImportError: fsspec has no such kind of store.
+        ValueError, ImportError: fsspec does not support the scheme of the URL.
     """
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         scheme = url.partition("://")[0]
         self._is_s3 = scheme in _S3_KINDS
-        # Do not cache listings: other workers write concurrently.
+        # Listings are not cached, because other workers write concurrently.
         given = {"use_listings_cache": False, **options}
         if self._is_s3:
             client = {**used_options(scheme), **options}.get("config_kwargs", {})
@@ -134,10 +133,10 @@ class ObjectStore:
             self.fs.retries = 1
 
     def patiently(self, doing: str, work: Callable[[], _T]) -> _T:
-        """Do work; retry it after transient failures. ``doing`` is for messages: "read s3://…".
+        """Call ``work`` with retries, and return its result. Error messages state ``doing``.
 
         Raises:
-            StorageError: a permanent failure; the message has a remedy and no credentials.
+            StorageError: the failure is permanent; the message has a remedy and no credentials.
         """
         begun = time.monotonic()
         for attempt in itertools.count():
@@ -158,19 +157,19 @@ class ObjectStore:
         raise AssertionError("unreachable")
 
     def _explain(self, error: BaseException) -> str:
-        """Explain a permanent failure."""
+        """Return the message, with a remedy, for a permanent failure."""
         cause = _typed(error)
         if isinstance(cause, _NO_KEYS):
             return f"no keys for bucket {self._bucket!r} ({cause}): {_HOW_TO_GIVE_KEYS}"
         code = _code(cause)
-        if code and code.isdecimal():  # the response to HEAD has no body: send another request
+        if code and code.isdecimal():  # a response to HEAD has only an HTTP status
             code = self._refusal() or ("AccessDenied" if code == "403" else code)
         if code in _REMEDIES:
             return f"{_REMEDIES[code].format(bucket=repr(self._bucket))} ({code})"
         return str(error)
 
     def _refusal(self) -> str | None:
-        """List one object; return the error code if the store refuses, else None."""
+        """List one object; return the error code if the store refuses the request, else None."""
         try:
             self._list_one()
         except FAILURES as error:
@@ -178,7 +177,7 @@ class ObjectStore:
         return None
 
     def require_bucket(self) -> None:
-        """Raise an error if the bucket is missing; check once, after an empty listing."""
+        """Raise an error if the bucket does not exist; only the first call sends a request."""
         if self._is_s3 and not self._has_answered:
             self._list_one()
         self._has_answered = True
@@ -188,17 +187,17 @@ class ObjectStore:
         self.fs.call_s3("list_objects_v2", Bucket=self._bucket, Prefix=prefix, MaxKeys=1)
 
     def exists(self, key: str) -> bool:
-        """Return True if the object exists, or any object below it."""
+        """Return True if there is an object with this key, or with this key as its folder."""
         if self.fs.exists(key):
             return True
         self.require_bucket()
         return False
 
     def find(self, pattern: str) -> set[str]:
-        """Return the objects and folders below the base that match a glob pattern.
+        """Return the objects and folders below the store's URL that match a glob pattern.
 
-        Use one listing of everything below the pattern's fixed prefix. A listing per folder would
-        take one round trip each.
+        Everything below the pattern's fixed prefix is listed at once, because a listing of each
+        folder would take one round trip.
         """
         parts = pattern.split("/")
         fixed = next((n for n, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts))
@@ -216,7 +215,7 @@ class ObjectStore:
         return names
 
     def open(self, key: str, doing: str) -> IO[bytes]:
-        """Open an object; all reads return data of one version."""
+        """Open an object; all reads return data of the same version of the object."""
         file = self.fs.open(key, "rb")
         if hasattr(file, "cache") and file.cache is not None:
             fetch = file.cache.fetcher
@@ -227,15 +226,15 @@ class ObjectStore:
         """Return a function that uploads a local file atomically, in parts if it is large."""
         if not self._is_s3:
             return lambda: self.fs.put_file(local, key)
-        # Each part is retried separately; S3 allows 10,000 parts.
+        # Each part of an upload is retried separately. S3 allows 10,000 parts.
         part = max(_PART_BYTES, Path(local).stat().st_size // 9_000)
         return lambda: self.fs.put_file(local, key, chunksize=part)
 
     def creation(self, key: str, data: bytes) -> Callable[[], bool]:
         """Return a function that creates an object, or returns False if the object exists.
 
-        If the response to a put is lost, the retry finds the object of the first attempt. So the
-        metadata of the object identify the writer.
+        If the response to the first put is lost, the retry finds the object already there. A random
+        mark in the object's metadata then shows that this function created the object.
         """
         if not self._is_s3:
             return lambda: self._create(key, data)
@@ -260,7 +259,7 @@ class ObjectStore:
         return True
 
     def abort_uploads(self, key: str, before: dt.datetime) -> None:
-        """Abort unfinished multipart uploads to this object, and others begun before ``before``."""
+        """Abort unfinished multipart uploads to ``key``, and all that began before ``before``."""
         if not self._is_s3:
             return
         for upload, number, begun in list(self._uploads()):
@@ -269,7 +268,7 @@ class ObjectStore:
                     self.fs.abort_mpu(self._bucket, upload.partition("/")[2], number)
 
     def _uploads(self) -> Iterator[tuple[str, str, dt.datetime]]:
-        """Yield key, id and start time of the unfinished multipart uploads below the base."""
+        """Yield (key, id, start time) of each unfinished multipart upload below the store's URL."""
         prefix, page = self.base.partition("/")[2], dict[str, str]()
         while True:
             response = self.fs.call_s3(
@@ -286,15 +285,15 @@ class ObjectStore:
 
 
 def was_replaced(error: BaseException) -> bool:
-    """Return True if reading failed because the object was replaced."""
+    """Return True if a read failed because the object was replaced meanwhile."""
     return _code(_typed(error)) in _TAKEN
 
 
 def parse_options(given: object, where: str) -> dict[str, Any]:
-    """Parse fsspec options from a mapping, or from a JSON object as text.
+    """Parse fsspec options from a mapping, or from the text of a JSON object.
 
     Raises:
-        StorageError: ``given`` is neither; the message does not contain the value.
+        StorageError: ``given`` is neither; the message does not contain ``given``, a secret.
     """
     options = given
     with contextlib.suppress(ValueError):
@@ -308,7 +307,7 @@ def parse_options(given: object, where: str) -> dict[str, Any]:
 
 
 def _typed(error: BaseException) -> BaseException:
-    """Return the botocore error that caused an s3fs error, or the error itself."""
+    """Return the botocore error that caused an error of s3fs; without one, the error itself."""
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, (ClientError, BotoCoreError, *_LOST)):

@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 
 from core.errors import DiskFull, StorageError
 
-if TYPE_CHECKING:  # its libraries take half a second to import
+if TYPE_CHECKING:  # importing object_store takes half a second
     from core.storage.object_store import ObjectStore
 
 _READ_SIZE = 2**20
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Stamp:
-    """The facts of a file in a listing; they change when the content changes.
+    """Time, size and tag of a file in a listing, which show if the content has changed.
 
     Attributes:
         modified_at: seconds since 1970; 0 if unknown.
@@ -45,7 +45,7 @@ class Stamp:
 
     @classmethod
     def of(cls, info: Mapping[str, Any]) -> Stamp:
-        """Return the stamp of an fsspec listing entry; key names differ between stores."""
+        """Return the stamp of a listing entry of fsspec, whose keys differ between stores."""
         moment = info.get("mtime", info.get("LastModified", 0.0))
         seconds = moment.timestamp() if isinstance(moment, dt.datetime) else float(moment)
         return cls(seconds, int(info.get("size") or 0), str(info.get("ETag", "")))
@@ -54,18 +54,17 @@ class Stamp:
 class Store:
     """A tree of files addressed by relative POSIX paths, such as ``corpus/…/manifest.json``.
 
-    Writes are atomic: a reader sees the old file or the complete new one. On a local disk this is
-    temporary name, fsync, rename; on an object store it is one put at the end.
+    Writes are atomic: a reader sees the old file or the complete new file. On a local disk, a
+    temporary file is synced and renamed. On an object store, one put writes the complete file.
 
     Args:
         root: a local folder, or any URL that fsspec supports (``s3://bucket/prefix``).
-        scratch: folder for files before their upload to an object store; default: the system's
-            folder for temporary files.
-        options: passed to fsspec, e.g. ``endpoint_url`` for an S3-compatible server.
+        scratch: folder for files that wait for their upload to an object store; default: the
+            system's folder for temporary files.
+        options: options of fsspec, e.g. ``endpoint_url`` for an S3-compatible server.
 
     Raises:
-        StorageError: from every method, if the disk fails, or if the object store still fails after
-            retries.
+        StorageError: from every method, if the disk fails, or the object store fails after retries.
     """
 
     def __init__(self, root: str, scratch: Path | None = None, **options: Any) -> None:
@@ -87,7 +86,7 @@ class Store:
         self._fs, self._base = self._remote.fs, self._remote.base
 
     def url(self, path: str) -> str:
-        """The full URL of a path, for messages and for readers such as DuckDB."""
+        """Return the full URL of a path, for messages and for readers such as DuckDB."""
         return f"{self.root}/{path}" if path else self.root
 
     def _key(self, path: str) -> str:
@@ -96,7 +95,7 @@ class Store:
         return f"{self._base}/{path}"
 
     def _do(self, doing: str, work: Callable[[], _T]) -> _T:
-        """Do work on the files; retry failures of an object store."""
+        """Return ``work()``; convert errors to StorageError, with retries on an object store."""
         if self._remote is not None:
             return self._remote.patiently(doing, work)
         try:
@@ -112,20 +111,20 @@ class Store:
 
     def list(self, pattern: str) -> list[str]:
         """Return the paths that match a glob pattern, sorted."""
-        self._key(pattern)  # refuses patterns outside the root
+        self._key(pattern)  # raises an error for patterns outside the root
         remote, base = self._remote, self._base.rstrip("/") + "/"
 
         def find() -> set[str]:
             if remote is not None:
                 return remote.find(pattern)
-            # Three times faster than fsspec's glob, which requests the facts of each file.
+            # This is three times faster than fsspec's glob, which reads the status of each file.
             options: dict[str, Any] = {"recursive": True, "include_hidden": True}
             return set(glob.glob(pattern, root_dir=base, **options))  # noqa: PTH207
 
         return sorted(self._do(f"list {self.url(pattern)}", find))
 
     def list_stamped(self, pattern: str) -> dict[str, Stamp]:
-        """Return the paths that match a glob pattern, each with its stamp."""
+        """Return the paths that match a glob pattern, each with the stamp of its file."""
         key, base = self._key(pattern), self._base.rstrip("/") + "/"
         whole = glob.escape(self._base) + key.removeprefix(self._base)
         doing = f"list {self.url(pattern)}"
@@ -133,22 +132,22 @@ class Store:
         return {path.removeprefix(base): Stamp.of(info) for path, info in sorted(found.items())}
 
     def read_bytes(self, path: str) -> bytes:
-        """Read a whole (small) file; StorageError if there is none."""
+        """Return the content of a small file; raise StorageError if the file does not exist."""
         key = self._key(path)
         return bytes(self._do(f"read {self.url(path)}", lambda: self._fs.cat_file(key)))
 
     def open(self, path: str) -> IO[bytes]:
-        """Open a seekable file; all reads are of one version and may raise StorageError."""
+        """Open a file for reading and seeking; all reads return the same version of the file."""
         key, doing, remote = self._key(path), f"read {self.url(path)}", self._remote
         if remote is None:
             return self._do(doing, lambda: self._fs.open(key, "rb"))
         return self._do(doing, lambda: remote.open(key, doing))
 
     def fetch(self, path: str, to: Path) -> None:
-        """Copy a whole file to this machine; the copy is of one version, even if it is replaced.
+        """Copy a file to this machine; never mix two versions, even if the file is replaced.
 
         Raises:
-            StorageError: the file is missing, unreadable, or replaced during every attempt.
+            StorageError: the file is missing or unreadable, or was replaced during every attempt.
         """
         for attempt in range(1, FETCH_ATTEMPTS + 1):
             try:
@@ -176,25 +175,25 @@ class Store:
                 raise StorageError(f"cannot read {self.url(path)}: {error}") from error
 
     def delete(self, path: str) -> None:
-        """Delete a file, or a folder with its present content; do nothing if there is none."""
+        """Delete a file, or a folder with its content; do nothing if the path does not exist."""
         key = self._key(path)
 
         def delete() -> None:
             try:
                 if self._fs.isfile(key):
-                    self._fs.rm_file(key)  # rm() takes brackets in a name for a pattern
+                    self._fs.rm_file(key)  # rm() would read brackets in a name as a pattern
                 elif self._fs.exists(key):
                     self._fs.rm(key, recursive=True)
-            except FileNotFoundError:  # already deleted
+            except FileNotFoundError:  # deleted by another process
                 return
             except OSError as error:
-                if error.errno != errno.ENOTEMPTY:  # another process wrote to it
+                if error.errno != errno.ENOTEMPTY:  # another process wrote into the folder
                     raise
 
         self._do(f"delete {self.url(path)}", delete)
 
     def write_bytes(self, path: str, data: bytes) -> str:
-        """Write a file atomically; return its SHA-256 (hex). DiskFull keeps the old file intact."""
+        """Write a file atomically; return its SHA-256 (hex). After DiskFull, the old file stays."""
         if self._remote is not None:
             key = self._key(path)
             self._do(f"write {self.url(path)}", lambda: self._fs.pipe_file(key, data))
@@ -204,10 +203,10 @@ class Store:
         return staged.sha256
 
     def create_bytes(self, path: str, data: bytes) -> bool:
-        """Create a file; return False if it exists.
+        """Create a file and return True; return False if the file exists.
 
-        Of several concurrent callers, one succeeds. On an object store the put is conditional. On a
-        local disk all callers must hold the lock of the folder (``alone``).
+        Of several concurrent callers, one succeeds. On an object store, the put is conditional. On
+        a local disk, all callers must hold the lock of the folder (``alone``).
         """
         key, remote = self._key(path), self._remote
         if remote is not None:
@@ -218,7 +217,7 @@ class Store:
         return True
 
     def move(self, path: str, to: str) -> None:
-        """Move a file; replace any file at the new path."""
+        """Move a file; replace an existing file at the new path."""
         source, target = self._key(path), self._key(to)
         if self._remote is not None:
             self._do(f"write {self.url(to)}", lambda: self._fs.cp_file(source, target))
@@ -232,7 +231,7 @@ class Store:
     def alone(self, folder: str) -> Iterator[None]:
         """Lock a folder against other processes that call this method; wait until it is free.
 
-        On an object store there is no lock. The end of the process releases the lock.
+        On an object store, this method does nothing. The end of the process releases the lock.
         """
         if self._remote is not None:
             yield
@@ -248,10 +247,10 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self, path: str) -> Iterator[Staged]:
-        """Yield a local temporary file; rename or upload it if the block ends without error.
+        """Yield a local temporary file; rename or upload it if the ``with`` block succeeds.
 
         Raises:
-            DiskFull: the disk is full; the temporary file is deleted, the old file intact.
+            DiskFull: the disk is full; the temporary file is deleted, and the old file stays.
         """
         key, folder = self._key(path), self._staging(path)
         with explain_disk_errors(self.url(path), folder):
@@ -275,9 +274,9 @@ class Store:
         return self._scratch / "staging" if self._scratch else Path(tempfile.gettempdir())
 
     def clear_leftovers(self, path: str) -> None:
-        """Delete temporary files of killed writers of a file; no process may be writing it.
+        """Delete temporary files of killed writers of a file, while no process is writing the file.
 
-        On an object store, also delete all uploads and temporary files older than a day.
+        On an object store, also delete every unfinished upload and temporary file older than a day.
         """
         folder, name = posixpath.split(path)
         if self._remote is None:
@@ -295,7 +294,7 @@ class Store:
 
 @dataclass
 class Staged:
-    """A file during writing; ``sha256`` is set before the rename."""
+    """A temporary file during writing; ``sha256`` is set when the ``with`` block ends."""
 
     path: Path
     sha256: str = ""
@@ -303,19 +302,19 @@ class Staged:
 
 @contextlib.contextmanager
 def writing_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary file in the folder of ``path``; rename it to ``path`` at the end.
+    """Yield a temporary file in the folder of ``path``; rename it to ``path`` afterwards.
 
-    If ``path`` is not an ordinary file (``/dev/stdout``, a pipe), yield ``path`` itself. On a
-    StorageError the old file stays.
+    If ``path`` is not an ordinary file (``/dev/stdout``, a pipe), yield ``path`` itself. After a
+    StorageError, the old file stays.
     """
     with explain_disk_errors(str(path)):
-        final = path.resolve()  # a symbolic link stays a link
+        final = path.resolve()  # replace the target of a symbolic link, not the link
         if final.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if final.exists() and not final.is_file():
             yield final
             return
-        # Most file systems limit names to 255 bytes.
+        # The name is cut, because most file systems limit names to 255 bytes.
         handle, name = tempfile.mkstemp(prefix=f".tmp-{final.name[:40]}-", dir=final.parent)
         os.close(handle)
         try:
@@ -326,10 +325,10 @@ def writing_file(path: Path) -> Iterator[Path]:
 
 
 def replace_durably(temporary: Path, final: Path) -> None:
-    """Rename over ``final``; after a power cut, the old file or the complete new one exists."""
+    """Rename a file to ``final``, so that a power cut leaves the complete old or new file."""
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
-    temporary.chmod(0o644)  # mkstemp creates files that only their owner can read
+    temporary.chmod(0o644)  # files of mkstemp are readable only for their owner
     temporary.replace(final)
     folder = os.open(final.parent, os.O_RDONLY)
     try:
@@ -342,7 +341,8 @@ def replace_durably(temporary: Path, final: Path) -> None:
 def explain_disk_errors(where: str, folder: Path | None = None) -> Iterator[None]:
     """Convert write errors of the operating system into StorageError with a remedy.
 
-    ``where`` names the file in messages. ``folder`` is on its disk; default: the file's folder.
+    ``where`` names the file in messages, which also state the free space on the disk of
+    ``folder``; default: the folder of the file.
     """
     try:
         yield
@@ -357,7 +357,7 @@ def explain_disk_errors(where: str, folder: Path | None = None) -> Iterator[None
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """Return the error classes of a disk, and of object stores once one is in use."""
+    """Return the error classes of disks and, if module ``object_store`` is loaded, its FAILURES."""
     return getattr(sys.modules.get("core.storage.object_store"), "FAILURES", (OSError,))
 
 
@@ -374,8 +374,8 @@ def sha256_of_file(path: Path) -> str:
 
 
 def path_part(name: str) -> str:
-    """Encode any name (a hub id with a slash, ``control:zstd``) as one safe path component."""
-    # errors: a name in another encoding contains lone surrogates, which UTF-8 cannot encode.
+    """Encode a name, such as a hub id with a slash, as one safe component of a path."""
+    # UTF-8 cannot encode lone surrogates, so ignore them here; the comparison below then fails.
     part = quote(name, safe="-_.+@", errors="ignore")
     if part in {"", ".", ".."} or unquote(part) != name:
         raise StorageError(f"{name!r} cannot name a folder")
@@ -383,5 +383,5 @@ def path_part(name: str) -> str:
 
 
 def name_of_part(part: str) -> str:
-    """Decode a name from ``path_part``."""
+    """Decode a path component from ``path_part``; return the name."""
     return unquote(part)

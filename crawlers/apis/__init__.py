@@ -1,1 +1,1 @@
-"""API clients that several sources share, one per site."""
+"""Clients of web APIs that several crawlers share, one module per site."""

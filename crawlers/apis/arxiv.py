@@ -1,8 +1,8 @@
 """arXiv's two interfaces for metadata: the query API (Atom) and OAI-PMH (arXivRaw).
 
-The query API selects papers by the date of their first version, but has no licences. OAI-PMH has
-licences, but selects by the date of the last change. The query API sometimes returns a valid page
-without entries (``is_anomalous``), which the fetcher requests again. Documents:
+The query API selects papers by the date of their first version, but states no licences. OAI-PMH
+states licences, but selects papers by the date of their last change. The query API sometimes
+returns an empty page by mistake (``is_anomalous``); the fetcher then requests the page again. See
 https://info.arxiv.org/help/api/user-manual.html and https://info.arxiv.org/help/oa/index.html.
 """
 
@@ -22,8 +22,8 @@ from core.month import Month
 from crawlers.web.fetcher import Fetched, Fetcher, read_time
 
 PAGE_SIZE = 500
-MAX_PAPERS = 30_000  # maximum per query; all of arXiv has fewer in a month
-LIST_ABOVE = 20  # per set; above this, a few OAI list pages are cheaper than single records
+MAX_PAPERS = 30_000  # maximum papers per query; arXiv never receives as many in a month
+LIST_ABOVE = 20  # wanted papers per category above which licences are read from lists
 _NAMESPACES = {
     "atom": "http://www.w3.org/2005/Atom",
     "opensearch": "http://a9.com/-/spec/opensearch/1.1/",
@@ -33,8 +33,8 @@ _NAMESPACES = {
 }
 _ID = re.compile(r"https?://arxiv\.org/abs/(\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})v\d+")
 _TOTAL = re.compile(r"[0-9]{1,9}")
-_ERROR_TITLE = "Error"  # title of an error entry of the query API, under status 200
-# Messages of errors caused by the query (manual, 3.4); other errors may be temporary.
+_ERROR_TITLE = "Error"  # the query API reports errors as an entry with this title, status 200
+# Words in error messages about wrong queries (API manual, 3.4). Other errors may be temporary.
 _OUR_FAULT = re.compile(r"incorrect|malformed|must be", re.IGNORECASE)
 _WITHDRAWN = re.compile(r"\A\s*withdrawn|\b(?:been|is|was) withdrawn\b", re.IGNORECASE)
 _PHYSICS = {
@@ -45,20 +45,20 @@ _PHYSICS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A paper in a list of the query API."""
+    """A paper in a result list of the query API."""
 
-    id: str  # without version, such as ``2401.00001`` or ``math.GT/0309136``.
+    id: str  # arXiv id without version, such as ``2401.00001`` or ``math.GT/0309136``
     published: dt.datetime  # submission of version 1, UTC
     title: str
     authors: tuple[str, ...]
     category: str | None  # primary category
-    categories: tuple[str, ...]  # all categories, primary one included
-    is_withdrawn: bool = False  # according to its authors' comment
+    categories: tuple[str, ...]  # all categories, including the primary category
+    is_withdrawn: bool = False  # the authors' comment says that the paper was withdrawn
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A list entry that is not a paper; ``id`` if it is known."""
+    """A list entry that cannot be parsed; ``id`` is the paper's id or the beginning of its URL."""
 
     id: str
     detail: str
@@ -67,14 +67,14 @@ class Unreadable:
 def find_papers(
     month: Month, categories: Sequence[str], fetcher: Fetcher
 ) -> list[Entry | Unreadable]:
-    """Page through the papers of some categories that were submitted in a month, oldest first.
+    """Return all papers of some categories that were submitted in a month, oldest first.
 
-    The API's window has whole minutes and includes both ends. So papers of the next month's first
-    minute may be included. A paper that moves between pages during the crawl is returned twice.
+    The API's time window has whole minutes and includes both ends. So papers of the first minute of
+    the next month may be included. Papers that move between pages during the crawl are repeated.
 
     Raises:
-        SourceUnavailable: the API does not answer, or only with empty pages.
-        SourceChanged: it reports an error, or a page is not as documented.
+        SourceUnavailable: the API does not answer, or returns empty pages again and again.
+        SourceChanged: the API reports an error, or a page is not as documented.
     """
     wanted = " OR ".join(f"cat:{name}" for name in categories)
     window = f"[{month.start:%Y%m%d%H%M} TO {month.end:%Y%m%d%H%M}]"
@@ -109,8 +109,8 @@ def _by_date(entry: Entry | Unreadable) -> tuple[dt.datetime, str]:
 class Licences:
     """The licences of papers, from OAI-PMH.
 
-    For many papers, list the month's changes first: this covers most of a recent month in a few
-    requests. Request the remaining papers one by one.
+    If many are wanted, the constructor fetches lists of all papers changed in the month. Lists take
+    few requests, and have most papers of a recent month. Other papers are requested one by one.
 
     Raises:
         SourceUnavailable: OAI-PMH does not answer.
@@ -127,7 +127,7 @@ class Licences:
                 self._found |= _list_licences(month, set_of(name), fetcher)
 
     def of(self, paper: str) -> str | None:
-        """Return the URL of a paper's licence, by its id without version; None if it has none.
+        """Return a paper's licence URL, None if it has none; ``paper`` is an id without version.
 
         Raises:
             ItemFailed: the request for this record failed.
@@ -145,14 +145,14 @@ class Licences:
 
 
 def set_of(category: str) -> str:
-    """Return OAI's name of a category: ``cs:cs:CL`` for cs.CL, ``physics:hep-th`` for hep-th."""
+    """Return a category's name in OAI-PMH: ``cs:cs:CL`` (cs.CL), ``physics:hep-th`` (hep-th)."""
     archive, _, subject = category.partition(".")
     group = "physics" if archive in _PHYSICS else archive
     return ":".join(filter(None, (group, archive, subject)))
 
 
 def _list_licences(month: Month, set_name: str, fetcher: Fetcher) -> dict[str, str | None]:
-    """Return the licences in a list; an incomplete list is acceptable."""
+    """Return the licence URLs, by paper id, of the papers whose last change was in a month."""
     found: dict[str, str | None] = {}
     params = {
         "verb": "ListRecords",
@@ -165,14 +165,14 @@ def _list_licences(month: Month, set_name: str, fetcher: Fetcher) -> dict[str, s
         answer = _get(fetcher, "arxiv_oai", "/oai", params)
         page = _read_licences(answer)
         token = answer.findtext("oai:ListRecords/oai:resumptionToken", "", _NAMESPACES).strip()
-        if not token or page.keys() <= found.keys():  # prevents an endless loop
+        if not token or page.keys() <= found.keys():  # stop if a page is repeated
             return found | page
         found |= page
         params = {"verb": "ListRecords", "resumptionToken": token}
 
 
 def is_anomalous(start: int, page: Fetched) -> bool:
-    """Return True if a page is empty below its total, or contains a temporary error."""
+    """Return True if a page is empty before the end of the list, or reports a temporary error."""
     feed = _parse(page)
     entry = feed.find("atom:entry", _NAMESPACES)
     if entry is None:
@@ -189,7 +189,7 @@ def _get(
 ) -> Any:
     try:
         return _parse(fetcher.get(key, path, params, is_busy=is_busy))
-    except ItemUnavailable as error:  # without this page the month cannot be crawled
+    except ItemUnavailable as error:  # without this page, the month cannot be crawled
         kind = AccessRefused if error.reason == "robots" else SourceUnavailable
         raise kind(f"arXiv: a list that the month needs cannot be had: {error}") from error
 
@@ -217,7 +217,7 @@ def _is_error(node: Any) -> bool:
 
 
 def _read_entry(node: Any) -> Entry | Unreadable:
-    """Return a paper; only its URL and date are required."""
+    """Parse a list entry; return Unreadable if its URL or date is missing or malformed."""
     address, title = _text(node, "id"), _text(node, "title")
     if _is_error(node):
         raise SourceChanged(f"arXiv: the query API refuses: {_text(node, 'summary')[:200]!r}")

@@ -1,9 +1,9 @@
 """GitHub's REST API for the crawlers: search, commits, trees, blobs, tarballs.
 
-Protocol: https://docs.github.com/en/rest. Limits (2026-11): 60 requests an hour and 10 searches a
-minute without a token, 5,000 and 30 with one. Each response states the remaining number. If none
-remain, requests to the host pause until the limit resets. A pause longer than ``pacing.MAX_WAIT_S``
-ends the source. The same holds for secondary limits, which are also status 403.
+Documentation: https://docs.github.com/en/rest. Rate limits (2026-11): 60 requests an hour and 10
+searches a minute; with a token, 5,000 requests and 30 searches. Each response states how many are
+left. If none are left, requests to the host pause until the limit resets. A pause of more than
+``pacing.MAX_WAIT_S`` ends the crawl. Secondary limits (status 403 or 429) cause pauses, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_RESULTS = 1000  # per query
 PER_PAGE = 100
 MAX_TARBALL_BYTES = 32 * 2**20
 MAX_BLOB_BYTES = 10**6
-SECONDARY_PAUSE_S = 60.0  # if a secondary limit has no Retry-After; from GitHub's documentation
+SECONDARY_PAUSE_S = 60.0  # pause at a secondary limit without Retry-After (GitHub's rule)
 
 _JSON = "application/vnd.github+json"
 _VERSION = "2022-11-28"
@@ -46,7 +46,7 @@ _Value = TypeVar("_Value")
 
 
 class SearchPage(NamedTuple):
-    """A page of results, unchecked; ``total`` counts all pages."""
+    """A page of search results, not validated; ``total`` counts the results of all pages."""
 
     total: int
     items: list[Any]
@@ -61,7 +61,7 @@ class Commit(NamedTuple):
 
 
 class TreeEntry(NamedTuple):
-    """A row of a tree's top folder."""
+    """A file in the top folder of a git tree; ``size`` is in bytes."""
 
     path: str
     mode: str
@@ -80,7 +80,7 @@ class Repository:
 
 
 class GitHubApi:
-    """Uses the API through a crawl's fetcher."""
+    """A client of GitHub's REST API that sends all requests through the crawl's fetcher."""
 
     def __init__(self, fetcher: Fetcher) -> None:
         token = fetcher.token(SITE)
@@ -89,15 +89,15 @@ class GitHubApi:
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
         self._fetcher = fetcher
-        fetcher.heed(SITE, ApiRules(read_limits, {409: "empty"}))  # 409: no commits
+        fetcher.heed(SITE, ApiRules(read_limits, {409: "empty"}))  # 409: an empty repository
 
     def search(self, query: str, page: int) -> SearchPage:
-        """Return a page (from 1) of the repositories that match a query, by stars.
+        """Return a page (counted from 1) of the repositories that match a query, most stars first.
 
-        Retry a search that timed out on the server, and an empty page before the last.
+        A search that timed out on the server is retried, and so is an empty page before the last.
 
         Raises:
-            ItemFailed: the response stayed incomplete.
+            ItemFailed: the response was incomplete in all tries.
             SourceChanged, SourceUnavailable: see ``Fetcher.get``.
         """
         params: dict[str, str | int] = {
@@ -132,7 +132,7 @@ class GitHubApi:
         return Commit(sha, tree, read_moment(where, committer, "date"))
 
     def tree(self, name: str, sha: str) -> list[TreeEntry]:
-        """Return the top folder's plain files; raise ItemUnavailable if gone or truncated."""
+        """Return a tree's top-level files; raise ItemUnavailable if it is gone or truncated."""
         where = f"tree of {name}"
         body = self._get(f"/repos/{name}/git/trees/{sha}").json()
         if take(where, body, "truncated", bool):
@@ -149,9 +149,9 @@ class GitHubApi:
         ]
 
     def blob(self, name: str, entry: TreeEntry) -> tuple[bytes, dt.datetime]:
-        """Return a file's contents, and the time of the response.
+        """Return a file's contents and the time of the response.
 
-        Raise ItemUnavailable if it is gone, over MAX_BLOB_BYTES, not in base64, or another file.
+        Raise ItemUnavailable if the file is missing, too large, not base64, or has a wrong SHA-1.
         """
         if entry.size > MAX_BLOB_BYTES:
             raise ItemUnavailable("too_large", f"{entry.path} has {entry.size} bytes")
@@ -172,7 +172,7 @@ class GitHubApi:
         return content, fetched.retrieved_at
 
     def tarball(self, name: str, sha: str) -> Fetched:
-        """Return a commit as gzip tar; raise ItemUnavailable if gone or over MAX_TARBALL_BYTES."""
+        """Return a commit's files as gzip tar; raise ItemUnavailable if it is gone or too large."""
         path = f"/repos/{name}/tarball/{sha}"
         return self._fetcher.get(SITE, path, headers=self._headers, max_bytes=MAX_TARBALL_BYTES)
 
@@ -186,7 +186,7 @@ class GitHubApi:
 def keep_files(
     repository: str, files: Mapping[str, Callable[[], Document]], quota: Quota, most: int
 ) -> Iterator[Item]:
-    """Yield up to ``most`` files of a repository, made by ``files``, until the quota is full."""
+    """Yield at most ``most`` of a repository's files as documents; drop files beyond the quota."""
     num_kept = 0
     for path, make in files.items():
         native_id = f"{repository}:{path}"
@@ -203,7 +203,7 @@ def keep_files(
 
 
 def missing_repository(name: str, error: SourceError) -> Drop | Failure:
-    """Return the drop or failure of a repository; raise ``error`` if it concerns the whole site."""
+    """Convert an error to a repository's drop or failure; raise it if the whole site has failed."""
     if isinstance(error, ItemUnavailable | ItemFailed):
         return missing_item(name, error)
     if isinstance(error, SourceChanged):
@@ -214,7 +214,7 @@ def missing_repository(name: str, error: SourceError) -> Drop | Failure:
 
 
 def read_limits(status: int, answer: Fetched) -> float | None:
-    """Return the seconds to pause requests to GitHub after a response, or None."""
+    """Return how many seconds requests to GitHub must pause after a response; None for no pause."""
     is_refused = status in (403, 429)
     pause_s = read_retry_after(answer.headers.get("retry-after")) if is_refused else None
     if pause_s is not None:
@@ -234,7 +234,7 @@ def is_blank(fetched: Fetched) -> bool:
 
 
 def is_incomplete(fetched: Fetched) -> bool:
-    """Return True for a search that timed out, or an empty page before the last."""
+    """Return True if a search timed out on the server, or a page before the last one is empty."""
     if is_blank(fetched):
         return True
     body = fetched.json()
@@ -248,7 +248,7 @@ def is_incomplete(fetched: Fetched) -> bool:
 
 
 def read_repository(row: Any) -> Repository:
-    """Parse a search result; raise SourceChanged if it has another form than documented."""
+    """Parse a search result; raise SourceChanged if it is not as documented."""
     where = "search"
     name = take(where, row, "full_name", str)
     if not _NAME.fullmatch(name) or name.endswith(("/.", "/..")):
@@ -263,7 +263,7 @@ def read_repository(row: Any) -> Repository:
 
 
 def read_moment(where: str, row: Any, key: str) -> dt.datetime:
-    """Parse a time such as 2024-04-01T01:02:03Z."""
+    """Parse a time such as 2024-04-01T01:02:03Z; raise SourceChanged if it is malformed."""
     value = take(where, row, key, str)
     if (moment := read_time(value)) is None:
         raise _unexpected(where, "a moment with its zone", value)

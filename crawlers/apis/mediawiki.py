@@ -1,7 +1,7 @@
 """MediaWiki's action API for the crawlers of Wikipedia and Wikinews.
 
-Protocol: https://www.mediawiki.org/wiki/API:Query; etiquette:
-https://www.mediawiki.org/wiki/API:Etiquette. Errors have status 200; long responses are split.
+Documentation: https://www.mediawiki.org/wiki/API:Query and API:Etiquette on the same site. The API
+reports errors with status 200, and splits long results into several responses.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ SITE = "wikipedia"
 BASE_URL = "https://en.wikipedia.org"
 LANGUAGE_SITES = {SITE: "https://{language}.wikipedia.org"}
 API_PATH = "/w/api.php"
-# robots.txt disallows /w/ to page crawlers. The API allows programs that follow its etiquette: one
-# request at a time, maxlag, Retry-After, and a user agent that identifies tidemark.
+# robots.txt disallows the path /w/ for page crawlers. The API allows programs that follow its
+# etiquette: one request at a time, maxlag, Retry-After, a user agent that names tidemark.
 ROBOTS_EXEMPT_PATHS = (API_PATH,)
-BATCH = 50  # ids or titles per request, for clients without bot rights
+BATCH = 50  # maximum ids or titles per request, for clients without bot rights
 
 _ALWAYS: Mapping[str, str | int] = {
     "action": "query",
@@ -33,30 +33,31 @@ _ALWAYS: Mapping[str, str | int] = {
     "maxlag": 5,
     "errorformat": "plaintext",
 }
-_PASSING = ("maxlag", "ratelimited", "readonly", "internal_api_error")  # error code prefixes
+# Prefixes of error codes that mean a temporary failure.
+_PASSING = ("maxlag", "ratelimited", "readonly", "internal_api_error")
 _SECOND = dt.timedelta(seconds=1)  # the resolution of MediaWiki's timestamps
 
 T = TypeVar("T")
-Found = dict[int, "Revision | Drop | Failure"]  # by page id
-Piece = tuple[dict[str, Any], dt.datetime]  # the ``query`` part of a response, time of the response
+Found = dict[int, "Revision | Drop | Failure"]  # revision, or why there is none, by page id
+Piece = tuple[dict[str, Any], dt.datetime]  # a response's ``query`` object and its time
 
 
 @dataclass(frozen=True)
 class Edition:
-    """One wiki: a project in a language."""
+    """One wiki: a project in one language, such as the German Wikipedia."""
 
-    language: str = "en"  # of its text
-    site: str = SITE  # the fetcher's key of its base URL
+    language: str = "en"  # language of the wiki's text
+    site: str = SITE  # the fetcher's key for the wiki's base URL
     project: str = SITE  # second level of the host name: wikipedia, wikinews
-    is_home: bool = True  # the source's own language; its page ids have no prefix
+    is_home: bool = True  # True for the source's main language: native ids have no prefix
 
     @property
     def address(self) -> str:
-        """Return the public URL, even if requests go to a simulated site."""
+        """Return the wiki's public URL, even if requests go to a simulated site."""
         return f"https://{self.language}.{self.project}.org"
 
     def native_id(self, key: object) -> str:
-        """Return the native id of a page id, title or log row in this wiki: ``123``, ``de:123``."""
+        """Return a native id for a page id or title: ``123``, or ``de:123`` in other languages."""
         return str(key) if self.is_home else f"{self.language}:{key}"
 
 
@@ -67,7 +68,7 @@ class Revision:
     page_id: int
     revision_id: int
     timestamp: dt.datetime
-    wikitext: str | None  # None if not requested, or hidden
+    wikitext: str | None  # None if the text was not requested, or is hidden
     is_hidden: bool  # the text was removed from public view
     retrieved_at: dt.datetime  # time of the response
 
@@ -76,7 +77,7 @@ class MediaWiki:
     """A client of one wiki, the English Wikipedia by default.
 
     Raises:
-        ItemFailed: the wiki is overloaded for too long; the page may be skipped.
+        ItemFailed: the wiki stayed overloaded in all tries; the caller may skip the item.
         AccessRefused: the wiki refuses the client.
         SourceChanged: a response violates the protocol.
     """
@@ -85,11 +86,11 @@ class MediaWiki:
         self._fetcher, self.edition = fetcher, edition or Edition()
 
     def query(self, **params: str | int) -> Iterator[Piece]:
-        """Yield a response piece by piece, following every ``continue``.
+        """Yield each response to a query; follow ``continue`` to the end of the list.
 
-        If the wiki rejects its own ``continue`` (``badcontinue``), read the list once more from its
-        start. Rows may then repeat. The second reading adds ``requestid``, which changes the URL
-        and so prevents cache hits of the first.
+        If the wiki rejects the ``continue`` that it returned (``badcontinue``), the list is read
+        once more from its start. Rows may then repeat. The second reading adds the parameter
+        ``requestid``, so its URLs are new and no response comes from the cache.
         """
         try:
             yield from self._pieces(params)
@@ -115,7 +116,7 @@ class MediaWiki:
         raise unexpected(fetched.url, "a continuation that leads on", more)
 
     def pages(self, **params: str | int) -> list[dict[str, Any]]:
-        """Return the pages of a response; ``revisions`` of each is a list of Revision."""
+        """Return all pages of a query; ``revisions`` of each page is a list of Revision."""
         return _merge(self.query(**params))
 
     def history(self, page_id: int, **params: str | int) -> list[Revision] | None:
@@ -126,9 +127,9 @@ class MediaWiki:
         return [revision for page in pages for revision in page["revisions"]]
 
     def last_revision_before(self, page_id: int, end: dt.datetime) -> Revision | None:
-        """Return a page's last version before an instant; None if it did not exist yet."""
+        """Return a page's last revision before an instant; None if the page did not exist yet."""
         start = stamp(end - _SECOND)  # inclusive
-        # Use the first piece only: following ``continue`` would read the page's whole history.
+        # Use the first response only: following ``continue`` would read the page's whole history.
         pieces = itertools.islice(
             self._history(page_id, rvdir="older", rvlimit=1, rvstart=start), 1
         )
@@ -136,7 +137,7 @@ class MediaWiki:
         return found[0] if found else None
 
     def texts(self, revision_ids: Sequence[int]) -> dict[int, Revision]:
-        """Return revisions with their text, by id; deleted ones are missing."""
+        """Return revisions with their text, by revision id; deleted revisions are missing."""
         found: dict[int, Revision] = {}
         for batch in batches(revision_ids, BATCH):
             pages = self.pages(
@@ -146,7 +147,7 @@ class MediaWiki:
         return found
 
     def add_texts(self, found: Found) -> Found:
-        """Return ``found`` with the text of each revision, or why it has none."""
+        """Return ``found`` with texts; a revision without text becomes a drop or failure."""
         filled = dict(found)
         revisions = {key: row for key, row in found.items() if isinstance(row, Revision)}
         for batch in batches(list(revisions), BATCH):
@@ -167,18 +168,18 @@ class MediaWiki:
 
     def _get(self, params: Mapping[str, str | int]) -> Fetched:
         site = self.edition.site
-        token = self._fetcher.token(site)  # owner-only OAuth 2 token: higher limits, optional
+        token = self._fetcher.token(site)  # optional owner-only OAuth 2 token for higher limits
         headers = {"Authorization": f"Bearer {token.get_secret_value()}"} if token else {}
         try:
             return self._fetcher.get(site, API_PATH, params, headers=headers, is_busy=_is_busy)
-        except ItemUnavailable as error:  # a missing API is no missing item
+        except ItemUnavailable as error:  # the whole API is unavailable, not one item
             if error.reason in ("http_403", "robots", "permission"):
                 raise AccessRefused(f"the wiki's API refuses us: {error}") from error
             raise SourceUnavailable(f"the wiki's API cannot be reached: {error}") from error
 
 
 def month_window(month: Month) -> tuple[str, str]:
-    """Return the first and the last second of a month, for parameters that include both."""
+    """Return the first and the last second of a month, for parameters that include both ends."""
     return stamp(month.start), stamp(month.end - _SECOND)
 
 
@@ -189,17 +190,17 @@ def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def join(values: Sequence[object]) -> str:
-    """Join values into one parameter."""
+    """Join values with ``|`` into one API parameter."""
     return "|".join(map(str, values))
 
 
 def stamp(moment: dt.datetime) -> str:
-    """Format an instant for the API."""
+    """Format an instant for the API, such as ``2024-04-01T00:00:00Z``."""
     return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def read_time(row: Mapping[str, Any]) -> dt.datetime:
-    """Return the ``timestamp`` of a row; raise SourceChanged if it is missing or not in UTC."""
+    """Return an object's ``timestamp``; raise SourceChanged if it is missing or not in UTC."""
     text = take(row, "timestamp", str)
     try:
         moment = dt.datetime.fromisoformat(text)
@@ -211,9 +212,9 @@ def read_time(row: Mapping[str, Any]) -> dt.datetime:
 
 
 def take(row: object, name: str, kind: type[T], default: T | None = None) -> T:
-    """Return a field of a row.
+    """Return a field of a JSON object.
 
-    Raise SourceChanged if it has another type, or is missing and there is no default.
+    Raise SourceChanged if the field has another type, or is missing and there is no default.
     """
     value = row.get(name, default) if isinstance(row, Mapping) else None
     if not isinstance(value, kind):
@@ -222,7 +223,7 @@ def take(row: object, name: str, kind: type[T], default: T | None = None) -> T:
 
 
 def rows_of(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return a list of objects, [] if absent; raise SourceChanged for any other value."""
+    """Return field ``name``, a list of objects, or [] if absent; else raise SourceChanged."""
     rows = take(answer, name, list, default=[])
     if not all(isinstance(row, dict) for row in rows):
         raise unexpected(f"field {name!r}", "a list of objects", rows)
@@ -233,7 +234,7 @@ def _merge(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
     pages: dict[int | str, dict[str, Any]] = {}
     for piece, retrieved_at in pieces:
         for page in rows_of(piece, "pages"):
-            has_id = "pageid" in page  # a title without a page has no id
+            has_id = "pageid" in page  # a missing page has a title, but no id
             key = take(page, "pageid", int) if has_id else take(page, "title", str)
             known = pages.setdefault(key, {})
             revisions = known.get("revisions", [])
@@ -260,7 +261,7 @@ def _revision(page: Mapping[str, Any], row: Mapping[str, Any], at: dt.datetime) 
 
 
 def _is_busy(fetched: Fetched) -> bool:
-    """Return True for a temporary error; such responses are retried and never cached."""
+    """Return True for a temporary error; the fetcher then retries, and does not cache the error."""
     if not fetched.body.strip():
         return True
     if not fetched.body.lstrip().startswith(b"{") or b'"error' not in fetched.body:
@@ -269,7 +270,7 @@ def _is_busy(fetched: Fetched) -> bool:
 
 
 def _error_codes(answer: object) -> list[str]:
-    """Return the codes of a response's errors, in the new (``errors``) or old form (``error``)."""
+    """Return the error codes of a response, from ``errors`` (new form) and ``error`` (old form)."""
     if not isinstance(answer, Mapping):
         return []
     rows = rows_of(answer, "errors")
@@ -279,7 +280,7 @@ def _error_codes(answer: object) -> list[str]:
 
 
 class _CannotContinue(SourceUnavailable):
-    """Raised if the wiki rejects its own ``continue``; the row it refers to may be deleted."""
+    """Raised if the wiki rejects a ``continue`` that it returned, perhaps due to a deletion."""
 
 
 def unexpected(where: str, expected: str, got: object) -> SourceChanged:

@@ -1,10 +1,10 @@
-"""The Stack Exchange API 2.3: paged lists and rate limits.
+"""A client of the Stack Exchange API 2.3, with its paged lists and rate limits.
 
-Rules (https://api.stackexchange.com/docs/throttle): 300 requests a day per IP address without a
-key, 10,000 with one (TIDEMARK_TOKENS). A response may contain ``backoff``: seconds without calls to
-the same method. Violations are blocked with ``throttle_violation``. Here, requests to the whole
-host pause for that time. Errors are JSON with a status of their own, sometimes always 400. Times
-are seconds since 1970 in UTC.
+Rate limits (https://api.stackexchange.com/docs/throttle): 300 requests a day per IP address; with a
+key (TIDEMARK_TOKENS), 10,000. ``backoff`` in a response is the number of seconds to wait before the
+same method is called again. The API blocks clients that call earlier (``throttle_violation``). So
+the client pauses all requests to the host for that time. Errors are JSON objects with an
+``error_id``. Errors of any kind may have the HTTP status 400. Times are seconds since 1970 in UTC.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from crawlers.web.pacing import ApiRules
 
 SITE = "stackexchange"
 BASE_URL = "https://api.stackexchange.com"
-PAGE_SIZE = 100  # maximum of the API
-MAX_PAGES = 25  # per list; later pages need a login
-_PASSING = {500, 503}  # temporary error_id: internal_error, temporarily_unavailable
-_REFUSING = {401, 402, 403, 405, 406}  # error_id: a token or key is required, or rejected
+PAGE_SIZE = 100  # items per page, the maximum that the API allows
+MAX_PAGES = 25  # maximum pages of a list; later pages require a login
+_PASSING = {500, 503}  # values of error_id: internal_error, temporarily_unavailable
+_REFUSING = {401, 402, 403, 405, 406}  # values of error_id: a token or key is required or rejected
 _THROTTLED = 502
 
 Params = Mapping[str, str | int]
 Row = dict[str, Any]
-Found = tuple[Row, dt.datetime]  # an item, and the time of the response
+Found = tuple[Row, dt.datetime]  # an item and the time of the response
 
 
 class StackExchange:
     """The API client of one crawl.
 
     Every method raises:
-        SourceUnavailable: the daily quota is used up, the API throttles the client or does not
-            answer.
+        SourceUnavailable: the daily quota is used up, the API throttles the client, or the API does
+            not answer.
         SourceChanged: a response is not as documented.
         AccessRefused: a key is rejected, or robots.txt forbids the API.
     """
@@ -50,11 +50,11 @@ class StackExchange:
         self._fetcher = fetcher
         token = fetcher.token(SITE)
         self._secrets = {"key": token} if token else None
-        self._used_up_on: dt.date | None = None  # UTC day; the quota is per day
+        self._used_up_on: dt.date | None = None  # UTC day on which the daily quota ran out
         fetcher.heed(SITE, ApiRules(_read_rules))
 
     def count_questions(self, site: str, start: int, end: int) -> int:
-        """Return a site's number of questions between two instants; one request."""
+        """Return how many questions a site got between two times (seconds since 1970)."""
         window: Params = {"fromdate": start, "todate": end, "filter": "total"}
         answer, _ = self._ask("/2.3/questions", {"site": site, **window})
         total = answer.get("total")
@@ -94,7 +94,7 @@ class StackExchange:
             fetched = self._fetcher.get(
                 SITE, path, params, secret_params=self._secrets, is_busy=_is_busy
             )
-        except ItemUnavailable as error:  # without this list the month cannot be crawled
+        except ItemUnavailable as error:  # without this list, the month cannot be crawled
             kind = AccessRefused if error.reason == "robots" else SourceUnavailable
             raise kind(f"{SITE}: a list that the month needs cannot be had: {error}") from error
         answer = fetched.json()
@@ -104,17 +104,17 @@ class StackExchange:
         return answer, fetched.retrieved_at
 
     def _note_quota(self, answer: Row, given_at: dt.datetime) -> None:
-        """Record that the quota is used up; a cached response may be of another day."""
+        """If no quota is left, store the response's day; a cached response has an earlier day."""
         quota = answer.get("quota_remaining")
         if isinstance(quota, int) and quota <= 0:
             self._used_up_on = given_at.date()
 
 
 def _read_rules(status: int, fetched: Fetched) -> float | None:
-    """Return the seconds to pause, or raise: retries while throttled prolong the block."""
+    """Return the pause in s that a response asks for, or None; raise an error for a refusal."""
     try:
         answer = fetched.json()
-    except SourceChanged:  # a proxy's page; the status suffices
+    except SourceChanged:  # not the API's JSON, but for example a proxy's error page
         return None
     if not isinstance(answer, dict):
         return None
@@ -125,7 +125,7 @@ def _read_rules(status: int, fetched: Fetched) -> float | None:
 
 
 def _is_busy(fetched: Fetched) -> bool:
-    """Return True if a response 200 is a transient error, or an empty page before the last."""
+    """Return True if a response is a temporary error, or an empty page before the last page."""
     answer = fetched.json()
     if not isinstance(answer, dict):
         return False
@@ -134,7 +134,7 @@ def _is_busy(fetched: Fetched) -> bool:
 
 
 def _refusal(answer: Row) -> SourceError | None:
-    """Return the error that an API response means; None if there is none, or it is temporary."""
+    """Return the exception for an API response; None if it has no error or is retried."""
     number = answer.get("error_id")
     if number is None or number in _PASSING:
         return None

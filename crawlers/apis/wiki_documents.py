@@ -1,4 +1,4 @@
-"""Convert pages of a wiki to items of a crawl: editions, samples, documents."""
+"""Conversion of wiki pages to crawl items: choice of wikis, sampling, documents."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from crawlers.contract import (
 )
 from crawlers.text import wikitext
 
-CC_BY_SA_4_SINCE = dt.datetime(2023, 6, 7, tzinfo=dt.UTC)  # licence of text written from this day
+CC_BY_SA_4_SINCE = dt.datetime(2023, 6, 7, tzinfo=dt.UTC)  # texts have this licence since then
 
 T = TypeVar("T")
-Version = tuple[str, Revision] | Drop | Failure  # current title, old revision
+Version = tuple[str, Revision] | Drop | Failure  # title and revision, or why there are none
 
 
 def editions(
     info: SourceInfo, context: CrawlContext, site: str = SITE
 ) -> Iterator[tuple[MediaWiki, CrawlContext]]:
-    """Yield the wikis to crawl, each with an equal share of the limits."""
+    """Yield a client for each language's wiki, and a context with an equal share of the limits."""
     languages = context.languages or (info.language,)
     for number, language in enumerate(languages):
         share = dataclasses.replace(
@@ -54,14 +54,14 @@ def editions(
 
 
 def _share(whole: int | None, number: int, num_shares: int) -> int | None:
-    """Return the share of one of several; all shares add up to the whole."""
+    """Return share ``number`` (from 0) of ``num_shares`` equal shares that add up to ``whole``."""
     if whole is None:
         return None
     return whole // num_shares + (number < whole % num_shares)
 
 
 class Sample:
-    """Keeps as much as the crawl's limits allow, and requests no more."""
+    """A sample of candidates within the crawl's limits; other candidates are not requested."""
 
     def __init__(self, context: CrawlContext) -> None:
         self._context, self._quota, self._num_kept = context, context.quota(), 0
@@ -79,8 +79,8 @@ class Sample:
     ) -> Iterator[Item]:
         """Fetch candidates in batches, and yield their items until the limits are reached.
 
-        A sample is taken in the order of ``rank``; others are dropped as ``sample_cap``,
-        unrequested. ``fetch`` yields one item for each of up to BATCH candidates.
+        With limits, candidates are taken in the order of ``CrawlContext.rank``; candidates beyond
+        the limits become drops (``sample_cap``). ``fetch`` yields an item for each candidate.
         """
         if self._context.is_sampled:
             candidates = sorted(candidates, key=lambda each: self._context.rank(native_id(each)))
@@ -107,10 +107,10 @@ def sample_at_month_end(
     wiki: MediaWiki,
     month: Month,
     context: CrawlContext,
-    dates: Mapping[int, dt.datetime],  # by page id, in the site's order
-    make: Callable[[dt.datetime, str, Revision], Item],
+    dates: Mapping[int, dt.datetime],  # date of each page by page id, ordered like the site's list
+    make: Callable[[dt.datetime, str, Revision], Item],  # called with date, current title, revision
 ) -> Iterator[Item]:
-    """Yield a sample of pages as of a month's end; ``make`` gets date, current title, revision."""
+    """Yield a sample of pages as of a month's end; ``make`` converts a page to an item."""
 
     def fetch(page_ids: Sequence[int]) -> Iterator[Item]:
         found = _at_month_end(wiki, page_ids, month)
@@ -122,9 +122,9 @@ def sample_at_month_end(
 
 
 def _at_month_end(wiki: MediaWiki, page_ids: Sequence[int], month: Month) -> dict[int, Version]:
-    """Return up to BATCH articles as of a month's end, or the reason for each missing one.
+    """Return the last revision before a month's end of at most BATCH pages, by page id.
 
-    Pages that are now deleted, in another namespace or a disambiguation are no articles.
+    A page becomes a drop if it is now deleted, in another namespace, or a disambiguation page.
     """
     try:
         pages = wiki.pages(
@@ -166,10 +166,10 @@ def _month_end_revision(
 
 
 def document(edition: Edition, title: str, revision: Revision, **fields: Any) -> Document | Drop:
-    """Return a revision as a document, or why it is dropped.
+    """Convert a revision to a document, or to a drop if its text cannot be used.
 
-    ``fields`` are ``event_time``, ``date_kind`` and other fields of the document. Set ``licence``
-    and ``shown_templates`` (see ``wikitext.to_text``) if they differ from Wikipedia's.
+    ``fields`` are further fields of the document, such as ``event_time``. ``licence`` and
+    ``shown_templates`` (see ``wikitext.to_text``) are needed only if they differ from Wikipedia's.
     """
     page_id = revision.page_id
     native_id = edition.native_id(page_id)

@@ -1,1 +1,1 @@
-"""Chromium as a fetcher of pages that are filled in by JavaScript."""
+"""Fetching of web pages whose content is created by JavaScript, with Chromium."""

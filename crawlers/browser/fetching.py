@@ -1,11 +1,12 @@
-"""A browser for sites that render pages by JavaScript, with the limits of the fetcher.
+"""A browser for sites that render pages with JavaScript; it obeys the limits of the fetcher.
 
-Chromium has no network access (``BrowserProcess``); the polite fetcher answers every request of a
-page. So robots.txt, pace, allowed hosts, size limits, retries, cache and user agent are the same as
-for HTTP. All other network access of a page fails (WebSockets, WebRTC, beacons, DNS). Only a page's
-document, scripts, styles and data are fetched, from the source's hosts. Images, media, fonts and
-frames are refused. Pop-ups are closed, downloads refused, and only log-in forms are sent.
-Playwright's synchronous API is used: a browser belongs to one thread.
+Chromium itself has no network access (``_FLAGS``). The polite fetcher (``crawlers.web.fetcher``)
+sends the requests of a page instead. So robots.txt, request intervals, allowed hosts, size limits,
+retries, cache and user agent are the same as without a browser. Other network access fails
+(WebSockets, WebRTC, beacons, DNS). Only a page's HTML, scripts, styles and data are fetched, and
+only from the source's hosts. Images, media, fonts and frames are refused. Pop-ups are closed, and
+downloads are refused. Only log-in forms are sent. A browser may be used by one thread only, since
+it uses Playwright's synchronous API.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from core.settings import Settings
 from core.storage.store import explain_disk_errors
 from crawlers.web.fetcher import Fetcher
 
-PREFIX = "tidemark-browser-"  # of names of temporary folders
+PREFIX = "tidemark-browser-"  # prefix of the names of temporary folders
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _GUARD = Path(__file__).with_name("guard.py")
 _START_S = 60.0
 _END_S = 10.0
 _FLAGS = (
-    # Chromium has no network access: no name or address resolves, and WebRTC needs a proxy that
-    # does not exist. The polite fetcher fetches the allowed parts of a page.
+    # The first two flags block network access. No host name or IP address resolves, and WebRTC may
+    # send UDP only through a proxy, which does not exist.
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-background-networking",
@@ -62,7 +63,7 @@ _log = logging.getLogger(__name__)
 
 
 def find_chromium(settings: Settings, playwright: Playwright) -> Path:
-    """Return the path of Chromium (settings, system or Playwright); raise UsageError if missing."""
+    """Return the path of Chromium from settings, system or Playwright, or raise UsageError."""
     if settings.chromium is not None:
         if settings.chromium.exists():
             return settings.chromium
@@ -79,7 +80,7 @@ def find_chromium(settings: Settings, playwright: Playwright) -> Path:
 
 
 class BrowserProcess:
-    """A running Chromium under its guard (``guard.py``).
+    """A running Chromium, supervised by the process ``guard.py``.
 
     The guard kills Chromium if its processes together use more than ``memory_bytes``. Raise
     UsageError if Chromium is not installed. Raise ItemFailed if Chromium does not start. Raise
@@ -89,10 +90,10 @@ class BrowserProcess:
     def __init__(self, playwright: Playwright, settings: Settings, memory_bytes: int) -> None:
         binary = find_chromium(settings, playwright)
         with explain_disk_errors(tempfile.gettempdir()):
-            # Not in the scratch folder: the path of Chromium's socket must be short.
+            # The folder is not in the scratch folder: that path may be too long for a Unix socket.
             self._folder = Path(tempfile.mkdtemp(prefix=PREFIX))
             self._lock: IO[str] = (self._folder / "lock").open("a")
-            fcntl.lockf(self._lock, fcntl.LOCK_EX)  # held until this process ends
+            fcntl.lockf(self._lock, fcntl.LOCK_EX)  # held until ``end``, or until this process ends
             start = self._folder / "start"
             command = [sys.executable, "-I", _GUARD, self._folder, memory_bytes, binary]
             start.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, command))} "$@"\n')
@@ -106,7 +107,7 @@ class BrowserProcess:
             said = [line.strip() for line in str(error).splitlines() if _COMPLAINT.search(line)]
             why = "; ".join(said[:3]) or str(error).partition("\n")[0]
             raise ItemFailed("browser", f"{binary} does not start: {why}") from error
-        # A pidfd: the system may reuse a process id before the signal is sent.
+        # ``kill`` signals a pidfd: the system may give the id of an ended guard to another process.
         self._guard = os.pidfd_open(int((self._folder / "pid").read_text()))
 
     def _launch(self, playwright: Playwright, start: Path) -> Chromium:
@@ -130,7 +131,7 @@ class BrowserProcess:
                 handle_sighup=False,
             )
 
-        if os.getuid() == 0:  # Chromium has no sandbox under root
+        if os.getuid() == 0:  # Chromium refuses to use its sandbox as root
             return launch(has_sandbox=False)
         try:
             return launch(has_sandbox=True)
@@ -140,50 +141,50 @@ class BrowserProcess:
 
     @property
     def num_bytes_too_many(self) -> int | None:
-        """The memory in bytes that made the guard kill the browser, or None."""
+        """The memory in bytes at which the guard killed the browser; None if it did not do so."""
         try:
             return int((self._folder / "memory").read_text())
         except (FileNotFoundError, ValueError):
             return None
 
     def kill(self) -> None:
-        """Kill the browser at once, from any thread; calls that wait for it raise an error."""
+        """Kill the browser at once, from any thread; pending Playwright calls raise an error."""
         with contextlib.suppress(ProcessLookupError):
             if self._guard is not None:
                 signal.pidfd_send_signal(self._guard, signal.SIGTERM)
 
     def end(self) -> None:
-        """End the browser at once, and delete its files and processes."""
+        """Kill the browser and its processes at once, and delete its temporary files."""
         self.kill()
         if self._guard is not None:
-            select.select([self._guard], [], [], _END_S)  # readable after the guard's end
+            select.select([self._guard], [], [], _END_S)  # wait until the guard has ended
             os.close(self._guard)
             self._guard = None
             with contextlib.suppress(PlaywrightError):
-                self.browser.close()  # makes the driver remove the profile
+                self.browser.close()  # this makes the driver delete the profile
         self._lock.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 _ALARM_S = 0.2
-_GRACE_S = 5.0  # for Playwright's own timeouts
+_GRACE_S = 5.0  # extra time before the browser is killed, so that Playwright's timeouts occur first
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a page and of its browser."""
+    """Limits for one page and for its browser."""
 
-    page_s: float = 60.0  # seconds until a page is ready, without waits for the pace
-    session_s: float = 6 * 3600.0  # seconds since the browser's first start
-    page_requests: int = 100  # answered requests of a page
-    memory_bytes: int = 2 * 2**30  # private memory of all browser processes
-    tries: int = 2  # of a page after crashes of the browser
+    page_s: float = 60.0  # maximum seconds until a page is ready, without the fetcher's waits
+    session_s: float = 6 * 3600.0  # maximum seconds since the creation of the ``Browser``
+    page_requests: int = 100  # maximum number of answered requests per page
+    memory_bytes: int = 2 * 2**30  # maximum private memory of all browser processes
+    tries: int = 2  # maximum tries per page if the browser crashes
 
 
 class Browser:
-    """A browser that starts on first use and after a crash, and ends with the block.
+    """A browser for a ``with`` block; it starts on first use, and again after a crash.
 
-    The fetcher's ``stats`` count the pages' requests, and ``pages``, ``pages_crashed``,
+    The fetcher's ``stats`` include the requests of pages, and count ``pages``, ``pages_crashed``,
     ``browser_starts`` and ``not_asked`` (refused requests).
     """
 
@@ -198,16 +199,14 @@ class Browser:
         self._hangs = False
 
     def __enter__(self) -> Self:
-        """Return the browser, not started yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the browser and its driver."""
         self.kill()
         self._stack.close()
 
     def new_context(self, **options: object) -> BrowserContext:
-        """Return a context of the running browser; start the browser if none runs."""
+        """Return a new Playwright context; start the browser first if it does not run."""
         if self._playwright is None:
             self._playwright = self._stack.enter_context(sync_playwright())
         if self._process is None or not self._process.browser.is_connected():
@@ -227,25 +226,25 @@ class Browser:
 
     @property
     def is_alive(self) -> bool:
-        """True if a browser runs."""
+        """True if the browser process runs."""
         return self._process is not None and self._process.browser.is_connected()
 
     def kill(self) -> None:
-        """Kill the running browser, if any; the next context starts another one."""
+        """Kill the browser if it runs; ``new_context`` can start another browser."""
         process, self._process = self._process, None
         if process is not None:
             process.end()
 
     def require_time(self) -> None:
-        """Raise SourceUnavailable if the browser's session time is over."""
+        """Raise SourceUnavailable if more than ``session_s`` seconds have passed."""
         if time.monotonic() - self._started > self.limits.session_s:
             raise SourceUnavailable(
-                f"the browser has run for {self.limits.session_s:.0f} s, which is all that a crawl "
-                "gives it; run the same command again: what was fetched is kept"
+                f"the browser has run for {self.limits.session_s:.0f} s, the limit of a crawl; run "
+                "the same command again: fetched pages are kept"
             )
 
     def why_gone(self, url: str) -> ItemFailed | None:
-        """Return why the browser was killed if a retry would fail, too; else None."""
+        """Return the error if a page hung or used too much memory; None after other crashes."""
         if self._hangs:
             return ItemFailed(
                 "timeout", f"{url} hung, and was killed after {self.limits.page_s:.0f} s and more"
@@ -261,7 +260,7 @@ class Browser:
 
     @contextlib.contextmanager
     def timing(self) -> Iterator[Clock]:
-        """Run the clock of a page; kill a browser that hangs after the page's time limit."""
+        """Start the page's clock; in the ``with`` block, kill a browser that exceeds ``page_s``."""
         clock, is_over, self._hangs = self.clock, threading.Event(), False
         clock.start()
 
@@ -283,7 +282,7 @@ class Browser:
 
 
 class Clock:
-    """The time that a page takes, without its requests' waits for the pace."""
+    """A clock for the loading time of a page, without the fetcher's waits before requests."""
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
@@ -291,18 +290,18 @@ class Clock:
         self.is_fetching = False
 
     def start(self) -> None:
-        """Start the time of a page."""
+        """Reset the clock to zero for a new page."""
         self._began, self._waited_ms = time.monotonic(), self._fetcher.stats["wait_ms"]
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the page began."""
+        """Seconds since ``start``, without the fetcher's waits before requests."""
         waited_s = (self._fetcher.stats["wait_ms"] - self._waited_ms) / 1000
         return time.monotonic() - self._began - waited_s
 
     @contextlib.contextmanager
     def fetching(self) -> Iterator[None]:
-        """Mark the block as a request, during which a page does not count as hanging."""
+        """Mark the ``with`` block as a request, during which the page does not count as hung."""
         before, self.is_fetching = self.is_fetching, True
         try:
             yield

@@ -1,14 +1,15 @@
-"""Runs Chromium in Playwright's place, and kills all its processes at the end.
+"""Guard process: starts Chromium for Playwright, and kills all its processes at the end.
 
-The guard is a separate process, since our process may be killed with SIGKILL, and the driver may
-hang. Our process holds a lock on a file; the system frees the lock when that process ends. Then the
-guard kills all processes of Chromium. As their subreaper (prctl), it also finds processes whose
-parents have ended. It limits their memory, too. To start fast, it uses the standard library alone.
-Linux only.
+The guard is a separate process, because the crawler may be killed with SIGKILL, and Playwright's
+driver may hang. The crawler holds a lock on a file, and the system frees the lock when the crawler
+ends. Then the guard kills all processes of Chromium. As their subreaper (prctl), the guard also
+finds processes whose parents have ended. It also limits the memory of these processes. To start
+fast, it imports only the standard library. It requires Linux.
 
     python guard.py FOLDER MAX_BYTES CHROMIUM [ARGUMENT …]
 
-FOLDER holds ``lock``. The guard writes ``pid`` there, and ``memory`` (bytes) above the limit.
+FOLDER contains the file ``lock``. The guard writes its process id to ``pid``. If the memory exceeds
+MAX_BYTES, the guard writes the memory in bytes to ``memory``.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ _is_told_to_end = False
 
 
 def main() -> int:
-    """Run Chromium until it ends or must be killed."""
+    """Run Chromium until it ends, or until the guard must kill it; return the exit code."""
     folder, max_bytes, command = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # if the driver ends
+    prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # the kernel sends SIGTERM if the driver ends
     signal.signal(signal.SIGTERM, _end)
     (folder / "pid").write_text(str(os.getpid()))
-    # The driver talks to Chromium by the pipes 3 and 4.
+    # Playwright's driver talks to Chromium through the pipes 3 and 4 (file descriptors).
     child = subprocess.Popen(command, pass_fds=(3, 4))
     os.close(3)
     os.close(4)
@@ -80,7 +81,7 @@ def _is_free(lock: int) -> bool:
 
 
 def _reap(child: int) -> int | None:
-    """Reap ended children; return Chromium's exit code after its end, else None."""
+    """Reap ended child processes; return Chromium's exit code, or None if it still runs."""
     code = None
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -96,7 +97,7 @@ def _descendants() -> list[int]:
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # The process name, in brackets, may hold any characters.
+            # A process name in ``stat`` is within brackets, and may itself contain brackets.
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
             parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
     found, left = [], [os.getpid()]
@@ -108,7 +109,7 @@ def _descendants() -> list[int]:
 
 
 def _private_bytes(pid: int) -> int:
-    """Return resident memory without shared pages, which would count once a process."""
+    """Return a process's memory in bytes, without pages that it shares with other processes."""
     try:
         _, resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[:3]
     except (OSError, ValueError):
@@ -117,7 +118,7 @@ def _private_bytes(pid: int) -> int:
 
 
 def _kill_all() -> None:
-    """Kill our descendants until none is left; orphans become our children."""
+    """Kill all descendants of this process; orphaned descendants become its children."""
     for _ in range(100):
         alive = _descendants()
         if not alive:
@@ -130,7 +131,7 @@ def _kill_all() -> None:
 
 
 def _remove_profile() -> None:
-    """Remove the browser profile that the driver has created; the driver may fail to do so."""
+    """Delete the browser profile that the driver created, in case the driver does not do so."""
     for argument in sys.argv:
         if argument.startswith(_PROFILE) and "playwright" in argument:
             shutil.rmtree(argument.removeprefix(_PROFILE), ignore_errors=True)

@@ -1,8 +1,8 @@
-"""Reading pages in a browser, with or without a log-in.
+"""Sessions that read pages in a browser, with or without a log-in.
 
-A session is a context of the browser with its own cookies. It writes nothing to disk. It survives a
-crash of the browser: the next page is read in a new browser, still logged in. Scripts cannot read
-the cookies, and cookies set by scripts are not sent. The polite fetcher answers or refuses the
+A session is a Playwright browser context with its own cookies. It writes nothing to disk. If the
+browser crashes, the session continues in a new browser and stays logged in. Scripts of a page
+cannot read the cookies, and cookies that scripts set are not sent. The polite fetcher sends the
 requests of a page.
 """
 
@@ -35,8 +35,8 @@ from crawlers.browser.fetching import Browser, Clock
 from crawlers.web.connections import Cookies
 from crawlers.web.fetcher import DEFAULT_MAX_BYTES, Fetched, Fetcher
 
-_ANSWERED = {"script", "stylesheet", "xhr", "fetch"}  # no image, media, font, ping, …
-# Headers that the fetcher sets itself, or that describe the browser.
+_ANSWERED = {"script", "stylesheet", "xhr", "fetch"}  # other resource types (image, …) are refused
+# The browser's values of these headers are not sent; the fetcher sets its own where needed.
 _OWN_HEADERS = {
     "accept-encoding", "connection", "cookie", "host", "if-modified-since", "if-none-match",
     "range", "user-agent",
@@ -49,32 +49,32 @@ _ON = '<!doctype html><meta http-equiv="refresh" content="0;url={}"><title>-</ti
 
 
 class PageRequests:
-    """The requests of one page; the clock of the page excludes their waits."""
+    """Handler of one page's requests. Waits of the fetcher do not count as loading time."""
 
     def __init__(self, fetcher: Fetcher, cookies: Cookies, clock: Clock) -> None:
         self._fetcher, self._cookies, self._clock = fetcher, cookies, clock
         self._not_before: dt.datetime | None = None
         self._interruption: BaseException | None = None
-        self.page: Page | None = None  # requests of other pages (pop-ups) are refused
-        self.document: Fetched | None = None  # the page's document; no other one is loaded
-        self.is_login = False  # may send forms and load other documents; nothing is cached
-        self.num_left = 0  # requests that may still be answered
-        self.refusal: SourceError | None = None  # the first refusal
-        self.retrieved_at: dt.datetime | None = None  # time of the page's oldest part
+        self.page: Page | None = None  # only requests of this page are answered
+        self.document: Fetched | None = None  # the page's HTML; no other HTML is loaded
+        self.is_login = False  # True during log-in: forms and other HTML allowed, no caching
+        self.num_left = 0  # number of requests that may still be answered
+        self.refusal: SourceError | None = None  # error of the first failed request
+        self.retrieved_at: dt.datetime | None = None  # time of the page's oldest response
 
     def fetch(self, url: str, not_before: dt.datetime | None) -> Fetched:
-        """Fetch the page's document; ``not_before`` holds for its parts, too."""
+        """Fetch the page's HTML; ``not_before`` also applies to its scripts, styles and data."""
         self._not_before = not_before
         return self._get(url, {"accept": "text/html"})
 
     def answer(self, route: Route) -> None:
-        """Answer or refuse a request; Playwright calls this for each request."""
+        """Answer or refuse one request; Playwright calls this method for every request."""
         given: dict[str, Any] | None = None
         try:
             given = self._answer(route.request)
         except SourceError as error:
             if isinstance(error, TokenRefused) or not isinstance(error, AccessRefused):
-                self.refusal = self.refusal or error  # else an outside link: ignored
+                self.refusal = self.refusal or error  # any other AccessRefused is ignored
         except PlaywrightError:
             raise
         except BaseException as error:  # noqa: BLE001 - raised again by waiting code
@@ -86,22 +86,22 @@ class PageRequests:
             route.fulfill(**given)
 
     def _refuse(self, route: Route) -> None:
-        """Refuse a request; a page that tries to load another document stays unchanged."""
+        """Refuse a request; status 204 for a document makes the browser stay on its page."""
         if route.request.resource_type == "document":
             route.fulfill(status=204)
         else:
             route.abort()
 
     def raise_interruption(self) -> None:
-        """Raise the error that ended a request, unless it concerns this page alone."""
+        """Raise the error of an earlier request, unless it concerns only this page."""
         if self._interruption is not None:
             raise self._interruption
-        is_general = not isinstance(self.refusal, ItemFailed)  # the whole site is unavailable
+        is_general = not isinstance(self.refusal, ItemFailed)  # ItemFailed concerns this page only
         if isinstance(self.refusal, SourceUnavailable) and is_general:
             raise self.refusal
 
     def forget_page(self) -> None:
-        """Answer no more requests: the page's process has ended."""
+        """Refuse all further requests, because the page's process has ended."""
         self.page = None
 
     def _answer(self, request: Request) -> dict[str, Any] | None:
@@ -117,7 +117,7 @@ class PageRequests:
     def _is_of_page(self, request: Request) -> bool:
         try:
             frame = request.frame
-        except PlaywrightError:  # a window that still opens
+        except PlaywrightError:  # the window of the request is still opening
             return False
         return self.page is not None and frame == self.page.main_frame
 
@@ -137,7 +137,7 @@ class PageRequests:
             )
         if target is None:
             return {**_fulfilled(fetched), "status": status}
-        # Chromium would follow a redirect over the network, which is blocked.
+        # An HTML refresh replaces the status 3xx, which Chromium would follow over the network.
         return {"status": 200, "content_type": "text/html", "body": _ON.format(html.escape(target))}
 
     def _may_ask(self, url: str) -> bool:
@@ -171,41 +171,41 @@ def _fulfilled(fetched: Fetched) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LogIn:
-    """The log-in form of a site; the password is sent only there, and hidden elsewhere."""
+    """The log-in form of a site. The password is sent to this form only, and hidden in messages."""
 
-    url: str  # of the page with the form
+    url: str  # URL of the page with the form
     user: str
     password: SecretStr
-    user_field: str  # CSS selector, as are the following fields
+    user_field: str  # CSS selector, like all following fields
     password_field: str
-    submit: str  # element to click
-    done: str  # present after a successful log-in
-    refused: str  # present after a failed log-in
+    submit: str  # element to click to send the form
+    done: str  # element that is present after a successful log-in
+    refused: str  # element that is present after a failed log-in
 
 
 class Session:
-    """Pages of one source, read one after the other. A browser may have several sessions."""
+    """Reader of a source's pages, one page at a time. Several sessions may share a browser."""
 
     def __init__(self, browser: Browser, login: LogIn | None = None) -> None:
         self._browser, self._login = browser, login
         self._fetcher = browser.fetcher
         self._context: BrowserContext | None = None
         self._cookies = _Jar()
-        self._state: Any = None  # stored by pages; the next context starts with it
+        self._state: Any = None  # browser storage after the log-in, copied into new contexts
         if login is not None:
             self._fetcher.learn_secret(login.password, "the password")
 
     def read(self, url: str, ready: str, not_before: dt.datetime | None = None) -> Fetched:
-        """Return the HTML of a page (UTF-8) once the CSS selector ``ready`` matches.
+        """Return the HTML (UTF-8) of a page as soon as the CSS selector ``ready`` matches.
 
-        A cached response from before ``not_before`` is requested again.
+        Cached responses older than ``not_before`` are requested again.
 
         Raises:
             ItemFailed: the page was not ready in time, used too much memory, or crashed in every
                 try.
             TokenRefused: the site rejects the user name and password.
-            SourceUnavailable: the session time is over; or as ``Fetcher.get``.
-            SourceError: as ``Fetcher.get``.
+            SourceUnavailable: the session's time limit has passed, or ``Fetcher.get`` raised it.
+            SourceError: ``Fetcher.get`` raised another error.
         """
         self._browser.require_time()
         self._fetcher.count(pages=1)
@@ -225,7 +225,7 @@ class Session:
         raise ItemFailed("browser", f"the browser crashed {tries} times at {url}: {message}")
 
     def _drop(self) -> None:
-        """Kill the browser, with all of its contexts."""
+        """Kill the browser, which ends all of its contexts."""
         self._context = None
         self._browser.kill()
 
@@ -240,7 +240,7 @@ class Session:
                 self._wait(page, ready, clock, asked)
                 body = page.content().encode()
             except PlaywrightTimeout as error:
-                self._drop()  # a hanging browser may never recover
+                self._drop()  # a browser that hangs may never recover
                 raise self._too_slow(url, ready, asked) from error
         if len(body) > DEFAULT_MAX_BYTES:
             raise ItemUnavailable("too_large", f"{url} is larger than {DEFAULT_MAX_BYTES} bytes")
@@ -276,7 +276,7 @@ class Session:
                     context.unroute_all()
 
     def _wait(self, page: Page, selector: str, clock: Clock, asked: PageRequests) -> None:
-        """Wait until an element matches; the waits of the page's requests do not count."""
+        """Wait until an element matches the selector, or until the page's time is used up."""
         while True:
             try:
                 page.wait_for_selector(selector, state="attached", timeout=self._left_ms(clock))
@@ -290,7 +290,7 @@ class Session:
         return max(1.0, 1000 * (self._browser.limits.page_s - clock.elapsed_s))
 
     def _too_slow(self, url: str, ready: str, asked: PageRequests) -> SourceError:
-        """Return the error of a page that is not ready; it names refused requests, if any."""
+        """Return why a page is not ready in time: its first failed request's error, or timeout."""
         if asked.refusal is not None:
             return asked.refusal
         return ItemFailed(
@@ -313,7 +313,7 @@ class Session:
                 said = f"{login.url} does not accept the user name and password that were sent"
                 failure: SourceError | None = None if is_in else TokenRefused(said)
             except PlaywrightTimeout:
-                # Not chained: Playwright's message may show the password.
+                # Raise the error below, without a cause: Playwright's error may show the password.
                 failure = self._too_slow(login.url, login.done, asked)
         if failure is not None:
             self._drop()
@@ -331,10 +331,10 @@ def _require_page(document: Fetched) -> None:
 
 
 class _Jar:
-    """A session's cookies, for requests that the fetcher sends for the browser.
+    """The cookies of a session, for requests that the fetcher sends for the browser.
 
-    The browser itself stores no cookies. Reading cookies from it during a request would start
-    another request in the same thread. That request would wait for the host's lock for ever.
+    The browser stores no cookies. Reading cookies from it during a request may start a second
+    request in the thread. That would wait for ever for the host's lock, held by the first.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""The git binary, made safe for untrusted repositories.
+"""Safe execution of the git binary on untrusted repositories.
 
-It never runs with the user's own configuration, hooks, credentials or environment. Local commands
-have no network. So a missing object is an error, not a hidden request (partial clones fetch
-lazily). Needs git 2.31 or later.
+Git never runs with the user's configuration, hooks, credentials or environment. Local commands have
+no network access. So a missing object is an error: a partial clone would otherwise download it.
+Git 2.31 or later is required.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ import filelock
 from core.errors import DiskFull, ItemUnavailable, SourceUnavailable, StorageError, UsageError
 from core.storage.store import explain_disk_errors
 
-MAX_MIRROR_BYTES = 4 * 2**30  # many times a large project without its file contents
+MAX_MIRROR_BYTES = 4 * 2**30  # far more than a large project's history without file contents
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 _TRANSFER_TIMEOUT_S = 1800.0
 _LOCAL_TIMEOUT_S = 300.0
 _TRIES = 3
 _LEAST_FREE_BYTES = 2**20
-# An unused proxy address for all hosts but the site's. So git follows renamed repositories, but no
-# redirect to other hosts.
+# Git uses this dead proxy for all hosts except the site's. So git can follow a redirect to a
+# renamed repository, but none to another host.
 _NO_PROXY_THERE = "http://127.0.0.1:9"
-WHOLE = "fetched-at"  # written last into a mirror: its presence means a whole mirror
+WHOLE = "fetched-at"  # file written last into a mirror; a mirror without it is incomplete
 _CONFIG = {
-    "attr.tree": EMPTY_TREE,  # newer gits read .gitattributes of the tip in a bare repository
+    "attr.tree": EMPTY_TREE,  # otherwise newer git versions read the last commit's .gitattributes
     "core.askPass": "",
     "core.fsmonitor": "false",
     "core.hooksPath": "/dev/null",
     "credential.helper": "",
-    "diff.renameLimit": "2000",  # inexact renames are quadratic; beyond this only exact ones count
+    "diff.renameLimit": "2000",  # for more files, git finds only exact renames (in linear time)
     "fetch.recurseSubmodules": "false",
     "gc.auto": "0",
-    "http.followRedirects": "initial",  # renamed repositories; never during object transfer
+    "http.followRedirects": "initial",  # only for the first request, as for renamed repositories
     "http.lowSpeedLimit": "1000",
     "http.lowSpeedTime": "60",
-    "maintenance.auto": "false",  # would continue in the background after git has ended
+    "maintenance.auto": "false",  # maintenance would continue in the background after git ends
     "protocol.file.allow": "never",
     "submodule.recurse": "false",
 }
@@ -59,10 +59,10 @@ _FINAL_FAILURES = (
 
 
 class Git:
-    """The git binary for the repositories of one site; one transfer at a time, over all processes.
+    """Runs git for a site's repositories; all processes together run one transfer at a time.
 
-    Each site has its own folder of mirrors in ``scratch``. ``interval_s``: seconds between
-    transfers. Raise UsageError if git is not installed, or the URL is neither http nor https.
+    Each site has its own folder of mirrors in ``scratch``. At least ``interval_s`` seconds pass
+    between transfers. Raise UsageError if git is missing, or the URL is neither http nor https.
     """
 
     def __init__(self, scratch: Path, base_url: str, user_agent: str, interval_s: float) -> None:
@@ -78,7 +78,7 @@ class Git:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the site's lock: only its holder changes mirrors or uses the network."""
+        """Hold the lock of this site, which is needed to change mirrors or to use the network."""
         lock = filelock.FileLock(self.root / "lock", timeout=2 * _TRANSFER_TIMEOUT_S)
         try:
             with explain_disk_errors(str(self.root)):
@@ -89,7 +89,7 @@ class Git:
             raise SourceUnavailable(f"another process keeps {self.root} locked") from error
 
     def local(self, folder: Path, *arguments: str) -> bytes:
-        """Run git on a mirror, without network; return its output, or raise StorageError."""
+        """Run git on a mirror without network; return its output, or raise StorageError."""
         try:
             done = subprocess.run(
                 self.command(f"--git-dir={folder}", *arguments), env=self.environment("none"),
@@ -103,16 +103,17 @@ class Git:
         return done.stdout
 
     def transfer(self, folder: Path, *arguments: str, stdin: bytes = b"") -> None:
-        """Run git with network; limit the rate of transfers and the size of ``folder``.
+        """Run git with network access; limit the rate of transfers and the size of ``folder``.
 
-        The caller holds the site's lock. Raise ItemUnavailable if the repository is missing,
-        forbidden, or too large. Raise SourceUnavailable if all tries failed.
+        The caller must hold the site's lock (``alone``). Raise ItemUnavailable if the repository is
+        missing, forbidden, or too large. Raise SourceUnavailable if all tries failed, and DiskFull
+        if no space is left.
         """
         failure = None
         for attempt in range(_TRIES):
             self._keep_interval(self.interval_s * 10**attempt)
             if not (folder / WHOLE).exists():
-                shutil.rmtree(folder, ignore_errors=True)  # remains of a failed try
+                shutil.rmtree(folder, ignore_errors=True)  # delete what a failed try has left
             failure = self._transfer_once(self.command(*arguments), folder, stdin)
             if failure is None:
                 return
@@ -120,7 +121,7 @@ class Git:
             for pattern, reason in _FINAL_FAILURES:
                 if re.search(pattern, failure):
                     raise ItemUnavailable(reason, failure)
-            # Git reports some failed writes without a reason.
+            # Git reports some failed writes without a reason, so the free space is checked, too.
             is_full = shutil.disk_usage(self.root).free < _LEAST_FREE_BYTES
             if is_full or "No space left" in failure:
                 raise DiskFull(
@@ -130,19 +131,19 @@ class Git:
         raise SourceUnavailable(f"git for {folder.stem} failed: {failure}; try again later")
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the full command line."""
+        """Return git's full command line, with the safe configuration."""
         config = [part for item in self._config.items() for part in ("-c", "=".join(item))]
         return [self._binary, *config, *arguments]
 
     def environment(self, protocols: str) -> dict[str, str]:
-        """Return the complete environment of git; nothing is inherited."""
+        """Return all environment variables of git; none are inherited from this process."""
         return {
             "PATH": f"{Path(self._binary).parent}:/usr/bin:/bin",
             "HOME": "/nonexistent",
             "http_proxy": _NO_PROXY_THERE,
             "https_proxy": _NO_PROXY_THERE,
             "no_proxy": urlsplit(self.base_url).hostname or "",
-            "LC_ALL": "C",  # git's messages are parsed
+            "LC_ALL": "C",  # git's messages are in English, since they are parsed
             "GIT_ALLOW_PROTOCOL": protocols,
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -152,7 +153,7 @@ class Git:
         }
 
     def _keep_interval(self, interval_s: float) -> None:
-        """Wait for the interval since the last transfer of any process (a file's mtime)."""
+        """Wait until any process's last transfer (a file's mtime) is ``interval_s`` seconds old."""
         self.root.mkdir(parents=True, exist_ok=True)
         last = self.root / "last-transfer"
         if last.exists():
@@ -160,7 +161,7 @@ class Git:
         last.touch()
 
     def _transfer_once(self, command: list[str], folder: Path, stdin: bytes) -> str | None:
-        """Return None on success, else the end of git's output."""
+        """Run git once; return None on success, else the end of git's output."""
         deadline, feed = time.monotonic() + _TRANSFER_TIMEOUT_S, cast(bytes | None, stdin)
         with subprocess.Popen(
             command, env=self.environment(self._scheme), start_new_session=True,
@@ -172,7 +173,7 @@ class Git:
                         _, words = process.communicate(feed, timeout=1.0)
                         return _last_words(words) if process.returncode else None
                     except subprocess.TimeoutExpired:
-                        feed = None  # the first call has consumed it
+                        feed = None  # the input is sent only once
                     if _folder_bytes(folder) > MAX_MIRROR_BYTES:
                         raise ItemUnavailable(
                             "too_large", f"{folder.stem}: more than {MAX_MIRROR_BYTES} bytes"
@@ -180,20 +181,20 @@ class Git:
                     if time.monotonic() > deadline:
                         return f"not done after {_TRANSFER_TIMEOUT_S:.0f} s"
             finally:
-                if process.poll() is None:  # helpers of git hold the pipe open, too
+                if process.poll() is None:  # kill git and its helpers, which hold the pipe open
                     os.killpg(process.pid, signal.SIGKILL)
 
 
 def _folder_bytes(folder: Path) -> int:
     total = 0
     for file in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # git may rename its packs at the same time
+        with contextlib.suppress(FileNotFoundError):  # git may rename files meanwhile
             total += file.lstat().st_size
     return total
 
 
 def _last_words(output: bytes) -> str:
-    """Return the end of git's output without control characters: it may quote the site."""
+    """Return the end of git's output, without control characters that the site may have sent."""
     lines = [line for line in output.decode(errors="replace").splitlines() if line.strip()]
     words = "; ".join(lines[-3:]) or "it gave no reason"
     return "".join(c for c in words if c.isprintable())[-400:]

@@ -1,9 +1,9 @@
 """Partial mirrors of git repositories: changes between two commits, and file contents.
 
-A mirror is a bare clone without file contents (``--filter=blob:none``) in the scratch folder. It is
-fetched again for a month that was not over at the last fetch. The file contents of a month are then
-fetched in one request. Paths inside a repository are data: no file is ever checked out or written
-under such a name.
+A mirror is a bare clone without file contents (``--filter=blob:none``) in the scratch folder. New
+commits are fetched if the requested month was not over at the last fetch. The file contents of a
+month are then fetched in one request. Paths in a repository are only data: no file is ever checked
+out, or written to such a path.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_OID = "0" * 40
 _COMMIT = "%H %ct %at"
 _SUBMODULE = b"160000"  # mode
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-_REFUSAL_LASTS = dt.timedelta(days=1)  # a refused repository may become public again
+_REFUSAL_LASTS = dt.timedelta(days=1)  # afterwards retry, as the repository may be public by then
 
 
 class Commit(NamedTuple):
@@ -42,7 +42,7 @@ class Commit(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A file that was added (``A``) or modified (``M``) between two commits; not a rename."""
+    """A file that was added (status ``A``) or modified (``M``) between two commits."""
 
     path: str
     status: str
@@ -52,21 +52,21 @@ class Change(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The changes of a repository in a period; their contents can be read."""
+    """The changes of a repository in a period; the mirror has the changed files' contents."""
 
     head: Commit  # the last first-parent commit of the period
     is_initial: bool  # the repository has no commit before the period
-    changes: list[Change]  # files added or modified, by path
-    touches: dict[str, Commit]  # last first-parent commit of each of those files, by path
-    top_oids: list[str]  # object ids of the chosen files of the top folder, at ``head``
+    changes: list[Change]  # files added or modified, sorted by path
+    touches: dict[str, Commit]  # last first-parent commit that changed a file, by the file's path
+    top_oids: list[str]  # ids of top-level files at ``head`` that match ``top_files`` of ``work``
     retrieved_at: dt.datetime  # when the contents were fetched
 
 
 def open_mirror(git: Git, name: str, until: dt.datetime) -> Mirror:
-    """Return the mirror of ``owner/repository``, fetched at ``until`` or later.
+    """Return the mirror of a repository; fetch it if the last fetch was before ``until``.
 
-    Raise UsageError if ``name`` is not of that form. Raise ItemUnavailable if the
-    public repository does not exist, or is too large. Raise SourceUnavailable if the site failed
+    Raise UsageError if ``name`` is not of the form ``owner/repository``. Raise ItemUnavailable if
+    the repository is missing, not public or too large. Raise SourceUnavailable if the site failed
     temporarily.
     """
     if _NAME.fullmatch(name) is None or name.endswith(".git"):
@@ -74,13 +74,13 @@ def open_mirror(git: Git, name: str, until: dt.datetime) -> Mirror:
     mirror = Mirror(git, git.root / f"{name}.git")
     if not mirror.is_fresh(until):
         with git.alone():
-            if not mirror.is_fresh(until):  # another process may have been faster
+            if not mirror.is_fresh(until):  # another process may have fetched it meanwhile
                 mirror.refresh(f"{git.base_url}/{name}")
     return mirror
 
 
 class Mirror:
-    """A bare clone without file contents, and queries on it; created by ``open_mirror``."""
+    """A bare clone without file contents, and queries on it; see ``open_mirror``."""
 
     def __init__(self, git: Git, folder: Path) -> None:
         self._git, self._folder = git, folder
@@ -101,7 +101,7 @@ class Mirror:
         return False
 
     def refresh(self, url: str) -> None:
-        """Clone, or fetch new commits. The caller holds the site's lock."""
+        """Clone the repository, or fetch new commits; the caller must hold ``Git.alone``."""
         for left in self._folder.parent.glob(f"{self._folder.name}.partial-*"):
             shutil.rmtree(left, ignore_errors=True)
         asked_at = dt.datetime.now(dt.UTC).isoformat()
@@ -118,9 +118,9 @@ class Mirror:
         self._refused.unlink(missing_ok=True)
 
     def _clone(self, url: str, asked_at: str) -> None:
-        """Clone under a temporary name, so that no partial clone is taken for a mirror."""
+        """Clone to a temporary name, so that an incomplete clone is never used as a mirror."""
         self._folder.parent.mkdir(exist_ok=True)
-        # The name is unique: git may outlive a killed crawl, and deletes its own clone at exit.
+        # The name is random: git of a killed crawl may still run, and deletes its clone at exit.
         partial = Path(f"{self._folder}.partial-{secrets.token_hex(4)}")
         try:
             self._git.transfer(
@@ -128,8 +128,8 @@ class Mirror:
                 "--no-tags", "--template=", "--", url, str(partial),
             )  # fmt: skip
             if not self._git.local(partial, "for-each-ref"):
-                # Git accepts any response 200, such as an HTML error page.
-                raise SourceUnavailable(f"{url} holds no commit; if it stays so, do without it")
+                # Git takes any response with status 200 for an empty repository, even an HTML page.
+                raise SourceUnavailable(f"{url} holds no commit; if it stays so, omit it")
             _write(partial / WHOLE, asked_at)
             shutil.rmtree(self._folder, ignore_errors=True)
             partial.rename(self._folder)
@@ -141,10 +141,10 @@ class Mirror:
         self._fetch("origin", f"+HEAD:{branch}")
 
     def _fetch(self, *arguments: str, stdin: bytes = b"") -> None:
-        for pattern in ("*.lock", "tmp_*"):  # left by a killed git; nobody else holds them
+        for pattern in ("*.lock", "tmp_*"):  # leftovers of a killed git process
             for left in self._folder.rglob(pattern):
                 left.unlink(missing_ok=True)
-        # Contents are fetched by object id; there is no common history to negotiate.
+        # Contents are fetched by object id, so there are no common commits to negotiate.
         negotiation = "noop" if stdin else "consecutive"
         self._git.transfer(
             self._folder, f"--git-dir={self._folder}",
@@ -159,10 +159,10 @@ class Mirror:
         pathspecs: tuple[str, ...],
         top_files: re.Pattern[str],
     ) -> Work | None:
-        """Return the changes from ``start`` up to ``end``; fetch their contents in one request.
+        """Return the changes from ``start`` to before ``end``; fetch their contents in one request.
 
-        A commit counts by its committer date, to the second. None is returned if no added or
-        modified file matches one of ``pathspecs``. Raise ItemUnavailable if the repository had no
+        A commit belongs to the period of its committer date. Return None if no added or modified
+        file matches one of ``pathspecs``. Raise ItemUnavailable if the repository had no
         commit yet at ``end``. Raise SourceUnavailable if the site failed temporarily. Raise
         StorageError if the mirror is damaged.
         """
@@ -178,9 +178,9 @@ class Mirror:
         return Work(head, before is None, changes, touches, top_oids, retrieved_at)
 
     def span(self, start: dt.datetime, end: dt.datetime) -> tuple[str | None, Commit | None]:
-        """Return the last first-parent commits before ``start`` and before ``end``, if any.
+        """Return the last first-parent commits before ``start`` (id only) and before ``end``.
 
-        "Last" is by place in history; a commit counts by its committer date, to the second.
+        The last commit is the nearest to the branch's tip; None if there is no such commit.
         """
         head = None
         output = self._git.local(
@@ -197,10 +197,10 @@ class Mirror:
     def _history(
         self, before: str | None, head: str, pathspecs: tuple[str, ...]
     ) -> tuple[dict[str, Commit], list[str]]:
-        """Return the last first-parent commit of each path, and the oids of changed contents.
+        """Return the last first-parent commit that changed each path, and ids of file contents.
 
-        The oids are those at ``before`` and at ``head`` of all files that differ. The list is empty
-        if no file was added or modified.
+        The ids are those of all files that differ between ``before`` and ``head``, in both
+        versions. The list of ids is empty if no file was added or modified.
         """
         output = self._git.local(
             self._folder, "log", "--first-parent", "--diff-merges=first-parent", "--no-renames",
@@ -208,14 +208,14 @@ class Mirror:
             head if before is None else f"{before}..{head}", "--", *pathspecs,
         )  # fmt: skip
         touches: dict[str, Commit] = {}
-        ends: dict[str, tuple[str, str]] = {}  # path -> oid at ``before``, oid at ``head``
+        ends: dict[str, tuple[str, str]] = {}  # path -> object id at ``before`` and at ``head``
         tokens = iter(output.split(b"\0"))
         for token in tokens:
             if token.startswith(b"\x01"):
                 commit = _parse_commit(token[1:].decode())
             elif meta := token.strip():
                 change = _parse_change(meta, next(tokens))
-                if _SUBMODULE in meta[:14]:  # the oid is a commit of another repository
+                if _SUBMODULE in meta[:14]:  # the object id names a commit of another repository
                     continue
                 touches.setdefault(change.path, commit)
                 newest = ends.get(change.path, (change.old_oid, change.new_oid))[1]
@@ -225,10 +225,10 @@ class Mirror:
         return touches, sorted(oids) if is_new else []
 
     def _changes(self, before: str | None, head: str, pathspecs: tuple[str, ...]) -> list[Change]:
-        """Return the files added or modified between two commits, renames left out.
+        """Return the files added or modified between two commits, without renamed files.
 
-        A rename is a new file with half the content of a removed file; both must match
-        ``pathspecs``. Their contents must have been fetched.
+        A new file counts as renamed if it shares half of its content with a removed file, and both
+        paths match ``pathspecs``. The contents must have been fetched.
         """
         output = self._git.local(
             self._folder, "diff", "--raw", "-z", "--no-abbrev", "-M50%", "--diff-filter=AM",
@@ -238,7 +238,7 @@ class Mirror:
         return [_parse_change(*pair) for pair in zip(tokens[::2], tokens[1::2], strict=True)]
 
     def _top_files(self, commit: str, pattern: re.Pattern[str]) -> list[str]:
-        """Return the object ids of the top folder's files whose whole names match."""
+        """Return the object ids of regular top-level files with names that match ``pattern``."""
         oids = []
         for entry in self._git.local(self._folder, "ls-tree", "-z", commit).split(b"\0")[:-1]:
             meta, _, name = entry.decode(errors="backslashreplace").partition("\t")
@@ -248,12 +248,12 @@ class Mirror:
         return oids
 
     def _fetch_blobs(self, oids: Iterable[str]) -> dt.datetime:
-        """Fetch contents in one request, unless already fetched; return the time of the fetch."""
+        """Fetch file contents in one request, unless fetched before; return the fetch's time."""
         request = "".join(f"{oid}\n" for oid in sorted(set(oids))).encode()
         done = self._folder / f"blobs-{hashlib.sha256(request).hexdigest()}"
         if not done.exists():
             with self._git.alone():
-                if not done.exists():  # another process may have been faster
+                if not done.exists():  # another process may have fetched them meanwhile
                     asked_at = dt.datetime.now(dt.UTC).isoformat()
                     self._fetch("--stdin", "origin", stdin=request)
                     _write(done, asked_at)
@@ -261,7 +261,7 @@ class Mirror:
 
     @contextlib.contextmanager
     def blobs(self) -> Iterator[BlobReader]:
-        """Open a reader of fetched contents."""
+        """Open a reader of the file contents that were fetched."""
         git = self._git
         with subprocess.Popen(
             git.command(f"--git-dir={self._folder}", "cat-file", "--batch"),
@@ -275,7 +275,7 @@ class Mirror:
 
 
 class BlobReader:
-    """Reads contents one by one from a running ``git cat-file --batch``."""
+    """Reads file contents one by one from a running ``git cat-file --batch``."""
 
     def __init__(self, folder: Path, process: subprocess.Popen[bytes]) -> None:
         self._folder = folder
@@ -291,7 +291,8 @@ class BlobReader:
         header = self._output.readline().split()
         if len(header) != 3 or header[1] != b"blob":
             raise damaged(self._folder, f"no contents for {oid}")
-        left, is_small = int(header[2]) + 1, int(header[2]) <= MAX_BLOB_BYTES  # with a newline
+        # Git adds a newline after the contents.
+        left, is_small = int(header[2]) + 1, int(header[2]) <= MAX_BLOB_BYTES
         if is_small:
             return self._output.read(left)[:-1]
         while left > 0:
@@ -305,13 +306,13 @@ def _parse_commit(line: str) -> Commit:
 
 
 def _parse_change(meta: bytes, path: bytes) -> Change:
-    """Parse ``:old_mode new_mode old_oid new_oid status`` of git's raw format."""
+    """Parse git's raw format: ``:old_mode new_mode old_oid new_oid status``, then the path."""
     _, mode, old_oid, new_oid, status = meta.decode().split(" ")
     return Change(path.decode(errors="backslashreplace"), status, mode, old_oid, new_oid)
 
 
 def _moment(seconds: str) -> dt.datetime:
-    """Convert a commit's claimed time; the earliest date if it is outside the calendar."""
+    """Convert seconds since 1970 to UTC; return the earliest datetime if out of range."""
     try:
         return dt.datetime.fromtimestamp(int(seconds), dt.UTC)
     except (ValueError, OverflowError, OSError):
@@ -323,7 +324,7 @@ def _read_time(file: Path) -> dt.datetime:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write atomically; the caller holds the site's lock."""
+    """Write a file atomically; the caller must hold the lock of ``Git.alone``."""
     new = Path(f"{file}.new")
     new.write_text(text)
     new.replace(file)

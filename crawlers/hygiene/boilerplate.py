@@ -1,9 +1,9 @@
-"""Lines that a source repeats: notices, appeals, navigation.
+"""Removal of boilerplate: lines that a source repeats, such as notices, appeals and navigation.
 
-A line of prose of at least 20 characters is boilerplate above a share of 30 % of a month's distinct
-texts. At least 5 texts must have it. Candidate lines come from a sample of 1,024 texts, chosen by
-the hash of the text. So memory is bounded, and the order of documents has no effect. Once in 10^12
-months, a line of 30 % of the texts is in less than 20 % of the sample.
+A line of at least 20 characters is boilerplate if more than 30 % of a month's distinct texts (and
+at least 5) contain it. Only prose is searched. Candidates are lines in 20 % of a sample: the 1,024
+texts with the smallest hashes. So memory is bounded, and the order of documents has no effect. A
+line in 30 % of the texts is missed in one of 10^12 months.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ MAX_SHARE = 0.3
 MIN_TEXTS = 5
 _CANDIDATE_SHARE = 0.2
 _SAMPLE_TEXTS = 1024
-_SAMPLE_LINES = 4096  # lines of each sampled text: 32 kB
-_LISTED = 100  # lines listed in the manifest
+_SAMPLE_LINES = 4096  # maximum lines of a sampled text; their hashes take 32 kB
+_LISTED = 100  # maximum number of lines listed in the manifest
 _LISTED_CHARS = 200
 
 
 class LineSample:
-    """The lines of the 1,024 texts with the least hashes; a repeated text counts once."""
+    """The lines of the 1,024 distinct texts with the smallest hashes."""
 
     def __init__(self) -> None:
         self._keys = array("Q")  # hashes of all texts
-        self._heap: list[int] = []  # negated keys of the sample
+        self._heap: list[int] = []  # negated hashes of the sampled texts
         self._lines: dict[int, Hashes] = {}
 
     def add(self, text: str) -> None:
-        """Put a text into the sample if its hash is among the least."""
+        """Add a text to the sample if its hash is among the 1,024 smallest."""
         key = _hash(text)
         self._keys.append(key)
         if key in self._lines or (len(self._heap) == _SAMPLE_TEXTS and key > -self._heap[0]):
@@ -47,7 +47,7 @@ class LineSample:
             del self._lines[-heapq.heappop(self._heap)]
 
     def count_candidates(self) -> LineCounts | None:
-        """Return a counter of candidate lines; None if there are no candidates."""
+        """Return a counter of the sample's frequent lines, or None if no line is frequent."""
         if not self._lines:
             return None
         lines, counts = np.unique(np.concatenate(list(self._lines.values())), return_counts=True)
@@ -58,7 +58,7 @@ class LineSample:
 
 
 class LineCounts:
-    """Counts lines over all texts of the month, each distinct text once."""
+    """Counts how many distinct texts of the month contain each candidate line."""
 
     def __init__(self, text_keys: array[int], candidates: frozenset[int]) -> None:
         _, firsts = np.unique(np.array(text_keys, dtype=np.uint64), return_index=True)
@@ -70,7 +70,7 @@ class LineCounts:
         self._row = 0
 
     def add(self, text: str) -> None:
-        """Count the lines of a text; texts must come in the order of the sample's."""
+        """Count a text's lines; texts must come in the same order as in ``LineSample.add``."""
         self._row += 1
         if not self._is_first[self._row - 1]:
             return
@@ -82,7 +82,7 @@ class LineCounts:
         self._counts.update(found)
 
     def boilerplate(self) -> Boilerplate:
-        """Return the lines that are too frequent."""
+        """Return the lines in more than MAX_SHARE of the distinct texts and at least MIN_TEXTS."""
         most = MAX_SHARE * int(np.count_nonzero(self._is_first))
         return Boilerplate(
             {
@@ -94,7 +94,7 @@ class LineCounts:
 
 
 class Boilerplate:
-    """The lines removed from a month's texts; ``lines`` has text and number of texts by key."""
+    """The lines to remove from texts; ``lines``: a line and its number of texts, by line hash."""
 
     def __init__(self, lines: dict[int, tuple[str, int]]) -> None:
         self._lines = lines
@@ -103,20 +103,20 @@ class Boilerplate:
         return bool(self._lines)
 
     def cut(self, text: str) -> str:
-        """Return a text without boilerplate; a text without such lines is returned unchanged."""
+        """Return a text without its boilerplate lines; return it unchanged if it has none."""
         lines = text.split("\n")
         kept = [line for line in lines if _line_key(line) not in self._lines]
         return text if len(kept) == len(lines) else "\n".join(kept).strip()
 
     def as_manifest(self) -> dict[str, object]:
-        """Return the number of lines, and the most frequent lines with their counts."""
+        """Return the number of boilerplate lines, and the most frequent ones with their counts."""
         ranked = sorted(self._lines.values(), key=lambda each: (-each[1], each[0]))[:_LISTED]
         listed = [{"line": line, "texts": count} for line, count in ranked]
         return {"lines": len(self._lines), "most_frequent": listed}
 
 
 def _line_keys(text: str) -> set[int]:
-    """Return the keys of a text's first 4,096 lines."""
+    """Return the hashes of a text's first 4,096 distinct lines, without short lines."""
     keys: set[int] = set()
     for line in text.split("\n"):
         if key := _line_key(line):
@@ -127,7 +127,7 @@ def _line_keys(text: str) -> set[int]:
 
 
 def _line_key(line: str) -> int:
-    """Return the key of a line; 0 for a line below the minimum length."""
+    """Return a line's hash, or 0 if the line is shorter than MIN_LINE_CHARS."""
     line = line.strip()
     return (_hash(line) or 1) if len(line) >= MIN_LINE_CHARS else 0
 

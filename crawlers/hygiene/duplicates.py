@@ -1,7 +1,7 @@
-"""Duplicates, exact and near: within a month, and between its texts and other sealed months.
+"""Exact and near duplicates, within a month and between a month and other sealed months.
 
-Memory is bounded by one month's sketch and 65,536 texts of the new month. Time is linear in sealed
-months: 83 months of 3,000 documents of 8 kB take 5 s.
+Memory is bounded by the sketch of one month and an index of 65,536 texts. The time is linear in the
+number of sealed months: 83 months of 3,000 documents of 8 kB take 5 s.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from crawlers.hygiene.signatures import Index, Rows, clusters, similarity
 from crawlers.hygiene.sketches import GramSample, SeenShares, SketchBatch, read_sketch
 
 DUPLICATES_FILE = "duplicate_of.parquet"
-_BLOCK_ROWS = 2**16  # texts indexed at a time
+_BLOCK_ROWS = 2**16  # maximum number of texts in one index
 
 
 class Hit(NamedTuple):
-    """A text of the month and its duplicate in another month."""
+    """A duplicate, in another month, of the text with number ``row`` in this month."""
 
     row: int
     month: Month
@@ -55,8 +55,8 @@ def drop_exact(texts: MonthTexts) -> None:
 def drop_duplicates(texts: MonthTexts, hits: Mapping[int, Hit]) -> None:
     """Drop all but the earliest text of each cluster of near duplicates.
 
-    A cluster with a text in an earlier month is dropped whole. Exact duplicates within the month
-    must have been dropped before.
+    If a text of a cluster has a duplicate in an earlier month (``hits``), the whole cluster is
+    dropped. Call ``drop_exact`` first.
     """
     rows = texts.kept()
     rows = rows[texts.is_signed(rows)]
@@ -75,12 +75,12 @@ def drop_duplicates(texts: MonthTexts, hits: Mapping[int, Hit]) -> None:
             both = texts.signatures[[row]], texts.signatures[[head]]
             alike = f"{float(similarity(*both)[0]):.2f} similar to {texts.native_ids[head]}"
             texts.drops[row] = ("near_dup", alike)
-    for row, hit in hits.items():  # texts without a signature can be exact duplicates
+    for row, hit in hits.items():  # a text without a signature can be an exact duplicate
         texts.drops.setdefault(row, _as_drop(hit))
 
 
 class Block:
-    """Texts of the month, indexed to look up duplicates from other months."""
+    """An index of texts of the month, to find their duplicates in other months."""
 
     def __init__(self, texts: MonthTexts, rows: Rows) -> None:
         self._rows = rows
@@ -91,7 +91,7 @@ class Block:
         self._digests = digests[self._order]
 
     def hits(self, batch: SketchBatch) -> Iterator[Hit]:
-        """Yield the duplicates of this block in a batch of another month's texts."""
+        """Yield the duplicates of this block's texts in a batch of another month."""
         ids, native_ids = batch.document_ids, batch.native_ids
         for theirs, place in self._same_text(batch.digests):
             row = int(self._rows[self._order[place]])
@@ -111,7 +111,7 @@ class Block:
 
 
 def blocks_of(texts: MonthTexts, rows: Rows) -> Iterator[Block]:
-    """Index rows in blocks, so that memory stays bounded."""
+    """Index the texts of ``rows`` in blocks of 65,536, so that memory stays bounded."""
     for begin in range(0, len(rows), _BLOCK_ROWS):
         yield Block(texts, rows[begin : begin + _BLOCK_ROWS])
 
@@ -123,18 +123,18 @@ def _as_drop(hit: Hit) -> tuple[DropReason, str]:
 
 
 def _prefixes(digests: Digests) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Return the first eight bytes of each digest."""
+    """Return the first eight bytes of each digest as a number."""
     return np.frombuffer(digests.tobytes(), dtype="<u8")[:: digests.dtype.itemsize // 8]
 
 
 @dataclass
 class Comparison:
-    """The comparison of a month's texts with earlier months, by row."""
+    """The result of comparing a month's texts with earlier months, by row (see ``MonthTexts``)."""
 
-    hits: dict[int, Hit]  # the duplicate in an earlier month, by row
-    shares: npt.NDArray[np.float32]  # share of 13-grams seen in earlier months; NaN if unknown
-    num_sampled: npt.NDArray[np.int64]  # 13-grams behind each share
-    similarities: dict[int, float] = field(default_factory=dict)  # to the previous version
+    hits: dict[int, Hit]  # each text's duplicate in an earlier month, by row
+    shares: npt.NDArray[np.float32]  # share of each text's 13-grams in earlier months; NaN: unknown
+    num_sampled: npt.NDArray[np.int64]  # number of 13-grams from which each share is computed
+    similarities: dict[int, float] = field(default_factory=dict)  # to each text's previous version
 
 
 @dataclass(frozen=True)
@@ -143,14 +143,14 @@ class SealedMonths:
 
     store: Store
     source: str
-    month: Month  # the month to compare with the others
-    scratch: Path  # for temporary files
-    earlier: tuple[Seal, ...]  # ordered by month
-    later: tuple[Seal, ...]  # ordered by month
+    month: Month  # the month that is compared with the sealed months
+    scratch: Path  # folder for temporary files
+    earlier: tuple[Seal, ...]  # seals of earlier months, ordered by month
+    later: tuple[Seal, ...]  # seals of later months, ordered by month
 
     @classmethod
     def of(cls, store: Store, partition: Partition, scratch: Path) -> SealedMonths:
-        """List the sealed months of texts; undated partitions are left out."""
+        """List a source's sealed months of texts; partitions without a month are left out."""
         own = partition.month
         assert own is not None  # noqa: S101 - a crawl always has a month
         seals = [seal for seal in list_sealed(store, partition.source) if seal.is_text]
@@ -162,13 +162,13 @@ class SealedMonths:
 
     @property
     def digests(self) -> dict[str, str]:
-        """Return the digest of each earlier month; this month's content depends on them."""
+        """Return each earlier month's digest for the manifest; results depend on these months."""
         return {str(seal.partition.month): seal.digest for seal in self.earlier}
 
     def compare(self, texts: MonthTexts, sample: GramSample, keeps_versions: bool) -> Comparison:
         """Compare the kept texts with all earlier months.
 
-        With ``keeps_versions``, find no duplicates, but the similarity to the previous version.
+        With ``keeps_versions``, compute similarities to previous versions instead of duplicates.
         """
         no_shares = np.full(len(texts), np.nan, dtype=np.float32)
         found = Comparison({}, no_shares, np.zeros(len(texts), dtype=np.int64))
@@ -187,9 +187,9 @@ class SealedMonths:
         return found
 
     def later_duplicates(self, texts: MonthTexts) -> pa.Table:
-        """Return the duplicates of the kept texts in later months, as DUPLICATES.
+        """Return the duplicates of the kept texts in later months, with schema DUPLICATES.
 
-        Those documents are kept: a sealed month never changes.
+        The documents in later months stay there, because a sealed month never changes.
         """
 
         def rank(hit: Hit) -> tuple[float, str]:
@@ -222,7 +222,7 @@ class SealedMonths:
 
 
 class _FormerVersions:
-    """Compares each text with the text of the same native id in the month before."""
+    """Compares each text with the text of the same native id in the previous month."""
 
     def __init__(self, texts: MonthTexts, before: Month) -> None:
         self._before = before
@@ -243,12 +243,12 @@ class _FormerVersions:
 
 
 def _rank(hit: Hit) -> tuple[bool, Month, float, str]:
-    """Return the sort key of a text's hits; the least hit is reported."""
+    """Return a sort key for the hits of a text; the hit with the smallest key is reported."""
     return not hit.is_exact, hit.month, -hit.similarity, hit.document_id
 
 
 def read_duplicates(store: Store, source: str | None = None) -> pa.Table:
-    """Return the recorded duplicates of earlier months, of one source or of all.
+    """Return the duplicates recorded by ``later_duplicates``, of one source or of all sources.
 
     Raise SchemaMismatch if a file does not match the schema. Raise StorageError if a file cannot be
     read.

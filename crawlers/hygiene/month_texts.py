@@ -1,4 +1,4 @@
-"""The documents of a month: spooled to a file, with 350 bytes of each in memory."""
+"""Storage for a month's documents: rows in a temporary file, 350 bytes per document in memory."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ Row = dict[str, Any]
 
 
 class Spool:
-    """Rows written once and read several times, in order; a context manager.
+    """A temporary file of rows, written once and read several times; a context manager.
 
-    Its folder is deleted at the end of the block. After a killed process, the next spool in the
-    same scratch folder deletes the remains. A lock protects spools in use.
+    At the end of the ``with`` block, the file's folder is deleted. If a process is killed, the next
+    spool in the same scratch folder deletes its files. A lock protects spools in use.
     """
 
     def __init__(self, scratch: Path) -> None:
@@ -59,21 +59,21 @@ class Spool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(pa.ArrowException, OSError):  # a full disk is reported elsewhere
+        with contextlib.suppress(pa.ArrowException, OSError):  # ``end`` has reported disk errors
             self._writer.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         Path(self._lock.lock_file).unlink(missing_ok=True)
         self._lock.release()
 
     def add(self, row: Row) -> None:
-        """Write a row: columns of DOCUMENTS by name, without computed columns."""
+        """Write a row: a document's columns (schema DOCUMENTS) by name, without computed ones."""
         self._batch.append(row)
         self._num_chars += len(row["text"])
         if len(self._batch) >= _BATCH_ROWS or self._num_chars >= _BATCH_CHARS:
             self._flush()
 
     def end(self) -> None:
-        """Write the buffered rows; the rows can be read from now on."""
+        """Write the buffered rows and close the file; the rows can then be read."""
         self._flush()
         with explain_disk_errors(self._path):
             self._writer.close()
@@ -84,7 +84,7 @@ class Spool:
         self._batch, self._num_chars = [], 0
 
     def batches(self) -> Iterator[list[Row]]:
-        """Yield the rows again, in batches; raise StorageError if the file is damaged."""
+        """Yield all rows in batches; raise StorageError if the file is damaged."""
         try:
             with pa.OSFile(self._path) as file, pa.ipc.open_stream(file) as stream:
                 for batch in stream:
@@ -93,7 +93,7 @@ class Spool:
             raise StorageError(f"{self._path} cannot be read ({error}); crawl again") from error
 
     def _delete_stale(self) -> None:
-        """Delete the spools of ended processes."""
+        """Delete the folders of spools whose process has ended."""
         for path in self._parent.glob("*.lock"):
             with contextlib.suppress(Timeout), FileLock(path, timeout=0):
                 shutil.rmtree(path.with_suffix(""), ignore_errors=True)
@@ -105,12 +105,12 @@ DIGEST_BYTES = 32
 
 
 class MonthTexts:
-    """The texts of a month by row: the position of the document in the crawl."""
+    """Data of a month's texts by row; a row is the position of a document in the crawl."""
 
     def __init__(self) -> None:
         self.native_ids: list[str] = []
         self.drops: dict[int, tuple[DropReason, str]] = {}
-        self.language_scores = array("f")  # probability of each language; NaN if unknown
+        self.language_scores = array("f")  # probability of each text's language; NaN if unknown
         self.redactions: dict[int, dict[str, int]] = {}
         self._document_ids = bytearray()
         self._digests = bytearray()
@@ -122,7 +122,7 @@ class MonthTexts:
         return len(self.native_ids)
 
     def add(self, row: dict[str, Any], document_id: str, digest: bytes) -> int:
-        """Store the data of a spooled document, and return its row."""
+        """Store a spooled document's data, and return its row; ``digest`` is the text's SHA-256."""
         self.language_scores.append(math.nan)
         self.native_ids.append(row["native_id"])
         self._document_ids += bytes.fromhex(document_id)
@@ -131,28 +131,28 @@ class MonthTexts:
         return len(self.native_ids) - 1
 
     def sign(self, gram_sets: Sequence[Hashes]) -> None:
-        """Sign the new texts by their 5-grams; an empty set has no signature."""
+        """Append the MinHash signatures of the texts added last, given each text's 5-grams."""
         none = np.zeros(1, dtype=np.uint64)
         self._signatures += sign([grams if len(grams) else none for grams in gram_sets]).tobytes()
         self._is_signed += bytes(len(grams) > 0 for grams in gram_sets)
 
     def document_id(self, row: int) -> str:
-        """Return the document's id in the corpus."""
+        """Return the corpus id of the document in a row."""
         return self._document_ids[16 * row : 16 * row + 16].hex()
 
     @property
     def digests(self) -> Digests:
-        """SHA-256 of each text; (num_texts,) of 32 bytes."""
+        """SHA-256 of each text, 32 bytes; shape (num_texts,)."""
         return np.frombuffer(self._digests, dtype=f"V{DIGEST_BYTES}")
 
     @property
     def signatures(self) -> Signatures:
-        """Signatures of all texts; (num_texts, 128)."""
+        """MinHash signatures of all texts; shape (num_texts, 128)."""
         flat = np.frombuffer(self._signatures, dtype="<u2")
         return flat.reshape(len(self._signatures) // SIGNATURE_BYTES, NUM_PERMUTATIONS)
 
     def kept(self) -> Rows:
-        """Rows of the kept texts by instant, then native id: the same order in every crawl."""
+        """Return the kept texts' rows, sorted by event time, then by native id."""
         is_kept = np.ones(len(self), dtype=bool)
         is_kept[list(self.drops)] = False
         rows = np.flatnonzero(is_kept).tolist()

@@ -1,13 +1,13 @@
 """The stages that need a whole month, in order; documents stream through a file on local disk.
 
-    1. spool documents as they arrive, and sample their lines
-    2. count candidate lines                                                   (boilerplate)
-    3. revise and judge each text by itself, and store the data to compare it by
-    4. compare texts with each other and with sealed months                    (duplicates)
-    5. read the kept texts again, and yield them in their first order
+    1. Write documents to the file as they arrive, and sample their lines.
+    2. Count candidate lines, to find boilerplate.
+    3. Cut, redact and judge each text by itself; store its n-grams and digest for comparison.
+    4. Compare texts with each other and with sealed months, to find duplicates.
+    5. Read the kept texts again, and yield them in the order of the crawl.
 
-The result for a text depends on its month's documents and on the manifest's sealed months
-(``compared_with``). Order has no effect.
+The result for a text depends on the month's documents, and on the sealed months that the manifest
+lists (``compared_with``). The order of documents has no effect.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from crawlers.text.cleaning import MIN_CHARS
 
 
 class Hygiene:
-    """Judges the documents of one month."""
+    """Decides which documents of one month are kept, and changes their texts."""
 
     def __init__(
         self, partition: Partition, info: SourceInfo, store: Store, settings: Settings
@@ -54,7 +54,7 @@ class Hygiene:
         self._files: dict[str, bytes] = {}
 
     def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome]:
-        """Yield other outcomes at once; then yield each document, or its drop.
+        """Yield drops, failures and repeats at once; at the end, yield each document or its drop.
 
         Raise StorageError if a sealed month of the source is damaged, or the disk is full.
         """
@@ -77,11 +77,11 @@ class Hygiene:
             self._conclude(sealed)
 
     def finish(self) -> Description:
-        """Return the findings for the manifest and the partition's folder, after ``sift``."""
+        """Return facts for the manifest, and files for the partition; call ``sift`` first."""
         return Description(self._manifest, self._files)
 
     def _has_boilerplate(self, row: Row) -> bool:
-        """Return True if boilerplate may be cut; code and compared versions stay unchanged."""
+        """Return True unless a row is code or a page version, where boilerplate is kept."""
         return not (_is_code(row) or self._info.keeps_versions)
 
     def _count_lines(self, spool: Spool, lines: LineSample) -> None:
@@ -93,7 +93,7 @@ class Hygiene:
         self._boilerplate = counts.boilerplate()
 
     def _judge(self, batch: list[Row]) -> None:
-        """Judge texts one by one, and store the data to compare them by."""
+        """Judge texts one by one, and store their data for the comparison."""
         gram_sets = []
         for row in batch:
             is_cut = self._cut(row)
@@ -121,14 +121,14 @@ class Hygiene:
         return bool(row["text"] != before)
 
     def _redact(self, row: Row) -> dict[str, int]:
-        """Redact a row's text if requested; return the number of replacements by kind."""
+        """Redact a row's text if the settings say so; return the number of replacements by kind."""
         if not self._settings.redact:
             return {}
         row["text"], counts = redact(row["text"])
         return counts
 
     def _examine(self, number: int, row: Row) -> tuple[Hashes, tuple[DropReason, str] | None]:
-        """Return the 5-grams of a revised text, and why the text is dropped, or None."""
+        """Return a text's 5-grams, and its drop reason and detail, or None if the text is kept."""
         text, is_code = row["text"], _is_code(row)
         tokens = tokens_of(text, is_code)
         grams = ngrams(tokens.hashes, SHINGLE)
@@ -169,7 +169,7 @@ class Hygiene:
                 number += 1
 
     def _findings(self, number: int, comparison: duplicates.Comparison) -> dict[str, Any]:
-        """Return the columns of DOCUMENTS that hygiene fills."""
+        """Return the columns of the schema DOCUMENTS that hygiene computes."""
         share = float(comparison.shares[number])
         is_seen = (
             share >= sketches.SEEN_BEFORE and comparison.num_sampled[number] >= sketches.MIN_SAMPLED

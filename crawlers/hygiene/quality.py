@@ -1,4 +1,4 @@
-"""Language checks of prose, and detection of low quality: tables, dumps, repeated words."""
+"""Checks of prose for a wrong language and low quality: tables, data dumps, repeated words."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 from crawlers.hygiene.signatures import SHINGLE
 from crawlers.hygiene.tokens import Hashes, Tokens, distinct, ngrams, tokens_of
 
-MIN_SCORE = 0.8  # from this probability on, other guesses do not count
-_MAX_BYTES = 2000  # of prose, given to the model; its time is linear in them
-_MATHS = re.compile(r"\$[^$]*\$")  # formulas of papers
-_NO_LANGUAGE = "zxx"  # numbers and signs: judged by quality rules
+MIN_SCORE = 0.8  # a text is kept if its language has at least this probability
+_MAX_BYTES = 2000  # bytes of a text that the language model reads; its time is linear in them
+_MATHS = re.compile(r"\$[^$]*\$")  # formulas in papers
+_NO_LANGUAGE = "zxx"  # the model's code for texts of numbers and signs, which ``low_quality`` finds
 _UNCERTAIN = 0.5
 _NOT_A_GUESS = 0.2
-# Groups of languages that the model can hardly tell apart.
+# Groups of languages that the language model can hardly tell apart.
 _KIN = (("bs", "hr", "sh", "sr"), ("nb", "nn", "no"), ("id", "ms"), ("wuu", "yue", "zh"))
 
 
 def language_score(text: str, language: str) -> tuple[float, str, float] | None:
-    """Return a language's probability, the likeliest language, and its probability.
+    """Return a language's probability, the likeliest language, and that language's probability.
 
-    Both are 0 to 1 and include close relatives (Bosnian, Croatian, Serbian; …). None is returned if
-    the model does not know the language. The model reads the first 2,000 bytes, without
-    ``$maths$``. Only the part of a BCP 47 code before the first hyphen counts.
+    Probabilities are 0 to 1 and include closely related languages (such as Bosnian and Serbian).
+    Return None if the model does not know the language. The model reads the first 2,000 bytes,
+    without ``$maths$``. Only the part of a BCP 47 code before the first hyphen is used.
     """
     own = _names(language.partition("-")[0].lower())
     start = _MATHS.sub(" ", text[: 4 * _MAX_BYTES]).encode()[:_MAX_BYTES]
@@ -37,7 +37,7 @@ def language_score(text: str, language: str) -> tuple[float, str, float] | None:
 
 
 def wrong_language(text: str, language: str) -> tuple[float | None, str | None]:
-    """Return a language's probability, and why the text is dropped, or None to keep it."""
+    """Return a language's probability (None: unknown), and why to drop the text (None: keep it)."""
     found = language_score(text, language)
     if found is None:
         return None, None
@@ -58,21 +58,21 @@ def _sum(ranks: dict[str, float], languages: frozenset[str]) -> float:
 
 @functools.cache
 def _identifier() -> LanguageIdentifier:
-    """Load the model, once (0.5 s); its use changes no state, so threads may share it."""
+    """Load the language model once (0.5 s); it has no changing state, so threads may share it."""
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
-MIN_LETTERS = 0.5  # share of the visible characters that are letters
-MAX_REPEATED = 0.3  # share of 5-grams that repeat an earlier one of the text
+MIN_LETTERS = 0.5  # minimum share of letters among visible characters
+MAX_REPEATED = 0.3  # maximum share of 5-grams that repeat an earlier 5-gram of the text
 MIN_GRAMS = 20  # with fewer 5-grams, repetition is not judged
-MAX_LINE_CHARS = 100_000  # longer than any paragraph
-MIN_MEAN_LINE_CHARS = 4  # of non-blank lines; a Chinese poem's lines have 5
+MAX_LINE_CHARS = 100_000  # maximum line length; paragraphs of prose are shorter
+MIN_MEAN_LINE_CHARS = 4  # minimum mean length of non-blank lines; lines of Chinese poems have 5
 
 
 def low_quality(text: str, tokens: Tokens, grams: Hashes) -> str | None:
-    """Return why a prose text is ``low_quality``, or None.
+    """Return why a prose text has low quality, or None if it has not.
 
-    A text that fails is judged again without its ``$maths$``, for papers full of formulas.
+    A text that fails is judged again without its ``$maths$``: papers may be full of formulas.
     """
     why = _fault(text, tokens, grams)
     if why and "$" in text:

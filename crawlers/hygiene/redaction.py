@@ -1,8 +1,8 @@
-"""Personal and secret data, replaced by placeholders such as ``[EMAIL]``; off by default.
+"""Redaction: placeholders such as ``[EMAIL]`` replace personal and secret data; off by default.
 
-Bits per byte of redacted texts are not comparable with those of the originals. Similar strings
-stay: version and section numbers, dates, ISBNs, decimal numbers, slices and scopes of programs. All
-patterns are bounded, so the time is linear.
+Bits per byte of redacted texts are not comparable with those of the original texts. Strings that
+only look like such data are kept: version and section numbers, dates, ISBNs, decimal numbers,
+slices and scopes in code. Patterns match bounded lengths, so the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-# A longer list would match names in code (``query@key.transpose``).
+# Top-level domains. A longer list would match names in code (``query@key.transpose``).
 _TOP_DOMAINS = (
     "com|org|net|edu|gov|mil|int|info|biz|name|dev|app|pro|online|site|tech|xyz|cloud|email|live"
     "|news|blog|shop|store|world|agency|company|group|academy|science|university|example|test"
@@ -33,9 +33,9 @@ _VERSION = re.compile(
     r"\s{0,3}\Z",
     re.IGNORECASE,
 )
-_BEFORE = 20  # characters before a number that may mark it as a version
+_BEFORE = 20  # number of characters before a match in which ``_VERSION`` is searched
 _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])", re.IGNORECASE)
-_MIN_IPV6_GROUPS = 3  # ``[1::2]`` is a slice
+_MIN_IPV6_GROUPS = 3  # ``[1::2]`` has fewer groups: it is a slice in code
 
 _PHONE = re.compile(
     r"(?<![\w.+-])(?:"
@@ -47,7 +47,7 @@ _PHONE = re.compile(
     re.IGNORECASE,
 )
 _MIN_PHONE_DIGITS, _MAX_PHONE_DIGITS = 7, 15
-_MIN_UNPARTED = 10  # digits of a number without gaps
+_MIN_UNPARTED = 10  # minimum digits of an international number without separators
 
 _KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
@@ -65,10 +65,10 @@ _KNOWN_SECRET = re.compile(
 _NAMED_SECRET = re.compile(
     r"((?:api[_-]?key|access[_-]?key|secret[_-]?key|secret|token|passw(?:or)?d|auth)"
     r"[\"']?\s{0,3}(?:=|:|=>)\s{0,3}[\"']?)([A-Za-z0-9+/_=-]{16,256})"
-    r"(?![A-Za-z0-9+/_=(-])",  # a bracket follows the name of a function
+    r"(?![A-Za-z0-9+/_=(-])",  # a value before ``(`` is a function's name, no secret
     re.IGNORECASE,
 )
-_MIN_ENTROPY = 3.5  # bits a character, of a named secret; English words have at most 3
+_MIN_ENTROPY = 3.5  # minimum bits per character of a secret; English words have at most 3
 
 
 def redact(text: str) -> tuple[str, dict[str, int]]:
@@ -107,7 +107,7 @@ def _named_secret(match: re.Match[str], counts: Counter[str]) -> str:
 
 
 def _entropy(value: str) -> float:
-    """Return the bits a character, by the frequencies of the characters."""
+    """Return the entropy of the character frequencies, in bits per character."""
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
 
@@ -118,7 +118,7 @@ def _email(match: re.Match[str], counts: Counter[str]) -> str:
 
 def _ipv4(match: re.Match[str], counts: Counter[str]) -> str:
     before = match.string[max(match.start() - _BEFORE, 0) : match.start()]
-    # Four single digits are a version or a section number.
+    # Four numbers of one digit (1.2.3.4) are a version or a section number.
     if all(len(part) == 1 for part in match[0].split(".")) or _VERSION.search(before):
         return match[0]
     return _placeholder("ipv4", counts)

@@ -1,9 +1,9 @@
-"""MinHash: 128 numbers a text; the share of equal numbers estimates the similarity.
+"""MinHash signatures: 128 numbers per text; the share of equal numbers estimates the similarity.
 
-The numbers are R-MinHash's of rensa (version 2 of the algorithm, seed 1), 16 bits of each. A chance
-agreement once in 65,536 is far below the estimate's own error, 0.035 at a similarity of 0.8.
-Candidates are pairs that agree in all five numbers of one of 25 bands. At a similarity of 0.8, all
-but 5 in 100,000 pairs are candidates.
+The numbers are the lower 16 bits of rensa's R-MinHash (algorithm version 2, seed 1). Two numbers
+are equal by chance once in 65,536; the estimate's standard error is far larger (0.035 at similarity
+0.8). The numbers form 25 bands of five. Two texts are compared only if all numbers of a band are
+equal. At similarity 0.8, 5 in 100,000 pairs are missed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rensa import RMinHash
 
 from crawlers.hygiene.tokens import Hashes
 
-SIMILAR = 0.8  # Jaccard of the sets of 5-grams, estimated
-SHINGLE = 5  # words; tokens in code
+SIMILAR = 0.8  # minimum estimated Jaccard similarity of two sets of 5-grams
+SHINGLE = 5  # length of the n-grams, in words (prose) or tokens (code)
 NUM_PERMUTATIONS = 128
 SIGNATURE_BYTES = 2 * NUM_PERMUTATIONS
 ALGORITHM = f"rensa-{RMinHash.ALGORITHM_VERSION}-1"
@@ -26,15 +26,15 @@ NUM_BANDS = 25
 Signatures = npt.NDArray[np.uint16]
 Rows = npt.NDArray[np.int64]
 
-_ROWS = 5  # numbers of a band
+_ROWS = 5  # number of signature values in a band
 _SEED = 1
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
-_PAIRS = 2**15  # pairs verified at a time
-_MAX_IN_BAND = 16  # candidates of a text in one band; bounds the time for boilerplate
+_PAIRS = 2**15  # pairs compared at a time
+_MAX_IN_BAND = 16  # maximum candidates per text and band, to limit the time if many texts are alike
 
 
 def sign(gram_sets: Sequence[Hashes]) -> Signatures:
-    """Return the signature of each set of n-gram hashes, none empty; (num_sets, 128)."""
+    """Return the signature of each non-empty set of n-gram hashes; shape (num_sets, 128)."""
     offsets = np.zeros(len(gram_sets) + 1, dtype=np.uint64)
     np.cumsum([len(grams) for grams in gram_sets], out=offsets[1:])
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(
@@ -45,13 +45,13 @@ def sign(gram_sets: Sequence[Hashes]) -> Signatures:
 
 
 def similarity(left: Signatures, right: Signatures) -> npt.NDArray[np.float32]:
-    """Estimate the Jaccard similarity, row by row; (num_rows,)."""
+    """Estimate the Jaccard similarity of row i of ``left`` and ``right``; shape (num_rows,)."""
     shares: npt.NDArray[np.float32] = np.mean(left == right, axis=1, dtype=np.float32)
     return shares
 
 
 def band_keys(signatures: Signatures, band: int) -> Hashes:
-    """Return a key of each text; similar texts share keys in some bands; (num_texts,)."""
+    """Return a hash of each text's numbers in one band; shape (num_texts,)."""
     keys = np.zeros(len(signatures), dtype=np.uint64)
     for column in range(band * _ROWS, (band + 1) * _ROWS):
         keys = (keys ^ signatures[:, column]) * _PRIME
@@ -60,10 +60,10 @@ def band_keys(signatures: Signatures, band: int) -> Hashes:
 
 
 def clusters(signatures: Signatures) -> Rows:
-    """Return for each row the first row of its cluster: all rows linked by similar pairs.
+    """Return the first row of each row's cluster; clusters are chains of similar pairs.
 
-    Within a band, a text is compared with at most 16 earlier texts of its key. Similar texts share
-    eight bands and more, so another band finds a pair that one band misses.
+    In each band, a text is compared with at most 16 earlier texts with the same key. Texts of
+    similarity 0.8 share eight bands on average, so a pair missed in one band is found in another.
     """
     links = _Links(len(signatures))
     for band in range(NUM_BANDS):
@@ -83,7 +83,7 @@ def clusters(signatures: Signatures) -> Rows:
 
 
 class _Links:
-    """Union-find over rows."""
+    """A union-find data structure over rows."""
 
     def __init__(self, size: int) -> None:
         self._parents = np.arange(size, dtype=np.int64)
@@ -95,12 +95,12 @@ class _Links:
         return row
 
     def join(self, one: int, other: int) -> None:
-        """Connect two rows, under the lower root."""
+        """Merge the sets of two rows; the lower root becomes the common root."""
         low, high = sorted((self._root(one), self._root(other)))
         self._parents[high] = low
 
     def roots(self) -> Rows:
-        """Return the lowest connected row of each row."""
+        """Return, for each row, the lowest row of its set."""
         while not np.array_equal(parents := self._parents[self._parents], self._parents):
             self._parents = parents
         return self._parents.copy()
@@ -109,7 +109,7 @@ class _Links:
 def _verified(
     left: Signatures, right: Signatures, left_rows: Rows, right_rows: Rows
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield the candidate pairs of sufficient estimated similarity, and the estimate."""
+    """Yield left row, right row, estimated similarity of each pair with at least SIMILAR."""
     for begin in range(0, len(left_rows), _PAIRS):
         rows = left_rows[begin : begin + _PAIRS], right_rows[begin : begin + _PAIRS]
         estimates = similarity(left[rows[0]], right[rows[1]])
@@ -118,7 +118,7 @@ def _verified(
 
 
 class Index:
-    """Texts by the keys of their bands; 300 bytes a text."""
+    """An index of texts by the keys of their bands; it takes 300 bytes per text."""
 
     def __init__(self, signatures: Signatures) -> None:
         self._signatures = signatures
@@ -130,10 +130,10 @@ class Index:
             self._keys.append(keys[order])
 
     def similar_to(self, others: Signatures) -> Iterator[tuple[int, int, float]]:
-        """Yield each similar pair: row among others, row in the index, similarity.
+        """Yield each similar pair: row in ``others``, row in the index, similarity.
 
-        Per band, a text is compared with at most 16 indexed texts; the other 24 bands find the
-        rest.
+        In each band, a text is compared with at most 16 indexed texts. If a pair is missed in one
+        band, another band usually finds it.
         """
         pairs = [self._candidates(others, band) for band in range(NUM_BANDS)]
         packed = np.unique(np.concatenate(pairs))
@@ -141,7 +141,7 @@ class Index:
         yield from _verified(others, self._signatures, theirs, ours)
 
     def _candidates(self, others: Signatures, band: int) -> Rows:
-        """Return the pairs that share the key of a band, each packed into one number."""
+        """Return the pairs of rows with equal keys in a band; each pair is packed into a number."""
         keys = band_keys(others, band)
         first = np.searchsorted(self._keys[band], keys, "left")
         num = np.minimum(np.searchsorted(self._keys[band], keys, "right") - first, _MAX_IN_BAND)

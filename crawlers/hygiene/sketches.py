@@ -1,8 +1,8 @@
-"""The sketch of a sealed month for later ones: signatures, digests, sampled n-grams, no texts.
+"""Sketches of sealed months for comparison: signatures, digests and sampled n-grams, no texts.
 
-A sketch lies beside the partition as ``sketch.parquet``: some 400 bytes a document and 0.15 bytes a
-byte of text. It is rebuilt from the texts if it is missing, damaged, or of another content or
-algorithm version.
+A sketch is the file ``sketch.parquet`` in the partition's folder. It takes about 400 bytes per
+document, and 0.15 bytes per byte of text. A sketch is rebuilt from the texts if it is missing or
+damaged, or was made from other texts or by another algorithm version.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from crawlers.hygiene.signatures import (
 )
 from crawlers.hygiene.tokens import Hashes, distinct, ngrams, tokens_of
 
-SEEN_GRAM = 13  # words; tokens in code
-SEEN_BEFORE = 0.5  # least share that flags a document
-MIN_SAMPLED = 8  # least number of n-grams that flags a document
+SEEN_GRAM = 13  # length of the n-grams, in words (prose) or tokens (code)
+SEEN_BEFORE = 0.5  # minimum share of seen n-grams that flags a document
+MIN_SAMPLED = 8  # a document with fewer sampled n-grams is not flagged
 FLAG = "seen_before"
 FIRST_BOUND = 2**64 // 8
 _GATHERED = 1024  # documents
-MAX_GRAMS = 4_000_000  # in the sample of a month: 32 MB
+MAX_GRAMS = 4_000_000  # maximum n-grams in a month's sample: 32 MB
 
 
 class GramSample:
-    """The sampled n-grams of a month's documents."""
+    """A sample of a month's n-grams: those with a hash below ``bound``."""
 
     def __init__(self, max_grams: int = MAX_GRAMS) -> None:
         self.bound = FIRST_BOUND
@@ -55,7 +55,7 @@ class GramSample:
         self._size = 0
 
     def add(self, row: int, grams: Hashes) -> None:
-        """Sample a document's n-grams; halve the month's sample if it is above MAX_GRAMS."""
+        """Add a document's n-grams; while the sample is above ``max_grams``, halve ``bound``."""
         sample = sampled(grams, self.bound)
         self._new.append((row, sample))
         self._size += len(sample)
@@ -69,7 +69,7 @@ class GramSample:
             self._size = len(self._grams[0])
 
     def all(self) -> tuple[npt.NDArray[np.int32], Hashes]:
-        """Return row and hash of each sampled n-gram; ordered by row, then by hash."""
+        """Return the row and hash of each sampled n-gram, ordered by row, then by hash."""
         self._gather()
         self._rows, self._grams = [np.concatenate(self._rows)], [np.concatenate(self._grams)]
         return self._rows[0], self._grams[0]
@@ -84,12 +84,12 @@ class GramSample:
 
 
 def sampled(grams: Hashes, bound: int) -> Hashes:
-    """Return the distinct n-grams below a bound, sorted."""
+    """Return the distinct n-gram hashes below ``bound``, sorted."""
     return distinct(grams[grams < np.uint64(bound)])
 
 
 class SeenShares:
-    """The sampled n-grams of a month's documents that other months share."""
+    """Computes the share of each document's sampled n-grams that occur in other months."""
 
     def __init__(self, sample: GramSample) -> None:
         self._rows, grams = sample.all()
@@ -98,15 +98,15 @@ class SeenShares:
         self._bound = sample.bound
 
     def meet(self, grams: Hashes, bound: int) -> None:
-        """Mark the n-grams that a part of another month shares."""
+        """Mark the n-grams that also occur in ``grams``, another month's sample below ``bound``."""
         self._bound = min(self._bound, bound)
         if len(self._known):
-            grams = np.sort(grams)  # sorted look-ups are faster
+            grams = np.sort(grams)  # searching sorted values is faster
             places = np.minimum(np.searchsorted(self._known, grams), len(self._known) - 1)
             self._is_seen[places[self._known[places] == grams]] = True
 
     def shares(self, num_rows: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Return each row's share of seen n-grams (NaN if none), and their number; (num_rows,)."""
+        """Return each row's share of marked n-grams (NaN without n-grams) and number of n-grams."""
         in_sample = (self._known < np.uint64(self._bound))[self._places]
         rows = self._rows[in_sample]
         totals = np.bincount(rows, minlength=num_rows)
@@ -130,22 +130,22 @@ _SCHEMA = pa.schema(
 
 
 class SketchBatch(NamedTuple):
-    """Documents of a sealed month."""
+    """A batch of documents in the sketch of a sealed month."""
 
     month: Month
-    document_ids: list[str]  # in the order of the other fields
-    native_ids: list[str]  # in the order of the other fields
-    digests: Digests  # SHA-256 of the texts; (num_documents,) of 32 bytes
-    signed: Rows  # rows of the documents with a signature; (num_signed,)
-    signatures: Signatures  # of the signed documents; (num_signed, 128)
-    grams: Hashes  # sampled 13-grams of all documents; (num_grams,)
-    bound: int  # upper bound of the sampled hashes
+    document_ids: list[str]  # in the order of ``digests``
+    native_ids: list[str]  # in the order of ``digests``
+    digests: Digests  # SHA-256 of each text, 32 bytes; shape (num_documents,)
+    signed: Rows  # positions of the documents with a signature; shape (num_signed,)
+    signatures: Signatures  # signatures of these documents; shape (num_signed, 128)
+    grams: Hashes  # hashes of sampled 13-grams of all documents; shape (num_grams,)
+    bound: int  # the sample has all n-grams with a hash below this number
 
 
 def read_sketch(store: Store, seal: Seal, scratch: Path) -> Iterator[SketchBatch]:
-    """Stream the sketch of a sealed month; build and store a missing sketch.
+    """Yield the sketch of a sealed month in batches; rebuild a missing or damaged sketch.
 
-    After damage in the middle of a sketch, batches may come twice. Raise StorageError if the
+    If a sketch is damaged in the middle, batches may be yielded twice. Raise StorageError if the
     partition itself is damaged.
     """
     path = f"{seal.folder}/{SKETCH_FILE}"
@@ -158,7 +158,7 @@ def read_sketch(store: Store, seal: Seal, scratch: Path) -> Iterator[SketchBatch
         fresh.unlink()
         try:
             yield from _read(store, path, seal)
-        except ValueError as error:  # built from parts that differ from the seal
+        except ValueError as error:  # the partition's files differ from its seal
             raise StorageError(
                 f"{seal.partition}: its texts are not those that {seal.folder}/manifest.json tells "
                 f"of ({seal.num_documents} documents); bring its files back from a backup, or "
@@ -167,7 +167,7 @@ def read_sketch(store: Store, seal: Seal, scratch: Path) -> Iterator[SketchBatch
 
 
 def write_sketch(path: Path, tables: Iterable[pa.Table], digest: str, bound: int) -> None:
-    """Write a sketch to a file; ``digest``: of the partition; ``bound``: of sampled hashes."""
+    """Write a sketch with the partition's content digest and the bound of sampled n-grams."""
     about = json.dumps({"algorithm": ALGORITHM, "digest": digest, "bound": str(bound)})
     schema = _SCHEMA.with_metadata({_META: about.encode()})
     with pq.ParquetWriter(
@@ -178,7 +178,7 @@ def write_sketch(path: Path, tables: Iterable[pa.Table], digest: str, bound: int
 
 
 def sketch_of(texts: MonthTexts, rows: Rows, sample: GramSample, path: Path) -> None:
-    """Write the sketch of a month before its seal; ``rows``: the kept rows, in sealed order."""
+    """Write a month's sketch before it is sealed; ``rows`` are the kept texts in sealed order."""
     digest = hashlib.sha256()
     for row in rows.tolist():
         digest.update(f"{texts.document_id(row)} {texts.digests[row].tobytes().hex()}\n".encode())

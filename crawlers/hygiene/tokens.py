@@ -1,8 +1,8 @@
-"""Tokens of a text as 64-bit hashes, and their n-grams.
+"""Tokens and n-grams of a text, as 64-bit hashes.
 
-A run of letters of any script is a word. In scripts without spaces (Chinese, Thai, …), each
-character is a token. Code keeps its case, and each sign in code is a token. Fixed tables replace
-the Unicode data of Python, so that hashes are the same everywhere.
+A run of letters and digits of any script is a token. In scripts without spaces (Chinese, Thai, …),
+each character is a token. In code, case matters, and each punctuation sign is a token. Fixed tables
+classify characters, because Python's Unicode data differ between versions.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy.typing as npt
 Hashes = npt.NDArray[np.uint64]
 _Bytes = npt.NDArray[np.uint8]
 
-# Kinds of characters.
+# Kinds of characters; an ``_ALONE`` character is a token by itself (in scripts without spaces).
 _SPACE, _SIGN, _DIGIT, _LETTER, _ALONE = range(5)
 
-_BLOCK = 2**18  # characters hashed at a time: a text of 16 MB must not take 1 GB of memory
+_BLOCK = 2**18  # characters hashed at a time, so that a text of 16 MB does not take 1 GB of memory
 _BASE = np.uint64(0x9E3779B97F4A7C15 | 1)
 _ROLL = np.uint64(0xD6E8FEB86659FD93)
 _CODEC = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
 
-# Ranges of code points, ends included; all others beyond ASCII are letters.
+# Kinds as ranges of code points (ends included). Code points beyond ASCII in no range are letters.
 _SIGNS = (
     (0xA1, 0xA9), (0xAB, 0xB4), (0xB6, 0xB9), (0xBB, 0xBF), (0xD7, 0xD7), (0xF7, 0xF7),
     (0x2B9, 0x2FF), (0x37E, 0x37E), (0x387, 0x387), (0x55A, 0x55F), (0x589, 0x58A),
@@ -46,17 +46,17 @@ _UNSPACED = ((0xE00, 0xEFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3041, 0x30FA
 
 
 class Tokens(NamedTuple):
-    """A text's tokens, and counts of its characters."""
+    """The tokens of a text, and counts of its characters."""
 
-    hashes: Hashes  # one a token, in order; (num_tokens,)
-    num_letters: int  # letters and their combining marks
-    num_visible: int  # characters other than white space
+    hashes: Hashes  # hash of each token, in order; shape (num_tokens,)
+    num_letters: int  # number of letters, with their combining marks
+    num_visible: int  # number of characters other than white space
 
 
 def tokens_of(text: str, is_code: bool) -> Tokens:
     """Hash the tokens of an NFC text; time and memory are linear in its length.
 
-    Code keeps its case, and each sign in it is a token. In prose, signs only separate words.
+    In prose, case is ignored, and punctuation only separates words. In code, each sign is a token.
     """
     table = _kinds(is_code)
     hashes: list[Hashes] = []
@@ -72,9 +72,9 @@ def tokens_of(text: str, is_code: bool) -> Tokens:
 
 
 def ngrams(hashes: Hashes, n: int) -> Hashes:
-    """Return the hash of every n tokens in a row, repeats included; (num_tokens - n + 1,).
+    """Return the hash of every n consecutive tokens; shape (num_tokens - n + 1,).
 
-    A text of 1 to n - 1 tokens is one n-gram.
+    A text of 1 to n - 1 tokens counts as one n-gram.
     """
     num = max(len(hashes) - n + 1, min(len(hashes), 1))
     grams = np.zeros(num, dtype=np.uint64)
@@ -85,7 +85,7 @@ def ngrams(hashes: Hashes, n: int) -> Hashes:
 
 
 def distinct(hashes: Hashes) -> Hashes:
-    """Return hashes sorted, without repeats (numpy's own ``unique`` takes four times as long)."""
+    """Return the sorted hashes without repeats; ``numpy.unique`` takes four times as long."""
     hashes = np.sort(hashes)
     is_first = np.ones(len(hashes), dtype=bool)
     np.not_equal(hashes[1:], hashes[:-1], out=is_first[1:])
@@ -93,7 +93,7 @@ def distinct(hashes: Hashes) -> Hashes:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Cut a long text at spaces, so that tokens stay whole; anywhere if it has no space."""
+    """Cut a long text at white space, so that tokens stay whole; cut anywhere if there is none."""
     begin = 0
     while begin < len(text):
         end = begin + _BLOCK
@@ -105,7 +105,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _hash_tokens(points: npt.NDArray[np.uint32], kinds: _Bytes, is_code: bool) -> Hashes:
-    """Hash each token: a polynomial in its characters, by differences of running sums."""
+    """Hash each token as a polynomial of its characters, a difference of two cumulative sums."""
     is_single = (kinds == _ALONE) | (kinds == _SIGN) if is_code else kinds == _ALONE
     in_word = (kinds == _LETTER) | (kinds == _DIGIT)
     before = np.concatenate(([False], in_word[:-1]))
@@ -119,7 +119,7 @@ def _hash_tokens(points: npt.NDArray[np.uint32], kinds: _Bytes, is_code: bool) -
 
 
 def _mixed(values: Hashes) -> Hashes:
-    """Spread the entropy over all bits (the finaliser of SplitMix64)."""
+    """Mix the bits of each hash (the finaliser of SplitMix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -127,7 +127,7 @@ def _mixed(values: Hashes) -> Hashes:
 
 @functools.cache
 def _powers() -> tuple[Hashes, Hashes]:
-    """Return powers of the base and of its inverse, modulo 2^64."""
+    """Return the powers of _BASE and of its inverse, modulo 2^64."""
     inverse = np.uint64(pow(int(_BASE), -1, 2**64))
     both = []
     for factor in (_BASE, inverse):
@@ -139,7 +139,7 @@ def _powers() -> tuple[Hashes, Hashes]:
 
 @functools.cache
 def _kinds(is_code: bool) -> _Bytes:
-    """Return the kind of every code point; (0x110000,)."""
+    """Return the kind of every Unicode code point; shape (0x110000,)."""
     table = np.full(0x110000, _LETTER, dtype=np.uint8)
     for point in range(0x80):
         char = chr(point)

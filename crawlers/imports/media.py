@@ -1,9 +1,9 @@
-"""Importing images or recordings: a user's files become one sealed partition.
+"""Import of images or recordings: a user's files become one sealed partition.
 
-Images (PNG, JPEG, WebP, GIF) become greyscale patches. Recordings (WAV, FLAC, Ogg, MP3) become
-segments of 16 kHz mono PCM. Both follow Li et al. 2024, section 4.1. Each patch or segment is a
-document; those of one file are a cluster. The first bytes of a file decide its type, not its name.
-Links and hidden files are skipped.
+Images (PNG, JPEG, WebP, GIF) are cut into greyscale patches. Recordings (WAV, FLAC, Ogg, MP3) are
+cut into segments of 16 kHz mono PCM. Both follow Li et al. 2024, section 4.1. Each patch or segment
+is a document, and all documents of a file form a cluster. The type of a file is detected from its
+first bytes, not from its name. Links and hidden files are skipped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from crawlers.imports.texts import Import
 MediaKind = Literal["image", "audio"]
 
 _IMAGE = re.compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8[79]a|RIFF.{4}WEBP", re.DOTALL)
-# The last alternative is the frame header of MPEG audio, layer III: MP3 without tags.
+# The last alternative is an MP3 file without tags: the frame header of MPEG audio, layer III.
 _AUDIO = re.compile(
     rb"RIFF.{4}WAVE|RF64.{4}WAVE|fLaC|OggS|ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]", re.DOTALL
 )
@@ -55,18 +55,18 @@ def import_media(
     """Seal the images or the recordings of a file or folder as one partition.
 
     Files that are damaged, too small or of another format are dropped; the manifest counts them by
-    reason. Memory does not grow with the folder.
+    reason. The use of memory does not depend on the number of files.
 
     Args:
-        path: a file or a folder, of images or of recordings.
-        partition: the source's name, and the files' month, as stated by the user.
-        store: the data root.
-        replace: replace different sealed content by a new version; equal content stays.
+        path: a file, or a folder of images or of recordings.
+        partition: source and month of the files, as stated by the user.
+        store: the storage that the partition is written to.
+        replace: write a new version if different content is sealed already.
         licence: SPDX id of all files.
 
     Raises:
-        UsageError: the path is missing, or has no image or recording, or both kinds; the month is
-            not over; the name is empty, or a source of another kind has it.
+        UsageError: the path does not exist, or has no image or recording, or has both; the month is
+            not over; the source's name is empty, or the source has another kind of content.
         MalformedInput: a file cannot be read, or its name is not Unicode text.
         EmptyPartition: every file was dropped; the message counts the reasons.
         PartitionSealed: different content is sealed already and ``replace`` is not set.
@@ -80,7 +80,7 @@ def import_media(
 
 
 def _find_kinds(path: Path) -> dict[str, MediaKind | None]:
-    """Return file names, relative to a folder, with the kinds detected from the first bytes."""
+    """Return each file's kind by relative path, detected from its first bytes; None if unknown."""
     if not (path.is_dir() or path.is_file()):
         raise UsageError(f"there is no file or folder {path}")
     try:
@@ -121,19 +121,19 @@ def _only_kind(path: Path, kinds: dict[str, MediaKind | None]) -> MediaKind:
 @dataclass(frozen=True)
 class _Judge:
     path: Path
-    kind: MediaKind  # of the files to import
-    kinds: Mapping[str, MediaKind | None]  # by name; None: neither image nor recording
+    kind: MediaKind  # kind of the files to import
+    kinds: Mapping[str, MediaKind | None]  # kind of each file by name; None for other formats
     partition: Partition
     licence: str
     forgotten: frozenset[str]
 
     def outcomes(self) -> Iterator[dict[str, Any] | Drop]:
-        """Yield the rows of all files, and the dropped files."""
+        """Yield the rows of all files, and a drop for each file that cannot be used."""
         for name, kind in self.kinds.items():
             yield from self._documents_of(name, kind)
 
     def _documents_of(self, name: str, kind: MediaKind | None) -> Iterator[dict[str, Any] | Drop]:
-        """Yield the rows of a file, or its drop: readers fail before the first piece."""
+        """Yield a file's rows, or one drop, as readers raise their errors before the first row."""
         file = self.path / name if self.path.is_dir() else self.path
         try:
             if kind is None:
@@ -171,9 +171,9 @@ def _columns(kind: MediaKind, data: bytes) -> dict[str, object]:
     return {"codec": "pcm_s16le", "sample_rate": SAMPLE_RATE, "duration_s": duration_s}
 
 
-HEIGHT, WIDTH = 64, 128  # pixels of a patch
-MAX_PATCHES = 16  # of one image; more patches would add little new data
-MAX_PIXELS = 2**26  # decoded, some 600 MB at most; a 2026 camera gives 50 million
+HEIGHT, WIDTH = 64, 128  # size of a patch in pixels
+MAX_PATCHES = 16  # maximum patches of one image; more would add little new data
+MAX_PIXELS = 2**26  # maximum of an image (about 600 MB decoded); cameras have 50 million (2026)
 _IMAGE_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 _ORIENTATION = 0x0112  # EXIF tag
 _TURNS = {
@@ -185,23 +185,23 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-# Errors that Pillow's readers raise on damaged files, documented or found with flipped bits.
+# Errors that Pillow raises on damaged files: documented ones, and ones seen after bit flips.
 _DAMAGE = (
     OSError, SyntaxError, ValueError, TypeError, IndexError, EOFError, struct.error, zlib.error,
 )  # fmt: skip
 
 
 def read_patches(path: Path) -> list[Piece]:
-    """Cut an image into patches, without resizing: a grid from the top left corner, row by row.
+    """Cut an image into greyscale patches: a grid from the top left corner, row by row.
 
-    Of a larger grid, ``MAX_PATCHES`` patches are taken, spread over the whole image. Only the first
-    frame is used; transparency is ignored. An image is rotated by its EXIF data first. Patches are
-    numbered over the whole grid; each is 64 × 128 bytes, row by row. Raise ItemUnavailable with the
-    reason ``damaged``, also for an early end; ``too_large`` for more than ``MAX_PIXELS``;
-    ``too_small`` for one patch.
+    The image is first rotated by its EXIF data, and never resized. A patch has 64 rows of 128
+    bytes. If the grid has more than ``MAX_PATCHES`` patches, only that many are kept, spread over
+    the image. A patch's number is its place in the whole grid. Only the first frame is used. Raise
+    ItemUnavailable with a reason: ``damaged`` (also if cut off), ``too_large`` (more than
+    ``MAX_PIXELS``) or ``too_small`` (less than one patch).
     """
     with path.open("rb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of unused metadata; sizes are checked here
+        warnings.simplefilter("ignore")  # ignore Pillow's warnings: ``_grey`` checks the size
         try:
             with Image.open(file, formats=_IMAGE_FORMATS) as image:
                 grey = _grey(image)
@@ -213,14 +213,14 @@ def read_patches(path: Path) -> list[Piece]:
 
 
 def _grey(image: Image.Image) -> npt.NDArray[np.uint8]:
-    """Decode into an array of bytes, (height, width)."""
+    """Decode an image to greyscale bytes; shape (height, width)."""
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise ItemUnavailable(
             "too_large", f"{width} x {height} pixels, at most {MAX_PIXELS} in all are read"
         )
     turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
-    if image.mode.startswith("I;16"):  # Pillow would clip it at 255
+    if image.mode.startswith("I;16"):  # Pillow would clip 16-bit values at 255
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     if "transparency" in image.info:
         image = image.convert("RGBA")
@@ -249,40 +249,40 @@ def _cut_patches(grey: npt.NDArray[np.uint8]) -> list[Piece]:
 
 
 def _spread(count: int, total: int) -> list[int]:
-    """Return ``count`` of the numbers below ``total``, evenly spread; all if they are equal."""
+    """Return ``count`` evenly spread numbers from 0 to ``total - 1``; ``count`` <= ``total``."""
     return [(2 * index + 1) * total // (2 * count) for index in range(count)]
 
 
 SAMPLE_RATE = 16_000
 SAMPLE_BYTES = 2
-# A window of the default protocol is 2,047 bytes, 64 ms. Some sixty windows make a document of an
-# article's size, so that a minute of speech is several documents.
+# The default protocol scores windows of 2,047 bytes, which is 64 ms of sound. A segment has about
+# sixty windows, as many bytes as a long article. So a minute of speech is fifteen documents.
 SEGMENT_S = 4
-MIN_S = 1  # a shorter rest is joined to the segment before it
-MAX_S = 6 * 3600  # a small file of silence could decode to any length
-MIN_SAMPLE_RATE = 8_000  # as in telephony; speech at lower rates is unintelligible
+MIN_S = 1  # a shorter rest at the end is joined to the segment before it
+MAX_S = 6 * 3600  # maximum length, since a small file of silence may last very long
+MIN_SAMPLE_RATE = 8_000  # as in telephony; at lower rates, speech is unintelligible
 _FORMATS = {"WAV", "WAVEX", "FLAC", "OGG", "MP3"}
-_UNKNOWN_BYTES = 0x7FFF_0000  # writers to a pipe put lengths from here on if the length is unknown
-_MP3_SLACK_FRAMES = 4 * 1152  # error of a guessed length, in frames of one sample a channel
-_MP3_TAG_SHARE = 1 / 8  # of a file; tags may follow the sound
-_BLOCK_SAMPLES = 2**18  # decoded at a time, over all channels
-_SPOOL_BYTES = 2**24  # of a recording in memory; the rest goes to a temporary file
+_UNKNOWN_BYTES = 0x7FFF_0000  # lengths in WAV headers from here on mean unknown (written to a pipe)
+_MP3_SLACK_FRAMES = 4 * 1152  # tolerance of estimated lengths; a frame is one sample per channel
+_MP3_TAG_SHARE = 1 / 8  # maximum share of a file for tags after the sound
+_BLOCK_SAMPLES = 2**18  # samples decoded at a time, all channels together
+_SPOOL_BYTES = 2**24  # a longer decoded recording goes to a temporary file
 
 
 def read_segments(path: Path) -> Iterator[Piece]:
-    """Cut a recording into segments of four seconds; the last has one to five.
+    """Cut a recording into segments of 4 s of 16 kHz mono PCM; the last segment has 1 to 5 s.
 
     Channels are averaged. Other sample rates are resampled (soxr, very high quality, in float64).
-    Rounding then hides differences between machines. Memory does not grow with the length. The
-    first segment comes after the whole recording is decoded, once. Raise ItemUnavailable with the
-    reason ``damaged``, also for an early end; ``too_short``; ``too_long``; ``low_quality`` for a
-    sample rate below 8 kHz; ``unknown_format``. Raise StorageError if the temporary folder is too
-    full for the decoded recording.
+    Rounding to 16 bits then hides differences of resampling between machines. The whole recording
+    is decoded to a temporary file first, so memory does not grow with its length. Raise
+    ItemUnavailable with a reason: ``damaged`` (also if cut off), ``too_short``, ``too_long``,
+    ``low_quality`` (sample rate below 8 kHz) or ``unknown_format``. Raise StorageError if the
+    temporary folder is too full for the decoded recording.
     """
     with path.open("rb", buffering=0) as file, tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as pcm:
         _require_declared_size(file)
         try:
-            # By file descriptor: soundfile would take the format from the suffix of a name.
+            # Open a file descriptor: given a path, soundfile would take the format from its suffix.
             with (
                 soundfile.SoundFile(file.fileno(), closefd=False) as sound,
                 explain_disk_errors(tempfile.gettempdir()),
@@ -298,17 +298,17 @@ def read_segments(path: Path) -> Iterator[Piece]:
 
 
 def _require_declared_size(file: IO[bytes]) -> None:
-    """Refuse a WAV file shorter than its header declares; libsndfile accepts it."""
+    """Refuse a WAV file that is shorter than its header declares; libsndfile would accept it."""
     head = file.read(8)
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     declared = int.from_bytes(head[4:], "little") + len(head)
-    if head[:4] == b"RIFF" and size + 1 < declared < _UNKNOWN_BYTES:  # the last byte is padding
+    if head[:4] == b"RIFF" and size + 1 < declared < _UNKNOWN_BYTES:  # + 1 for a padding byte
         raise ItemUnavailable("damaged", f"ends after {size} of {declared} bytes")
 
 
 def _decode(sound: soundfile.SoundFile, pcm: IO[bytes]) -> tuple[int, int]:
-    """Write a recording as 16 kHz mono PCM; return its numbers of frames and of new samples."""
+    """Write 16 kHz mono to ``pcm``; return the numbers of frames read and of samples written."""
     if sound.format not in _FORMATS:
         raise ItemUnavailable("unknown_format", f"{sound.format} is not read")
     rate = sound.samplerate
@@ -333,7 +333,7 @@ def _decode(sound: soundfile.SoundFile, pcm: IO[bytes]) -> tuple[int, int]:
 
 
 def _read_mono(sound: soundfile.SoundFile) -> npt.NDArray[np.float64]:
-    """Read frames, clip them to full scale, average their channels; empty at the end."""
+    """Read frames, clip them to [-1, 1], average the channels; return an empty array at the end."""
     num_frames = max(1, _BLOCK_SAMPLES // sound.channels)
     frames = sound.read(num_frames, dtype="float64", always_2d=True).clip(-1, 1)
     mono: npt.NDArray[np.float64] = frames.mean(axis=1)
@@ -349,10 +349,10 @@ def _quantise(mono: npt.NDArray[np.float64]) -> bytes:
 
 
 def _require_whole(sound: soundfile.SoundFile, num_frames: int, file: IO[bytes]) -> None:
-    """Refuse a recording if fewer frames were decoded than the file holds."""
+    """Refuse a recording if fewer frames were decoded than the file declares."""
     slack = 0
     if sound.format == "MP3":
-        # Without an index (Xing's), the length is a guess, and decoding stops there.
+        # Without an index (Xing header), the length is an estimate, at which decoding stops.
         slack = _MP3_SLACK_FRAMES
         position, size = file.tell(), file.seek(0, os.SEEK_END)
         if size - position > _MP3_TAG_SHARE * size:

@@ -1,4 +1,4 @@
-"""Users' files: file selection, and records of JSON lists, JSON lines, Parquet, folders.
+"""Reading of users' files: JSON lists, JSON Lines, Parquet, and folders of text files.
 
 No input is repaired: a malformed file is refused. The error names the file, the record and, for
 bytes that are not UTF-8, their offset.
@@ -32,16 +32,16 @@ from crawlers.text.cleaning import too_long
 class Piece:
     """A piece of an image or a recording: one document."""
 
-    index: int  # its number within the file
-    data: bytes  # the scored bytes
-    place: Mapping[str, int | float]  # position in the file, by names with units
+    index: int  # the piece's number within the file
+    data: bytes  # the bytes that models score
+    place: Mapping[str, int | float]  # position in the file, such as ``begin_s`` (seconds)
 
 
 def require_target(partition: Partition, content: Content, store: Store) -> None:
     """Refuse a partition that cannot be imported.
 
-    Raise UsageError if the source has no name, the month is not over, or other months differ in
-    kind.
+    Raise UsageError if the source has no name, the month is not over, or other months of the source
+    have another kind of content.
     """
     if not partition.source.strip():
         raise UsageError("the source needs a name; say --source NAME")
@@ -56,7 +56,7 @@ def require_target(partition: Partition, content: Content, store: Store) -> None
 
 
 def regular_files(folder: Path) -> list[str]:
-    """Return the relative paths of a folder's regular files, sorted; no links or hidden files."""
+    """Return sorted relative paths of a folder's regular files, without links and hidden files."""
 
     def refuse(error: OSError) -> None:
         raise error
@@ -72,9 +72,9 @@ def regular_files(folder: Path) -> list[str]:
 
 
 def require_unicode(text: str, where: str) -> str:
-    """Refuse lone surrogates: JSON and file names can hold them, but UTF-8 cannot.
+    """Return ``text``; refuse lone surrogates, which are possible in JSON, but not in UTF-8.
 
-    Raise MalformedInput; the error names ``where`` and the character.
+    Raise MalformedInput if there is a surrogate; the error names ``where`` and the character.
     """
     try:
         text.encode()
@@ -89,7 +89,7 @@ def require_unicode(text: str, where: str) -> str:
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DETAILS = ("title", "url", "language", "licence", "category")
 _COLUMNS = ("text", "id", "date", *_DETAILS)
-_PARQUET_ROWS = 32  # rows read at a time; rows may be of any size
+_PARQUET_ROWS = 32  # rows read at a time; few, since a row may be large
 _DATA_SUFFIXES = {".json", ".jsonl", ".ndjson", ".parquet"}
 
 
@@ -98,8 +98,8 @@ class Record:
     """One text of a file."""
 
     where: str  # file and record, for messages
-    native_id: str  # the record's own id, else ``<file name>:<index>``, without the folder
-    text: str  # unchanged text of the file
+    native_id: str  # the record's ``id`` field, else ``<file name>:<index>``
+    text: str  # the text, unchanged from the file
     # title, url, language, licence, category and date, if the record has them
     details: Mapping[str, str] = field(default_factory=dict)
 
@@ -107,7 +107,7 @@ class Record:
 def read_records(path: Path, format_: str, max_bytes: int) -> Iterator[Record | Drop]:
     """Yield the records of a file or folder in their order.
 
-    Files and lines that cannot hold a text within ``max_bytes`` are dropped unread. Raise
+    Files and lines that are too long for a text of ``max_bytes`` are dropped unread. Raise
     MalformedInput if the file has another format; the error names file and record.
     """
     try:
@@ -216,7 +216,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _json_lines(path: Path, max_bytes: int) -> Iterator[Record | Drop]:
-    # An escaped code point takes at most six times its bytes; the rest is for other fields.
+    # JSON escapes make a text at most six times longer; 2**20 bytes are for other fields.
     limit = 6 * max_bytes + 2**20
     offset = 0
     with path.open("rb") as file:
@@ -266,7 +266,7 @@ def _parquet(path: Path, max_bytes: int) -> Iterator[Record]:
             for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=columns):
                 for index in range(batch.num_rows):
                     values = {name: batch[name][index].as_py() for name in columns}
-                    values["text"] = values["text"] or ""  # a NULL text is empty
+                    values["text"] = values["text"] or ""  # a NULL text counts as empty
                     yield _record(values, f"{path}: row {row}", f"{path.name}:{row}")
                     row += 1
     except UnicodeDecodeError as error:
@@ -298,7 +298,7 @@ def _folder(path: Path, max_bytes: int) -> Iterator[Record | Drop]:
 
 
 def _record(entry: Mapping[str, Any], where: str, native_id: str) -> Record:
-    """Return the record of an object's known fields; others are ignored."""
+    """Return a record of the fields in ``entry`` that are known; other fields are ignored."""
     if "text" not in entry:
         fields = ", ".join(sorted(entry)[:10]) or "none"
         raise MalformedInput(f"{where} has no `text` field; its fields are: {fields}")
@@ -317,7 +317,7 @@ def _record(entry: Mapping[str, Any], where: str, native_id: str) -> Record:
 
 
 def _scalar(entry: Mapping[str, Any], name: str, where: str) -> str | None:
-    """Return an id or a date as text, or None."""
+    """Return the field ``id`` or ``date`` as text; None if it is missing."""
     value = entry.get(name)
     if value is None:
         return None
@@ -329,7 +329,7 @@ def _scalar(entry: Mapping[str, Any], name: str, where: str) -> str | None:
 
 
 def _decode(data: bytes, where: str, offset: int = 0, has_mark: bool = False) -> str:
-    """Decode UTF-8; with ``has_mark``, remove a byte order mark."""
+    """Decode UTF-8; if ``has_mark``, remove a byte order mark at the start."""
     skipped = 3 if has_mark and data.startswith(codecs.BOM_UTF8) else 0
     try:
         return data[skipped:].decode()

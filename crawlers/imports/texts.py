@@ -1,10 +1,10 @@
-"""Importing texts: a user's files become one sealed partition.
+"""Import of texts: a user's files become one sealed partition.
 
 Formats:
     json-list: one JSON list of strings, as Uncheatable Eval publishes its data.
     jsonl: each line is a JSON object with ``text`` or a JSON string; blank lines are ignored.
-    parquet: a ``text`` column.
-    folder: each regular file is a document, by relative path; links and hidden files are skipped.
+    parquet: each row is a document, with a ``text`` column.
+    folder: each regular file is a document (id: its path); links and hidden files are skipped.
 
 Objects and Parquet rows may also have ``id``, ``title``, ``url``, ``date``, ``language``,
 ``licence`` and ``category``. A date is stored in ``extra``, and has no effect on the month.
@@ -36,23 +36,23 @@ from crawlers.text.cleaning import MIN_CHARS, Gate, clean
 class ImportOptions:
     """The options of an import."""
 
-    format: str = "auto"  # ``auto`` or one of the formats above
-    clean: bool = False  # clean the texts like crawled ones; else keep them unchanged
+    format: str = "auto"  # ``auto``, or a format from the module's docstring
+    clean: bool = False  # True: clean texts like crawled texts; False: keep them unchanged
     min_chars: int = MIN_CHARS  # shorter texts are dropped as ``too_short``
-    # larger texts are dropped as ``too_long`` (TIDEMARK_MAX_DOCUMENT_BYTES)
+    # texts with more bytes are dropped as ``too_long`` (TIDEMARK_MAX_DOCUMENT_BYTES)
     max_document_bytes: int = MAX_DOCUMENT_BYTES
-    licence: str = "LicenseRef-unknown"  # SPDX id of records without their own
-    language: str | None = None  # BCP 47 or ``code:python``; of records without their own
-    replace: bool = False  # replace different sealed content by a new version
+    licence: str = "LicenseRef-unknown"  # SPDX id for records that state no licence
+    language: str | None = None  # BCP 47 or ``code:python``, for records that state none
+    replace: bool = False  # write a new version if different content is sealed already
 
 
 def import_texts(path: Path, partition: Partition, store: Store, options: ImportOptions) -> Seal:
     """Seal the texts of a file or folder as one partition.
 
-    Nothing is written unless the whole file is well-formed. Empty, too short, too long and repeated
-    texts are dropped; the manifest counts them by reason. If the same texts are sealed already,
-    their seal stays. Raise UsageError if the file or format is unknown, or the month is not over.
-    Raise UsageError if the name is empty, or a source of images or audio has it. Raise
+    Nothing is written unless the whole file is well-formed. Texts that are empty, too short or too
+    long are dropped. With ``clean``, repeated texts are dropped, too. The manifest counts drops by
+    reason. If the same texts are sealed already, their seal stays. Raise UsageError for an unknown
+    file or format, a month that is not over, or a source without name or with other content. Raise
     MalformedInput if the file is not well-formed; the error names file and record. Raise
     EmptyPartition if every record was dropped; the message counts the reasons. Raise
     PartitionSealed if different content is sealed already and ``replace`` is not set.
@@ -72,7 +72,7 @@ def import_texts(path: Path, partition: Partition, store: Store, options: Import
 
 
 class Import:
-    """One import: its documents, then its description; ``rules``: extra keys of the manifest."""
+    """An import that provides documents, then the manifest; ``rules`` are more manifest entries."""
 
     def __init__(
         self,
@@ -109,12 +109,12 @@ class _Judge:
         self, partition: Partition, options: ImportOptions, forgotten: frozenset[str]
     ) -> None:
         self._partition, self._options, self._forgotten = partition, options, forgotten
-        # A published corpus stays unchanged: duplicates are dropped only with ``clean``.
+        # Duplicates are dropped only with ``clean``, so that a published corpus stays unchanged.
         self._gate = Gate(options.min_chars, options.max_document_bytes, not options.clean)
-        self._ids: dict[str, str] = {}  # native_id -> the record that has it
+        self._ids: dict[str, str] = {}  # native id -> place of the record that has it
 
     def examine(self, record: Record | Drop) -> dict[str, Any] | Drop:
-        """Return the row of a record, or its drop."""
+        """Return the row of a record, or a drop if the record is not kept."""
         if isinstance(record, Drop):
             return record
         source = self._partition.source

@@ -1,5 +1,5 @@
-"""Crawlers of forecasting questions, and imports of published ones.
+"""Crawlers of forecasting questions, and imports of published question files.
 
 A source is one module with ``INFO`` and ``fetch_questions`` (``contract.py``). ``crawl.py`` seals
-its questions by month of resolution. Sources never import each other.
+its questions by the month of their resolution. Source modules never import each other.
 """

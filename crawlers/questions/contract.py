@@ -1,4 +1,4 @@
-"""The contract of a crawler of forecasting questions; helpers for lists and fields."""
+"""The interface of crawlers of forecasting questions, with helpers to read lists and fields."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from core.month import Month
 from crawlers.contract import CrawlContext, Drop, Failure, Repeat, SourceInfo, list_modules
 from crawlers.web.fetcher import Fetched, Fetcher
 
-# Reasons to pass over a list entry that belongs to none of the requested months.
+# Reasons to skip a list entry that belongs to none of the requested months.
 PassReason = Literal[
     "open",  # not resolved yet
     "other_month",
-    "not_a_choice",  # a number, a date, a poll: has no options
-    "no_date",  # resolved, date unknown
+    "not_a_choice",  # the question has no fixed options: it asks for a number or date, or is a poll
+    "no_date",  # resolved, but the date is unknown
 ]
 PASS_REASONS: tuple[str, ...] = get_args(PassReason)
 
@@ -31,18 +31,18 @@ Found = Question | Drop | Failure | Repeat
 
 @dataclass(frozen=True)
 class QuestionSourceInfo(SourceInfo):
-    """A source of questions."""
+    """The facts about a source of questions."""
 
-    needs_token: bool = False  # requires ``TIDEMARK_TOKENS__<NAME>``
-    token_from: str = ""  # how users get a token; for the message
-    in_browser: bool = False  # scripts fill in its pages, so a browser reads them
+    needs_token: bool = False  # the setting ``TIDEMARK_TOKENS__<NAME>`` is required
+    token_from: str = ""  # how users get a token; part of the error message
+    in_browser: bool = False  # the pages need a browser, since scripts create their content
 
 
 @dataclass(frozen=True)
 class QuestionContext(CrawlContext):
     """The input of a crawler of questions."""
 
-    passed_over: Counter[PassReason] = field(default_factory=Counter)  # skipped entries, by reason
+    passed_over: Counter[PassReason] = field(default_factory=Counter)  # skipped entries by reason
 
 
 class QuestionCrawler(Protocol):
@@ -56,11 +56,11 @@ class QuestionCrawler(Protocol):
         """Read the site's list once, and yield the questions resolved in one of the months.
 
         A question belongs to the month in which the site set its answer or declared it void. Drops
-        and failures are yielded with the month that they would belong to. All months are over.
+        and failures are yielded with the month that they would belong to. All months must be over.
         Cached responses from before the last month's end are not used (``know_all_from``).
 
         Raises:
-            SourceUnavailable: a temporary failure. Earlier items are kept; the months are partial.
+            SourceUnavailable: a temporary failure. Months of earlier items are sealed as partial.
             SourceChanged: the parser does not know the form of a response.
             AccessRefused: robots.txt, or the site, forbids the list.
             TokenRefused: the site does not accept the credential.
@@ -68,9 +68,9 @@ class QuestionCrawler(Protocol):
 
 
 def know_all_from(months: Sequence[Month]) -> dt.datetime:
-    """Return the earliest time of a complete list: for ``Fetcher.get(not_before=…)``.
+    """Return the end of the last month; pass it as ``not_before`` to ``Fetcher.get``.
 
-    URLs of such lists contain no month, so the cache may hold responses from before its end.
+    A list fetched from then on is complete; the cache may have an older one of the same URL.
     """
     return max(months).end
 
@@ -90,7 +90,7 @@ def load_question_crawler(source: str) -> QuestionCrawler:
 def month_of(
     resolved_at: dt.datetime | None, months: Sequence[Month], context: QuestionContext
 ) -> Month | None:
-    """Return the requested month that contains an instant; if None, count the reason."""
+    """Return the requested month that contains an instant, or count the reason and return None."""
     if resolved_at is None:
         context.passed_over["no_date"] += 1
         return None
@@ -106,24 +106,24 @@ YES_NO = ("Yes", "No")
 def forecasts(
     options: Sequence[str], shares: Sequence[float], at: dt.datetime | None
 ) -> tuple[CrowdForecast, ...]:
-    """Return the crowd's forecast of each option."""
+    """Return the crowd's forecast of each option; ``shares`` are probabilities."""
     pairs = zip(options, shares, strict=True)
     return tuple(CrowdForecast(option, each, at) for option, each in pairs)
 
 
 def text(value: object) -> str | None:
-    """Return a text that is not blank; None for any other value."""
+    """Return the value if it is a string that is not blank, else None."""
     return value if isinstance(value, str) and value.strip() else None
 
 
 def texts(values: object) -> tuple[str, ...]:
-    """Return the texts of a list; () for any other value."""
+    """Return the strings of a list that are not blank; () if ``values`` is not a list."""
     found = map(text, values) if isinstance(values, list) else ()
     return tuple(each for each in found if each)
 
 
 def number(value: object) -> float | None:
-    """Return a finite number, also from a string; None for any other value."""
+    """Convert a number, or a string of one, to a finite float; None for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -150,21 +150,21 @@ def instant_of_s(value: object) -> dt.datetime | None:
 
 @dataclass(frozen=True)
 class Listing:
-    """A site's list of questions, a page at a time."""
+    """A site's list of questions, fetched page by page."""
 
     fetcher: Fetcher
-    key: str  # site key
-    not_before: dt.datetime  # older cached pages are not used (``know_all_from``)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # for example a token
+    key: str  # key of the site's base URL in ``fetcher``
+    not_before: dt.datetime  # cached pages from before this time are not used
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # sent with each request
 
     def page(
         self, path: str, params: Mapping[str, str | int], is_busy: Callable[[Fetched], bool]
     ) -> Fetched:
-        """Fetch a page; retry a response 200 if ``is_busy`` returns True for it.
+        """Fetch a page of the list; retry if ``is_busy`` returns True for the response.
 
         Raises:
             AccessRefused: robots.txt, or the site, forbids the list.
-            SourceChanged: there is no such list.
+            SourceChanged: the list does not exist.
             ItemFailed: a temporary failure.
         """
         try:

@@ -25,12 +25,12 @@ from crawlers.text.cleaning import clean, normalise
 from crawlers.web.pacing import Turnstile
 
 MAX_OPTIONS = 200
-MAX_TITLE_CHARS = 2_000  # limit of options, too
-MAX_TEXT_CHARS = 100_000  # limit of background and criteria
+MAX_TITLE_CHARS = 2_000  # limit of the title, and of each option
+MAX_TEXT_CHARS = 100_000  # limit of the background, and of the resolution criteria
 
 
 def tidy(question: Question) -> Question | Drop:
-    """Return a question with clean texts, or the drop of an unusable one."""
+    """Return a question with cleaned texts, or a drop if the question cannot be used."""
     tidied = dataclasses.replace(
         question,
         url=normalise(question.url) if question.url else None,
@@ -82,24 +82,24 @@ def crawl_questions(
     store: Store,
     settings: Settings,
     *,
-    replace: bool = False,  # request everything again; seal different questions as a new version
+    replace: bool = False,  # request all pages again; seal different questions as a new version
     turnstile: Turnstile | None = None,  # shares rate limits of hosts with other machines
 ) -> list[QuestionSeal]:
     """Crawl and seal the questions that a site resolved in some months, reading its list once.
 
-    Sealed, complete months are left unchanged. If the site fails, its questions so far are sealed
-    as partial months, which the next crawl completes. A month without any questions is not sealed.
-    An interrupted crawl has sealed nothing; the next one continues from the raw cache. Return the
-    seals of the months, in order, including earlier seals.
+    Sealed, complete months are left unchanged. If the site fails, the questions so far are sealed
+    as partial months, and the next crawl completes them. A partial month without questions is not
+    sealed. An interrupted crawl seals nothing; the next crawl continues from the HTTP cache. Return
+    the months' seals in order of month, including seals of earlier crawls.
 
     Raises:
         FutureMonth: a month is not over.
         UnknownName: there is no such source.
-        UsageError: the source does not have a month, or no month was given.
+        UsageError: the source cannot provide a month, or no month was given.
         TokenRefused: the source needs a token that the settings lack; nothing was requested.
-        AccessRefused: it needs a permission, and none is in force; nothing was requested.
-        EmptyPartition: no items were found; nothing is sealed.
-        SourceError: the site failed or has changed; nothing is sealed.
+        AccessRefused: the source needs a permission that is not in force; nothing was requested.
+        EmptyPartition: the site's list has no questions; nothing is sealed.
+        SourceError: the site failed before any question, or has changed; nothing is sealed.
     """
     crawler, asked = load_question_crawler(source), sorted(set(months))
     info = crawler.INFO
@@ -108,7 +108,7 @@ def crawl_questions(
     _require_months(info, asked, wanted)
     if not wanted:
         return [seal for seal in formers.values() if seal]
-    # Check the permission first: nobody should register for a forbidden source.
+    # Check the permission before the token: nobody should register for a forbidden source.
     permission = require_permission(store, source, info.permission)
     require_token(info, settings)
     fetcher = info.open_fetcher(settings, replace=replace, turnstile=turnstile)
@@ -149,7 +149,7 @@ def require_token(info: QuestionSourceInfo, settings: Settings) -> None:
 
 
 class _Walk:
-    """One reading of a site's list: items by month, and the manifest's facts."""
+    """One pass over a site's list, which collects items by month and facts for the manifest."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _Walk:
         self._describe: dict[str, object] = {}
 
     def run(self) -> None:
-        """Read the list; if the site fails, stop and keep earlier items.
+        """Read the list; if the site fails, stop and keep the items read so far.
 
         Raise EmptyPartition or SourceError as ``crawl_questions`` does.
         """
@@ -177,7 +177,7 @@ class _Walk:
             for month, found in self._crawler.fetch_questions(list(self.ledgers), self._context):
                 self._note(month, found)
         except SourceError as error:
-            # An error under status 200 must not stay in the cache for the next run.
+            # The last response may be an error with status 200; it must not stay in the cache.
             fetcher.forget(last_only=True)
             if not isinstance(error, SourceUnavailable) or not any(self.questions.values()):
                 raise
@@ -203,7 +203,7 @@ class _Walk:
     def _note(self, month: Month, found: Found) -> None:
         ledger = self.ledgers[month]
         key = found.question_id if isinstance(found, Question) else found.native_id
-        if isinstance(found, Repeat):  # may precede the item itself
+        if isinstance(found, Repeat):  # not noted as seen, since the item itself may follow
             ledger.pass_over(found)
             return
         if key in self._seen:
@@ -218,7 +218,7 @@ class _Walk:
             ledger.pass_over(tidied)
 
     def describe(self, month: Month) -> dict[str, object]:
-        """Return the manifest of a month, counts included."""
+        """Return the facts of a month for its manifest, including its counts."""
         window = {"start": month.start.isoformat(), "end": month.end.isoformat()}
         return {**self._describe, "window": window, **self.ledgers[month].describe()}
 
@@ -245,7 +245,7 @@ def _seal(
 def _reason_to_keep(
     former: QuestionSeal | None, describe: Mapping[str, object], replace: bool
 ) -> str | None:
-    """Return why a month keeps its former seal; None if it is sealed again."""
+    """Return why a month is not sealed now (an earlier seal is kept), or None to seal it."""
     is_partial, kept = describe["status"] == "partial", int(str(describe["kept"]))
     if former is None:
         return "nothing of it came, so it is not sealed" if is_partial and not kept else None

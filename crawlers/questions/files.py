@@ -1,4 +1,4 @@
-"""Import published questions from a user's files, sealed by month of resolution."""
+"""Import of published questions from a user's files, sealed by month of resolution."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def import_questions(
 ) -> list[QuestionSeal]:
     """Seal the questions of published files, each in the month of its resolution.
 
-    The contents decide the format: FreshBench's ``gjo.json``, or ForecastBench's question sets with
-    their resolution sets (``published.py``). Nothing is written unless all files are well-formed.
-    Questions that are unresolved, or of a month that is not over, are skipped. ``path`` is a file,
-    or a folder with all related files: months are imported completely. ``replace`` seals a new
-    version if different questions are sealed. If the same questions are sealed already, the old
-    seal is returned.
+    The format is detected from the contents: FreshBench's ``gjo.json``, or ForecastBench's question
+    sets with their resolution sets (``published.py``). Nothing is written unless all files are
+    well-formed. Questions that are unresolved, or of a month that is not over, are skipped.
+    ``path`` is a file, or a folder with all questions of the months. With ``replace``, a month
+    sealed with different questions gets a new version. If the same questions are sealed already,
+    the earlier seal is returned.
 
     Raises:
-        UsageError: there is no such file, or the name is empty or a crawler's.
-        MalformedInput: the format is unknown; names file, entry and expected form.
-        EmptyPartition: no question is resolved; nothing is sealed.
-        PartitionSealed: other questions are sealed in a month, and ``replace`` is not set.
+        UsageError: ``path`` does not exist, or ``source`` is empty or the name of a crawler.
+        MalformedInput: a file has an unknown format; the error names file, entry, expected form.
+        EmptyPartition: no question is resolved in a past month; nothing is sealed.
+        PartitionSealed: a month is sealed with different questions; ``replace`` is not set.
     """
     if not source.strip() or source in list_question_sources():
         raise UsageError(
@@ -58,8 +58,8 @@ def import_questions(
     months = _by_month(published)
     if not months:
         raise EmptyPartition(
-            f"{path}: no question of it is resolved in a month that is over "
-            f"({len(published.others)} left out, {dict(published.passed_over)} passed over)"
+            f"{path}: it has no question that was resolved in a complete month "
+            f"({len(published.others)} left out, {dict(published.passed_over)} ignored)"
         )
     describe = {
         "kind": "import",
@@ -75,7 +75,7 @@ def import_questions(
     if not replace and (clash := [month for month, same in is_there.items() if same is False]):
         raise PartitionSealed(
             f"questions of {source} are sealed in {', '.join(map(str, clash))}, and those of "
-            f"{path} are others; nothing was imported: say --replace, or another --source"
+            f"{path} differ; nothing was imported: use --replace, or another --source"
         )
     return [
         _seal(store, source, month, found, describe, is_there[month])
@@ -127,7 +127,7 @@ def _reasons(published: Published) -> dict[str, int]:
 def _is_sealed(
     store: Store, source: str, month: Month, questions: Sequence[Question]
 ) -> bool | None:
-    """Return True if these same questions are sealed, False if others; None if none are."""
+    """Return True if a month is sealed with the same questions, None if not sealed, else False."""
     seal = read_question_seal(store, source, month)
     return None if seal is None else read_questions(store, seal) == list(questions)
 

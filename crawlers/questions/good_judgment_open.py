@@ -1,12 +1,11 @@
 """Good Judgment Open: questions of tournaments, answered by their organisers.
 
-Off by default: there is no API, and the list of resolved questions needs a login. So a browser
-reads it, with permission only (``TIDEMARK_TOKENS__GOOD_JUDGMENT_OPEN=USER:PASSWORD``). Pages of
-questions are public and read without a login. Neither states a date of resolution: the month is
-that in which the question closed. A question decided early closes on that day (as in FreshBench).
-Voided questions are kept as void. The final crowd forecast is stored separately. The list has no
-closing dates, so a crawl reads every page; pages with an answer come from the cache. No licence is
-stated: for local use.
+The site has no API. Its list of resolved questions requires a login
+(``TIDEMARK_TOKENS__GOOD_JUDGMENT_OPEN=USER:PASSWORD``) and a permission; a browser reads it. Pages
+of single questions are public. No date of resolution is stated, so a question belongs to the month
+in which it closed. A question decided early closes on that day (as in FreshBench). Voided questions
+are kept as void. The list has no closing dates, so a crawl reads the page of every question; pages
+with an answer come from the cache. No licence is stated, so texts are for local use only.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def fetch_questions(
     for path in _list_paths(months, context):
         match = _QUESTION.fullmatch(path)
         if match is None:
-            context.passed_over["not_a_choice"] += 1  # a link to another kind of page
+            context.passed_over["not_a_choice"] += 1  # the link leads to another kind of page
             continue
         name = match[1]
         if name in seen:
@@ -91,7 +90,7 @@ def _list_paths(months: Sequence[Month], context: QuestionContext) -> Iterator[s
             passed.add(url)
             tree = _parse(session.read(url, _READY, not_before=since))
             if tree.xpath("//*[@id='new_user']"):
-                raise TokenRefused(f"{url} wants a user to log in, though one has")
+                raise TokenRefused(f"{url} shows a login form to a user who is logged in")
             for link in tree.xpath(_ROWS):
                 yield urlsplit(urljoin(url, link)).path
             url = next((urljoin(url, link) for link in tree.xpath("//a[@rel='next']/@href")), url)
@@ -122,11 +121,11 @@ def _fetch(
     try:
         fetched = context.fetcher.get(SITE, path)
         page = _Page(name, fetched)
-        if not page.is_final:  # may be cached from before its answer
+        if not page.is_final:  # the cached page may be older than the answer
             fetched = context.fetcher.get(SITE, path, not_before=know_all_from(months))
             page = _Page(name, fetched)
     except (ItemUnavailable, ItemFailed) as error:
-        # Its month is unknown, so each month may lack it.
+        # The question's month is unknown, so the question may be missing in any of the months.
         for month in months:
             found = missing_item(f"{name} ({month})" if len(months) > 1 else name, error)
             if isinstance(found, Failure) or month == max(months):
@@ -156,7 +155,7 @@ class _Page:
         ]
         self._shares = [_share(row.xpath("td[3]")[0]) for row in rows]
         self._boxes = self._tree.xpath("//div[contains(concat(' ', @class, ' '), ' smb ')]")
-        # Search the header only: a description may mention voiding.
+        # Search the alert boxes only: a description may mention voiding.
         notes = self._tree.xpath("//div[contains(concat(' ', @class, ' '), ' alert ')]")
         self._is_void = not self._right and any(_VOID.search(_text(note)) for note in notes)
 
@@ -166,7 +165,7 @@ class _Page:
         return bool(self._right) or self._is_void
 
     def question(self, closed_at: dt.datetime) -> Question | Drop:
-        """Return the question."""
+        """Return the question of the page, or a drop if the page lacks a required field."""
         title = "".join(map(_text, self._tree.xpath("//h3[@id='question-name-header']")))
         if not title or len(self._options) < 2:
             return Drop(self._name, "parse_error", f"{self._url}: no title, or no two options")
@@ -196,7 +195,7 @@ class _Page:
         )
 
     def _instant(self, heading: str) -> dt.datetime | None:
-        """Return the attribute time after a heading; the text has words and local time."""
+        """Return the time below a heading in UTC, from an attribute; the visible time is local."""
         found = self._tree.xpath(
             "//span[contains(@class, 'info-heading')][normalize-space(translate(., ':', ' '))=$h]"
             "/following::span[@data-localizable-timestamp][1]/@data-localizable-timestamp",

@@ -1,13 +1,13 @@
-"""Manifold: questions that users make and answer with play money.
+"""Manifold: questions (markets) that users create, and on which users bet play money.
 
-The month is that in which the author set the answer (``resolutionTime``). The list of all markets
-(https://docs.manifold.markets/api) is newest first, 1,000 per page. A question may have been open
-for years, so a crawl reads the whole list. Texts and options are in the record of each market. Kept
-are yes/no and choose-one markets with at least MIN_BETTORS bettors, neither personal nor about
-Manifold itself. Markets cancelled or resolved to a share (MKT) are void. Texts can be edited at any
-time. Updates that Manifold appends (``Update 2025-03-01 (PST)``) are cut off; other edits are not
-detectable. No licence is stated; "feel free to use the API for any purpose" (2026). Authors hold
-the rights to texts: for local use.
+A market belongs to the month in which its author set the answer (``resolutionTime``). The list of
+all markets (https://docs.manifold.markets/api) is newest first, 1,000 per page. A market may have
+been open for years, so a crawl reads the whole list. Texts and options are only in the record of
+each single market. The crawler keeps yes/no and choose-one markets with at least MIN_BETTORS
+bettors that are neither personal nor about Manifold itself. Markets cancelled or resolved to a
+probability (MKT) are void. Updates that Manifold appends to texts (``Update 2025-03-01 (PST)``) are
+cut off; other edits cannot be detected. No licence is stated; "feel free to use the API for any
+purpose" (2026). Authors hold the rights to texts, so texts are for local use only.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ INFO = QuestionSourceInfo(
     request_interval_s=0.5,  # 500 requests a minute are allowed per IP address
     first_month=Month("2021-12"),
 )
-PAGE_SIZE = 1_000  # maximum of the API
+PAGE_SIZE = 1_000  # markets per page, the maximum that the API allows
 MIN_BETTORS = 10
-# An answer added later to a running market reveals events since its start.
+# Answers added later may reveal events since the market's start, so the market is dropped.
 MAX_ANSWER_AGE = dt.timedelta(days=1)
-# Personal or meta questions: topic slugs by prefix, titles in the first person, and titles about
-# Manifold, its money, or the question itself.
+# Personal or meta questions have topics with these prefixes, titles in the first person, or titles
+# about Manifold, its money, or the question itself.
 _PRIVATE_TOPICS = (
     "manifold", "mana-", "meta-market", "nonpredictive", "personal", "self-resolving",
     "selfresolving", "unranked", "whalebait",
@@ -72,7 +72,7 @@ Row = dict[str, Any]
 def fetch_questions(
     months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield the months' markets, the last created first."""
+    """Yield the questions resolved in the months, newest market first."""
     listing = Listing(context.fetcher, SITE, know_all_from(months))
     for row in _list_markets(listing):
         resolved_at = instant_of_ms(row.get("resolutionTime"))
@@ -85,7 +85,7 @@ def fetch_questions(
 
 
 def _list_markets(listing: Listing) -> Iterator[Row]:
-    """Yield all markets; retry a page that is empty before the oldest market."""
+    """Yield all markets, from the newest to the oldest."""
     oldest = _page({"limit": 1, "order": "asc"}, listing)[0]["id"]
     params: dict[str, str | int] = {"limit": PAGE_SIZE}
     passed: set[str] = set()
@@ -103,7 +103,7 @@ def _list_markets(listing: Listing) -> Iterator[Row]:
 
 
 def _page(params: dict[str, str | int], listing: Listing) -> list[Row]:
-    """Fetch a page of the list, which has at least one market."""
+    """Fetch a page of the list; every page has at least one market."""
     answer = listing.page("/v0/markets", params, _is_busy)
     rows = decode(answer)
     if not all(isinstance(row, dict) and _ID.fullmatch(str(row.get("id"))) for row in rows):
@@ -112,13 +112,13 @@ def _page(params: dict[str, str | int], listing: Listing) -> list[Row]:
 
 
 def _is_busy(answer: Fetched) -> bool:
-    """Return True if a page is no list, or empty: there are always older markets."""
+    """Return True if a page is not a list, or is empty: every page must have markets."""
     rows = decode(answer)
     return not isinstance(rows, list) or not rows
 
 
 def _read(row: Row, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
-    """Return the question of a listed market; request its record only if it may be kept."""
+    """Return a listed market's question, or a drop; fetch its record only if it may be kept."""
     name, title = row["id"], text(row.get("question"))
     bettors = number(row.get("uniqueBettorCount"))
     if title is None:
@@ -213,7 +213,7 @@ def _choices(market: Row, opened_at: dt.datetime) -> Choices | Drop:
 def _crowd(
     market: Row, options: tuple[str, ...], probabilities: list[float | None]
 ) -> tuple[CrowdForecast, ...]:
-    """Return the last prices; 0 and 1 are set at resolution and are no forecast."""
+    """Return the last prices; () if a price is 0 or 1 (the result), or a bet came after closing."""
     known = [each for each in probabilities if each is not None and 0 < each < 1]
     bet_at, closed_at = (instant_of_ms(market.get(k)) for k in ("lastBetTime", "closeTime"))
     if len(known) < len(options) or (bet_at and closed_at and bet_at > closed_at):
@@ -222,6 +222,6 @@ def _crowd(
 
 
 def _without_updates(description: str | None) -> str | None:
-    """Cut off updates appended after the opening, which may reveal the answer."""
+    """Cut off updates that were appended to a description; they may reveal the answer."""
     update = _APPENDED.search(description or "")
     return description[: update.start()] if description and update else description

@@ -1,14 +1,14 @@
 """Metaculus: questions of a community of forecasters.
 
-The month is that in which the answer was set on the site (``resolution_set_time``). The answer may
-have been known long before (``actual_resolve_time``). The API (https://www.metaculus.com/api/)
-requires a token and allows 1,000 responses an hour. It is offered to programs, independent of the
-rules of robots.txt for page crawlers. Posts are sorted by publication. So a post resolved during a
-crawl moves others to later pages, never to earlier ones. Kept are questions with yes/no or listed
-options, also those in groups. A group's post stays open until all its questions are resolved, so
-open groups are read, too. Annulled and ambiguous questions are void. The community's forecast is
-kept if the API returns one from before closing and before the answer. Terms: no redistribution
-without permission (api-requests@metaculus.com); for local use.
+A question belongs to the month in which its answer was set on the site (``resolution_set_time``).
+The answer may have been known long before (``actual_resolve_time``). The API
+(https://www.metaculus.com/api/) requires a token and allows 1,000 requests an hour. It is made for
+programs, so the rules of robots.txt for page crawlers do not apply. Posts are sorted by
+publication. So a post resolved during a crawl moves other posts to later pages only: none is
+missed. Questions with yes/no or listed options are kept. A post may be a group of questions. Groups
+stay open until all their questions are resolved, so open groups are read, too. Annulled and
+ambiguous questions are void. The community's forecast is kept if made before closing and
+resolution. Redistribution of texts requires permission (api-requests@metaculus.com).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ INFO = QuestionSourceInfo(
     needs_token=True,
     token_from="in the settings of an account at https://www.metaculus.com",  # noqa: S106
 )
-PAGE_SIZE = 100  # maximum of the API
+PAGE_SIZE = 100  # posts per page, the maximum that the API allows
 _GROUPS = "group_of_questions"
-# (statuses, types) of the two lists: resolved posts, and partly resolved groups.
+# Filters (statuses, types) of the two lists that are read: resolved posts, unresolved groups.
 _LISTS = ((("resolved",), ("binary", "multiple_choice", _GROUPS)), (("open", "closed"), (_GROUPS,)))
 _VOID = {"annulled", "ambiguous"}
 
@@ -65,7 +65,7 @@ Row = dict[str, Any]
 def fetch_questions(
     months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield the months' questions, the first published first; those of open groups at the end."""
+    """Yield the questions resolved in the months, oldest post first; then those of open groups."""
     headers = _headers(context.fetcher)
     listing = Listing(context.fetcher, SITE, know_all_from(months), headers)
     for post in _list_posts(listing):
@@ -106,14 +106,14 @@ def _list_posts(listing: Listing) -> Iterator[Row]:
 
 
 def _is_busy(answer: Fetched) -> bool:
-    """Return True if a page is no list, or empty: the last page has posts, too."""
+    """Return True if a page is not a list, or is empty: every page must have posts."""
     page = decode(answer)
     results = page.get("results") if isinstance(page, dict) else None
     return not isinstance(results, list) or not results or "next" not in page
 
 
 def _questions_of(post: Row) -> list[Row]:
-    """Return the question of a post, or those of its group; [] for any other post."""
+    """Return the question of a post, or all questions of a group; [] for other posts."""
     group = _object(post.get(_GROUPS))
     rows = group.get("questions") if group else [post.get("question")]
     found = map(_object, rows if isinstance(rows, list) else [])
@@ -137,7 +137,7 @@ def _read(name: str, row: Row, post: Row) -> Question | Drop:
     if resolution not in (*names, *_VOID):
         return Drop(name, "parse_error", f"resolved as {resolution!r:.80}, which is no option")
     answer = names.index(resolution) if resolution in names else None
-    texts_from = _object(post.get(_GROUPS)) or row  # questions of a group share its texts
+    texts_from = _object(post.get(_GROUPS)) or row  # questions of a group share the group's texts
     return Question(
         question_id=name,
         source=SITE,
@@ -159,7 +159,7 @@ def _read(name: str, row: Row, post: Row) -> Question | Drop:
 
 
 def _title(row: Row, post: Row) -> str | None:
-    """Return a complete title: a question of a group may be titled ``2027`` only."""
+    """Return a complete title; a question in a group may have a title such as ``2027``."""
     own, whole, label = (
         text(each) for each in (row.get("title"), post.get("title"), row.get("label"))
     )
@@ -185,7 +185,7 @@ def _object(value: object) -> Row:
 
 
 def _crowd(row: Row, options: tuple[str, ...]) -> tuple[CrowdForecast, ...]:
-    """Return the community's last forecast, if it is from before closing and before the answer."""
+    """Return the community's last forecast if made before closing and resolution, else ()."""
     found = row
     for key in ("aggregations", "recency_weighted", "latest"):
         found = _object(found.get(key))

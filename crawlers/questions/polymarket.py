@@ -1,12 +1,12 @@
-"""Polymarket: questions on which people bet money (read only, no account).
+"""Polymarket: questions (markets) on which people bet money (read only, no account).
 
-The month is that in which a market was settled: the later of ``closedTime`` and ``umaEndDate``, the
-end of the oracle's vote. The list (https://docs.polymarket.com, ``/markets/keyset``; the former
-endpoint ends early) is sorted by closing, latest first. So a crawl can stop some weeks before the
-earliest month. ``outcomes`` and ``outcomePrices`` are JSON inside strings. A settled market has
-prices of 1 and 0; with other prices (50/50) it is void. A running vote is no answer. Markets below
-MIN_VOLUME_USD are left out: most are opened by programs on the next minutes of a price. The list
-has no price from before the end, so no crowd forecast is kept. No licence is stated: for local use.
+A market belongs to the month in which it was settled: the later of ``closedTime`` and
+``umaEndDate``. The latter is the end of the vote on the answer (by the oracle UMA). The list
+(https://docs.polymarket.com, ``/markets/keyset``; the older endpoint is incomplete) is sorted by
+closing time, latest first. So a crawl can stop LONGEST_VOTE before the earliest month. A settled
+market has prices of 1 and 0; with other prices (50/50) it is void. Markets below MIN_VOLUME_USD are
+left out: programs create most of them, about prices in the next minutes. No crowd forecast is kept,
+because the list has final prices only. No licence is stated, so texts are for local use only.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ INFO = QuestionSourceInfo(
 )
 PAGE_SIZE = 100
 MIN_VOLUME_USD = 1_000
-UNORDERED = dt.timedelta(days=1)  # maximum deviation of the list from its order
-# Maximum time of the oracle's vote after a market closed; most end within a week.
+UNORDERED = dt.timedelta(days=1)  # maximum deviation of the list from the order of closing times
+# Maximum time from a market's closing to the end of the vote; most votes end within a week.
 LONGEST_VOTE = dt.timedelta(days=30)
 _ID = re.compile(r"[\w-]{1,100}", re.ASCII)
 
@@ -58,7 +58,7 @@ Row = dict[str, Any]
 def fetch_questions(
     months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield the months' markets, the last closed first."""
+    """Yield the questions settled in the months, sorted by closing time, latest first."""
     listing = Listing(context.fetcher, SITE, know_all_from(months))
     for row in _list_markets(listing, min(months).start - LONGEST_VOTE):
         settled_at = _settled_at(row)
@@ -69,7 +69,7 @@ def fetch_questions(
 
 
 def _list_markets(listing: Listing, until: dt.datetime) -> Iterator[Row]:
-    """Yield closed markets, back to those that closed before an instant."""
+    """Yield closed markets, latest first, until one closed before ``until``."""
     params: dict[str, str | int] = {
         "closed": "true", "include_tag": "true", "volume_num_min": MIN_VOLUME_USD,
         "limit": PAGE_SIZE, "order": "closedTime", "ascending": "false",
@@ -96,7 +96,7 @@ def _list_markets(listing: Listing, until: dt.datetime) -> Iterator[Row]:
 
 
 def _is_busy(answer: Fetched) -> bool:
-    """Return True if a page is no list, or empty: the last page has markets, too."""
+    """Return True if a page is not a list, or is empty: every page must have markets."""
     page = decode(answer)
     markets = page.get("markets") if isinstance(page, dict) else None
     return not isinstance(markets, list) or not markets
@@ -112,7 +112,7 @@ def _settled_at(row: Row) -> dt.datetime | None:
 
 
 def _is_undecided(row: Row) -> bool:
-    """Return True if the oracle's vote continues. Old markets and other oracles set no status."""
+    """Return True if a market is open or its vote is not over. No status means no vote."""
     return not row.get("closed") or row.get("umaResolutionStatus") not in {"resolved", "", None}
 
 
@@ -160,7 +160,7 @@ def _inner_list(value: object) -> list[str]:
 
 
 def _tags(row: Row) -> tuple[str, ...]:
-    """Return the labels of its tags; older markets have a category instead."""
+    """Return the labels of a market's tags; older markets have a category instead."""
     tags = row.get("tags")
     known = [tag for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
     labels = texts([*(tag.get("label") for tag in known), row.get("category")])

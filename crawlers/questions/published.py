@@ -1,19 +1,19 @@
-"""Questions that others have published, in the formats of ForecastBench and FreshBench.
+"""Questions that others have published, in the file formats of ForecastBench and FreshBench.
 
 ForecastBench: a question set (``2024-12-08-llm.json``) has ``forecast_due_date`` and ``questions``.
 A resolution set (``2024-12-08_resolution_set.json``) has ``resolutions``, by ``id`` and ``source``.
-Kept are yes/no questions of markets about the whole outcome (``resolution_dates`` is "N/A"). The
-market's value when the set was frozen is the crowd's forecast. Questions on data sets (``dataset``)
-or on two events (``combination``), and those without a resolution (``open``), are passed over. A
-market in several sets counts once, with its latest value from before closing. The date of
-resolution is a day, stored as its first instant. An outcome between 0 and 1 is void.
-FreshBench (``gjo.json``, paper 001, questions of Good Judgment Open): an entry has ``Question``,
-``Started_time`` and ``Closed_time`` ("Feb 09, 2024 06:00PM UTC", in later versions the day alone),
-``Description``, ``Tags_list`` and ``Possible_Answers_dict``: for each option ``Correct?`` and
-``Final Crowd Forecast`` ("86%"). The file is one JSON list, or one object per line. It has no date
-of resolution, so the day of closing replaces it. It has no ids: title, opening and options form
-one, and a repeated entry counts once. An entry without a right answer, or with several, is void; so
-are entries that contradict each other.
+Yes/no questions of prediction markets are kept (their ``resolution_dates`` is "N/A"). The market's
+value when the set was frozen is the crowd's forecast. Questions on data sets, on two events, and
+without a resolution are skipped (reasons ``dataset``, ``combination``, ``open``). A question in
+several sets is kept once, from the latest set. The date of resolution is a day, stored as 00:00
+UTC. A question with an outcome between 0 and 1 is void.
+FreshBench (``gjo.json``, questions of Good Judgment Open): the file is one JSON list, or one object
+per line. An entry has ``Question``, ``Description`` and ``Tags_list``. ``Started_time`` and
+``Closed_time`` look like "Feb 09, 2024 06:00PM UTC"; later versions have the date only.
+``Possible_Answers_dict`` has ``Correct?`` and ``Final Crowd Forecast`` ("86%") for each option. The
+date of resolution is missing, so the closing date is used instead. A hash of title, opening time
+and options is the id; repeated entries are kept once. A question is void if no answer or several
+answers are right, or if repeated entries contradict each other.
 """
 
 from __future__ import annotations
@@ -46,31 +46,31 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True)
 class File:
-    """A file's JSON: one value, or the values of its lines."""
+    """A parsed JSON or JSON Lines file."""
 
-    path: Path  # as given, for messages
-    value: Any  # JSON value; a list for a file of lines
+    path: Path  # path as the user gave it, for messages
+    value: Any  # parsed JSON; for JSON Lines, a list of the lines' values
 
     def where(self, number: int) -> str:
-        """Return the label of an entry for messages, counted from 1."""
+        """Return the name of an entry for messages; ``number`` counts from 1."""
         return f"{self.path}: entry {number}"
 
 
 @dataclass
 class Published:
-    """The contents of files."""
+    """The questions read from files, and records of all other entries."""
 
     questions: dict[str, Question] = field(default_factory=dict)  # resolved or void, by id
-    others: list[Drop | Repeat] = field(default_factory=list)  # entries not kept
-    passed_over: Counter[str] = field(default_factory=Counter)  # entries of another kind
+    others: list[Drop | Repeat] = field(default_factory=list)  # dropped or repeated entries
+    passed_over: Counter[str] = field(default_factory=Counter)  # skipped entries by reason
 
 
 def read_files(path: Path) -> Iterator[File]:
-    """Read a file, or all JSON files in and below a folder, by path.
+    """Read a file, or all JSON files in a folder and its subfolders, in the order of paths.
 
     Raises:
-        UsageError: there is no such file, or the folder has none that ends in SUFFIXES.
-        MalformedInput: a file is too large, not UTF-8, or not JSON; names the line if known.
+        UsageError: ``path`` does not exist, or the folder has no file with a suffix of SUFFIXES.
+        MalformedInput: a file is too large, not UTF-8 or not JSON; names the line if known.
     """
     if not path.exists():
         raise UsageError(f"there is no {path}")
@@ -111,7 +111,7 @@ def _line(where: str, line: str) -> Any:
 
 
 def entries(value: object, where: str) -> list[Entry]:
-    """Return a list of objects; raise MalformedInput, with the entry, for any other value."""
+    """Return ``value`` if it is a list of objects; else raise MalformedInput."""
     if not isinstance(value, list):
         raise MalformedInput(f"{where}: expected a list of entries, got {value!r:.80}")
     if len(value) > MAX_ENTRIES:
@@ -123,7 +123,7 @@ def entries(value: object, where: str) -> list[Entry]:
 
 
 def required(entry: Entry, key: str, where: str) -> str:
-    """Return a required text; raise MalformedInput, with entry and key, if it is missing."""
+    """Return the text of a field; raise MalformedInput if it is missing or not a text."""
     found = entry.get(key)
     if not isinstance(found, str) or not found.strip():
         raise MalformedInput(f"{where}: {key!r} is {found!r:.80}; expected a text")
@@ -131,7 +131,7 @@ def required(entry: Entry, key: str, where: str) -> str:
 
 
 def optional(entry: Entry, key: str, where: str) -> str | None:
-    """Return a text; None if missing, null, empty or ``N/A``; raise MalformedInput otherwise."""
+    """Return the text of a field, None if it is missing, null, empty or ``N/A``."""
     found = entry.get(key)
     if found in (None, "", "N/A"):
         return None
@@ -140,19 +140,19 @@ def optional(entry: Entry, key: str, where: str) -> str | None:
 
 FORECASTBENCH_LICENCE = "CC-BY-SA-4.0"
 
-Key = tuple[str, str]  # source and id
+Key = tuple[str, str]  # source and id of a question
 
 
 def is_forecastbench(file: File) -> bool:
-    """Return True if a file is a question set or a resolution set."""
+    """Return True if a file is a question set or a resolution set of ForecastBench."""
     value = file.value
     return isinstance(value, dict) and ("questions" in value or "resolutions" in value)
 
 
 def read_forecastbench(files: Sequence[File], source: str, into: Published) -> None:
-    """Add the questions of some sets, resolved by the resolution sets among them.
+    """Add the questions of all question sets to ``into``, with answers of the resolution sets.
 
-    Raise MalformedInput, with file, entry and expected form, if a set is malformed.
+    Raise MalformedInput if a set is malformed; the error names file, entry and expected form.
     """
     resolutions = _resolutions([file for file in files if "resolutions" in file.value])
     sets = [file for file in files if "questions" in file.value]
@@ -177,7 +177,7 @@ def _resolutions(files: Sequence[File]) -> dict[Key, list[tuple[dt.datetime, flo
         for place, entry in enumerate(entries(file.value["resolutions"], str(file.path)), 1):
             where = file.where(place)
             if not isinstance(entry.get("id"), str):
-                continue  # a question on two events
+                continue  # the entry is a question on two events
             if not isinstance(entry.get("resolved"), bool):
                 raise MalformedInput(
                     f"{where}: 'resolved' is {entry.get('resolved')!r:.80}; expected true or false"
@@ -226,7 +226,7 @@ def _add(
     if isinstance(found, Drop):
         into.others.append(found)
         return
-    if found.question_id in into.questions:  # sets are in the order of their dates
+    if found.question_id in into.questions:  # sets are sorted by date; the latest set counts
         into.others.append(Repeat(found.question_id, f"{where} replaces a former set's"))
     into.questions[found.question_id] = found
 
@@ -275,13 +275,13 @@ _PERCENT = re.compile(r"\s*<?\s*(\d{1,3}(?:\.\d+)?)\s*%\s*")
 
 
 def is_freshbench(file: File) -> bool:
-    """Return True if a file is FreshBench's, by its first entry."""
+    """Return True if a file has the format of FreshBench, judged by its first entry."""
     value = file.value[:1] if isinstance(file.value, list) else [file.value]
     return any(isinstance(each, dict) and "Possible_Answers_dict" in each for each in value)
 
 
 def read_freshbench(file: File, source: str, into: Published) -> None:
-    """Add a file's questions; raise MalformedInput, with file, entry and expected form."""
+    """Add a FreshBench file's questions to ``into``; raise MalformedInput if an entry is wrong."""
     value = file.value if isinstance(file.value, list) else [file.value]
     for place, entry in enumerate(entries(value, str(file.path)), 1):
         question = _freshbench_question(entry, source, file.where(place))
@@ -356,7 +356,7 @@ def _tags(entry: Entry, where: str) -> tuple[str, ...]:
 def _crowd_percents(
     answers: Mapping[str, Entry], closed_at: dt.datetime
 ) -> tuple[CrowdForecast, ...]:
-    """Return the crowd's last forecast if all options have one (in whole percents)."""
+    """Return the crowd's final forecast, or () unless all options have a percentage."""
     found = []
     for option, told in answers.items():
         match = _PERCENT.fullmatch(str(told.get("Final Crowd Forecast")))

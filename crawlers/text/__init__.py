@@ -1,1 +1,1 @@
-"""Conversion to plain text from HTML, LaTeX, wikitext, READMEs and source code; its cleaning."""
+"""Conversion of HTML, LaTeX, wikitext, READMEs and code to plain text, and cleaning of texts."""

@@ -1,7 +1,8 @@
-"""Source packages and tarballs (.tar.gz, .gz, bare files) read into memory, never onto the disk.
+"""Source packages and tarballs (.tar.gz, .gz, single files), unpacked in memory, never to disk.
 
-The first bytes decide the type: headers are often wrong, and an HTTP client may have decompressed
-one layer already. Links are never followed. Every size is checked before memory is allocated.
+The first bytes decide the type of a package. HTTP headers are often wrong, and an HTTP client may
+have decompressed one layer already. Links in archives are never followed. Every size is checked
+before memory is allocated.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from pathlib import PurePosixPath
 
 from core.errors import ItemUnavailable
 
-MAX_MEMBERS = 2_000  # of a tar
-MAX_GZIP_MEMBERS = 100  # each costs a copy of the rest of the file
+MAX_MEMBERS = 2_000  # maximum number of members of a tar archive
+MAX_GZIP_MEMBERS = 100  # maximum members of a file, as each member costs a copy of the rest
 MAX_MEMBER_BYTES = 5 * 2**20
 MAX_TOTAL_BYTES = 100 * 2**20
-LONE_FILE = "main.tex"  # name of a package of one bare file
+LONE_FILE = "main.tex"  # name of the file if a package is a single file
 
 _BLOCK = 2**20
-_GZIP_WINDOW = 31  # zlib: gzip framing, largest window
+_GZIP_WINDOW = 31  # value of zlib's ``wbits`` for gzip data with the largest window
 _TAR_MAGIC = slice(257, 262)
 
 
 def read_package(data: bytes, suffixes: tuple[str, ...]) -> dict[str, bytes]:
-    """Return the text members of a source package by their path in it, in name order.
+    """Return the text files of a source package, keyed and sorted by path.
 
-    A package is a tar or one bare file, gzipped or not; a bare file is named LONE_FILE. Members
-    without one of the lower-case suffixes are skipped. Raise ItemUnavailable with the reason
-    ``pdf_only``, ``no_tex``, ``bad_archive``, ``unsafe_path`` or ``too_large``. ``no_tex`` is for
-    PostScript, web pages, or no file of the suffixes.
+    A package is a tar archive or a single file, gzipped or not. A single file is named LONE_FILE.
+    Members whose names end in none of the lower-case ``suffixes`` are skipped. Raise
+    ItemUnavailable with the reason ``pdf_only``, ``no_tex`` (PostScript, a web page, or no file
+    with the suffixes), ``bad_archive``, ``unsafe_path`` or ``too_large``.
     """
     if data.startswith(b"\x1f\x8b"):
         data = gunzip(data)
@@ -47,11 +48,11 @@ def read_package(data: bytes, suffixes: tuple[str, ...]) -> dict[str, bytes]:
 def read_files(
     data: bytes, wants: Callable[[str], bool], max_file_bytes: int
 ) -> dict[str, bytes | None]:
-    """Return files of a repository's tarball by their path in the repository.
+    """Return the wanted files of a repository's tarball by their path in the repository.
 
-    All members are in one folder, as ``git archive`` creates it. Links and folders are skipped. A
-    file above ``max_file_bytes`` is None. Raise ItemUnavailable with the reason ``bad_archive``,
-    ``unsafe_path`` or ``too_large``.
+    All members are in one top folder, as in GitHub's tarballs. Links and folders are skipped. A
+    file larger than ``max_file_bytes`` has the value None. Raise ItemUnavailable with the reason
+    ``bad_archive``, ``unsafe_path`` or ``too_large``.
     """
     if not data.startswith(b"\x1f\x8b"):
         raise ItemUnavailable("bad_archive", "the tarball is not gzip")
@@ -69,7 +70,7 @@ def read_files(
 
 
 def gunzip(data: bytes, max_bytes: int = MAX_TOTAL_BYTES) -> bytes:
-    """Decompress gzip (RFC 1952), all its members; stop once the result is too large.
+    """Decompress all members of gzip data (RFC 1952); stop once the result is too large.
 
     Raise ItemUnavailable: ``bad_archive`` (damaged, cut short, too many members) or ``too_large``.
     """
@@ -91,7 +92,7 @@ def gunzip(data: bytes, max_bytes: int = MAX_TOTAL_BYTES) -> bytes:
                 raise ItemUnavailable("too_large", f"unpacks to more than {max_bytes} bytes")
             if not block and not data and not unpacker.eof:
                 raise ItemUnavailable("bad_archive", "the gzip stream is cut short")
-        data = unpacker.unused_data  # more members may follow; trailing zeros are padding
+        data = unpacker.unused_data  # the rest: further members, or padding with zeros
     return bytes(unpacked)
 
 
@@ -129,14 +130,14 @@ def _open_tar(data: bytes) -> Iterator[tarfile.TarFile]:
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             yield archive
-    # Headers are untrusted: tarfile raises ValueError for some bad ones, and reads a chain of long
-    # names by recursion.
+    # tarfile raises ValueError for some invalid headers, and RecursionError for a long chain of
+    # headers with long names.
     except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
         raise ItemUnavailable("bad_archive", f"damaged tar: {error}") from error
 
 
 def _regular_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield plain files; links, devices and pipes are skipped."""
+    """Yield the regular files of an archive; skip links, devices, pipes and sparse files."""
     for number, member in enumerate(archive):
         if number >= MAX_MEMBERS:
             raise ItemUnavailable("too_large", f"more than {MAX_MEMBERS} members")

@@ -1,13 +1,13 @@
-"""HTML of articles and posts to plain text, in time and memory linear in the HTML.
+"""Conversion of HTML articles and posts to plain text, in time and memory linear in the HTML.
 
-Input is untrusted, so no tree is built: libxml2's parser reports elements as they come, and a
-counter marks excluded elements. Only text is kept, so nesting costs nothing. Attributes except
-``class`` and a few more are ignored. Only HTML's own entities are expanded; nothing is fetched and
-no script is run. The length is limited: MAX_CHARS of the worst markup take a second.
+Articles are untrusted, so no tree is built. libxml2's parser reports elements one by one, and a
+counter tracks excluded elements. Deep nesting costs no memory, since only text is kept. Few
+attributes are read, such as ``class``. Only HTML's own entities are expanded. Nothing is fetched,
+and no script is run. The length is limited to MAX_CHARS. The worst markup then takes a second.
 
-Kept: paragraphs, headings, list items and quotations, each a block between blank lines. Excluded:
-pictures with their captions, tables, forms, navigation, embedded posts of other sites; share links,
-footnotes, boxes of contacts and of downloads, struck-out or hidden text.
+The text has paragraphs, headings, list items and quotations, each a block between blank lines.
+Excluded are pictures with captions, tables, forms, navigation, embedded posts of other sites and
+share links. Footnotes, contact and download boxes, and struck-out or hidden text are excluded, too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from lxml import etree
 from core.errors import ItemUnavailable
 from crawlers.text.cleaning import clean, normalise, strip_markup, unescape
 
-# A tag with a known name: "a <b and c> d" counts as one, "#include <stdio.h>" does not. Repetitions
-# are possessive, so that an unclosed tag is not tried again from each character.
+# _TAG matches tags with known names only: "<b and c>" is a tag, "<stdio.h>" is not. Repetitions are
+# possessive, so that an unclosed tag causes no quadratic backtracking.
 _BLOCK_TAGS = (
     "p|div|blockquote|h[1-6]|hr|ul|ol|dl|table|thead|tbody|tfoot|section|article|details|summary"
     "|figure|figcaption|aside|header|footer|center|address"
@@ -50,11 +50,11 @@ _KIND = {
     }.items()
     for name in names.split("|")
 }
-_BREAK = "\0"  # line break within a paragraph; removed from the input first
+_BREAK = "\0"  # stands for a line break within a paragraph; removed from the input
 
 
 def post_to_text(markup: str) -> str:
-    """Return the text of a post, with blank lines between paragraphs and unchanged code."""
+    """Return the text of a post, with blank lines between paragraphs; code stays unchanged."""
     writer = _Writer()
     markup = markup.replace(_BREAK, "").replace("\r\n", "\n")
     position = 0
@@ -77,23 +77,23 @@ def post_to_text(markup: str) -> str:
 
 
 def one_line(markup: str) -> str:
-    """Return a title as plain text on one line, without character references and tags."""
+    """Return an HTML title as plain text on one line."""
     return " ".join(strip_markup(unescape(markup).replace(_BREAK, "")).split())
 
 
 class _Writer:
-    """Joins the pieces of text of one post into blocks, and the blocks into a text."""
+    """Writer that joins the pieces of a post's text into blocks, and the blocks into one text."""
 
     def __init__(self) -> None:
         self._done: list[str] = []
-        self._pieces: list[str] = []  # pieces of the current block
-        self._gap = ""  # gap before the next block
-        self._mark = ""  # mark of a list item, before the next block
-        self._counters: list[int | None] = []  # of the enclosing lists; None for bullets
+        self._pieces: list[str] = []  # text pieces of the current block
+        self._gap = ""  # line breaks to insert before the next block
+        self._mark = ""  # list mark to insert before the next block
+        self._counters: list[int | None] = []  # last item number per open list; None for bullets
         self._is_pre = False
 
     def add_text(self, text: str) -> None:
-        self._pieces.append(text.replace(_BREAK, ""))  # a reference may stand for _BREAK
+        self._pieces.append(text.replace(_BREAK, ""))  # decoded text may contain _BREAK
 
     def add_tag(self, name: str, is_closing: bool) -> None:
         kind = _KIND.get(name, "inline")
@@ -134,7 +134,7 @@ class _Writer:
         return f"{number + 1}. "
 
     def _end_block(self, gap: str) -> None:
-        """Close the current block; the gap to the next one is at least ``gap``."""
+        """End the current block; at least the line breaks ``gap`` precede the next block."""
         text = "".join(self._pieces)
         self._pieces.clear()
         if self._is_pre:
@@ -148,7 +148,7 @@ class _Writer:
         self._gap = max(self._gap, gap, key=len)
 
 
-MAX_CHARS = 1_000_000  # of HTML; articles have fewer than 200,000
+MAX_CHARS = 1_000_000  # maximum characters of HTML; articles have fewer than 200,000
 
 _LEFT_OUT = frozenset({
     "applet", "aside", "audio", "button", "canvas", "del", "dialog", "embed", "fieldset",
@@ -160,17 +160,17 @@ _LEFT_OUT_CLASSES = frozenset({
     # GOV.UK
     "attachment", "contact", "footnote", "footnotes", "gem-c-attachment",
     "gem-c-related-navigation", "gem-c-share-links", "govuk-visually-hidden", "visually-hidden",
-    # WordPress, its usual plug-ins, and Global Voices
+    # classes of WordPress, its usual plug-ins, and Global Voices
     "addtoany_share_save_container", "gallery", "gv-rss-footer", "jp-relatedposts",
     "originally-published", "postmeta", "related", "related-posts", "relatedposts",
     "screen-reader-text", "share", "share-links", "sharedaddy", "tagline", "wp-block-embed",
     "wp-block-footnotes", "wp-block-gallery", "wp-block-image", "wp-caption", "wp-caption-text",
     "wp-playlist", "wp-video", "yarpp", "yarpp-related",
-    # embedded posts of other sites
+    # classes of embedded posts of other sites
     "bluesky-embed", "fb-post", "fb-video", "instagram-media", "mastodon-embed", "tiktok-embed",
     "twitter-tweet", "twitter-video", "wp-embedded-content",
 })  # fmt: skip
-_LEFT_OUT_ATTRIBUTES = frozenset({"hidden", "data-fn"})  # data-fn: number of a footnote
+_LEFT_OUT_ATTRIBUTES = frozenset({"hidden", "data-fn"})  # data-fn marks the number of a footnote
 _BLOCKS = frozenset({
     "address", "article", "blockquote", "body", "center", "dd", "details", "div", "dl", "dt", "h1",
     "h2", "h3", "h4", "h5", "h6", "hr", "html", "li", "main", "ol", "p", "pre", "section",
@@ -178,23 +178,23 @@ _BLOCKS = frozenset({
 })  # fmt: skip
 _HIDDEN_STYLE = re.compile(r"display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden", re.I)
 _SPACE = re.compile(r"\s+")
-_POINTER = re.compile(  # label of a block of links to other articles
+_POINTER = re.compile(  # label that begins a block of links to other articles
     r"(?:read (?:more|also|next)|also read|related(?: \w{1,20})?"
     r"|see (?:also|our(?: \w{1,20}){1,3})"
     r"|more (?:from|on)\b[^:]{0,60})\s?(?::|\Z)",
     re.IGNORECASE,
 )
-_LINK_SHARE = 0.8  # share of a block's characters; such a block is only links
+_LINK_SHARE = 0.8  # a block counts as links if this share of its text is linked
 
 
 def to_text(html: str) -> str:
-    """Return the blocks of an article's HTML, separated by a blank line.
+    """Return the text of an article's HTML as blocks, separated by blank lines.
 
-    Raise ItemUnavailable with the reason ``too_large`` above MAX_CHARS, or ``parse_error``.
+    Raise ItemUnavailable: ``too_large`` (more than MAX_CHARS characters) or ``parse_error``.
     """
     if len(html) > MAX_CHARS:
         raise ItemUnavailable("too_large", f"{len(html)} characters of HTML, at most {MAX_CHARS}")
-    html = normalise(html)  # a NUL would end the page for libxml2
+    html = normalise(html)  # removes NUL characters, at which libxml2 would stop
     if not html.strip():
         return ""
     parser = etree.HTMLParser(target=_Reader(), recover=True)
@@ -207,20 +207,20 @@ def to_text(html: str) -> str:
 
 
 def to_line(html: str) -> str:
-    """Return HTML of a heading as one line of plain text; errors are those of ``to_text``."""
+    """Return a heading's HTML as one line of plain text; raise the errors of ``to_text``."""
     return " ".join(clean(to_text(html)).split())
 
 
 class _Reader:
-    """Handles the parser's events; ``start``, ``end``, ``data`` and ``close`` are lxml's names."""
+    """Parser target that collects text blocks; lxml prescribes its public methods."""
 
     def __init__(self) -> None:
         self._blocks: list[str] = []
-        self._parts: list[str] = []  # pieces of the current block
-        self._num_left_out = 0  # open elements, from the outermost excluded one on
+        self._parts: list[str] = []  # text pieces of the current block
+        self._num_left_out = 0  # number of open elements, from the outermost excluded one inwards
         self._num_links = 0
         self._link_chars = 0
-        self._is_pointing = False  # the last block named other articles
+        self._is_pointing = False  # True if the last block linked to other articles
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if self._num_left_out or tag in _LEFT_OUT or _is_left_out(attributes):
@@ -252,7 +252,7 @@ class _Reader:
         return self._blocks
 
     def _separate(self, tag: str) -> None:
-        """End the block at an excluded element, unless it is inline (a footnote's number)."""
+        """End the block at an excluded element, unless it is inline, like a footnote's number."""
         if tag not in {"a", "button", "del", "s", "span", "sup"}:
             self._end_block()
 

@@ -1,7 +1,7 @@
-"""Cleaning: from extracted text to comparable text, and the rules that drop a text.
+"""Cleaning of extracted text, and the rules that drop texts by length and as duplicates.
 
-Code points are normalised for every text. Markup is removed from prose alone, since it is content
-in code. All patterns take linear time: the input is untrusted.
+Unicode is normalised in every text. Markup is removed from prose only, since in code it is content.
+All regular expressions take linear time, because the input is untrusted.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import unicodedata
 
 from crawlers.contract import DropReason
 
-MIN_CHARS = 100  # code points; a shorter score depends more on the protocol than on the model
+MIN_CHARS = 100  # code points; scores of shorter texts depend more on the protocol than the model
 
-# Line ends of other systems, vertical tab, form feed, NEL and Unicode's line and paragraph ends.
+# Line ends that become a newline: CR, vertical tab, form feed, NEL, line and paragraph separators.
 _NEWLINE = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
-# Control characters other than tab and newline, lone surrogates, non-characters; soft hyphen,
-# zero-width spaces and joiners, marks of direction, byte order mark, tags.
+# Removed: control characters other than tab and newline, lone surrogates, non-characters, soft
+# hyphens, zero-width spaces and joiners, direction marks, byte order marks, tag characters.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
     "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
-_MAX_MARKS = 30  # combining marks on one letter, as in UAX #15's stream-safe text
-_MAYBE_MARKS = re.compile(rf"[^\x00-\u02ff]{{{_MAX_MARKS + 1}}}")  # no mark is below
+_MAX_MARKS = 30  # maximum combining marks on one letter, as in UAX #15 (stream-safe text)
+_MAYBE_MARKS = re.compile(rf"[^\x00-\u02ff]{{{_MAX_MARKS + 1}}}")  # all marks are above U+02FF
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _ELEMENTS = (
@@ -37,7 +37,7 @@ _ELEMENTS = (
     "|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td|template"
     "|textarea|tfoot|th|thead|time|title|tr|track|tt|u|ul|var|video|wbr"
 )
-# Known elements only, with attributes of the form name=value: "a < b and c > d" is mathematics.
+# Only known elements with attributes like name=value are tags: "a < b and c > d" is no tag.
 _TAG = re.compile(
     rf"</?(?:{_ELEMENTS})(?:\s[^<>=]{{0,200}}=[^<>]{{0,2000}}|\s{{0,9}}/?)>", re.IGNORECASE
 )
@@ -47,22 +47,22 @@ _HIDDEN = (
     (re.compile(r"<script(?:\s[^<>]{0,2000})?>", re.I), re.compile(r"</script\s{0,9}>", re.I)),
     (re.compile(r"<style(?:\s[^<>]{0,2000})?>", re.I), re.compile(r"</style\s{0,9}>", re.I)),
 )
-_MARKUP_PASSES = 3  # a removed tag may form another one; deeper nesting is deliberate
+_MARKUP_PASSES = 3  # maximum passes over a text, as the removal of a tag may form another tag
 
 
 def clean(text: str, is_code: bool = False) -> str:
-    """Return normalised text, without markup if it is prose; code keeps all white space."""
+    """Return normalised text; prose also loses its markup, while code keeps all white space."""
     return normalise(text) if is_code else normalise(strip_markup(normalise(text))).strip()
 
 
 def normalise(text: str) -> str:
-    r"""Return NFC text without control characters, zero-width characters and odd line ends.
+    r"""Return NFC text with ``\n`` as line end, without control and zero-width characters.
 
-    White space is kept, ``\t`` and ``\n`` included. A second call changes nothing more.
+    Other white space is kept, ``\t`` included. A second call changes nothing more.
     """
     text = _INVISIBLE.sub("", _NEWLINE.sub("\n", text))
     if not text.isascii():
-        # NFC takes quadratic time in the length of a run of combining marks.
+        # Long runs of combining marks are shortened: NFC takes quadratic time in their length.
         if _MAYBE_MARKS.search(text):
             text = _long_runs_of_marks().sub(r"\1", text)
         text = unicodedata.normalize("NFC", text)
@@ -76,15 +76,15 @@ def _long_runs_of_marks() -> re.Pattern[str]:
 
 
 def unescape(text: str) -> str:
-    """Decode character references, except those of thousands of digits, which ``int`` refuses."""
+    """Decode HTML character references, except invalid ones with too many digits."""
     return _ENTITY.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
 
 
 def strip_markup(text: str) -> str:
     """Return prose without HTML: no tags, comments, scripts or character references.
 
-    Text between tags stays; block tags become line ends. Escaped tags (``&lt;b&gt;``) are removed,
-    too, since extractors disagree on them.
+    Text between tags is kept, and block tags become line ends. Escaped tags (``&lt;b&gt;``) are
+    also removed, since some extractors decode them and others do not.
     """
     text = unescape(text)
     for _ in range(_MARKUP_PASSES):
@@ -103,7 +103,7 @@ def _what_remains(tag: re.Match[str]) -> str:
 
 
 def _cut(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
-    """Cut from each opening to its closing; an unclosed opening stays."""
+    """Remove the text from each opening match to its closing match; keep unclosed openings."""
     kept, position = [], 0
     while (start := opening.search(text, position)) and (end := closing.search(text, start.end())):
         kept.append(text[position : start.start()])
@@ -112,19 +112,19 @@ def _cut(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
 
 
 class Gate:
-    """Decides which texts of one partition are kept, by length and by duplicates.
+    """Filter of the texts of one partition, by length and by duplicates.
 
-    Fewer code points than ``min_chars`` are ``too_short``, more bytes of UTF-8 than ``max_bytes``
-    ``too_long``.
+    A text with fewer than ``min_chars`` code points is ``too_short``. A text with more than
+    ``max_bytes`` bytes of UTF-8 is ``too_long``.
     """
 
     def __init__(self, min_chars: int, max_bytes: int, keeps_duplicates: bool = False) -> None:
         self._min_chars, self._max_bytes = min_chars, max_bytes
         self._keeps_duplicates = keeps_duplicates
-        self._seen: dict[bytes, str] = {}  # digest of a text -> its first item
+        self._seen: dict[bytes, str] = {}  # digest of a text -> native id of its first item
 
     def refuse(self, native_id: str, text: str) -> tuple[DropReason, str] | None:
-        """Return why a text is dropped and a detail; or store its digest, and return None."""
+        """Return the drop reason and a detail; or store the text's digest, and return None."""
         if not text.strip():
             return "empty", "no text"
         if len(text) < self._min_chars:
@@ -142,5 +142,5 @@ class Gate:
 
 
 def too_long(num_bytes: int, max_bytes: int) -> str:
-    """Return the detail of a ``too_long`` drop, which explains how to keep such documents."""
+    """Return the detail of a ``too_long`` drop, with the name of the setting that allows more."""
     return f"{num_bytes} bytes, at most {max_bytes} are kept; see TIDEMARK_MAX_DOCUMENT_BYTES"

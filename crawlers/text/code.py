@@ -1,8 +1,8 @@
-"""Files of repositories: source code and its licence, and READMEs.
+"""Files of repositories: source code, licences and READMEs.
 
-The text of a README is its prose, headings, lists and code, in its own Markdown or
-reStructuredText. Removed are images and badges, HTML tags, comments, link targets (not the links'
-words), link definitions, and image directives. Code stays unchanged.
+The text of a README is its prose, headings, lists and code, still in Markdown or reStructuredText.
+Images, badges, HTML tags, comments, link targets, link definitions and image directives are
+removed. The words of links are kept, and code stays unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from crawlers.text.cleaning import normalise, strip_markup
 MAX_LINE_CHARS = 1000  # a longer line is data or minified code
 MAX_MEAN_LINE_CHARS = 100
 LICENCE_FILE = re.compile(r"((MIT|BSD)-)?(LICEN[CS]E|COPYING)([.-].*)?", re.IGNORECASE)
-# By suffix. Other files are not fetched: data, lockfiles, notebooks, pages.
+# Languages by suffix. Other files (data, lock files, notebooks, pages) are not fetched.
 LANGUAGES = {
     ".c": "c", ".cc": "cpp", ".cpp": "cpp", ".cs": "csharp", ".cxx": "cpp", ".ex": "elixir",
     ".exs": "elixir", ".go": "go", ".h": "c", ".hh": "cpp", ".hpp": "cpp", ".java": "java",
@@ -30,7 +30,7 @@ LANGUAGES = {
     ".swift": "swift", ".ts": "typescript", ".tsx": "typescript",
 }  # fmt: skip
 
-_MAX_COMPARISONS = 200_000  # of lines; difflib needs about 0.1 s for them
+_MAX_COMPARISONS = 200_000  # maximum comparisons of lines; difflib needs 0.1 s for them
 _VENDORED = {
     "_vendor", "_vendored", "extern", "externals", "node_modules", "site-packages", "third-party",
     "third_party", "vendor", "vendored",
@@ -52,19 +52,19 @@ _OTHER_TERMS = re.compile(
 
 
 class Ratio(NamedTuple):
-    """The changed share of a file: 0 nothing, 1 everything."""
+    """The changed share of a file, from 0 (nothing) to 1 (everything)."""
 
     value: float
     is_lower_bound: bool
 
 
 def language_of(path: str) -> str | None:
-    """Return the programming language of a file name's suffix, such as ``python``, or None."""
+    """Return the programming language of a path's suffix, such as ``python``, or None."""
     return LANGUAGES.get(PurePosixPath(path).suffix.lower())
 
 
 def blob_id(content: bytes) -> str:
-    """Return git's id of a file's contents."""
+    """Return the id (SHA-1) that git gives to a file's contents."""
     header = b"blob %d\0" % len(content)
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
@@ -72,9 +72,9 @@ def blob_id(content: bytes) -> str:
 def changed_ratio(old: str, new: str) -> Ratio:
     """Return 1 - 2 * matching lines / (old lines + new lines).
 
-    Matching lines are those of difflib's matching blocks (autojunk off), in quadratic time or more.
-    For large files, the order of lines is ignored. This can only find more matches, so the ratio is
-    then a lower bound.
+    Matching lines are found by difflib (without autojunk), in quadratic time or more. In large
+    files, lines are matched regardless of their order. This can only find more matches, so the
+    ratio is then a lower bound.
     """
     before, after = old.splitlines(), new.splitlines()
     total = len(before) + len(after)
@@ -93,8 +93,7 @@ def changed_ratio(old: str, new: str) -> Ratio:
 def find_licence(texts: list[str]) -> str | None:
     """Return the SPDX id of a repository's licence files: MIT, BSD-2-Clause or BSD-3-Clause.
 
-    None is returned for other licences, also if a file names other terms (GPL, Apache, …) as a
-    choice.
+    Return None for other licences, and if a file offers other terms (GPL, Apache, …) as a choice.
     """
     plain = [re.sub(r"[\s*#>]+", " ", text).lower() for text in texts]
     if any(_OTHER_TERMS.search(text) for text in plain):
@@ -108,10 +107,10 @@ def find_licence(texts: list[str]) -> str | None:
 
 
 def read_source(path: str, content: bytes | None) -> str:
-    """Return the text of a hand-written source file; ``content`` is None if too large.
+    """Return the text of a hand-written source file; ``content`` None means too large.
 
-    Raise ItemUnavailable if the file is too large, binary, not UTF-8, vendored, generated or
-    minified; the reason is a drop reason.
+    Raise ItemUnavailable with a drop reason if the file is too large, binary, not UTF-8, vendored,
+    generated or minified.
     """
     if content is None:
         raise ItemUnavailable("too_large", "larger than a source file that people write")
@@ -135,7 +134,7 @@ def _why_not_written(path: str, text: str) -> str | None:
         return f"vendored: lies in {min(vendored)}/"
     if ".min." in PurePosixPath(path).name:
         return "minified: its name says so"
-    if text.lstrip()[:5].lower() == "<?xml":  # translations of Qt end in .ts, too
+    if text.lstrip()[:5].lower() == "<?xml":  # Qt's XML translations also end in .ts
         return "data: XML"
     lines = text.splitlines()
     if any(_GENERATED.match(line) for line in lines[:_GENERATED_WITHIN_LINES]):
@@ -148,13 +147,13 @@ def _why_not_written(path: str, text: str) -> str | None:
     return None
 
 
-_MAX_PATTERN_CHARS = 4000  # a longer line stays unchanged, to limit the time of patterns
+_MAX_PATTERN_CHARS = 4000  # a longer line stays unchanged, to limit the time of matching
 
 _NAMES = ("readme.md", "readme.markdown", "readme.rst", "readme.txt", "readme")
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _INLINE_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,500}?)(?<!`)\1(?!`)")
-# Brackets in a link's words and parentheses in targets may be nested once.
+# Brackets in a link's words, and parentheses in its target, may be nested one level deep.
 _TARGET = r"(?:\((?:[^()\n]|\([^()\n]{0,200}\)){0,1000}\)|\[[^\]\n]{0,200}\])"
 _IMAGE = re.compile(rf"!\[(?:[^\[\]\n]|\[[^\[\]\n]{{0,200}}\]){{0,500}}\]{_TARGET}")
 _LINK = re.compile(rf"(?<![!\\])\[((?:[^\[\]\n]|\[[^\[\]\n]{{0,200}}\]){{0,500}})\]{_TARGET}")
@@ -172,13 +171,13 @@ _RST_SUBSTITUTION = re.compile(r"\|[A-Za-z0-9][^|\n]{0,100}\|_{0,2}")
 
 
 def find_readme(paths: Iterable[str]) -> str | None:
-    """Return the README among the files of a top folder, Markdown before others, or None."""
+    """Return the README among the paths of a top folder, preferably Markdown, or None."""
     by_name = {path.lower(): path for path in sorted(paths, reverse=True)}
     return next((by_name[name] for name in _NAMES if name in by_name), None)
 
 
 def read_readme(path: str, content: bytes) -> str:
-    """Return a README's text, or raise ItemUnavailable; the suffix decides the markup."""
+    """Return a README's text, or raise ItemUnavailable; ``.rst`` is reStructuredText."""
     text = _decode(content)
     lines = strip_markup(normalise(text)).split("\n")
     is_rst = path.lower().endswith(".rst")
@@ -207,20 +206,20 @@ def _read_markdown(lines: list[str]) -> list[str]:
 
 
 def _append(kept: list[str], line: str) -> None:
-    """Add a line of prose; removed lines leave only one blank line."""
+    """Append a line of prose, but never a second blank line in a row."""
     if line.strip() or (kept and kept[-1].strip()):
         kept.append(line.rstrip())
 
 
 def _begins_code(kept: list[str]) -> bool:
-    """Return True if indented code begins: a blank line precedes, unlike inside a list item."""
+    """Return True if an indented line is code: after a blank line, and not in a list item."""
     before = next((line for line in reversed(kept) if line.strip()), "")
     is_list = re.match(r"\s*([-*+]|\d{1,9}[.)])\s", before) is not None
     return not is_list and (not kept or not kept[-1].strip() or kept[-1].startswith(("    ", "\t")))
 
 
 def _plain(line: str) -> str:
-    """Return a line without images and link targets; text in backticks stays."""
+    """Return a line without images and link targets; text in backticks stays unchanged."""
     if len(line) > _MAX_PATTERN_CHARS:
         return line
     pieces, position = [], 0
@@ -233,7 +232,7 @@ def _plain(line: str) -> str:
 
 
 def _is_in_link(line: str, position: int) -> bool:
-    """Return True if a position is inside a link's words, so that the link is parsed whole."""
+    """Return True if a position is inside a link's brackets, where the line must not be split."""
     return line.count("[", 0, position) > line.count("]", 0, position)
 
 
@@ -245,7 +244,7 @@ def _unlink(text: str) -> str:
 
 def _read_rst(lines: list[str]) -> list[str]:
     kept: list[str] = []
-    is_cut = False  # inside an excluded directive or comment, indented lines included
+    is_cut = False  # True in a removed directive or comment, and in its indented lines
     for line in lines:
         if is_cut and (not line.strip() or line[0] in " \t"):
             continue

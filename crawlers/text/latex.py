@@ -1,10 +1,10 @@
-"""LaTeX sources to plain text, in a worker process with limits on time and memory.
+"""Conversion of LaTeX papers to plain text, in a worker process with time and memory limits.
 
-The prose from the introduction to the bibliography, appendix or acknowledgements is kept. Title,
+The text goes from the introduction to the bibliography, appendix or acknowledgements. Title,
 authors, abstract, figures, tables, algorithms, footnotes, citations and references are removed.
-Maths stays as ``$…$`` source. Papers are untrusted: files are looked up in the package alone, never
-on the disk. One worker process (``python -m crawlers.text.latex``) serves many papers, since its
-start takes longer than a paper.
+Formulas stay as LaTeX source in ``$…$``. Papers are untrusted, so included files are looked up only
+in the package, never on the disk. One worker process (``python -m crawlers.text.latex``) serves
+many papers, since starting it takes longer than converting a paper.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pylatexenc import latex2text, latexwalker, macrospec
 from core.errors import ItemUnavailable
 from crawlers.text.latex_source import decode_files, find_prose, join_files, strip_comments
 
-TIME_LIMIT_S = 20.0  # a paper of 300,000 characters takes 3 s (2 cores, 2026-11)
+TIME_LIMIT_S = 20.0  # per paper; 300,000 characters take 3 s (2 cores, 2026-11)
 MEMORY_BYTES = 2**30
-MAX_CONTROL_SHARE = 0.3  # of a text's characters
+MAX_CONTROL_SHARE = 0.3  # maximum share of control characters in a text
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
 
 
@@ -37,16 +37,16 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
 class Paper:
     """The prose of a paper."""
 
-    text: str  # paragraphs, one a line, with a blank line between them
+    text: str  # one line per paragraph, with blank lines between paragraphs
     has_introduction: bool  # if False, the text starts after the abstract
 
 
 class LatexReader:
-    """A worker process that turns papers into text; use it as a context manager.
+    """Client of a worker process that converts papers to text; use it as a context manager.
 
-    A worker that dies (time, memory, a fault in the parser) costs only the current paper. The next
-    paper gets a new worker. The kernel's alarm ends a slow worker, even after the end of our
-    process.
+    If the worker dies (time limit, memory limit, parser error), only the current paper is lost. The
+    next paper gets a new worker. A slow worker is ended by its own alarm signal, even if this
+    process has already ended.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LatexReader:
         request = json.dumps(decode_files(files)).encode()
         process = self._process = self._process or self._start()
         assert process.stdin is not None and process.stdout is not None  # noqa: S101 (for mypy)
-        with contextlib.suppress(BrokenPipeError):  # a dead worker gives no response
+        with contextlib.suppress(BrokenPipeError):  # a dead worker is detected below, on reading
             process.stdin.write(request + b"\n")
             process.stdin.flush()
         line = process.stdout.readline()
@@ -88,26 +88,26 @@ class LatexReader:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            cwd=Path(__file__).resolve().parents[2],  # -m finds this package there
+            cwd=Path(__file__).resolve().parents[2],  # the folder that has the package ``crawlers``
         )
 
     def _stop(self) -> str:
-        """End the worker, if one runs; return how it ended, for the message."""
+        """End the worker if one runs; return how it ended, as text for an error message."""
         if self._process is None:
             return "was not running"
         process, self._process = self._process, None
         process.kill()
         assert process.stdin is not None and process.stdout is not None  # noqa: S101 (for mypy)
-        with contextlib.suppress(BrokenPipeError):  # unread input is still buffered
+        with contextlib.suppress(BrokenPipeError):  # the worker may not have read its input
             process.stdin.close()
         process.stdout.close()
         code = process.wait()
         return f"took longer than {self._limits[0]} s" if code == -signal.SIGALRM else "failed"
 
 
-# Macros that pylatexenc does not know, or renders with its own marks. Without the shapes of their
-# arguments, lengths and colours would be read as text.
-_MACROS = {  # name: (shape of the arguments, in pylatexenc's notation; replacement)
+# Macros that pylatexenc does not know, or renders with additional marks. If the parser did not know
+# their arguments, lengths and colours would be read as text.
+_MACROS = {  # macro name: (arguments in pylatexenc's notation, replacement)
     **dict.fromkeys(("mbox", "hbox", "fbox", "texttt", "textsf", "textsl", "textup"), ("{", "%s")),
     **dict.fromkeys(("textmd", "textnormal", "textsuperscript", "textsubscript"), ("{", "%s")),
     **dict.fromkeys(("underline", "uline", "url", "enquote"), ("{", "%s")),
@@ -130,7 +130,7 @@ _MACROS = {  # name: (shape of the arguments, in pylatexenc's notation; replacem
     "scalebox": ("{[{", "%(3)s"),
     "resizebox": ("*{{{", "%(4)s"),
 }
-_BLOCKS = {  # environments separated from the surrounding paragraph
+_BLOCKS = {  # environments that become paragraphs, with their arguments
     **dict.fromkeys(("quote", "quotation", "center", "displayquote"), ""),
     **dict.fromkeys(("itemize", "enumerate", "description", "compactitem", "compactenum"), "["),
     **dict.fromkeys(("theorem", "lemma", "proposition", "corollary", "definition"), "["),
@@ -141,24 +141,24 @@ _BLOCKS = {  # environments separated from the surrounding paragraph
 }
 _MATHS = {"flalign": "", "alignat": "{", "IEEEeqnarray": "[{", "displaymath": "", "math": ""}
 _VERBATIM = ("verbatim", "verbatim*", "Verbatim", "lstlisting", "minted")
-# Stand-ins for white space of verbatim text, which the tidying of paragraphs leaves unchanged.
+# Placeholders for white space in verbatim text, so that the joining of lines keeps it.
 _SHIELD = {ord(" "): 0xE000, ord("\n"): 0xE001, ord("\t"): 0xE002}
 _UNSHIELD = {shield: character for character, shield in _SHIELD.items()}
 
 
 class _Writer(latex2text.LatexNodes2Text):  # type: ignore[misc]  # pylatexenc has no types
-    """Writes maths as its own source between dollar signs; tolerates wrong use of macros."""
+    """Text writer that keeps formulas as source in dollar signs, and tolerates misused macros."""
 
     def apply_simplify_repl(self, node: Any, simplify_repl: Any, what: str) -> str:
         try:
             return str(super().apply_simplify_repl(node, simplify_repl, what))
         except (AttributeError, LookupError, TypeError, ValueError):
-            # The library's rules require all arguments. Drop the macro, not the paper.
+            # pylatexenc fails if an argument is missing. Drop the macro, not the whole paper.
             return ""
 
     def math_node_to_text(self, node: Any) -> str:
         source = " ".join("".join(child.latex_verbatim() for child in node.nodelist).split())
-        source = source.replace(r"\ensuremath", "")  # a macro for text, used in maths
+        source = source.replace(r"\ensuremath", "")  # this macro has no effect in formulas
         is_inline = getattr(node, "displaytype", "display") == "inline"
         return f"${source}$" if is_inline else f"\n${source}$\n"
 
@@ -188,7 +188,7 @@ def _verb(node: Any) -> str:
 
 @functools.cache
 def _grammar() -> Any:
-    """Return the argument shapes for the parser."""
+    """Return the arguments that macros and environments take, for pylatexenc's parser."""
     context = latexwalker.get_default_latex_context_db()
     environments = [macrospec.EnvironmentSpec(*block) for block in _BLOCKS.items()]
     environments += [
@@ -207,7 +207,7 @@ def _grammar() -> Any:
 
 @functools.cache
 def _rules() -> Any:
-    """Return the replacements of macros and environments."""
+    """Return pylatexenc's rules that replace macros and environments by text."""
     context = latex2text.get_default_latex_context_db()
     rules: dict[str, Any] = {name: replacement for name, (_, replacement) in _MACROS.items()}
     rules |= dict.fromkeys(("part", "chapter", "section", "subsection", "subsubsection"), _heading)
@@ -228,7 +228,7 @@ def _rules() -> Any:
 
 
 def to_text(body: str) -> str:
-    """Convert markup to text and join the lines of each paragraph."""
+    """Convert LaTeX markup to text, with one line per paragraph."""
     walker = latexwalker.LatexWalker(body, latex_context=_grammar(), tolerant_parsing=True)
     text = _Writer(_rules()).nodelist_to_text(walker.get_latex_nodes()[0])
     paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
@@ -236,7 +236,7 @@ def to_text(body: str) -> str:
 
 
 def read_latex(files: Mapping[str, str]) -> Paper:
-    """Extract the prose of a paper, in this process and without limits; else as ``read``."""
+    """Extract a paper's prose like ``LatexReader.read``, but in this process, without limits."""
     plain = {name: strip_comments(text) for name, text in files.items()}
     prose, has_introduction = find_prose(join_files(plain))
     text = to_text(prose)
@@ -246,12 +246,12 @@ def read_latex(files: Mapping[str, str]) -> Paper:
 
 
 def main() -> None:
-    """Serve papers, one JSON line each, until the input ends."""
+    """Run the worker: read one JSON line per paper from stdin, and answer with one JSON line."""
     time_limit_s, memory_bytes = float(sys.argv[1]), int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     for line in sys.stdin.buffer:
-        signal.setitimer(signal.ITIMER_REAL, time_limit_s)  # unhandled, it ends this process
+        signal.setitimer(signal.ITIMER_REAL, time_limit_s)  # SIGALRM then ends this process
         try:
             answer = asdict(read_latex(json.loads(line)))
         except ItemUnavailable as error:

@@ -1,8 +1,8 @@
-"""LaTeX sources, still as markup: many files to one document, and its prose.
+"""LaTeX sources as markup: joins a paper's files into one document, and selects its prose.
 
-Papers are untrusted: included files are looked up in the package alone, never on the disk. Chains
-of inputs and of macros are bounded. Some patterns take quadratic time on crafted text, so callers
-need a time limit (``latex.LatexReader``).
+Papers are untrusted, so included files are looked up only in the package, never on the disk. The
+nesting of inputs and of macros is limited. Some regular expressions take quadratic time on crafted
+text, so callers need a time limit, as in ``latex.LatexReader``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Iterator, Mapping
 from core.errors import ItemUnavailable
 
 SUFFIXES = (".tex", ".ltx", ".latex", ".txt", "00readme.json", "00readme.xxx")
-MAX_DEPTH = 20  # of files that include files
-MAX_CHARACTERS = 20_000_000  # of a paper with its inputs and macros expanded; most have < 200,000
+MAX_DEPTH = 20  # maximum nesting of files that include files
+MAX_CHARACTERS = 20_000_000  # maximum with inputs and macros expanded; most papers have < 200,000
 _MAX_MACRO_CHARACTERS = 1_000
-_MACRO_ROUNDS = 5  # nesting depth of macros in macros
+_MACRO_ROUNDS = 5  # maximum nesting depth of macros in macros
 
 
 _INPUTENC = re.compile(rb"\\usepackage\s*\[\s*([A-Za-z0-9-]+)\s*\]\s*\{\s*inputenc\s*\}")
-_ENCODINGS = {  # inputenc's names: Python's names
+_ENCODINGS = {  # encoding names of inputenc: encoding names of Python
     **{f"latin{n}": f"latin{n}" for n in (1, 2, 3, 4, 5)},
     "latin9": "iso8859-15", "latin10": "iso8859-16", "ansinew": "cp1252", "applemac": "mac-roman",
     "macce": "mac-latin2", "koi8-r": "koi8-r", "koi8-u": "koi8-u",
@@ -35,9 +35,9 @@ _ENCODINGS = {  # inputenc's names: Python's names
 
 
 def decode_files(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Decode the sources of a paper; one file may declare the encoding of all (``inputenc``).
+    """Decode a paper's files; one file may declare the encoding of all files (``inputenc``).
 
-    Each file is UTF-8, else of the declared encoding, else Latin-1, in which every byte is valid.
+    Each file is decoded as UTF-8, else in the declared encoding, else as Latin-1 (never fails).
     """
     declared = (match for data in files.values() if (match := _INPUTENC.search(data)))
     names = (_ENCODINGS.get(match[1].decode().lower()) for match in declared)
@@ -46,7 +46,7 @@ def decode_files(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def decode(data: bytes, encoding: str = "latin-1") -> str:
-    """Decode TeX source: UTF-8, else in ``encoding``, else Latin-1."""
+    """Decode TeX source as UTF-8, else in ``encoding``, else as Latin-1."""
     for candidate in ("utf-8-sig", encoding, "latin-1"):
         with contextlib.suppress(UnicodeDecodeError):
             text = data.decode(candidate)
@@ -91,10 +91,11 @@ def strip_comments(text: str) -> str:
 
 
 def choose_root(files: Mapping[str, str]) -> str:
-    """Return the main file of a paper: the one that arXiv's 00README names, if any.
+    """Return the name of a paper's main file; arXiv's file 00README may declare it.
 
-    Else choose among files with a class and a document body: most inputs first, then longest. Raise
-    ItemUnavailable (``no_tex``) if there is no such file.
+    Otherwise, the main file must have a document class and a document body. Of several, the one
+    that includes most files is chosen, then the longest. Raise ItemUnavailable (``no_tex``) if
+    there is none.
     """
     if declared := next((name for name in _declared_roots(files) if name in files), None):
         return declared
@@ -105,12 +106,11 @@ def choose_root(files: Mapping[str, str]) -> str:
 
 
 def _declared_roots(files: Mapping[str, str]) -> Iterator[str]:
-    """Yield the files of 00README: https://info.arxiv.org/help/00README.html."""
+    """Yield the main files that 00README names (https://info.arxiv.org/help/00README.html)."""
     for name, text in files.items():
         if name.lower() == "00readme.xxx":
             yield from re.findall(r"^\s*(\S+)\s+toplevelfile\b", text, re.MULTILINE)
         elif name.lower() == "00readme.json":
-            # A malformed 00README is ignored.
             with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
                 for source in json.loads(text)["sources"]:
                     if source.get("usage") == "toplevel":
@@ -118,7 +118,7 @@ def _declared_roots(files: Mapping[str, str]) -> Iterator[str]:
 
 
 def join_files(files: Mapping[str, str]) -> str:
-    """Join a package into one document: the root file with its inputs in place.
+    """Return a package as one document: the main file with its input files inserted.
 
     Raise ItemUnavailable with the reason ``no_tex``, or ``too_large`` (more than MAX_CHARACTERS).
     """
@@ -130,7 +130,7 @@ def join_files(files: Mapping[str, str]) -> str:
         budget -= len(text)
         if budget < 0:
             raise ItemUnavailable("too_large", f"inputs add up to over {MAX_CHARACTERS} characters")
-        if stack and (begin := _BEGIN_DOCUMENT.search(text)):  # a subfile with its own preamble
+        if stack and (begin := _BEGIN_DOCUMENT.search(text)):  # cut a subfile's preamble
             end = _END_DOCUMENT.search(text, begin.end())
             text = text[begin.end() : end.start() if end else None]
 
@@ -190,7 +190,7 @@ _SILENT = re.compile(
     r"|addtocounter|pagestyle|thispagestyle|hypersetup)(?![A-Za-z])\*?"
     r"(?:\s*\[[^\]]*\]){0,3}\s*(?=\{)"
 )
-_LENGTH = re.compile(  # plain TeX's length assignment, without braces
+_LENGTH = re.compile(  # length assignments of plain TeX, without braces
     r"\\(?:[vh]skip|kern|looseness|parindent|parskip|baselineskip|emergencystretch)(?![A-Za-z])"
     r"\s*=?\s*-?(?:[\d.]+\s*(?:pt|in|cm|mm|em|ex)?)?\\?(?:baselineskip)?"
 )
@@ -198,7 +198,7 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def _group_end(text: str, start: int) -> int | None:
-    """Return the index after the brace that closes the one at ``start``, or None."""
+    """Return the index after the closing brace of the group that opens at ``start``, or None."""
     depth = 0
     for match in _BRACE.finditer(text, start):
         depth += {"{": 1, "}": -1}.get(match[0], 0)
@@ -236,13 +236,13 @@ def expand_macros(text: str) -> str:
 
 
 def _expansion(body: str, after: str) -> str:
-    r"""Return a macro's body; without a final ``\xspace``, TeX ignores spaces after the macro."""
+    r"""Return a macro's body; keep following spaces only if it ends in a macro or ``\xspace``."""
     needs_space = "\\xspace" in body or re.search(r"\\[A-Za-z]+\Z", body)
     return body.replace("\\xspace", "") + (after if needs_space and after != "{}" else "")
 
 
 def cut_body(text: str) -> tuple[str, bool]:
-    """Return the text from introduction to back matter, and True if it has an introduction."""
+    """Return the text from introduction to back matter, and True if there is an introduction."""
     begin = _BEGIN_DOCUMENT.search(text)
     body = text[begin.end() :] if begin else text
     introduction = _INTRODUCTION.search(body)
@@ -274,7 +274,7 @@ def drop_silent_macros(text: str) -> str:
     """Remove citations, references, footnotes, authors and lengths with all their arguments."""
     kept, position = [], 0
     for match in _SILENT.finditer(text):
-        if match.start() < position:  # inside removed text
+        if match.start() < position:  # the match is inside removed text
             continue
         end: int | None = match.end()
         while end is not None and text[end : end + 1] == "{":

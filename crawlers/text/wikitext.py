@@ -1,13 +1,13 @@
-"""Wikitext to plain text, in time linear in the page.
+"""Conversion of wikitext to plain text, in time linear in the length of the page.
 
-Wiki pages are untrusted and must not stall the parser: mwparserfromhell 0.7.2 needs 1.2 s for 6 kB
+Wiki pages are untrusted and must not stall the parser. mwparserfromhell 0.7.2 needs 1.2 s for 6 kB
 of ``''''</ref><ref>`` repeated, and eight times that for twice the length. This scanner reads each
-character a bounded number of times and refuses unusual markup. On ordinary articles both agree
-(tests/crawlers/text/test_wikitext.py).
+character a bounded number of times, and rejects unclosed or deeply nested markup. On ordinary
+articles, both parsers agree on the text (tests/crawlers/text/test_wikitext.py).
 
-Kept: prose, list items and headings, each heading on a line of its own. Removed: comments,
-footnotes, templates (not expanded: the number inside ``{{convert}}`` is lost), tables, files,
-categories, formulas, and the sections without prose.
+The text has prose, list items and headings, each heading on a line of its own. Comments, footnotes,
+templates, tables, files, categories, formulas, and sections without prose are removed. Templates
+are not expanded, so the number inside ``{{convert}}`` is lost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 
 from core.errors import ItemUnavailable
 
-# Lower case, without the marks of a heading.
+# Titles of sections without prose by language, in lower case, without the marks of a heading.
 CLOSING_SECTIONS: dict[str, tuple[str, ...]] = {
     "en": (
         "references", "notes", "notes and references", "references and notes", "footnotes",
@@ -58,7 +58,7 @@ CLOSING_SECTIONS: dict[str, tuple[str, ...]] = {
     "ru": ("примечания", "литература", "ссылки", "источники", "см. также", "комментарии"),
 }  # fmt: skip
 
-# Namespaces of links without text: files and categories. English names work in all languages.
+# Links to these namespaces (files, categories) show no text. English names work in all languages.
 HIDDEN_NAMESPACES = frozenset({
     "file", "image", "media", "category", "datei", "bild", "kategorie", "fichier", "catégorie",
     "archivo", "imagen", "categoría", "immagine", "categoria", "ficheiro", "imagem", "bestand",
@@ -72,7 +72,7 @@ REDIRECTS = (
 
 
 MAX_CHARS = 2 * 2**20  # MediaWiki's limit for a page in bytes ($wgMaxArticleSize)
-MAX_NESTING = 100  # MediaWiki's limit for expansion ($wgMaxTemplateDepth)
+MAX_NESTING = 100  # MediaWiki's limit for nested templates ($wgMaxTemplateDepth)
 _KEPT_AS_TYPED = frozenset({"nowiki", "pre"})
 _DROPPED_ELEMENTS = frozenset({
     "ref", "references", "gallery", "math", "chem", "ce", "timeline", "score", "syntaxhighlight",
@@ -104,10 +104,10 @@ def to_text(
 ) -> str:
     """Return the prose of a page: paragraphs, list items and headings between blank lines.
 
-    ``language``: of the wiki; selects the titles of sections without prose. ``shown_templates``:
-    lower-case names of templates that show their last unnamed argument, as Wikinews' ``{{w|Lake
-    Geneva|the lake}}`` does. Raise ItemUnavailable (``parse_error``) if the page is too long or
-    nested too deep. The same holds for an unclosed template or table.
+    ``language`` is the language of the wiki; it selects the titles of sections to remove.
+    ``shown_templates`` are lower-case names of templates that show their last unnamed argument, as
+    Wikinews' ``{{w|Lake Geneva|the lake}}`` does. Raise ItemUnavailable (``parse_error``) if the
+    page is too long, is nested too deep, or has an unclosed template or table.
     """
     if len(wikitext) > MAX_CHARS:
         raise _parse_error(f"longer than {MAX_CHARS} characters")
@@ -123,17 +123,17 @@ def _parse_error(what: str) -> ItemUnavailable:
 
 
 class _Scanner:
-    """One pass over a page, with a stack of open marks.
+    """Scanner that reads a page once, with a stack of open marks such as ``{{`` and ``[[``.
 
-    ``out`` is the text so far, with opening marks as typed. An unclosed mark stays. A closed mark
-    is cut off together with all text after it.
+    ``out`` is the text so far, including open marks. When a mark is closed, the text to show
+    replaces it and all text after it. A mark that is never closed stays in the text.
     """
 
     def __init__(self, source: str, shown_templates: frozenset[str]) -> None:
         self.source, self.shown_templates = source, shown_templates
         self.last_end = {end[1].lower(): end.start() for end in _END_TAG.finditer(source)}
         self.out: list[str] = []
-        self.open: list[tuple[str, int]] = []  # kind, index in out
+        self.open: list[tuple[str, int]] = []  # kinds of open marks, with their index in ``out``
         self.num_open: Counter[str] = Counter()
 
     def scan(self) -> str:
@@ -192,12 +192,12 @@ class _Scanner:
         return end + (opening == "{{{" and self.source.startswith("}", end))
 
     def _forget_links(self) -> None:
-        """Drop the open links: a link ends with its paragraph."""
+        """Keep open links as plain text, because a link must end in its paragraph."""
         while self.open and self.open[-1][0] in ("[", "[["):
             self.num_open[self.open.pop()[0]] -= 1
 
     def _element(self, match: re.Match[str]) -> int:
-        """Return the position after a tag, or after an element without prose."""
+        """Handle a tag; return the position after it, or after its content if handled, too."""
         name = match["name"].lower()
         if name == "br":
             self.out.append("\n")
@@ -205,13 +205,13 @@ class _Scanner:
         if is_empty or name not in _DROPPED_ELEMENTS | _KEPT_AS_TYPED:
             return match.end()
         if (end := self._end_of(name, match.end())) is None:
-            return match.end()  # unclosed: MediaWiki shows the text after it
+            return match.end()  # MediaWiki shows the text after an unclosed tag
         if name in _KEPT_AS_TYPED:
             self.out.append(self.source[match.end() : end])
         return end
 
     def _end_of(self, name: str, position: int) -> int | None:
-        """Return the position of the next end tag of a name, or None."""
+        """Return the position of the next end tag with a name, or None."""
         if position > self.last_end.get(name, -1):
             return None
         match = re.compile(rf"</{name}(?![a-zA-Z])", re.IGNORECASE).search(self.source, position)
@@ -226,15 +226,15 @@ def _link_text(inner: str) -> str:
 
 
 def _template_text(inner: str, shown: frozenset[str]) -> str:
-    """Return the last unnamed argument of a shown template, else an empty string."""
+    """Return the last unnamed argument of a template in ``shown``, else an empty string."""
     name, *arguments = inner.split("|")
     unnamed = [argument for argument in arguments if not _NAMED.match(argument)]
     return unnamed[-1].strip() if unnamed and name.strip().lower() in shown else ""
 
 
 def _prose_lines(lines: Iterable[str], closing: frozenset[str]) -> Iterator[str]:
-    """Yield the lines of the kept sections, without the marks at their beginning."""
-    dropped_level = 0  # level of the excluded section
+    """Yield lines without list and heading marks; omit sections with a title in ``closing``."""
+    dropped_level = 0  # heading level of the excluded section, or 0
     for line in lines:
         level = _heading_level(line)
         if level:
@@ -248,7 +248,7 @@ def _prose_lines(lines: Iterable[str], closing: frozenset[str]) -> Iterator[str]
 
 
 def _heading_level(line: str) -> int:
-    """Return 1 to 6 for ``= title =`` to ``====== title ======``, else 0."""
+    """Return the level of a heading, 1 for ``= title =`` up to 6; 0 for other lines."""
     if len(line) < 3 or line[0] != "=" or line[-1] != "=":
         return 0
     ahead, behind = (len(line) - len(part) for part in (line.lstrip("="), line.rstrip("=")))

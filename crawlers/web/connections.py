@@ -1,7 +1,7 @@
-"""Connections to the public internet only; responses are read within limits of time and size.
+"""Connections to public internet addresses; responses are read with time and size limits.
 
-A host name may resolve to a private address, even after an earlier look-up. So each connected
-socket's peer address is checked before anything is sent.
+A host name may resolve to a private address, even if an earlier look-up found a public one. So each
+connected socket's peer address is checked before anything is sent.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from crawlers.web.pacing import TryAgain
 from crawlers.web.urls import is_public
 
 CONNECT_TIMEOUT_S = 10.0
-READ_TIMEOUT_S = 30.0  # without a single byte received
+READ_TIMEOUT_S = 30.0  # maximum time without a received byte
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 class Deadline:
-    """Closes the watched connections when the time is over, even if single bytes still arrive."""
+    """Time limit that closes the watched connections, even if single bytes still arrive."""
 
     def __init__(self, seconds: float) -> None:
         self.has_passed = False
@@ -51,7 +51,7 @@ class Deadline:
 
     @contextlib.contextmanager
     def holding(self) -> Iterator[None]:
-        """Run the clock until the block ends, for the connections of this thread."""
+        """Apply the time limit to the connections that this thread uses in the ``with`` block."""
         before = _deadline.set(self)
         self._timer.start()
         try:
@@ -64,7 +64,7 @@ class Deadline:
                     self._sockets.pop().close()
 
     def watch(self, connected: socket.socket) -> None:
-        """Watch one more connection; a duplicate survives the TLS wrapping of the original."""
+        """Watch a connection through a duplicate of its socket, which survives TLS wrapping."""
         with self._lock:
             self._sockets.append(socket.socket(fileno=os.dup(connected.fileno())))
         if self.has_passed:
@@ -74,7 +74,7 @@ class Deadline:
         with self._lock:
             self.has_passed = True
             for each in self._sockets:
-                with contextlib.suppress(OSError):  # the site closed first
+                with contextlib.suppress(OSError):  # the site may have closed the connection
                     each.shutdown(socket.SHUT_RDWR)
 
 
@@ -84,7 +84,7 @@ _deadline: contextvars.ContextVar[Deadline | None] = contextvars.ContextVar(
 
 
 class _Guard:
-    """Mixin for urllib3's connections; ``_GuardedAdapter`` sets ``own``."""
+    """Mixin for urllib3's connections, which refuses private addresses that are not in ``own``."""
 
     own: ClassVar[Set[tuple[str, int]]]
     host: str
@@ -95,7 +95,7 @@ class _Guard:
     def _new_conn(self) -> socket.socket:
         connected: socket.socket = super()._new_conn()  # type: ignore[misc]
         peer = str(connected.getpeername()[0])
-        is_direct = self.proxy is None  # otherwise the peer is the proxy
+        is_direct = self.proxy is None  # otherwise the socket's peer is the proxy
         if is_direct and (self.host, self.port) not in self.own and not is_public(peer):
             connected.close()
             raise AccessRefused(
@@ -108,24 +108,24 @@ class _Guard:
 
     def getresponse(self) -> urllib3.HTTPResponse:
         if (deadline := _deadline.get()) and self.sock:
-            deadline.watch(self.sock)  # the socket may be older than this request
+            deadline.watch(self.sock)  # a reused socket is not watched yet
         return super().getresponse()  # type: ignore[misc, no-any-return]
 
 
 class Cookies(Protocol):
-    """The cookies of a logged-in user. Without a login, no cookie is sent."""
+    """The cookies of a logged-in user. Without a log-in, no cookie is sent."""
 
     def header_for(self, url: str) -> str | None:
-        """Return the Cookie header for a request to a URL, or None."""
+        """Return the Cookie header for a request to a URL, or None without cookies."""
 
     def learn(self, response: requests.Response) -> None:
         """Store the cookies that a response sets."""
 
 
 class Sender:
-    """Sends requests without cookies or .netrc, and follows no redirects.
+    """HTTP client that stores no cookies, ignores .netrc, and follows no redirects.
 
-    ``own`` has the hosts and ports that settings name; these may be private.
+    ``own`` has the hosts and ports that settings name; these may have private addresses.
     """
 
     def __init__(self, own: Set[tuple[str, int]]) -> None:
@@ -136,21 +136,21 @@ class Sender:
     def send(
         self, url: str, headers: Mapping[str, str], form: bytes | None = None
     ) -> requests.Response:
-        """Request a URL, or send a form to it; read only the headers of the response."""
+        """Send a GET request, or a POST request with a form; read only the response's headers."""
         method = "GET" if form is None else "POST"
-        # Prepared without the session, whose cookies and .netrc must not be sent.
+        # The session does not prepare the request, because it would add cookies and .netrc logins.
         request = requests.Request(method, url, headers=dict(headers), data=form).prepare()
-        # Session.send would read the whole body of a redirect, however large.
+        # The adapter sends the request: Session.send would read a redirect's whole body.
         return self._session.get_adapter(url).send(
             request, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S), **self._route(url)
         )
 
     def redirect_of(self, response: requests.Response) -> str | None:
-        """Return the Location of a redirect, unresolved; None for other responses."""
+        """Return the Location header of a redirect, unresolved; None for other responses."""
         return self._session.get_redirect_target(response)
 
     def _route(self, url: str) -> Mapping[str, Any]:
-        """Return this machine's proxy and certificates; loopback addresses use no proxy."""
+        """Return this machine's proxy and certificate settings; loopback uses no proxy."""
         if urlsplit(url).hostname in _LOOPBACK:
             return {"proxies": {}}
         found = self._session.merge_environment_settings(url, {}, None, None, None)
@@ -158,19 +158,19 @@ class Sender:
 
 
 class _GuardedAdapter(HTTPAdapter):
-    """Sends requests over guarded connections. A proxy must check addresses itself."""
+    """Transport adapter with ``_Guard`` connections. A proxy must check addresses itself."""
 
     def __init__(self, own: Set[tuple[str, int]]) -> None:
         self._own = own
         super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        """Create the pools of direct connections."""
+        """Create the connection pools for direct connections."""
         super().init_poolmanager(*arguments, **options)
         self.poolmanager.pool_classes_by_scheme = self._pools()
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
-        """Create, or look up, the pools of a proxy."""
+        """Return the connection pools for a proxy; create them if needed."""
         manager = super().proxy_manager_for(proxy, **options)
         if not proxy.lower().startswith("socks"):  # SOCKS has its own connection classes
             manager.pool_classes_by_scheme = self._pools()
@@ -187,14 +187,14 @@ class _GuardedAdapter(HTTPAdapter):
         }
 
 
-WALL_CLOCK_S = 300.0  # for one response, headers and body
-MAX_HEADER_BYTES = 2**16  # of all headers; they are stored with the body
+WALL_CLOCK_S = 300.0  # maximum time for one response, headers and body
+MAX_HEADER_BYTES = 2**16  # maximum size of all headers, which are stored with the body
 _BLOCK = 2**16
 
 
 @contextlib.contextmanager
 def in_time(url: str) -> Iterator[None]:
-    """Limit sending and reading in the block to WALL_CLOCK_S, and translate transfer errors.
+    """Limit transfers in the ``with`` block to WALL_CLOCK_S seconds, and translate their errors.
 
     Raise ItemFailed if the transfer was not complete in time. Raise ItemUnavailable if the headers
     are too large. Raise TryAgain if the connection failed or the response was damaged.
@@ -214,14 +214,14 @@ def in_time(url: str) -> Iterator[None]:
         raise TryAgain(
             f"{url}: {type(error).__name__}: {error}", reason=_reason_of(error)
         ) from error
-    if deadline.has_passed:  # a cut body of unknown length looks complete
+    if deadline.has_passed:  # a cut-off body of unknown length looks complete
         raise too_slow
 
 
 def read_headers(response: requests.Response, url: str) -> dict[str, str]:
-    """Return the headers, names in lower case, without Set-Cookie; ItemUnavailable if too large."""
+    """Return headers by lower-case name, without Set-Cookie; ItemUnavailable if too large."""
     headers = {name.lower(): value for name, value in response.headers.items()}
-    headers.pop("set-cookie", None)  # a session's secret
+    headers.pop("set-cookie", None)  # cookies are secret
     if sum(len(name) + len(value) for name, value in headers.items()) > MAX_HEADER_BYTES:
         raise _too_many_headers(url)
     return headers
@@ -230,11 +230,11 @@ def read_headers(response: requests.Response, url: str) -> dict[str, str]:
 def read_body(response: requests.Response, url: str, max_bytes: int, is_cut: bool = False) -> bytes:
     """Read and decompress a body; hold at most ``max_bytes`` and one block in memory.
 
-    ``max_bytes`` limits both the transferred and the decompressed size. ``is_cut``: return the
-    beginning of a larger body instead of raising an error. ``response``: sent with ``stream=True``,
-    unread. Raise ItemUnavailable if the body is too large. Raise SourceChanged if the content
-    coding was not offered. Raise urllib3.exceptions.HTTPError if the connection broke, or the body
-    is shorter than announced. Raise zlib.error if the gzip stream is damaged or ends early.
+    ``max_bytes`` limits both the transferred and the decompressed size. If ``is_cut`` is True, the
+    beginning of a larger body is returned instead of an error. ``response`` must be unread and sent
+    with ``stream=True``. Raise ItemUnavailable if the body is too large. Raise SourceChanged if the
+    request did not offer the content coding. Raise urllib3.exceptions.HTTPError if the connection
+    broke, or if the body is too short. Raise zlib.error if the gzip stream is damaged or cut off.
     """
     if not is_cut and (response.raw.length_remaining or 0) > max_bytes:
         raise too_large(url, max_bytes)
@@ -255,20 +255,20 @@ def read_body(response: requests.Response, url: str, max_bytes: int, is_cut: boo
 
 
 def _read_wire(raw: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Yield the blocks of the body; urllib3 raises if it is shorter than its Content-Length."""
+    """Yield the body in blocks; urllib3 raises an error if it is shorter than Content-Length."""
     while chunk := raw.read1(_BLOCK, decode_content=False):
         yield chunk
 
 
 def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Decompress gzip in small steps; members may follow each other (RFC 1952, 2.2)."""
+    """Decompress gzip data in small steps; it may have several members (RFC 1952, 2.2)."""
     unpacker, num_members = None, 0
     for chunk in chunks:
         has_more = True
         while has_more:
             if unpacker is None:
                 if num_members and not chunk.startswith(b"\x1f"):
-                    return  # padding after the last member; every client ignores it
+                    return  # padding after the last member is ignored
                 unpacker, num_members = zlib.decompressobj(wbits=31), num_members + 1
             block = unpacker.decompress(chunk, _BLOCK)
             yield block
@@ -281,8 +281,8 @@ def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 _TRANSFER_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, zlib.error)
-# Exact classes: a refused connection is a ConnectTimeoutError, too. A connection closed without a
-# response is a BadStatusLine.
+# Errors are compared by exact class: urllib3's error for a refused connection is a subclass of
+# ConnectTimeoutError. The error for a connection closed without a response is a BadStatusLine.
 _TIMEOUTS = {requests.ReadTimeout, requests.ConnectTimeout, ReadTimeoutError, ConnectTimeoutError}
 _DAMAGE = {
     http.client.BadStatusLine, http.client.IncompleteRead, http.client.UnknownProtocol,
@@ -309,7 +309,7 @@ def _has_too_many_headers(error: BaseException) -> bool:
 
 
 def _parts(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and the errors nested in it: the libraries wrap each other's."""
+    """Yield an error and all errors nested in it, since requests and urllib3 wrap errors."""
     yield error
     for part in (*error.args, getattr(error, "reason", None)):
         if isinstance(part, BaseException):

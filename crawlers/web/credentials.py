@@ -1,7 +1,7 @@
-"""Tokens: sent only to their own site, and hidden everywhere else.
+"""Tokens of sites: sent only to their own site, and hidden everywhere else.
 
-Responses end up in files and messages, so tokens are removed from them. Errors and the HTTP
-library's logs of URLs must not show tokens either.
+Responses are stored in files and quoted in messages, so tokens are removed from them. Tokens are
+also removed from errors, and from the HTTP library's log messages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOGS_OF_ADDRESSES = ("urllib3.connection", "urllib3.connectionpool", "urllib3.u
 
 
 class Tokens:
-    """The tokens that a fetcher may send, by site; UsageError if ``learn`` rejects a token."""
+    """The tokens of a fetcher by site key. UsageError is raised if ``learn`` rejects a token."""
 
     def __init__(self, by_site: Mapping[str, SecretStr]) -> None:
         self._by_site = dict(by_site)
@@ -39,7 +39,7 @@ class Tokens:
         return self._by_site.get(key)
 
     def learn(self, token: SecretStr, what: str) -> str:
-        """Hide a value from now on, and return it unmasked.
+        """Hide a secret value from now on, and return it as plain text.
 
         Raise UsageError if it is shorter than MIN_CHARS, or not printable ASCII without spaces.
         """
@@ -50,17 +50,17 @@ class Tokens:
                 "without spaces"
             )
         if value not in self._spellings:
-            # The longest first: one spelling may begin with another.
+            # The longest spelling comes first, since one spelling may begin with another.
             every = {value, *self._spellings, *_spellings(value)}
             self._spellings = sorted(every, key=len, reverse=True)
             self._text = re.compile("|".join(map(re.escape, self._spellings)), re.IGNORECASE)
-            # A case-insensitive search of a large body takes seconds.
+            # Search bodies in three letter cases, as a case-insensitive search takes seconds.
             cased = {form for text in self._spellings for form in (text.lower(), text.upper())}
             forms = [*self._spellings, *sorted(cased - set(self._spellings))]
             self._packed = [text.encode(code) for text in forms for code in _CODES]
             _watched.add(self)
             for name in _LOGS_OF_ADDRESSES:
-                logging.getLogger(name).addFilter(_log_filter)  # a repeated call adds nothing
+                logging.getLogger(name).addFilter(_log_filter)  # no effect if already added
         return value
 
     def hide(self, text: str) -> str:
@@ -74,9 +74,9 @@ class Tokens:
         return body
 
     def hidden(self, error: TidemarkError) -> TidemarkError | None:
-        """Return a replacement for an error that shows a token, or None if it shows none.
+        """Return a copy of an error without tokens, or None if the error contains no token.
 
-        The replacement has no cause, since a traceback shows the cause, too.
+        The copy has no cause, since a traceback would show the cause, too.
         """
         texts = [f"{each} {each.args!r}" for each in _chain(error)]
         if all(self.hide(text) == text for text in texts):
@@ -88,7 +88,7 @@ _CODES = ("utf-8", "utf-16-le", "utf-16-be")
 
 
 def _spellings(value: str) -> set[str]:
-    """Return the forms in which a site may repeat a value: in a URL, in JSON, in HTML."""
+    """Return the encoded forms of a value that a response may contain: in URL, JSON or HTML."""
     quoted = {quote(value, safe=""), quote(value), quote_plus(value)}
     lower = {re.sub("%..", lambda code: code[0].lower(), text) for text in quoted}
     return {*quoted, *lower, json.dumps(value)[1:-1], html.escape(value)}
@@ -102,7 +102,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def hide_known(text: str) -> str:
-    """Return a text without the tokens that this process has learnt so far."""
+    """Return a text without any token that this process has learnt so far."""
     for tokens in list(_watched):
         text = tokens.hide(text)
     return text

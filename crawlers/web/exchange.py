@@ -1,4 +1,4 @@
-"""Requests to a source's hosts, used after a cache miss in ``fetcher.py``.
+"""Sending of requests to a source's hosts, which ``fetcher.py`` uses after a cache miss.
 
 This module handles robots.txt, pacing, retries, redirects, size limits and token hiding.
 """
@@ -32,15 +32,15 @@ from crawlers.web.connections import Cookies, Sender, in_time, read_body, read_h
 from crawlers.web.credentials import Tokens
 from crawlers.web.raw_cache import Fetched, RawCache
 
-ROBOTS_AGENT = "tidemark"  # product token, matched against the groups of robots.txt
-ROBOTS_MAX_AGE = dt.timedelta(hours=24)  # RFC 9309, 2.4
-ROBOTS_MAX_BYTES = 2**20  # the rest is ignored; RFC 9309, 2.5 asks for at least 500 KiB
+ROBOTS_AGENT = "tidemark"  # name of this crawler in robots.txt (product token)
+ROBOTS_MAX_AGE = dt.timedelta(hours=24)  # maximum cache time of RFC 9309, 2.4
+ROBOTS_MAX_BYTES = 2**20  # the rest of a file is ignored; RFC 9309, 2.5 asks for at least 500 KiB
 
 
 class Robots:
     """The robots.txt rules of a fetcher's hosts; each file is read once a day.
 
-    ``read`` fetches a robots.txt, and returns an empty file if the host has none.
+    ``read`` fetches a robots.txt; it returns an empty file if the host has none.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Robots:
     def obey(self, url: str) -> float:
         """Return the crawl delay of a URL's host in seconds, or raise an error.
 
-        Raise ItemUnavailable if robots.txt disallows the URL, AccessRefused if it cannot be read.
+        Raise ItemUnavailable if robots.txt disallows the URL, or AccessRefused if it is unreadable.
         """
         origin = urls.origin_of(url)
         with self._lock:
@@ -76,13 +76,13 @@ class Robots:
                 fetched = self._read(url)
             except SourceError as error:
                 raise AccessRefused(
-                    f"cannot read {url}, and a host that does not say what it allows is left "
-                    f"alone ({error})"
+                    f"cannot read {url}, and without robots.txt no page of the host is requested "
+                    f"({error})"
                 ) from error
             if self._cache:
                 self._cache.save(url, fetched)
         body = fetched.body
-        if len(body) >= ROBOTS_MAX_BYTES:  # the last line may be half a rule
+        if len(body) >= ROBOTS_MAX_BYTES:  # the last line may be cut off
             body = body[: body.rfind(b"\n") + 1]
         return fetched.retrieved_at, protego.Protego.parse(body.decode("utf-8-sig", "replace"))
 
@@ -102,9 +102,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Ask:
-    """The parameters of one call of ``get``, or of one robots.txt request."""
+    """The parameters of one call of ``Fetcher.get``, or of one robots.txt request."""
 
-    url: str  # without secret parameters: for messages, files and robots.txt
+    url: str  # URL without secret parameters, for messages, files and robots.txt
     headers: Mapping[str, str] = field(default_factory=dict)
     secret_params: Mapping[str, str] = field(default_factory=dict)
     known: Fetched | None = None  # cached response to revalidate
@@ -114,28 +114,28 @@ class Ask:
     not_before: dt.datetime | None = None
     is_robots: bool = False
     cookies: Cookies | None = None
-    form: bytes | None = None  # to send by POST
+    form: bytes | None = None  # body of a POST request; None: GET
 
 
 class _Hop(NamedTuple):
     """One request of a chain of redirects."""
 
-    url: str  # as in Ask
+    url: str  # URL without secret parameters
     sent_url: str
     headers: Mapping[str, str]
 
 
 class Answer(NamedTuple):
-    """A response of any status, redirects and refusals included."""
+    """A response with any status, including redirects and refusals."""
 
     status: int
-    fetched: Fetched  # has a body for status 200, and for errors if rules read them
+    fetched: Fetched  # with empty body unless the status is 200, or an error and rules are set
     redirect: str | None
 
 
 @dataclass(frozen=True)
 class Conduct:
-    """The pacing and the hosts of a source; see ``Fetcher`` for the attributes."""
+    """Request interval, allowed hosts and robots.txt exemptions of a source; see ``Fetcher``."""
 
     request_interval_s: float
     redirect_hosts: Sequence[str]
@@ -145,10 +145,10 @@ class Conduct:
 
 
 class Exchange:
-    """Sends requests to the sites of a source. Several threads may use it.
+    """Sender of requests to a source's sites. Several threads may use it.
 
-    Sites from the settings may have a private address. Tokens are hidden in responses and messages.
-    The cache stores robots.txt files. UsageError is raised if a base URL or the contact is invalid.
+    Only sites from the settings may have private addresses. Responses and messages contain no
+    tokens. The cache stores robots.txt files. Raise UsageError for an invalid base URL or contact.
     """
 
     def __init__(
@@ -181,13 +181,13 @@ class Exchange:
         return urls.host_of_url(url) in self._hosts
 
     def count(self, **more: int) -> None:
-        """Add to ``stats``."""
+        """Add numbers to the counts in ``stats``."""
         with self._lock:
             for name, number in more.items():
                 self.stats[name] = self.stats.get(name, 0) + number
 
     def fetch(self, ask: Ask) -> Fetched:
-        """Return the response to a request; count a failed URL. Errors: see ``Fetcher.get``."""
+        """Return the response to a request, after retries; raise the errors of ``Fetcher.get``."""
         try:
             answer = self._persist(ask)
             status, found, known = answer.status, answer.fetched, ask.known
@@ -247,13 +247,13 @@ class Exchange:
             if urls.origin_of(target) == urls.origin_of(hop.url):
                 hop = _Hop(url, target, hop.headers)
             else:
-                hop = _Hop(url, url, {})  # tokens are for the site alone
+                hop = _Hop(url, url, {})  # other hosts get no tokens or headers
         raise SourceChanged(
             f"{ask.url} redirects more than {MAX_REDIRECTS} times, last to {hop.url}"
         )
 
     def _require_known_host(self, url: str, asked_url: str) -> None:
-        """Refuse a redirect to an unknown host, such as a consent page or a private machine."""
+        """Raise AccessRefused for an unlisted host, a private address, or HTTP after HTTPS."""
         host = urls.host_of_url(url)
         if host is None or host not in self._hosts:
             raise AccessRefused(
@@ -270,7 +270,7 @@ class Exchange:
             )
 
     def _exchange(self, hop: _Hop, ask: Ask, interval_s: float) -> Answer:
-        """Wait for the host's next slot, send one request, and read the response."""
+        """Wait until the host may receive a request, send one, and read the response."""
         self._circuit.require_closed()
         url = hop.url
         host = self._shared_pace or urls.host_of_url(url) or url
@@ -319,7 +319,7 @@ class Exchange:
 
     def _read_robots(self, url: str) -> Fetched:
         answer = self._persist(Ask(url, max_bytes=ROBOTS_MAX_BYTES, is_robots=True))
-        if not 400 <= answer.status < 500:  # no robots.txt (4xx): all is allowed, RFC 9309 2.3.1.3
+        if not 400 <= answer.status < 500:  # status 4xx allows all URLs (RFC 9309, 2.3.1.3)
             pacing.require_ok(answer.status, answer.fetched.url)
         return answer.fetched
 
@@ -327,12 +327,12 @@ class Exchange:
 def _version() -> str:
     try:
         return importlib.metadata.version(ROBOTS_AGENT)
-    except importlib.metadata.PackageNotFoundError:  # runs from a checkout
+    except importlib.metadata.PackageNotFoundError:  # tidemark is not installed
         return "checkout"
 
 
 def require_sendable(headers: Mapping[str, str]) -> None:
-    """Refuse header values that contain line breaks; the error shows no value, it may be secret."""
+    """Raise UsageError if a header value has a line break; do not show the value (a secret)."""
     for name, value in headers.items():
         if not urls.is_sendable(value):
             raise UsageError(

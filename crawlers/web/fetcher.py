@@ -1,8 +1,8 @@
-"""The polite fetcher: the only network access, apart from git.
+"""The polite fetcher, which all network access uses, apart from git.
 
-It obeys robots.txt, keeps a minimum interval between requests to a host, and honours Retry-After.
-It stops after repeated failures. Hosts, sizes, times and redirects are limited. A repeated request
-is a cache hit.
+The fetcher obeys robots.txt, keeps a minimum interval between requests to a host, honours
+Retry-After, and stops after repeated failures. Hosts, response sizes, times and redirects are
+limited. A repeated request is answered from the cache.
 """
 
 from __future__ import annotations
@@ -27,29 +27,28 @@ from crawlers.web.urls import follow, normalise
 
 __all__ = ["DEFAULT_MAX_BYTES", "Fetched", "Fetcher"]
 
-_ANY_ANSWER = ApiRules(pause_s=lambda _status, _answer: None)  # keeps error bodies
+_ANY_ANSWER = ApiRules(pause_s=lambda _status, _answer: None)  # error responses keep their body
 _T = TypeVar("_T")
 
 
 class Fetcher:
-    """Fetches pages of a source's sites, politely. Several threads may use it.
+    """HTTP client for a source's sites, with robots.txt and rate limits; it is thread-safe.
 
-    All fetchers with the same scratch folder share the pace of a host. ``stats`` has counts for the
-    manifest: requests, cached, retries, 2xx … 5xx, 304, bytes (transferred), wait_ms (waiting
-    before requests, pauses included). ``user_agent`` is the User-Agent header.
+    All fetchers with the same scratch folder share the request interval of a host. ``stats`` has
+    counts for the manifest: requests, cached, retries, 2xx … 5xx, 304, bytes (transferred), wait_ms
+    (waiting before requests, pauses included). ``user_agent`` is the User-Agent header.
 
     Args:
         settings: provide ``sites``, ``tokens``, ``request_interval_s``, ``contact`` and the scratch
             folder for cache and pacing.
-        sites: default base URL by key.
-        request_interval_s: seconds between two requests to one host; ``robots.txt`` may raise it.
-        redirect_hosts: allowed redirect targets besides the sites' hosts; ``name`` or
-            ``name:port``.
-        use_cache: read and write the cache on disk.
+        sites: default base URL by site key; the settings may override it.
+        request_interval_s: minimum seconds between requests to one host; robots.txt may raise it.
+        redirect_hosts: further hosts that redirects may lead to, as ``name`` or ``name:port``.
+        use_cache: True to read and write responses in the cache on disk.
         robots_exempt_paths: exact paths exempt from robots.txt (see ``SourceInfo``).
-        revalidates: revalidate cached responses with the site (ETag, Last-Modified) before use.
-        shares_pace: all sites share one pace and one connection.
-        turnstile: shares the pace with other machines (see ``Pace``).
+        revalidates: True to revalidate cached responses (ETag, Last-Modified) before use.
+        shares_pace: True if all sites share one request interval and one connection.
+        turnstile: lock that shares the request interval with other machines (see ``Pace``).
 
     Raises:
         UsageError: a base URL, a token or the contact cannot be used.
@@ -79,10 +78,10 @@ class Fetcher:
         self.user_agent, self.stats = self._exchange.user_agent, self._exchange.stats
         self._rules: dict[str, ApiRules] = {}
         self._answered: list[str] = []  # requests of this run whose responses are cached
-        self._last: str | None = None  # the last of these requests, unless a later one failed
+        self._last: str | None = None  # the latest request, or None if it failed
 
     def base_url(self, key: str) -> str:
-        """Return a site's base URL, without a slash at the end; UnknownName if there is none."""
+        """Return a site's base URL without a slash at the end; UnknownName if there is none."""
         if key not in self._sites:
             raise UnknownName("site", key, sorted(self._sites))
         return self._sites[key]
@@ -112,24 +111,24 @@ class Fetcher:
         Our tokens are removed from the response.
 
         Args:
-            key: of the site.
-            path: appended to the base URL; may hold a query.
-            params: the query, sent in sorted order.
-            headers: sent only to the site itself, not to redirect targets; never stored.
-            secret_params: more of the query; appear in no file, message, log or result, and are not
-                part of the cache key.
-            max_bytes: limit of the body, compressed and decompressed.
-            is_busy: True for a response 200 that means "try later" (an overloaded MediaWiki). It is
-                then handled like a 503.
-            not_before: a cached response older than this instant is requested again.
+            key: key of the site in ``sites``.
+            path: path that is appended to the base URL; it may include a query.
+            params: query parameters, sent in sorted order.
+            headers: request headers, never stored, and not sent to redirect targets on other hosts.
+            secret_params: further query parameters, which appear in no file, message, log, result
+                or cache key.
+            max_bytes: limit of the body's size, both compressed and decompressed.
+            is_busy: returns True for a response 200 that means "try later" (an overloaded
+                MediaWiki). The response is then handled like a 503.
+            not_before: a cached response older than this time is requested again.
 
         Raises:
-            ItemUnavailable: 403, 404, 410, 451, disallowed by robots.txt, or too large.
+            ItemUnavailable: status 403, 404, 410 or 451, disallowed by robots.txt, or too large.
             ItemFailed: all tries of this URL failed or were too slow.
             SourceUnavailable: the site refuses us, fails repeatedly, or asks for a long pause.
-            SourceChanged: the response is one that neither HTTP nor our request explains.
-            AccessRefused: 401, a redirect to an unlisted host, a private address, or an unreadable
-                robots.txt.
+            SourceChanged: the response fits neither HTTP nor the request.
+            AccessRefused: status 401, a redirect to an unlisted host, a private address, or an
+                unreadable robots.txt.
         """
         headers = CaseInsensitiveDict(headers or {})
         require_sendable(headers)
@@ -155,7 +154,7 @@ class Fetcher:
         is_fresh: bool = False,
         not_before: dt.datetime | None = None,
     ) -> Fetched:
-        """Fetch a URL for a browser page as ``get`` does, with cookies; ``is_fresh``: no cache."""
+        """Fetch a URL with cookies for a browser page; ``is_fresh`` skips the cache."""
 
         def get() -> Fetched:
             given = CaseInsensitiveDict(headers)
@@ -167,7 +166,7 @@ class Fetcher:
     def post_for_page(
         self, url: str, headers: Mapping[str, str], form: bytes, cookies: Cookies
     ) -> tuple[int, Fetched, str | None]:
-        """Send a form of a page, once; return status, response and redirect target.
+        """Send a page's form without retries; return status, response and redirect target.
 
         Raise ItemFailed if the transfer failed, or the site returned 429 or 5xx.
         """
@@ -185,7 +184,7 @@ class Fetcher:
         return self._exchange.knows(url)
 
     def learn_secret(self, value: SecretStr, what: str) -> str:
-        """Hide a value from now on, like the tokens of the settings; see ``Tokens.learn``."""
+        """Hide a secret value from now on, like the settings' tokens; see ``Tokens.learn``."""
         return self._tokens.learn(value, what)
 
     def hide(self, text: str) -> str:
@@ -193,18 +192,18 @@ class Fetcher:
         return self._tokens.hide(text)
 
     def count(self, **more: int) -> None:
-        """Add to ``stats``."""
+        """Add numbers to the counts in ``stats``."""
         self._exchange.count(**more)
 
     def _without_tokens(self, work: Callable[[], _T]) -> _T:
-        """Run a function; remove tokens from the project's errors that it raises."""
+        """Run ``work``, and remove tokens from the TidemarkError that it may raise."""
         try:
             return work()
         except TidemarkError as error:
             hidden = self._tokens.hidden(error)
             if hidden is None:
                 raise
-        raise hidden  # raised outside the handler, so that it has no context
+        raise hidden  # raised outside the handler, so that the error has no ``__context__``
 
     def _get(self, ask: Ask) -> Fetched:
         self._last = None
@@ -235,7 +234,7 @@ def decode(fetched: Fetched) -> Any:
     """Return the body parsed as UTF-8 JSON (RFC 8259, 8.1); None if invalid or ``null``."""
     try:
         return json.loads(fetched.body)
-    except (ValueError, RecursionError):  # a wrong encoding is a ValueError, too
+    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
         return None
 
 
@@ -246,7 +245,7 @@ def get_list(
     params: Mapping[str, str | int],
     is_busy: Callable[[Fetched], bool],
 ) -> Fetched:
-    """Fetch a required page of a list.
+    """Fetch a page of a list that the crawl requires.
 
     Raise AccessRefused if robots.txt or the site forbids the list. Raise SourceChanged if the list
     does not exist. Raise ItemFailed if the list is temporarily unavailable.
@@ -260,9 +259,9 @@ def get_list(
 
 
 def read_time(value: object, zone: dt.tzinfo | None = None) -> dt.datetime | None:
-    """Read an ISO 8601 instant of a JSON field, in UTC; None for anything else.
+    """Parse an ISO 8601 time of a JSON field, and return it in UTC; None for anything else.
 
-    A time without a zone is in ``zone``; without ``zone``, the result is None.
+    A time without a zone counts as a time in ``zone``; if that is None, the result is None.
     """
     try:
         moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else None

@@ -1,7 +1,7 @@
-"""The pace of a host: one request at a time, requested pauses, and a stop after failures.
+"""Pacing of a host's requests: one request at a time, pauses, and a stop after many failures.
 
-All processes of a machine share the state of a host in a folder. A turnstile (Prefect's limits, see
-``tasks/crawling.py``) shares the pace among several machines.
+All processes of a machine share the state of a host through a folder. A turnstile shares the pacing
+among several machines; it uses Prefect's concurrency limits (``tasks/crawling.py``).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from crawlers.web.raw_cache import Fetched
 
 BACKOFF_BASE_S = 2.0  # first pause after a failure without Retry-After; doubles with each failure
 MAX_WAIT_S = 600.0  # a host that asks for a longer pause is skipped for this run
-MAX_PAUSE_S = 86400.0  # the longest pause that is stored: a host may ask for a thousand years
-LOCK_WAIT_S = 2 * MAX_WAIT_S  # wait for earlier processes; one of them may be in a pause
+MAX_PAUSE_S = 86400.0  # maximum pause that is stored; a host may ask for a thousand years
+LOCK_WAIT_S = 2 * MAX_WAIT_S  # maximum wait for other processes, which may be in a pause
 _MAX_DOUBLINGS = 5
 _POLL_S = 0.02
 
@@ -37,7 +37,7 @@ Turnstile = Callable[[str], AbstractContextManager[None]]
 
 
 class TryAgain(SourceUnavailable):
-    """A temporary failure; ``pause_s``: the pause that the site asked for; ``reason``: its code."""
+    """A temporary failure, with the pause in seconds that the site asked for, and a fail reason."""
 
     def __init__(self, message: str, pause_s: float | None = None, reason: str = "network") -> None:
         super().__init__(message)
@@ -46,11 +46,11 @@ class TryAgain(SourceUnavailable):
 
 @dataclass
 class _Record:
-    """The state of a host; times in seconds of the wall clock, which alone outlives a process."""
+    """The stored state of a host; times are Unix times in seconds, which all processes share."""
 
-    written: float  # write time; reveals a clock that was set back later
+    written: float  # time of writing; reveals a clock that was set back later
     started: float = -math.inf  # start of the last request
-    ready: float = -math.inf  # end of the pause after failures or at the host's request
+    ready: float = -math.inf  # end of a pause, after a failure or at the request of the host
     failures: int = 0  # consecutive failures
 
     @property
@@ -66,15 +66,15 @@ class _Record:
 
 
 class Pace:
-    """The pace of hosts, shared by all processes that use the same folder.
+    """Pacing of requests per host, shared by all processes that use the same folder.
 
-    A request holds its host's lock until its response: one request at a time. The next process
-    waits at a second, outer lock. Otherwise a process that repeats requests would always win. The
-    system frees the locks of a killed process.
+    A request holds its host's lock until its response, so only one request is sent at a time. The
+    next process waits for a second, outer lock. Otherwise, a process that sends many requests would
+    always get the lock first. The system frees the locks of a killed process.
 
-    ``folder``: local, for locks and records; created at the first request. ``turnstile``: also held
-    during each request; called with the host's name. A turnstile is held for the interval to the
-    next request, too. Other machines do not know of our requests.
+    ``folder`` is a local folder for locks and records; the first request creates it. ``turnstile``
+    takes a host's name and returns a context manager, which is held during each request. It is also
+    held during the interval to the next request, since other machines do not know of our requests.
     """
 
     def __init__(self, folder: Path, turnstile: Turnstile | None = None) -> None:
@@ -82,11 +82,11 @@ class Pace:
 
     @contextlib.contextmanager
     def turn(self, host: str, interval_s: float) -> Iterator[float]:
-        """Wait for the host's next slot, hold it until the block ends; yield the seconds waited.
+        """Wait until a request may start; lock the host in the ``with`` block; yield the wait in s.
 
-        ``interval_s``: least time between the starts of two requests. Raise SourceUnavailable if
-        the host asked for a pause above MAX_WAIT_S, or its lock was held for longer than
-        LOCK_WAIT_S. Raise StorageError if the folder cannot be written.
+        ``interval_s`` is the minimum time between the starts of two requests. Raise
+        SourceUnavailable if the host asked for a pause above MAX_WAIT_S, or if its lock was held
+        for longer than LOCK_WAIT_S. Raise StorageError if the folder cannot be written.
         """
         asked = time.monotonic()
         with self._alone(host) as file:
@@ -119,7 +119,7 @@ class Pace:
                         time.sleep(left_s)
 
     def rest(self, host: str, seconds: float) -> None:
-        """Start no request to a host for some seconds, at most MAX_PAUSE_S."""
+        """Prevent requests to a host for some seconds, at most MAX_PAUSE_S."""
         with self._alone(host) as file:
             record = _read(file)
             record.ready = max(record.ready, time.time() + min(seconds, MAX_PAUSE_S))
@@ -127,7 +127,7 @@ class Pace:
 
     @contextlib.contextmanager
     def _alone(self, host: str) -> Iterator[Path]:
-        """Hold a host's locks; yield the path of its record."""
+        """Hold a host's lock in the ``with`` block; yield the path of the host's record."""
         stem = str(self._folder / re.sub(r"[^A-Za-z0-9.-]+", "_", host))
         next_one, now = (
             filelock.FileLock(f"{stem}.{name}", LOCK_WAIT_S, poll_interval=_POLL_S)
@@ -154,7 +154,7 @@ def _wait_s(record: _Record, interval_s: float) -> float:
 
 
 def _pause_s(failure: TryAgain, failures: int) -> float:
-    """Return the pause that the site asked for, else a pause that grows with each failure."""
+    """Return the pause in s that the site asked for, else one that grows with each failure."""
     if failure.pause_s is not None:
         return failure.pause_s
     doublings = min(failures - 1, _MAX_DOUBLINGS)
@@ -177,7 +177,7 @@ def _read(file: Path) -> _Record:
 
 
 def _write(file: Path, record: _Record) -> None:
-    """Write atomically; the caller holds the host's lock."""
+    """Write a host's record atomically; the caller holds the host's lock."""
     record.written = time.time()
     with explain_disk_errors(str(file)):
         new = Path(f"{file}.new")
@@ -186,29 +186,29 @@ def _write(file: Path, record: _Record) -> None:
 
 
 def read_retry_after(value: str | None) -> float | None:
-    """Return the seconds of a Retry-After header (RFC 9110, 10.2.3), or None; 0 for past dates."""
+    """Return the seconds of a Retry-After header (RFC 9110, 10.2.3), 0 if past; None if invalid."""
     value = (value or "").strip()
     if re.fullmatch("[0-9]+", value):
         return float(value)
     try:
         moment = email.utils.parsedate_to_datetime(value)
-        if moment.tzinfo is None:  # "-0000" is UTC of an unknown local time
+        if moment.tzinfo is None:  # the zone "-0000" means UTC
             moment = moment.replace(tzinfo=dt.UTC)
         return max(0.0, (moment - dt.datetime.now(dt.UTC)).total_seconds())
     except (ValueError, OverflowError):
         return None
 
 
-REFUSALS_TO_STOP = 10  # consecutive responses 403 or 429
-FAILURES_TO_STOP = 5  # consecutive URLs that failed in all tries
+REFUSALS_TO_STOP = 10  # number of consecutive responses with status 403 or 429
+FAILURES_TO_STOP = 5  # number of consecutive URLs that failed in all tries
 
 
 class CircuitOpen(SourceUnavailable):
-    """The site is skipped for the rest of this run, after too many refusals or failures."""
+    """Error for a site that is skipped for the rest of this run after too many failures."""
 
 
 class Circuit:
-    """Counts consecutive refusals and failed URLs; once open, it stays open for this run."""
+    """Circuit breaker: consecutive refusals or failed URLs stop the requests of this run."""
 
     def __init__(self, sites: str) -> None:
         self._sites = sites
@@ -220,11 +220,11 @@ class Circuit:
         with self._lock:
             if status in {403, 429}:
                 self._refusals += 1
-            elif not 300 <= status < 400:  # a redirect may lead to the next refusal
+            elif not 300 <= status < 400:  # a redirect may lead to a refusal
                 self._refusals = 0
 
     def note_address(self, has_failed: bool) -> None:
-        """Count a URL that failed in all tries, or that had a valid response."""
+        """Count a URL that failed in all tries; reset the count after a valid response."""
         with self._lock:
             self._failures = self._failures + 1 if has_failed else 0
 
@@ -249,22 +249,23 @@ _DROP_REASONS = {403: "http_403", 404: "http_404", 410: "http_410", 451: "permis
 
 @dataclass(frozen=True)
 class ApiRules:
-    """Rules for one site; see ``Fetcher.heed``."""
+    """Rules for the responses of one site's API; see ``Fetcher.heed``."""
 
-    # (status, response) -> seconds to pause the host, or None. After a 200, the pause respects a
-    # used-up rate limit. A 403 with a pause is retried like a 429. Errors (from 400) come with
-    # their body. The function may raise a SourceError for an explained refusal.
+    # Function of status and response; it returns the seconds to pause the host, or None. With
+    # status 200, a pause means a used-up rate limit. A 403 with a pause is retried like a 429.
+    # Responses with an error status (400 or more) include their body. The function may raise a
+    # SourceError to explain a refusal.
     pause_s: Callable[[int, Fetched], float | None]
-    # drop reason by status, for missing items that the API explains
+    # Drop reason by status, for a status that has a special meaning in the API.
     drops: Mapping[int, str] = field(default_factory=dict)
 
 
 def require_ok(status: int, url: str, rules: ApiRules | None = None) -> None:
-    """Raise the error of a status other than 200.
+    """Raise an error if the status is not 200.
 
     Raise ItemUnavailable if the URL is permanently unavailable. Raise ItemFailed if the site
-    failed. Raise TokenRefused if the site requires a token, or another one. Raise SourceChanged if
-    the status fits neither HTTP nor our request.
+    failed. Raise TokenRefused if the site requires a token, or rejects ours. Raise SourceChanged
+    for any other status.
     """
     if status == 200:
         return
@@ -272,7 +273,7 @@ def require_ok(status: int, url: str, rules: ApiRules | None = None) -> None:
         raise ItemUnavailable(reason, f"{url} answered {status}")
     if status == 401:
         raise TokenRefused(
-            f"{url} answered 401: it wants a token, or does not accept the one sent; "
+            f"{url} answered 401: it requires a token, or refused the token that was sent; "
             "see TIDEMARK_TOKENS in docs/settings.md"
         )
     if status >= 500:

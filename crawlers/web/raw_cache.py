@@ -1,4 +1,4 @@
-"""The raw cache: responses on disk, so that a new run parses them without a request."""
+"""Raw cache: responses on disk, from which a new run parses pages without new requests."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Fetched:
     """A response of status 200."""
 
     url: str  # final URL, after redirects
-    headers: dict[str, str]  # as sent, names in lower case; codings of ``body`` are undone
-    body: bytes  # not decoded: the declared charset may be wrong
-    retrieved_at: dt.datetime  # time of the site's response in UTC, also for a cache hit
+    headers: dict[str, str]  # headers as sent, by lower-case name; ``body`` is decompressed
+    body: bytes  # not decoded, since the declared charset may be wrong
+    retrieved_at: dt.datetime  # UTC time of the site's response, also for a cache hit
 
     @property
     def validators(self) -> dict[str, str]:
-        """Return the headers that revalidate this response (RFC 9110, 13.1)."""
+        """Return the request headers that revalidate this response (RFC 9110, 13.1)."""
         pairs = (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified"))
         values = ((name, self.headers.get(theirs, "")) for name, theirs in pairs)
         return {name: value for name, value in values if value and is_sendable(value)}
 
     def renewed(self, confirmation: Fetched) -> Fetched:
-        """Return this response with the retrieval time of the site's confirmation (304)."""
+        """Return a copy with the headers and time of a response 304 that confirms this response."""
         told = confirmation.headers.items()
         news = {name: value for name, value in told if not name.startswith("content-")}
         headers = {**self.headers, **news}
@@ -54,17 +54,17 @@ class Fetched:
 
 
 class RawCache:
-    """Responses by request, in a local folder: one compressed file each, written atomically.
+    """Cache of responses by request: one compressed file per response, written atomically.
 
-    A damaged file counts as absent, so no fsync is needed: after a power cut, lost responses are
-    fetched again. Of a request, only the URL of its response is stored.
+    A damaged file counts as absent, so no fsync is needed. Responses that are lost in a power cut
+    are fetched again. A file contains the response's final URL, but not the request.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def load(self, request: str) -> Fetched | None:
-        """Return the response to a request (any text that identifies it), or None.
+        """Return the response to a request (any text that identifies it); None if not stored.
 
         Raise StorageError if the file exists, but cannot be read.
         """
@@ -83,7 +83,7 @@ class RawCache:
             ) from error
 
     def save(self, request: str, fetched: Fetched) -> None:
-        """Store a response; on DiskFull, no partial file is left."""
+        """Store a response; leave no partial file if the disk is full (DiskFull)."""
         entry = {
             "url": fetched.url,
             "headers": fetched.headers,
@@ -106,7 +106,7 @@ class RawCache:
     def forget(self, hosts: Collection[str]) -> int:
         """Delete all responses of some hosts (``name`` or ``name:port``); return their number.
 
-        Damaged files are deleted, too: their host is unknown.
+        Damaged files are also deleted, since their host is unknown.
         """
         paths = [path for path in self._folder.glob("*/*") if _host_of(path) in {None, *hosts}]
         for path in paths:
@@ -128,7 +128,7 @@ def _delete(path: Path) -> None:
 
 
 def _host_of(path: Path) -> str | None:
-    """Return the host of a cached file's response; None if the file's head is damaged."""
+    """Return the host of a cached file's response; None if the file's first line is damaged."""
     try:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
             head = b""

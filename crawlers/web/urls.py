@@ -1,4 +1,4 @@
-"""URLs: normalisation, and a test for private addresses."""
+"""Functions on URLs: normalisation, hosts, and tests for private addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def normalise(url: str, params: Mapping[str, str | int] | None = None) -> str:
-    """Return a URL and its sorted query exactly as sent; raise SourceChanged if it is invalid."""
+    """Return a URL as it is sent, with a sorted query; raise SourceChanged if it is invalid."""
     try:
         query = sorted((params or {}).items())
         return str(requests.Request("GET", url, params=query).prepare().url)
@@ -31,7 +31,7 @@ def follow(url: str, location: str) -> str:
 
 
 def place_of_url(url: str) -> tuple[str, int] | None:
-    """Return host and port; None for an invalid web address."""
+    """Return host and port of a URL; None for an invalid web address."""
     try:
         parts = urlsplit(url)
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
@@ -43,7 +43,7 @@ def place_of_url(url: str) -> tuple[str, int] | None:
 
 
 def host_of_url(url: str) -> str | None:
-    """Return ``name``, or ``name:port`` for an unusual port; None for an invalid web address."""
+    """Return ``name``, or ``name:port`` for a non-default port; None for an invalid web address."""
     if (place := place_of_url(url)) is None:
         return None
     host, port = place
@@ -51,13 +51,13 @@ def host_of_url(url: str) -> str | None:
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port: the receiver of credentials for this URL."""
+    """Return scheme, host and port of a URL; credentials are sent only within one origin."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def is_sendable(value: str) -> bool:
-    """Return True if a header's value has no line break, and only characters that HTTP allows."""
+    """Return True if a header value is printable ASCII, without line breaks or outer spaces."""
     return value.isascii() and value.isprintable() and value == value.strip()
 
 
@@ -67,8 +67,8 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 def is_public(address: str) -> bool:
     """Return True if an IP address is on the public internet.
 
-    False for private, loopback, link-local, shared (CGNAT), unique local, multicast and reserved
-    addresses, also as IPv4 within IPv6. False for an invalid address.
+    Return False for private, loopback, link-local, shared (CGNAT), unique local, multicast and
+    reserved addresses, also for IPv4 addresses within IPv6. Return False for an invalid address.
     """
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
@@ -84,7 +84,7 @@ def is_public(address: str) -> bool:
 
 
 def is_private_address(host: str) -> bool:
-    """Return True if a host is an IP address that is not public; names are looked up later."""
+    """Return True if a host is an IP address that is not public; False for host names."""
     try:
         ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

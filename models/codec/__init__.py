@@ -1,13 +1,13 @@
 """The codec: compress a text to the number of bytes that a model's loss predicts (Li et al. 2024).
 
-A chunk's code takes -log2 P bits, plus at most a thousandth and some bytes. Decoding restores the
-text exactly (arXiv 2402.00861, algorithms 1 and 2). Chunks are the windows of the default protocol,
-each coded independently.
+The code of a chunk with probability P takes -log2 P bits, plus at most 0.1 % and 16 bytes. Decoding
+restores the text exactly (arXiv 2402.00861, algorithms 1 and 2). Chunks are the windows of the
+default protocol. Each chunk is coded independently.
 
-Decoding works only if every probability is the same to the last bit. So a file records all known
-influences: the weights, the versions of the libraries, the hardware, the number of threads, and the
-floats of a short pass. Decoding is refused if any of them differs. The text's checksum detects all
-other differences. ``file.py`` has the format, ``stepwise.py`` the pass.
+Decoding works only if every probability equals the encoder's to the last bit. So a file records all
+known influences: weights, library versions, hardware, number of threads, and a digest of the
+results of a short pass. Decoding fails with an error if any of these differs. A checksum of the
+text detects all other differences. ``file.py`` defines the format; ``stepwise.py`` runs the model.
 """
 
 from __future__ import annotations
@@ -61,13 +61,14 @@ from models.weights.loading import is_memory_full, load_weights
 
 CODED_DEVICES = ("cpu", "cuda")
 _MAX_ROWS = 64
-_STATE_BYTES = {"cpu": 2**31, "cuda": 2**34}  # memory for the keys and values of a group
+_STATE_BYTES = {"cpu": 2**31, "cuda": 2**34}  # maximum size of a group's KV cache
 
 
 class CutText(NamedTuple):
-    """A text's tokens by chunk, and how they spell the text.
+    """A text's tokens by chunk, and the way to convert them back to the text.
 
-    ``by_decoder``: the tokenizer's decoder restores the text; the tokens' own bytes do not.
+    ``by_decoder``: True if only the tokenizer's decoder restores the text, and joining the bytes of
+    the tokens does not. ``has_space_in_front``: True if the result starts with an extra space.
     """
 
     chunks: list[Tokens]
@@ -76,11 +77,11 @@ class CutText(NamedTuple):
 
 
 class Cutter:
-    """Cuts texts into chunks of tokens as the default protocol does, and spells tokens as text.
+    """Splits texts into chunks of tokens as the default protocol does; converts tokens to text.
 
     Attributes:
-        first: the start token, or the ids that may come first in a chunk.
-        largest_id: largest token id.
+        first: id of the start token; without a start token, all ids that may begin a chunk.
+        largest_id: largest token id of the tokenizer.
     """
 
     def __init__(self, files: CheckpointFiles) -> None:
@@ -99,7 +100,7 @@ class Cutter:
         self.largest_id = ids[-1]
 
     def cut(self, text: str) -> CutText:
-        """Return a text's tokens by chunk; NotMeasurable if they do not spell the text."""
+        """Split a text into chunks; raise NotMeasurable if its tokens do not restore the text."""
         raw = text.encode()
         [tokens] = self._accountant.tokenize([text])
         windows = plan_windows(len(tokens.ids), self._protocol, self.context, self._num_prefix)
@@ -115,17 +116,17 @@ class Cutter:
         )
 
     def spell(self, ids: Tokens, by_decoder: bool) -> bytes:
-        """Return the bytes that tokens, int64 (n,), stand for; unknown ids stand for no bytes."""
+        """Return the bytes of tokens, int64 (n,); ids unknown to the tokenizer have no bytes."""
         if by_decoder:
             return self._tokenizer.decode(ids.tolist(), skip_special_tokens=False).encode()
         return b"".join(self._table[index] for index in ids.tolist() if index < len(self._table))
 
 
 class Compressed(NamedTuple):
-    """A compressed text and the parts of its size.
+    """A compressed text, with its size and the size that the model predicts.
 
-    ``data`` is the input of ``decompress``: a header, and ``coded_bytes`` bytes of chunks.
-    ``predicted_bytes`` is the sum of -log2 P / 8 in the pass that coded the text.
+    ``data`` is the input of ``decompress``: a header, then ``coded_bytes`` bytes for the chunks.
+    ``predicted_bytes`` is the sum of -log2 P / 8 over all tokens; P is a token's probability.
     """
 
     data: bytes
@@ -138,9 +139,9 @@ def open_files(entry: ModelEntry, settings: Settings) -> CheckpointFiles:
     """Open a model's files without reading its weights.
 
     Raises:
-        ModelLoadError: they are missing, unsafe or broken.
-        NotMeasurable: not a causal language model, or without a fast tokenizer.
-        UsageError: the model is of another kind, or the device or dtype is not available.
+        ModelLoadError: the files are missing, unsafe or broken.
+        NotMeasurable: the model is not a causal language model, or has no fast tokenizer.
+        UsageError: the codec does not support this kind of model, the device or the dtype.
     """
     if not entry.backend.codes:
         raise UsageError(
@@ -157,9 +158,9 @@ def open_files(entry: ModelEntry, settings: Settings) -> CheckpointFiles:
 
 
 def load_stepwise(files: CheckpointFiles, cutter: Cutter) -> StepwiseModel:
-    """Load a model's weights for a pass token by token.
+    """Load a model's weights in order to run the model token by token.
 
-    Raise ModelLoadError if they are missing, unsafe, broken, or do not fit the tokenizer.
+    Raise ModelLoadError if weights are missing, unsafe, broken, or do not fit the tokenizer.
     """
     weights = load_weights(files)
     try:
@@ -175,7 +176,7 @@ def load_stepwise(files: CheckpointFiles, cutter: Cutter) -> StepwiseModel:
 
 
 def rows_of_group(files: CheckpointFiles, model: StepwiseModel, context: int) -> int:
-    """Return the number of chunks to code together so that their state fits into memory."""
+    """Return the number of chunks to code together so that keys and values fit into memory."""
     config = files.config.get_text_config()
     layers, hidden = (getattr(config, key, 0) for key in ("num_hidden_layers", "hidden_size"))
     row = 2 * layers * hidden * context * files.dtype.itemsize
@@ -184,17 +185,17 @@ def rows_of_group(files: CheckpointFiles, model: StepwiseModel, context: int) ->
 
 
 def compress(text: str, entry: ModelEntry, settings: Settings) -> Compressed:
-    """Code a text with a model's probabilities.
+    """Compress a text with a model's probabilities.
 
     Returns:
-        Input for ``decompress``: at most 1.001 * sum of -log2 P / 8 + 16 bytes a chunk, and a
-        header of some 200 bytes.
+        The compressed text. The header has about 200 bytes. A chunk of probability P has at most
+        1.001 * (-log2 P) / 8 + 16 bytes.
 
     Raises:
         ModelLoadError: the model's files are missing, unsafe or broken.
         NotMeasurable: the tokenizer cannot restore this text (checked first), or the model gives no
             finite probabilities.
-        UsageError: the entry is a control, or there is no such device or dtype.
+        UsageError: the codec does not support this kind of model, the device or the dtype.
     """
     files = open_files(entry, settings)
     cutter = Cutter(files)
@@ -243,23 +244,23 @@ def _printable(name: str) -> str:
 def decompress(
     data: bytes, settings: Settings, model: str | None = None, where: str = "the file"
 ) -> bytes:
-    """Restore a text, or refuse.
+    """Restore a compressed text; raise an error if the exact text cannot be restored.
 
     Args:
-        data: the ``data`` of a result of ``compress``.
-        settings: the catalogue, allow_pickle_weights; device and dtype are the file's.
-        model: name, folder or hub id of the model, if the recorded one cannot be found; its files
-            must equal those used for coding.
-        where: the file's name, for messages.
+        data: ``Compressed.data``, the result of ``compress``.
+        settings: device and dtype of the settings are ignored; the file states both.
+        model: name, folder or hub id of the model, if the model that the file names cannot be
+            found. The model's files must equal those used for coding.
+        where: name of the file in error messages.
 
     Returns:
-        The text in UTF-8, its checksum verified.
+        The text in UTF-8, verified by its checksum.
 
     Raises:
         MalformedInput: the file has another format, or is damaged or cut off.
         NotReproducible: model, protocol, device or library differ, so probabilities would differ.
         UsageError: the model that the file names is not available.
-        ModelLoadError: its files are unsafe or broken.
+        ModelLoadError: the model's files are unsafe or broken.
     """
     header, codes = unpack(data, where)
     check_protocol(header, where)
@@ -284,7 +285,7 @@ def decompress(
 def _encode(
     model: StepwiseModel, chunks: Sequence[Tokens], first: First, batch: int
 ) -> tuple[list[CodedChunk], int]:
-    """Code all chunks in groups of ``batch``, or fewer if the device's memory is too small."""
+    """Code all chunks in groups of ``batch``; in smaller groups if the device's memory is full."""
     while True:
         try:
             advance = _reporter("compress", sum(map(len, chunks)))
@@ -323,7 +324,7 @@ def _decode(
 
 
 def _reporter(step: str, total: int) -> Advance:
-    """Return a function that adds up finished tokens and reports the sum."""
+    """Return a function that adds up numbers of finished tokens and reports the progress."""
     done = 0
 
     def advance(num_tokens: int) -> None:
@@ -335,10 +336,10 @@ def _reporter(step: str, total: int) -> Advance:
 
 
 def _find(header: Header, settings: Settings, model: str | None, where: str) -> ModelEntry:
-    """Find the model that a file names, or the model given in its place.
+    """Find the model that a file names, or the given ``model``.
 
-    A file may come from an untrusted source. So it can name only an entry of the catalogue, or a
-    folder whose files equal those used for coding.
+    A file may come from an untrusted source. So only two kinds of names are accepted: an entry of
+    the catalogue, or a folder whose files equal those used for coding.
     """
     if model is not None:
         entry = find_model(model, settings)
@@ -351,7 +352,7 @@ def _find(header: Header, settings: Settings, model: str | None, where: str) -> 
             f"{where} was written with {header.model} ({header.location}), which is neither in the "
             "catalogue nor a folder with the same files here; name the model with --model"
         )
-    # The catalogue may list another revision of the same repository by now.
+    # Use the recorded revision: the catalogue may list a newer revision of the same repository.
     is_same = entry.location == header.location and not Path(entry.location).is_dir()
     return dataclasses.replace(entry, revision=header.revision) if is_same else entry
 
@@ -362,5 +363,5 @@ def _is_folder_of(header: Header) -> bool:
         return False
     try:
         return folder_files_digest(folder) == header.digest.split("+")[0]
-    except ModelLoadError:  # the folder holds no model
+    except ModelLoadError:  # the folder contains no model
         return False

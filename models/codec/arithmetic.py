@@ -1,12 +1,12 @@
 """Arithmetic coding: convert symbols with known probabilities to bytes and back, without loss.
 
-Each symbol narrows an interval of integers to its share. The code is a number in the last interval;
-its bits are about as many as -log2 of the product of the shares (Rissanen & Langdon 1979). Shares
-are integers, because encoder and decoder must cut the interval at exactly the same points.
+Each symbol narrows an interval of integers in proportion to the symbol's probability. The code is a
+number in the last interval, of about -log2 P bits; P is the product of the symbols' probabilities
+(Rissanen & Langdon 1979). A probability is a part [low, high) of an integer total. With integers,
+encoder and decoder narrow the interval to exactly the same bounds.
 
-The interval has 96 bits and is never narrower than 88. Shares are parts of a total below 2^62. So
-a cut is off by less than one part in 2^26 of the narrowest share. Even for a vocabulary of hundreds
-of thousands of tokens, the loss is too small to measure.
+The interval's width is between 2^88 and 2^96, and a total is at most 2^62. So rounding a bound
+changes even the narrowest part by less than 2^-26 of its width. The code hardly grows.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from core.errors import UsageError
 
 MAX_TOTAL = 2**62
 
-_WIDTH = 96  # bits of the interval
+_WIDTH = 96  # bits of the widest interval
 _TOP = 1 << _WIDTH
-_LEAST = 1 << (_WIDTH - 8)  # a narrower interval outputs a byte
-_SCALE = 2.0**60  # of frequencies; the least frequency, 1, is a probability of 2^-60
+_LEAST = 1 << (_WIDTH - 8)  # if the interval is narrower, the encoder outputs a byte
+_SCALE = 2.0**60  # approximate sum of all frequencies; frequency 1 is a probability of 2^-60
 _BLOCK = 256  # number of symbols whose frequencies are summed at once
 
 
 class ArithmeticEncoder:
-    """Encodes symbols, each given as its part [low, high) of a total."""
+    """Encodes symbols; each symbol is given as its part [low, high) of a total."""
 
     def __init__(self) -> None:
         self._low, self._range = 0, _TOP
@@ -54,10 +54,10 @@ class ArithmeticEncoder:
     def finish(self) -> bytes:
         """Return the shortest bytes that decode to the encoded symbols.
 
-        Trailing zeros are left out, because the decoder reads zeros after the last byte.
+        Trailing zero bytes are omitted, because the decoder reads zeros after the last byte.
         """
         for bits in range(_WIDTH, -1, -8):
-            place = -(-self._low >> bits) << bits  # the next number with ``bits`` zeros at its end
+            place = -(-self._low >> bits) << bits  # rounded up to ``bits`` zero bits
             if place < self._low + self._range:
                 break
         if place >= _TOP:
@@ -66,7 +66,7 @@ class ArithmeticEncoder:
         return bytes(self._bytes.rstrip(b"\0"))
 
     def _carry(self) -> None:
-        """Add one to the number formed by the bytes so far."""
+        """Add one to the number that the output bytes form."""
         position = len(self._bytes) - 1
         while self._bytes[position] == 0xFF:
             self._bytes[position] = 0
@@ -75,7 +75,7 @@ class ArithmeticEncoder:
 
 
 class ArithmeticDecoder:
-    """Reverses an :class:`ArithmeticEncoder`; any bytes decode to some symbols."""
+    """Decodes the bytes of an :class:`ArithmeticEncoder`; wrong bytes give wrong symbols."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -85,11 +85,11 @@ class ArithmeticDecoder:
         self._range = _TOP
 
     def position(self, total: int) -> int:
-        """Return a number in [0, total) that lies in the part of the next symbol."""
+        """Return a number in [0, total) that lies in the part [low, high) of the next symbol."""
         return ((self._offset + 1) * total - 1) // self._range
 
     def advance(self, low: int, high: int, total: int) -> None:
-        """Narrow the interval to the symbol's part, which must contain ``position``."""
+        """Narrow the interval to the decoded symbol's part, which contains ``position(total)``."""
         start = self._range * low // total
         self._offset -= start
         self._range = self._range * high // total - start
@@ -101,7 +101,7 @@ class ArithmeticDecoder:
 
 
 class Parts(NamedTuple):
-    """One symbol per row with its part of the row's total; all int64 (rows,)."""
+    """One symbol per row, with its part [low, high) of the row's total; all int64 (rows,)."""
 
     symbols: torch.Tensor
     low: torch.Tensor
@@ -109,16 +109,16 @@ class Parts(NamedTuple):
 
 
 class Frequencies:
-    """Integer frequencies in proportion to the softmax of logits, each at least one.
+    """Integer frequencies of symbols, proportional to the softmax of logits and at least one.
 
-    Sums of integers do not depend on their order: if two machines agree on the frequencies, they
-    agree on every part. The softmax is computed in float64.
+    Sums of integers do not depend on their order. So two machines with equal frequencies have equal
+    parts for all symbols. The softmax is computed in float64.
 
     Args:
-        logits: of any float dtype, (rows, vocabulary); -inf gives a frequency of one.
+        logits: any float dtype, (rows, vocabulary); a logit of -inf gives a frequency of one.
 
     Attributes:
-        total: sum per row, int64 (rows,), below 2^62; negative if logits were NaN or +inf.
+        total: sum of each row, int64 (rows,), below 2^62; negative if a logit is NaN or +inf.
     """
 
     def __init__(self, logits: torch.Tensor) -> None:
@@ -134,11 +134,11 @@ class Frequencies:
         counts[:, :vocabulary] = weights  # rounded down
         counts[:, vocabulary:] = 0
         self._counts = counts.view(rows, num_blocks, _BLOCK)
-        self._ends = self._counts.sum(-1).cumsum(-1)  # ends of blocks
+        self._ends = self._counts.sum(-1).cumsum(-1)  # sum of frequencies up to each block's end
         self.total = self._ends[:, -1].where(self._sum[:, 0].isfinite(), -1)
 
     def parts(self, symbols: torch.Tensor) -> Parts:
-        """Return the part of one symbol per row; int64 (rows,)."""
+        """Return the parts of one symbol per row; ``symbols`` is int64 (rows,)."""
         begin, ends = self._within(symbols // _BLOCK)
         place = (symbols % _BLOCK)[:, None]
         high = ends.gather(1, place)
@@ -146,7 +146,7 @@ class Frequencies:
         return Parts(symbols, low[:, 0], high[:, 0])
 
     def find(self, positions: torch.Tensor) -> Parts:
-        """Return the symbols whose parts contain the positions; int64 (rows,), each below total."""
+        """Return each row's symbol whose part contains the position; int64 (rows,), below total."""
         wanted = positions[:, None]
         blocks = torch.searchsorted(self._ends, wanted, right=True)[:, 0]
         _, ends = self._within(blocks)
@@ -159,7 +159,7 @@ class Frequencies:
         return (self._sum.log() + self._highest - chosen)[:, 0]
 
     def _within(self, blocks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the start of one block per row, (rows, 1), and the ends of its symbols' parts."""
+        """Return where a row's block starts, (rows, 1), and its symbols end, (rows, _BLOCK)."""
         rows = torch.arange(len(blocks), device=blocks.device)
         own = self._counts[rows, blocks]
         begin = (self._ends[rows, blocks] - own.sum(-1))[:, None]

@@ -1,8 +1,8 @@
-"""Check that stored losses are code lengths: code and decode a sample of their chunks.
+"""Check that stored losses equal real code lengths: code and decode a sample of chunks.
 
-The scorer's pass over whole windows and the codec's stepwise pass differ in their last bits. So
-code and loss are compared with a tolerance of a thousandth and a few bytes. A larger difference
-means that one of the two passes is wrong.
+The scorer runs a whole window at once; the codec runs the model token by token. Their
+probabilities differ in the last bits. So code length and loss may differ by 0.1 % and a few bytes.
+A larger difference means that one of the two computations is wrong.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from models.codec.stepwise import CodedChunk, StepwiseModel, decode_chunks, enco
 from models.scoring.scorer import Tokens
 
 _TOLERANCE = 1e-3
-_SPARE_BYTES, _MISSING_BYTES = 16, 1  # a code's allowed excess and deficit
+_SPARE_BYTES, _MISSING_BYTES = 16, 1  # a code may be longer or shorter by this
 _COLUMNS = ["document_id", "chunk_index", "num_tokens", "nll_nats"]
 
 
 class SampledChunk(NamedTuple):
-    """A chunk of the sample: one row of a cell's losses."""
+    """A chunk of the sample, with its stored loss and number of tokens."""
 
     cell: Cell
     document_id: str
@@ -44,12 +44,12 @@ class SampledChunk(NamedTuple):
 
     @property
     def predicted_bytes(self) -> float:
-        """The code length that the loss predicts."""
+        """The code length in bytes that the loss predicts."""
         return self.nll_nats / math.log(2) / 8
 
 
 class Verdict(NamedTuple):
-    """The result of coding a chunk: the disagreement (``problem``), or why it was not coded."""
+    """The result for a chunk: a ``problem`` with its code, or a ``note`` why it was not coded."""
 
     chunk: SampledChunk
     coded_bytes: int | None
@@ -60,12 +60,12 @@ class Verdict(NamedTuple):
 def check_losses(
     cells: Sequence[Cell], entry: ModelEntry, settings: Settings, num_chunks: int
 ) -> list[Verdict]:
-    """Code a sample of the chunks of cells, decode them, and compare sizes with losses.
+    """Code and decode a sample of the cells' chunks, and compare code lengths with losses.
 
     Raises:
         ModelLoadError: the model's files are missing, unsafe or broken.
         NotMeasurable: the model gives no finite probabilities.
-        StorageError: losses or documents are damaged, or the partition was sealed again meanwhile.
+        StorageError: losses or documents are damaged, or the scored version of them is missing.
     """
     store = Store(settings.home)
     sample = _sample(store, cells, num_chunks)
@@ -88,7 +88,7 @@ def check_losses(
 
 
 def _sample(store: Store, cells: Sequence[Cell], num_chunks: int) -> list[SampledChunk]:
-    """Return the measured chunks with the lowest hashes: the same ones each time, in order."""
+    """Return a random sample of the measured chunks (the lowest hashes), sorted by cell."""
 
     def rank(chunk: SampledChunk) -> bytes:
         name = f"{chunk.cell.path}|{chunk.document_id}|{chunk.chunk_index}"
@@ -118,7 +118,7 @@ def _measured_chunks(store: Store, cells: Sequence[Cell]) -> Iterator[SampledChu
 def _tokens_of(
     store: Store, sample: Sequence[SampledChunk], cutter: Cutter
 ) -> list[Tokens | Verdict]:
-    """Cut the sampled chunks out of their documents again, in the order of the sample."""
+    """Return the tokens of each sampled chunk, or a Verdict if they cannot be found."""
     wanted: dict[Cell, dict[str, list[SampledChunk]]] = {}
     for chunk in sample:
         wanted.setdefault(chunk.cell, {}).setdefault(chunk.document_id, []).append(chunk)
@@ -176,13 +176,13 @@ def _check_group(
 
 
 def _silent(num_tokens: int) -> None:
-    """Ignore the progress of tokens; ``check_losses`` reports progress by groups."""
+    """Ignore the progress in tokens; ``check_losses`` reports progress in chunks instead."""
 
 
 def _disagreement(chunk: SampledChunk, coded: CodedChunk) -> str | None:
-    """Return how a code's size contradicts the stored loss, or None."""
+    """Return a message if a code's size contradicts the stored loss, or None if both agree."""
     predicted, size = chunk.predicted_bytes, len(coded.code)
-    # The codec gives every token a probability of at least 2^-60.
+    # A code may be shorter than the loss, because the codec's lowest probability is 2^-60.
     least = predicted * (1 - _TOLERANCE) - _MISSING_BYTES - coded.floored_bits / 8
     if least <= size <= predicted * (1 + _TOLERANCE) + _SPARE_BYTES:
         return None

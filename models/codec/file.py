@@ -1,18 +1,18 @@
-"""The codec's file: a header with the requirements for reading, the chunks' codes, a checksum.
+"""The file format of the codec: a header, the codes of the chunks, and a checksum.
 
     0x89 "TMK", version         5 bytes
     length of the header        varint (7 bits a byte, the lowest first)
     header                      JSON, deflated (RFC 1951) with the dictionary below
     each chunk                  varint number of tokens, varint length, code
-    SHA-256 of all before it    32 bytes
+    SHA-256 of all bytes above  32 bytes
 
-The reader verifies the checksum first. It never reads beyond the end of the file, even
-if the header states wrong lengths. A file may come from an untrusted source.
+A file may come from an untrusted source. So the reader verifies the checksum first, and never reads
+beyond the end of the file, even if the header states wrong lengths.
 
-Decoding is refused if anything that decides a probability's last bits differs from the header.
-Floating-point sums depend on their order. The order depends on the library's version, the
-processor's instructions, the number of threads and the shapes. Equal results of a short pass do not
-prove equal results of a long one. So each known difference is refused even if a short pass agrees.
+The header records everything that influences the last bits of a probability. Decoding fails with an
+error if this machine differs from the one in the header. Floating-point sums depend on the order of
+addition, which depends on library versions, processor instructions, number of threads and shapes.
+The test with a short pass does not detect all differences. So any known difference is an error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _VERSION = 1
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
 _MAX_HEADER_BYTES = 2**16
 
-# Text common to most headers, for compression. Part of version 1; never change it.
+# Text common to most headers, used as zlib dictionary. Never change it: version 1 depends on it.
 _DICTIONARY = (
     b"Intel(R) Xeon(R) CPU @ -Core Processor AVX2cuda: NVIDIA H100 80GB HBM3cuda: NVIDIA H200"
     b'"cuda","dtype":"bfloat16","threads":+cu130"}}'
@@ -59,24 +59,24 @@ _Count = Annotated[int, Field(ge=0, lt=2**62)]
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{1,64}$")]
 
 
-PROTOCOL = "default"  # the protocol whose windows are the chunks
-# Recorded for readers only: the format version and the checks decide if our own code fits.
+PROTOCOL = "default"  # the windows of this protocol are the chunks
+# Libraries whose versions are recorded but not compared.
 _INFORMATIVE = {"tidemark"}
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
 class Header:
-    """The facts that are needed to read the chunks or to refuse reading.
+    """The facts that are needed to decode the chunks, or to detect that they cannot be decoded.
 
     Attributes:
         revision: commit of the hub, or digest of the folder's files.
         digest: digest of the files of configuration, tokenizer and weights (``model_digest``).
-        context: tokens of a window, start token included.
-        has_space_in_front: True if the tokens spell a space before the text.
-        by_decoder: True if the tokenizer's decoder spells the text, rather than the tokens' bytes.
-        batch: chunks in a group.
-        keeps_state: True if the model carried its state from step to step.
-        probe: digest of the results of a short pass with such a group.
+        context: maximum number of tokens of a window, start token included.
+        has_space_in_front: True if the decoded tokens start with an extra space.
+        by_decoder: True if only the tokenizer's decoder restores the text; see ``CutText``.
+        batch: number of chunks that are coded together as a group.
+        keeps_state: True if the model kept its state (such as the KV cache) between steps.
+        probe: digest of the results of a short pass with a group of ``batch`` rows.
         environment: other influences on a float's last bits: hardware, attention, versions.
     """
 
@@ -105,14 +105,14 @@ _HEADER = TypeAdapter(Header)
 
 
 class CodedFile(NamedTuple):
-    """A header, and each chunk's code with its number of tokens."""
+    """A header, and for each chunk its code and its number of tokens."""
 
     header: Header
     chunks: Sequence[tuple[bytes, int]]
 
 
 def pack(file: CodedFile) -> bytes:
-    """Return the bytes of the file."""
+    """Convert a coded file to bytes."""
     record = json.dumps(
         dataclasses.asdict(file.header), separators=(",", ":"), ensure_ascii=False
     ).encode()
@@ -126,15 +126,15 @@ def pack(file: CodedFile) -> bytes:
 
 
 def chunk_prefix(code: bytes, num_tokens: int) -> bytes:
-    """Return the bytes that precede a chunk's code: number of tokens and length."""
+    """Return the bytes before a chunk's code: its number of tokens and its length in bytes."""
     return _varint(num_tokens) + _varint(len(code))
 
 
 def unpack(data: bytes, where: str) -> CodedFile:
     """Parse a file's bytes after verifying format and checksum.
 
-    Raise MalformedInput for another format or version, or a damaged or cut-off file. Raise it,
-    too, for a header that contradicts itself or the chunks.
+    Raise MalformedInput if the file is damaged or cut off, has another format or version, or has a
+    header that contradicts itself or the chunks.
     """
     if not data.startswith(_MAGIC):
         raise MalformedInput(f"{where} is no file that `tidemark compress` wrote")
@@ -151,7 +151,7 @@ def unpack(data: bytes, where: str) -> CodedFile:
     reader = _Reader(content, len(_MAGIC) + 1, where)
     header = _parse_header(reader.take(reader.varint()), where)
     chunks = []
-    for _ in range(header.num_chunks):  # ends early: a chunk has two bytes or more
+    for _ in range(header.num_chunks):  # a wrong number of chunks raises an error
         num_tokens = reader.varint()
         chunks.append((reader.take(reader.varint()), num_tokens))
         if not 1 <= num_tokens <= header.context:
@@ -222,24 +222,24 @@ def folder_files_digest(folder: Path) -> str:
 
 
 def model_digest(files: CheckpointFiles) -> str:
-    """Return the digest of a model's files; for an adapter, its own, "+", and its base's.
+    """Return the digest of a model's files; for an adapter: its digest, "+", its base's digest.
 
-    Raises: as ``folder_files_digest``.
+    Raise the errors of ``folder_files_digest``.
     """
     parts = [files.folder] if files.adapter is None else [files.adapter, files.folder]
     return "+".join(map(folder_files_digest, parts))
 
 
 def environment(files: CheckpointFiles) -> dict[str, str]:
-    """Return hardware, attention implementation and versions, as recorded in a header."""
+    """Return hardware, attention implementation and library versions, as a header records them."""
     hardware = describe_device(files.device)
-    if files.device.type == "cpu":  # a setting may restrict the processor to fewer instructions
+    if files.device.type == "cpu":  # ATEN_CPU_CAPABILITY may disable instructions
         hardware += f" {torch.backends.cpu.get_cpu_capability()}"
     return {
         "attention": files.attention,
         "hardware": hardware,
         **library_versions("numpy", "tokenizers", "transformers"),
-        "torch": torch.__version__,  # includes the build: CPU or the CUDA version
+        "torch": torch.__version__,  # ends with the build: CPU, or the CUDA version
     }
 
 
@@ -255,7 +255,7 @@ def torch_threads(number: int) -> Iterator[None]:
 
 
 def check_protocol(header: Header, where: str) -> None:
-    """Raise NotReproducible if the protocol has another name or definition than here."""
+    """Raise NotReproducible if the recorded protocol differs from this version's PROTOCOL."""
     known = get_protocol(PROTOCOL)
     if (header.protocol, header.protocol_digest) != (known.name, known.digest):
         raise NotReproducible(
@@ -299,10 +299,10 @@ def check_files(header: Header, files: CheckpointFiles, where: str) -> None:
 
 
 def check_pass(header: Header, model: StepwiseModel, most_rows: int, where: str) -> None:
-    """Run a short pass of the recorded shape and compare its floats with the recorded digest.
+    """Run a short pass with the recorded group size, and compare its digest with the recorded one.
 
-    Raise MalformedInput if the groups are larger than tidemark makes, and NotReproducible if the
-    floats differ.
+    Raise MalformedInput if the group size is larger than tidemark would choose, and NotReproducible
+    if the digests differ.
     """
     if header.batch > min(most_rows, max(1, header.num_chunks)):
         raise MalformedInput(

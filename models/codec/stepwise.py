@@ -1,12 +1,12 @@
 """The stepwise pass: run a causal model one token at a time, as decoding requires.
 
-A decoder needs a token's probabilities before it knows the token. So it cannot run a window in
-one pass. The logits of a stepwise pass differ in their last bits from those of a pass over the
-whole window. Even such a difference makes a code unreadable. So the encoder runs the same steps,
-with the same shapes, through the same code.
+A decoder needs a token's probabilities before it knows the token. So a decoder cannot run a window
+in one pass. The logits of a stepwise pass differ in their last bits from those of a pass over the
+whole window. Even a difference in the last bit makes decoding fail. So the encoder runs the same
+steps as the decoder, with the same array shapes, through the same code.
 
-Chunks are coded in groups, one row each. A finished row still reads token 0 at each step. So the
-shapes of a step depend only on the chunks' numbers of tokens.
+Chunks are coded in groups; each chunk is one row of a batch. A finished row still reads token 0 at
+each step. So the number of rows is the same at all steps of a group.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from models.weights.loading import carried_state, embedding_rows
 
 _PROBE_TOKENS = 16
 _DIGESTED_STEPS = 8
-_PAD = 0  # input of finished rows
-# Number of logits whose frequencies are computed at once; more would exceed a processor's caches.
+_PAD = 0  # token that finished rows read
+# Number of logits whose frequencies are computed at once. More would exceed the processor's caches.
 _SLICE = {"cpu": 2**18, "cuda": 2**24}
 
-First = int | Sequence[int]  # the start token, or the ids that may come first
+First = int | Sequence[int]  # id of the start token, or all ids that may begin a chunk
 Advance = Callable[[int], None]
 
 
@@ -40,11 +40,11 @@ class StepwiseModel:
     """A causal language model that can be run token by token.
 
     Attributes:
-        keeps_state: True if the model carries its state from step to step (KV cache, recurrent
-            state); otherwise each step runs over all tokens so far.
-        max_rows: most rows in a group; None is any number. Some models carry state for one row
-            only. Some return the logits of all positions, which must fit into memory.
-        vocabulary_size: logits at each position.
+        keeps_state: True if the model keeps its state between steps (KV cache or recurrent
+            state), False if each step runs over all tokens so far.
+        max_rows: maximum number of rows in a group, or None for any number. The maximum is 1 if the
+            state works for one row only, or if each step computes the logits of all positions.
+        vocabulary_size: number of logits at each position.
 
     Raises:
         ModelLoadError: the model does not run.
@@ -75,15 +75,15 @@ class StepwiseModel:
 
     @property
     def device(self) -> torch.device:
-        """The device of the logits."""
+        """The device that computes the logits."""
         return self._model.device
 
     def start(self) -> StepwiseRun:
-        """Start a group of rows that have read no token."""
+        """Start a pass over a new group of rows."""
         return StepwiseRun(self._model, self.keeps_state, self._keeps_last)
 
     def _agrees(self, ids: torch.Tensor, expected: torch.Tensor) -> bool:
-        """Return True if steps that carry state agree with a pass over all tokens."""
+        """Return True if a stepwise pass gives the same logits as one pass (``expected``)."""
         run = self.start()
         try:
             found = torch.stack([run.feed(column) for column in ids.T], dim=1)
@@ -97,7 +97,7 @@ class StepwiseModel:
 
 
 class StepwiseRun:
-    """The steps of one group of rows."""
+    """A stepwise pass over one group of rows."""
 
     def __init__(self, model: PreTrainedModel, keeps_state: bool, keeps_last: bool) -> None:
         self._model = model
@@ -108,7 +108,7 @@ class StepwiseRun:
 
     @torch.inference_mode()
     def feed(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Read one token per row, int64 (rows,); return the next logits, (rows, vocabulary)."""
+        """Read a token per row, int64 (rows,); return the next one's logits, (rows, vocabulary)."""
         if self._keeps_state:
             output = self._model(input_ids=tokens[:, None], use_cache=True, **self._carried)
             self._carried = carried_state(output)
@@ -121,11 +121,11 @@ class StepwiseRun:
 
 
 class CodedChunk(NamedTuple):
-    """A chunk's code and its predicted cost."""
+    """A chunk's code, and the length that the model's probabilities predict."""
 
     code: bytes
-    nats: float  # -ln of the probabilities computed by the steps
-    floored_bits: float  # bits saved because the codec's least probability is 2^-60
+    nats: float  # -ln of the chunk's probability, from the stepwise pass
+    floored_bits: float  # bits saved because the codec's lowest probability is 2^-60
 
 
 def encode_chunks(
@@ -134,11 +134,11 @@ def encode_chunks(
     """Code a group of chunks, each independently.
 
     Args:
-        model: gives the probabilities.
-        chunks: int64 tokens of each; at least one.
-        first: the start token, which is read but not coded. Without a start token, the ids that may
-            come first in a chunk, with equal probabilities.
-        advance: called at each step with the number of tokens coded in it.
+        model: computes the probabilities.
+        chunks: the tokens of each chunk, int64, at least one token per chunk.
+        first: id of the start token, which is read but not coded. Without a start token, all ids
+            that may begin a chunk; these have equal probabilities.
+        advance: called after each step with the number of tokens that the step coded.
 
     Raise NotMeasurable if the model gives no finite probabilities, or if the group does not fit
     into the device's memory.
@@ -151,7 +151,7 @@ def encode_chunks(
 def decode_chunks(
     model: StepwiseModel, codes: Sequence[tuple[bytes, int]], first: First, advance: Advance
 ) -> list[Tokens]:
-    """Reverse ``encode_chunks``; each code comes with its number of tokens."""
+    """Decode a group of chunks; ``codes`` are pairs of a code and its number of tokens."""
     decoder = _Decoder([code for code, _ in codes])
     _take_steps(model, [length for _, length in codes], first, decoder, advance)
     return [np.array(tokens, dtype=np.int64) for tokens in decoder.tokens]
@@ -164,7 +164,7 @@ def _take_steps(
     coder: _Encoder | _Decoder,
     advance: Advance,
 ) -> None:
-    """Run steps and code the next tokens until every row has its number of tokens."""
+    """Run steps, each of which codes one token per row, until all rows are complete."""
     run = model.start()
     fed = [first] * len(lengths) if isinstance(first, int) else []
     for position in range(max(lengths)):
@@ -184,7 +184,7 @@ def _code_step(logits: torch.Tensor, rows: Sequence[int], coder: _Encoder | _Dec
     for part, frequencies in _frequencies(logits, rows):
         if int(frequencies.total.min()) < 0:
             raise NotMeasurable(
-                "the model gives logits that are not finite, so its probabilities code nothing; "
+                "the model computes logits that are not finite, so there are no probabilities; "
                 "try another TIDEMARK_DTYPE"
             )
         coded += coder.code(part, frequencies)
@@ -194,7 +194,7 @@ def _code_step(logits: torch.Tensor, rows: Sequence[int], coder: _Encoder | _Dec
 def _frequencies(
     logits: torch.Tensor, rows: Sequence[int]
 ) -> Iterator[tuple[Sequence[int], Frequencies]]:
-    """Compute the frequencies of the given rows, a few rows at a time."""
+    """Yield some of the given rows at a time, with their frequencies."""
     size = max(1, _SLICE.get(logits.device.type, 2**18) // logits.shape[1])
     for begin in range(0, len(rows), size):
         part = rows[begin : begin + size]
@@ -202,9 +202,9 @@ def _frequencies(
 
 
 def probe_digest(model: StepwiseModel, rows: int) -> str:
-    """Return 16 hex digits over all floats of a short pass, and over the frequencies from them.
+    """Return a digest (16 hex digits) of the logits and frequencies of a short pass.
 
-    A code of such groups cannot be read on a machine with another digest.
+    A code from groups of this many rows can be decoded only where the digest is the same.
     """
     digest = hashlib.sha256()
     run = model.start()
@@ -218,7 +218,7 @@ def probe_digest(model: StepwiseModel, rows: int) -> str:
 
 
 class _Encoder:
-    """The encoder's part of a step: codes one token per row; row numbers count in the group."""
+    """Codes the next token of each given row; rows are numbered within the group."""
 
     def __init__(self, chunks: Sequence[Tokens]) -> None:
         self._left = [iter(chunk.tolist()) for chunk in chunks]

@@ -14,11 +14,11 @@ class Decoding:
     """The settings for choosing tokens and ending texts.
 
     Attributes:
-        temperature: 0 chooses the most likely token each time.
-        top_p: least total probability of the tokens to choose from.
-        top_k: most tokens to choose from; None: all.
-        repetition_penalty: divides the positive logits of earlier tokens, prompt included, and
-            multiplies the negative ones (Keskar et al. 2019).
+        temperature: divisor of the logits; with 0, the most likely token is always chosen.
+        top_p: choose from the fewest tokens whose total probability reaches this number.
+        top_k: choose from this number of most likely tokens, or from all tokens if None.
+        repetition_penalty: divides positive logits, and multiplies negative logits, of tokens that
+            occur in the prompt or the text so far (Keskar et al. 2019).
         stop: a regular expression; a text ends at the end of its first match.
     """
 
@@ -32,7 +32,7 @@ class Decoding:
 
     @property
     def digest(self) -> str:
-        """Eight hex digits over all fields."""
+        """Hash of all fields, eight hex digits."""
         definition = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
@@ -43,9 +43,9 @@ class GenerationRequest:
 
     Attributes:
         key: unique among the requests of one call.
-        prompt: for a chat model, the user's message in the chat template.
-        seed: 64 bits that decide all choices. Apart from rounding, the text does not depend on
-            other requests of the call.
+        prompt: text to continue; for a chat model, the message of the user.
+        seed: 64-bit number that determines all random choices for this text. Apart from rounding,
+            the text does not depend on other requests of the call.
     """
 
     key: str
@@ -58,9 +58,9 @@ class Generation:
     """The outcome of a request.
 
     Attributes:
-        finish: ``stop``: ended by the model or by ``Decoding.stop``; ``length``: cut off;
-            ``error``: no text, ``reason`` has the cause.
-        num_tokens: number of generated tokens; None if not reported.
+        finish: ``stop`` if the model or ``Decoding.stop`` ended the text; ``length`` if the text
+            was cut off; ``error`` if there is no text (``reason`` has the cause).
+        num_tokens: number of generated tokens, or None if not reported.
     """
 
     key: str
@@ -75,14 +75,14 @@ class Generator(Protocol):
 
     @property
     def name(self) -> str:
-        """The ``model`` column."""
+        """Name of the model, as in the ``model`` column."""
 
     @property
     def revision(self) -> str:
         """Version of weights and tokenizer; for an API model, a digest of URL and served name."""
 
     def generation_id(self, decoding: Decoding) -> str:
-        """Return a short hash over decoding, template, numerics and the code's version."""
+        """Return a short hash of the facts that determine the texts, without the weights."""
 
     def generate(
         self, requests: Sequence[GenerationRequest], decoding: Decoding

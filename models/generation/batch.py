@@ -1,12 +1,12 @@
 """The decoding loop: generate texts in a batch and remove the row of each finished text.
 
-``StopText`` finds the end of a text from its content. ``TokenChoice`` chooses the next token
-of each row, in the order of transformers: penalty on earlier tokens, ban of end tokens, temperature
-and ``top_k`` (most likely tokens). Last comes ``top_p`` (fewest of them with this probability).
+``StopText`` detects from its content that a text has ended. ``TokenChoice`` chooses the next token
+of each row. The settings of ``Decoding`` are applied in the order of the transformers library:
+repetition penalty, minimum length, temperature, ``top_k``, ``top_p``.
 
-Each row has its own uniform random numbers. The remaining tokens divide the unit interval in the
-order of their ids. So a rounding error in the logits moves the borders equally little. It changes a
-choice only if a number lies at such a border.
+Each row has its own uniform random numbers. The candidate tokens divide the unit interval, in the
+order of their ids, by their probabilities. A random number chooses the token in whose part it lies.
+So a small rounding error in the logits rarely changes a choice.
 """
 
 from __future__ import annotations
@@ -23,38 +23,37 @@ from models.generation import Decoding, Generation, GenerationRequest
 from models.generation.cached_rows import RowModel
 from models.scoring.scorer import Tokens
 
-_LONGEST_MATCH = 4096  # characters; earlier text is not searched again at each token
-_HELD_BACK = 8  # tokens that may be bytes of one character
+_LONGEST_MATCH = 4096  # maximum length of a match in characters; earlier text is not searched again
+_HELD_BACK = 8  # maximum number of tokens that together form one character
 _BROKEN = "\ufffd"
-# Reasoning models may mention possible answers in their reasoning, before the answer.
+# Matches inside these tags are ignored, because reasoning may mention possible answers.
 _THOUGHT = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE)
 
 Decode = Callable[[Sequence[int]], str]
 
 
 _NONE = -torch.inf
-_PROMPT_END = 16  # tokens in which a chat template may open a reasoning section
+_PROMPT_END = 16  # number of last prompt tokens, searched for a tag that opens a reasoning section
 
 
 class StopText:
-    """Searches one text for its first match, decoding only new tokens at each step.
+    """Searches a growing text for a pattern, decoding only the new tokens at each step.
 
     Args:
-        pattern: ends the text; a match has at most 4096 characters.
-        decode: converts token ids to text.
-        prompt: end of the text before; it may open a reasoning section, in which matches are
-            ignored.
+        pattern: its first match ends the text; a match has at most 4096 characters.
+        decode: function that converts token ids to text.
+        prompt: end of the prompt; it may open a reasoning section, whose matches are ignored.
     """
 
     def __init__(self, pattern: re.Pattern[str], decode: Decode, prompt: str = "") -> None:
         self._pattern, self._decode = pattern, decode
         self._begins_in_thought = _is_open(prompt, is_open=False)
         self._text = ""  # text of the tokens before ``_end``
-        # A token's text may depend on the token before it (leading space, bytes of a character).
+        # Tokens are decoded from ``_begin`` on, because a token's text may depend on earlier ones.
         self._begin, self._end = 0, 0
 
     def ended(self, tokens: Sequence[int]) -> str | None:
-        """Return the whole text, match included, if it ends here; else None."""
+        """Return the text up to the end of the first match, or None if there is no match."""
         before = self._decode(tokens[self._begin : self._end])
         new = self._decode(tokens[self._begin :])[len(before) :]
         text = self._text + new
@@ -72,13 +71,13 @@ class StopText:
 
 
 def _is_open(text: str, is_open: bool) -> bool:
-    """Return True if a text ends inside reasoning; ``is_open``: it begins inside reasoning."""
+    """Return True if a text ends inside reasoning; ``is_open``: True if it begins inside."""
     tags = _THOUGHT.findall(text)
     return tags[-1] == "" if tags else is_open
 
 
 class TokenChoice:
-    """Chooses the next tokens of the rows of a batch."""
+    """Chooses the next token of each row of a batch."""
 
     def __init__(
         self,
@@ -101,7 +100,8 @@ class TokenChoice:
             logits: (rows, vocabulary), of any float dtype; -inf marks an impossible token.
 
         Returns:
-            Ids, int64 (rows,), and True for rows without a choice (NaN, +inf, or all -inf).
+            Ids, int64 (rows,), and a mask, bool (rows,). The mask is True for rows without a valid
+            choice (a logit is NaN or +inf, or all are -inf).
         """
         decoding = self._decoding
         logits = logits.float()
@@ -121,7 +121,7 @@ class TokenChoice:
         return chosen, is_broken
 
     def keep(self, places: Sequence[int]) -> None:
-        """Keep only the given rows, in this order."""
+        """Keep only the rows at the given places, in this order."""
         self._generators = [self._generators[place] for place in places]
         if self._seen is not None:
             self._seen = self._seen[torch.tensor(places, device=self._seen.device)]
@@ -143,7 +143,7 @@ class TokenChoice:
         drawn = torch.tensor([[each.random()] for each in self._generators], dtype=torch.float64)
         wanted = drawn.to(logits.device) * borders[:, -1:]
         places = torch.searchsorted(borders, wanted, right=True)
-        # A product may round up to the sum itself; then choose the last token with a weight.
+        # ``wanted`` may round up to the total. Then choose the last token of positive weight.
         places = torch.minimum(places, (borders < borders[:, -1:]).sum(-1, keepdim=True))
         return (places if ids is None else ids.gather(1, places))[:, 0]
 
@@ -151,15 +151,15 @@ class TokenChoice:
 def _candidates(
     logits: torch.Tensor, decoding: Decoding
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return weights, (rows, candidates), 0 for excluded tokens, and the ids in rising order.
+    """Return the weights of candidate tokens, (rows, candidates), and their ids in rising order.
 
-    Without ids, the candidates are all tokens.
+    An excluded token has weight 0. The ids are None if all tokens are candidates.
     """
     vocabulary = logits.shape[-1]
     top_k = min(decoding.top_k or vocabulary, vocabulary)
     if top_k == vocabulary and decoding.top_p >= 1:
         return logits.softmax(-1), None
-    highest, ids = logits.topk(top_k, -1)  # most likely first
+    highest, ids = logits.topk(top_k, -1)  # the most likely tokens come first
     weights = highest.softmax(-1)
     if decoding.top_p < 1:
         before = weights.cumsum(-1) - weights
@@ -172,7 +172,7 @@ def _candidates(
 
 @dataclass
 class Row:
-    """A request in progress."""
+    """A request in progress; ``limit`` is its maximum number of new tokens."""
 
     request: GenerationRequest
     prompt: Tokens
@@ -183,10 +183,10 @@ class Row:
 
 
 class Batch:
-    """Rows that are generated together.
+    """Texts that are generated together, one per row.
 
     Raises:
-        RuntimeError: torch's own, if the device's memory is full; also from ``step``.
+        RuntimeError: raised by torch if the device's memory is full; also in ``step``.
     """
 
     def __init__(
@@ -212,9 +212,9 @@ class Batch:
         self._chosen: torch.Tensor | None = None  # chosen tokens that the model has not read yet
 
     def step(self) -> list[Generation]:
-        """Generate one token per row; return the generations of the rows that end with it.
+        """Generate one token per row; return the texts that end with this token.
 
-        Memory is allocated before any row ends. So a step that fails has ended no row.
+        All memory is allocated before a row is marked as done. So a step that fails loses no text.
         """
         if self._chosen is not None:
             self._read_on(self._chosen)
@@ -230,11 +230,11 @@ class Batch:
 
     @property
     def is_done(self) -> bool:
-        """True if no row is left."""
+        """True if all texts have ended."""
         return all(row.is_done for row in self._rows)
 
     def _read_on(self, chosen: torch.Tensor) -> None:
-        """Drop the finished rows; read the new tokens of the others."""
+        """Remove the finished rows; run the model on the new tokens of the other rows."""
         left = [place for place, row in enumerate(self._rows) if not row.is_done]
         if len(left) < len(self._rows):
             self._read.keep(left)

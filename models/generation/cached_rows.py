@@ -2,12 +2,12 @@
 
 Prompts of different lengths form one batch, padded on the left. A mask hides the padding, and
 each row counts its positions from its own first token. Keys and values stay in the model's own
-cache; rows of finished texts are dropped from it. ``GrowingLayer`` reserves room in the cache:
-transformers copies the whole cache for each token, half of the time of a small model on a CPU.
+cache; rows of finished texts are removed. ``GrowingLayer`` reserves space in the cache. Otherwise
+transformers copies the whole cache for each token, which takes half of a small model's time.
 
-Some models do not support this: they derive positions differently, keep a running state, or cannot
-continue from one. A test with a few tokens compares the batch with passes over single rows. If they
-differ, rows are run one at a time, and without a cache if even that is not exact.
+Some models do not support such batches: they compute positions differently, have a recurrent state,
+or cannot continue from a cache. So a test with a few tokens compares a batch with single rows. If
+the results differ, rows are run one at a time; without a cache if a cache changes the results, too.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from models.weights.files import MODEL_FAILURES
 from models.weights.loading import carried_state, embedding_rows
 
 _PROBE_PROMPTS, _PROBE_STEPS = (9, 23, 16), 4
-# Share of the error of visible padding that may remain: the rest must be rounding, which may be a
-# tenth of that error in bfloat16.
+# Maximum error of a batch, as a share of the error of unmasked padding. The second number is for
+# 16-bit dtypes, whose rounding errors alone may reach a tenth of that error.
 _LEFT, _LEFT_OF_HALVES = 0.05, 0.25
-# Rope types that scale a row's positions by the longest row of the batch.
+# Types of rotary embeddings that scale all rows' positions by the longest row of the batch.
 _SCALED_BY_LONGEST = {"dynamic", "longrope"}
 
 Floats = npt.NDArray[np.float64]
 
 
 _LEAST_ROOM = 64  # tokens
-_ROOM_SHARE = 4  # room reserved as a share of the tokens so far: 1 / 4
+_ROOM_SHARE = 4  # space is reserved for 1 / 4 of the tokens so far
 
 
 class RowModel:
-    """A causal model that continues rows.
+    """A causal model that continues several texts, each in one row of a batch.
 
     Attributes:
         is_batched: True if rows of different lengths may share one batch.
@@ -62,9 +62,9 @@ class RowModel:
             self.keeps_state = self._is_exact(_PROBE_PROMPTS[:1])
 
     def may_batch(self, longest: int) -> bool:
-        """Return True if rows may share a batch; ``longest``: final length of the longest row.
+        """Return True if rows of at most ``longest`` tokens (at their ends) may share a batch.
 
-        Attention windows are tested once a row may exceed them.
+        If ``longest`` exceeds the model's attention window for the first time, run a test.
         """
         if self.is_batched and self._window is not None and longest > self._window:
             window, self._window = self._window, None
@@ -72,12 +72,12 @@ class RowModel:
         return self.is_batched
 
     def start(self, prompts: Sequence[Tokens], room: int) -> Rows:
-        """Start to continue prompts, each with at least one token."""
+        """Run the model on non-empty prompts; ``room`` is the maximum number of further tokens."""
         return Rows(self, prompts, room)
 
     @torch.inference_mode()
     def _is_exact(self, lengths: Sequence[int]) -> bool:
-        """Return True if rows of these lengths have the same logits in a batch as alone."""
+        """Return True if rows of these lengths have the same logits in a batch as separately."""
         generator = np.random.default_rng(0)
         whole = [
             generator.integers(0, self.vocabulary, length + _PROBE_STEPS) for length in lengths
@@ -86,7 +86,7 @@ class RowModel:
         try:
             found = self._together(whole, lengths)
         except MODEL_FAILURES:
-            return False  # the model does not accept these arguments
+            return False  # the model does not accept the arguments for a batch
         error = max(_rms(a - b[: len(a)]) for a, b in zip(found, expected, strict=True))
         size = max(map(_rms, expected))
         is_whole = self.model.dtype.itemsize >= 4
@@ -97,12 +97,12 @@ class RowModel:
         return bool(np.isfinite(error)) and error <= min(limits)
 
     def _alone(self, row: Tokens, length: int) -> Floats:
-        """Return the logits of a row's last steps from one pass, (steps, vocabulary)."""
+        """Return the logits for a row's tokens from index ``length`` on, (steps, vocabulary)."""
         output = self.model(input_ids=self.send(row[None]), use_cache=False)
         return _on_host(output[0][0, length - 1 : -1])
 
     def _together(self, whole: Sequence[Tokens], lengths: Sequence[int]) -> list[Floats]:
-        """Return the logits of all rows in one batch, step by step; drop the first row halfway."""
+        """Return each row's logits from a stepwise pass of a batch that loses its first row."""
         rows = self.start(
             [row[:length] for row, length in zip(whole, lengths, strict=True)], _PROBE_STEPS
         )
@@ -120,22 +120,22 @@ class RowModel:
     def _leak(
         self, whole: Sequence[Tokens], lengths: Sequence[int], expected: Sequence[Floats]
     ) -> float:
-        """Return the error of a padded row whose padding is not masked."""
+        """Return the error (RMS of the logits) of a padded row whose padding is not masked."""
         short, longest = int(np.argmin(lengths)), max(map(len, whole))
         row = whole[short]
         padded = np.concatenate([np.full(longest - len(row), row[0]), row])
         return _rms(self._alone(padded, longest - _PROBE_STEPS) - expected[short])
 
     def send(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        """Copy to the model's device."""
+        """Copy an array to the model's device."""
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.model.device)
 
 
 class Rows:
-    """Rows in one batch; see ``RowModel.start``.
+    """The rows of one batch and their cache; see ``RowModel.start``.
 
     Attributes:
-        logits: after each row's last token, (rows, vocabulary).
+        logits: logits of each row's next token, (rows, vocabulary).
     """
 
     def __init__(self, owner: RowModel, prompts: Sequence[Tokens], room: int) -> None:
@@ -145,7 +145,7 @@ class Rows:
         ids = np.empty((len(prompts), width), dtype=np.int64)
         mask = np.ones((len(prompts), width + room), dtype=np.int64)
         for row, tokens in enumerate(prompts):
-            # Padding repeats a token: attention multiplies masked values by 0, and 0 * NaN is NaN.
+            # Pad with a real token: attention multiplies masked values by 0, and 0 * NaN is NaN.
             ids[row] = tokens[0]
             ids[row, width - len(tokens) :] = tokens
             mask[row, : width - len(tokens)] = 0
@@ -158,7 +158,7 @@ class Rows:
             give_room(state)
 
     def read(self, tokens: torch.Tensor) -> None:
-        """Read the next token of each row, int64 (rows,)."""
+        """Run the model on the next token of each row, int64 (rows,)."""
         self._width += 1
         self._lengths = self._lengths + 1
         if self._owner.keeps_state:
@@ -169,13 +169,13 @@ class Rows:
 
     @torch.inference_mode()
     def keep(self, places: Sequence[int]) -> None:
-        """Keep only the given rows, in this order."""
+        """Keep only the rows at the given places, in this order."""
         chosen = torch.tensor(list(places), device=self._ids.device)
         self._ids, self._mask = self._ids[chosen], self._mask[chosen]
         self._lengths = self._lengths[chosen]
         self.logits = self.logits[chosen]
         for state in self._carried.values():
-            if isinstance(state, list):  # tensors, rows first
+            if isinstance(state, list):  # tensors whose first dimension is the row
                 state[:] = [part[chosen] for part in state]
             else:
                 state.reorder_cache(chosen)
@@ -187,7 +187,7 @@ class Rows:
         if self._is_padded:
             options["attention_mask"] = self._mask[:, : self._width]
             if owner.takes_positions:
-                # Padding has no position; use 0, which every model has.
+                # Padding gets position 0, which every model supports.
                 begin = self._lengths - ids.shape[1]
                 steps = torch.arange(ids.shape[1], device=ids.device)
                 options["position_ids"] = (begin[:, None] + steps).clamp(min=0)
@@ -197,7 +197,7 @@ class Rows:
         if owner.keeps_state:
             self._carried = carried_state(output)
         logits: torch.Tensor = output.logits[:, -1]
-        return logits.to(ids.device)  # a model spread over devices ends on the last one
+        return logits.to(ids.device)  # a model on several devices has logits on the last device
 
 
 def _scales_by_longest(model: PreTrainedModel) -> bool:
@@ -216,19 +216,19 @@ def _rms(values: Floats) -> float:
 
 
 class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
-    """A cache layer with reserved room."""
+    """A cache layer with reserved space for further tokens."""
 
     def __init__(self, layer: Any) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.lazy_initialization(layer.keys, layer.values)
         self.keys, self.values = layer.keys, layer.values
-        # With room at the end, (rows, heads, room, size).
+        # Keys and values with reserved space, (rows, heads, tokens and reserve, size of a head).
         self._stored: list[torch.Tensor] = [layer.keys, layer.values]
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **options: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """As ``DynamicLayer.update``: append keys and values; return all of them."""
+        """Append keys and values and return all of them, as ``DynamicLayer.update`` does."""
         length = self.get_seq_length()
         end = length + key_states.shape[-2]
         for place, states in enumerate((key_states, value_states)):
@@ -240,7 +240,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         return keys, values
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
-        """As ``DynamicLayer.reorder_cache``: choose rows."""
+        """Keep the chosen rows, as ``DynamicLayer.reorder_cache`` does."""
         chosen = beam_idx.to(self._stored[0].device)
         length = self.get_seq_length()
         keys, values = (each[:, :, :length].index_select(0, chosen) for each in self._stored)

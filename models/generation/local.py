@@ -1,9 +1,9 @@
-"""Local models that write: many texts continued at a time by tidemark's own decoding loop.
+"""Text generation with local models: tidemark's own decoding loop continues many texts at a time.
 
-Prompts are batched by length. A text is returned as soon as it ends, and its row leaves the
-batch. Batches depend only on the requests, and each row has its own random numbers. So the same
-requests give the same texts. With other requests, a text differs only if rounding, which depends
-on the batch's shape, changes a choice.
+Prompts are batched by length. A text is returned as soon as it ends, and its row is removed from
+the batch. Batches depend only on the requests, and each row has its own random numbers. So the same
+requests give the same texts. In a call with other requests, a text may differ because rounding
+depends on the batch's shape and may change a choice.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from models.weights.files import GENERATION_CONFIG, MODEL_FAILURES
 
 _log = logging.getLogger(__name__)
 
-_VERSION = "1"  # increase when a change here, or in a module used here, changes texts
-# Tokens of prompts, padding included; a batch's other passes have one token per row.
+_VERSION = "1"  # increase if a change here, or in a module used here, changes texts
+# Maximum number of prompt tokens in a batch, padding included, and of rows.
 _CPU_TOKENS, _GPU_TOKENS = 8192, 32_768
 _CPU_ROWS, _GPU_ROWS = 32, 256
 
 
 @dataclass(frozen=True)
 class GenerationIdentity:
-    """The identity of a model's texts; known before its weights are read.
+    """The facts that determine a model's texts, known before its weights are read.
 
     Attributes:
-        context: most tokens of a prompt and its text; None: any number.
-        ends: ids of the tokens that end a text, in order.
-        is_chat: True if prompts go into the tokenizer's chat template.
-        definition: description of template and numerics.
+        context: maximum number of tokens of prompt and text together, or None for no maximum.
+        ends: ids of the tokens that end a text, sorted.
+        is_chat: True if prompts are put into the tokenizer's chat template.
+        definition: hash of the chat template, dtype, and name of the attention implementation.
     """
 
     name: str
@@ -62,14 +62,14 @@ class GenerationIdentity:
 
 
 def generation_identity(entry: ModelEntry, settings: Settings) -> GenerationIdentity:
-    """Return the identity of an entry's texts without weights; errors as ``load_generator``."""
+    """Return the facts that determine an entry's texts, without loading weights."""
     return _generation_identity(identify_causal_lm(entry, settings))
 
 
 def load_generator(entry: ModelEntry, settings: Settings) -> LocalGenerator:
     """Load a Hugging Face causal language model to generate texts.
 
-    Raises: as ``models.backends.load_scorer``, and DiskFull.
+    Raise DiskFull, or an error of ``models.backends.load_scorer``.
     """
     scorer = load_causal_lm(entry, settings)
     assert isinstance(scorer.identity, CausalLMIdentity)  # noqa: S101
@@ -100,7 +100,7 @@ def _generation_identity(source: CausalLMIdentity) -> GenerationIdentity:
 
 
 def _takes_questions(source: CausalLMIdentity) -> bool:
-    """Return True if a chat template accepts a question; else prompts are used unchanged."""
+    """Return True if there is a chat template that accepts a question."""
     fill = source.text_model.chat_text
     if fill is None:
         return False
@@ -113,14 +113,14 @@ def _takes_questions(source: CausalLMIdentity) -> bool:
 
 
 def _ends(files: CheckpointFiles) -> tuple[int, ...]:
-    """Return the tokens that end a text: the generation config's and the tokenizer's own."""
+    """Return the ids of tokens that end a text, from the configuration and the tokenizer."""
     stated: Any = None
     for folder in filter(None, (files.adapter, files.folder)):
         if stated is None and (folder / GENERATION_CONFIG).is_file():
             try:
                 stated = GenerationConfig.from_pretrained(folder).eos_token_id
             except MODEL_FAILURES:
-                stated = None  # config.json has end tokens, too
+                stated = None  # use the end tokens of config.json
     if stated is None:
         stated = getattr(files.config.get_text_config(), "eos_token_id", None)
     ids = stated if isinstance(stated, list) else [stated]
@@ -132,9 +132,9 @@ def _ends(files: CheckpointFiles) -> tuple[int, ...]:
 class LocalGenerator:
     """A ``Generator`` that uses a Hugging Face model.
 
-    The ``reason`` of an error is ``too_long`` if the prompt leaves no room in the context. It is
-    ``empty`` if the prompt has no tokens and the tokenizer has no start token. It is ``non_finite``
-    if the model gives no finite likelihoods.
+    An error has the ``reason`` ``too_long`` if the prompt leaves no space for a text in the model's
+    context. The reason is ``empty`` if the prompt has no tokens and the tokenizer has no start
+    token. The reason is ``non_finite`` if the model gives no finite likelihoods.
     """
 
     def __init__(
@@ -154,12 +154,12 @@ class LocalGenerator:
 
     @property
     def name(self) -> str:
-        """The ``model`` column."""
+        """Name of the model, as in the ``model`` column."""
         return self._identity.name
 
     @property
     def revision(self) -> str:
-        """Of weights and tokenizer."""
+        """Version of weights and tokenizer."""
         return self._identity.revision
 
     def generation_id(self, decoding: Decoding) -> str:
@@ -169,10 +169,10 @@ class LocalGenerator:
     def generate(
         self, requests: Sequence[GenerationRequest], decoding: Decoding
     ) -> Iterator[Generation]:
-        """As ``Generator.generate``; the longest prompts first.
+        """Yield generations as ``Generator.generate``, beginning with the longest prompts.
 
-        Raise NotMeasurable if the chat template refuses one of the prompts. Raise it, too, if a
-        single prompt does not fit into the device's memory.
+        Raise NotMeasurable if the chat template rejects a prompt, or if a single prompt does not
+        fit into the device's memory.
         """
         waiting: list[Row] = []
         for request in requests:
@@ -199,7 +199,7 @@ class LocalGenerator:
         return Row(request, prompt, min(room, decoding.max_new_tokens))
 
     def _tokens(self, prompt: str) -> Tokens:
-        """Return the ids of a prompt; a chat template adds its own start tokens."""
+        """Return the token ids of a prompt; a chat template adds its own start tokens."""
         model = self._text_model
         fill = model.chat_text if self._identity.is_chat else None
         text = fill(prompt) if fill else prompt
@@ -210,7 +210,7 @@ class LocalGenerator:
         return tokens.ids
 
     def _num_rows(self, longest: Row) -> int:
-        """Return how many of the remaining rows share a batch with the longest one."""
+        """Return the number of rows of the next batch, which begins with the longest row."""
         length = len(longest.prompt)
         if not self._rows.may_batch(length + longest.limit):
             return 1
@@ -227,7 +227,7 @@ class LocalGenerator:
                 yield from or_device_full(batch.step)
             return
         except DeviceFull as error:
-            full = error.with_traceback(None)  # frees the failed batch's arrays
+            full = error.with_traceback(None)  # without the traceback, memory is freed
         batch = None
         longest = len(rows[0].prompt)
         if len(rows) == 1:

@@ -1,1 +1,1 @@
-"""Answers to forecasting questions: prompts, probabilities of the options, choices in a text."""
+"""Answers to forecasting questions: prompts, probabilities of options, and choices in responses."""

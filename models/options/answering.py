@@ -1,7 +1,7 @@
 """Answers of models that give likelihoods: the probability of each option of a question.
 
-It is a softmax over the options' log-probabilities after the prompt, normalised as the protocol
-states. If the options are rotated, it is the mean over the rotations.
+The probabilities are a softmax over the options' log-probabilities after the prompt, normalised as
+the protocol states. If the options are rotated, the result is the mean over the rotations.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from models.options.scoring import OptionScore, OptionScorer, TextPrompt
 from models.scoring.scorer import Identity
 from models.scoring.token_scorer import TokenIdentity, TokenScorer
 
-_VERSION = "1"  # increase when a change here, or in a module used here, changes answers
-_BLOCK_PROMPTS = 512  # most prompts in memory: all rotations of some questions
-_BLANK_CONTINUATIONS = 16  # scored at one time
+_VERSION = "1"  # increase if a change here, or in a module used here, changes answers
+_BLOCK_PROMPTS = 512  # questions are added to a block until it has this number of prompts
+_BLANK_CONTINUATIONS = 16  # maximum number of options scored after one blank prompt
 
 Floats = npt.NDArray[np.float64]
 
 
 def load_answerer(entry: ModelEntry, settings: Settings) -> Answerer:
-    """Load an entry's scorer to answer questions; errors as for ``load_scorer``."""
+    """Load an entry's scorer to answer questions; errors are those of ``load_scorer``."""
     scorer = load_scorer(entry, settings)
     assert isinstance(scorer, TokenScorer)  # noqa: S101
     return LocalAnswerer(scorer)
 
 
 def answering_id(identity: Identity, protocol: AnswerProtocol) -> str:
-    """Return a short hash over protocol, prompt, context, numerics and this code's version.
+    """Return a short hash over protocol, prompt, context, dtype, attention and code version.
 
-    ``models.backends.identify`` gives the identity without weights. Raise NotMeasurable if the
-    model cannot answer under this protocol.
+    ``models.backends.identify`` returns the identity without loading weights. Raise NotMeasurable
+    if the model cannot answer under this protocol.
     """
     if not isinstance(identity, TokenIdentity):
         raise NotMeasurable(f"{identity.name}: a compressor has no answers; name a language model")
@@ -57,10 +57,10 @@ def answering_id(identity: Identity, protocol: AnswerProtocol) -> str:
 class LocalAnswerer:
     """An ``Answerer`` that uses the likelihoods of tokens.
 
-    An answer without a choice has a ``reason``: ``too_many_options`` (more than letters) or
-    ``no_tokens`` (the tokenizer leaves no token of an option). It is ``too_long`` if an option
-    alone exceeds the model's context, and ``non_finite`` if a likelihood is not finite.
-    A choice has the reason ``truncated`` if a prompt lost its beginning.
+    Without a choice, the ``reason`` is ``too_many_options`` (more options than letters) or
+    ``no_tokens`` (an option has no tokens). The reason is ``too_long`` if an option alone exceeds
+    the model's context, and ``non_finite`` if a likelihood is not finite. With a choice, the reason
+    is ``truncated`` if the beginning of a prompt was cut off.
     """
 
     def __init__(self, scorer: TokenScorer) -> None:
@@ -99,7 +99,7 @@ class LocalAnswerer:
     def _scores(
         self, prompts: Sequence[Prompt], protocol: AnswerProtocol
     ) -> Iterator[tuple[list[OptionScore], Floats]]:
-        """Yield scores and unconditional log-probabilities (else 0) of each prompt's options."""
+        """Yield each prompt's option scores and unconditional log-probabilities (0 if unused)."""
         asked = [self._shown(prompt.text, prompt.continuations, protocol) for prompt in prompts]
         if protocol.normalisation != "unconditional":
             for scores in self._scorer.score(asked):
@@ -114,14 +114,14 @@ class LocalAnswerer:
     def _shown(
         self, text: str, continuations: Sequence[str], protocol: AnswerProtocol
     ) -> TextPrompt:
-        """Return the prompt; in chat mode, a user's message and answers without leading space."""
+        """Return a prompt; in chat mode, put it into the template and strip spaces of options."""
         if not protocol.is_chat or self._chat_text is None:
             return TextPrompt(text, tuple(continuations))
         own = tuple(each.removeprefix(" ") for each in continuations)
         return TextPrompt(self._chat_text(text), own)
 
     def _score_blanks(self, blanks: Iterable[TextPrompt]) -> None:
-        """Score each new continuation after its blank prompt, once."""
+        """Score continuations after a prompt without a question, if they are not yet scored."""
         pairs = {(blank.text, each): None for blank in blanks for each in blank.continuations}
         missing: dict[str, list[str]] = {}
         for text, each in pairs:
@@ -140,7 +140,7 @@ class LocalAnswerer:
 def _blocks(
     questions: Iterable[Question], protocol: AnswerProtocol
 ) -> Iterator[list[tuple[Question, list[Prompt]]]]:
-    """Group questions with their prompts so that each group has few enough prompts."""
+    """Group questions with their prompts; a group is complete at ``_BLOCK_PROMPTS`` prompts."""
     block: list[tuple[Question, list[Prompt]]] = []
     held = 0
     for question in questions:
@@ -188,10 +188,10 @@ def _reason(scores: Sequence[OptionScore]) -> str | None:
 
 
 def normalised(scores: Sequence[OptionScore], prior: Floats, protocol: AnswerProtocol) -> Floats:
-    """Return the input of the softmax, (num_options,).
+    """Return the normalised log-probabilities of options in nats, (num_options,).
 
-    ``scores`` are of the options of one prompt; ``prior`` are their log-probabilities after the
-    blank prompt, in nats, (num_options,).
+    ``scores`` belong to the options of one prompt. ``prior`` are the options' log-probabilities
+    after a prompt without a question, in nats, (num_options,).
     """
     nats = np.array([score.log_probability for score in scores])
     if protocol.normalisation == "token":
@@ -202,7 +202,7 @@ def normalised(scores: Sequence[OptionScore], prior: Floats, protocol: AnswerPro
 
 
 def probabilities_of(values: Floats) -> Floats:
-    """Return the softmax, of sum 1."""
+    """Return the softmax of the values."""
     weights = np.exp(values - values.max())
     probabilities: Floats = weights / weights.sum()
     return probabilities

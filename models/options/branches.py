@@ -1,16 +1,16 @@
-"""Continuations of prompts: compute the loss of each, and read the prompt once.
+"""Losses of several continuations of a prompt, computed with only one pass over the prompt.
 
-A prompt and its continuations are a tree. ``SharedRow`` puts the tree into one row: the prompt's
-tokens, then the tokens of each continuation. A mask hides continuations from each other, and each
-counts its positions from the prompt's end. The head runs once per position, even if several
-continuations begin there.
+A prompt (prefix) and its continuations (branches) form a tree. ``SharedRow`` puts the tree into one
+row: the prompt's tokens, then the tokens of each branch. A mask hides branches from each other. The
+positions of each branch count from the prompt's end. The output layer runs once per position, even
+if several branches begin there.
 
-``SharedCache`` is for models that accept no mask or positions. It reads the prompt into the model's
-own cache; the branches then continue as rows of a batch. So it works with every model that can
-generate. Prompts are read one at a time: a cache of several would need padding.
+``SharedCache`` is for models that accept no mask or positions. The prompt is read into the model's
+own cache; the branches then continue as rows of a batch. This works with every model that can
+generate text. Prompts are read one at a time, because several prompts would need padding.
 
-``OneByOne`` works with every engine. When a model is loaded, a test with a few tokens shows which
-ways are exact. A tree with at most one branch to read needs neither mask nor cache.
+``OneByOne`` runs each branch separately and works with every engine. When a model is loaded, a test
+with a few tokens shows which of the three methods are exact.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from models.weights.files import MODEL_FAILURES
 from models.weights.loading import carried_state
 
 _PROBE_PREFIXES, _PROBE_BRANCHES = (23, 9), (6, 1, 4)
-# Share of the error of a row without a mask that may remain: the rest must be rounding, which may
-# be a tenth of that error in bfloat16.
+# Maximum error of a method, as a share of the error of a row without a mask. The second number is
+# for 16-bit dtypes, whose rounding errors alone may reach a tenth of that error.
 _LEFT, _LEFT_OF_HALVES = 0.05, 0.25
 
 
-_KEYS = 4096  # in the caches of all rows of a batch: each row has a copy of the prefix's cache
+_KEYS = 4096  # maximum number of positions in a batch's caches; each row has its own copy
 
 
 class Tree(NamedTuple):
-    """A prompt's tokens and the tokens of each continuation; none is empty."""
+    """The tokens of a prompt and of each continuation; each has at least one token."""
 
     prefix: Tokens
     branches: tuple[Tokens, ...]
 
     @property
     def width(self) -> int:
-        """Number of inputs of a row with the whole tree: a branch's last token is no input."""
+        """Number of input tokens of the tree in one row; a branch's last token is no input."""
         return len(self.prefix) + sum(len(branch) - 1 for branch in self.branches)
 
     @property
     def is_line(self) -> bool:
-        """True if the model must read tokens of at most one branch."""
+        """True if at most one branch has input tokens, so that no mask is needed."""
         return sum(len(branch) > 1 for branch in self.branches) <= 1
 
     def split(self) -> list[Tree]:
@@ -59,15 +59,15 @@ class Tree(NamedTuple):
 
 
 class Way(Protocol):
-    """A way to run trees."""
+    """A method to compute the losses of trees."""
 
     def takes(self, tree: Tree) -> bool:
-        """Return True if this tree's branches get the same losses as one by one."""
+        """Return True if this tree's losses are the same as those of ``OneByOne``."""
 
     def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
-        """Return -ln p of each branch's tokens, given the prefix and the branch's tokens before.
+        """Return -ln p of each token of each branch, given the prefix and the earlier tokens.
 
-        Trees of one batch are independent. Raise DeviceFull if the batch is too large.
+        The trees of a batch do not affect each other. Raise DeviceFull if the batch is too large.
         """
 
 
@@ -98,7 +98,7 @@ class SharedRow:
         self._forward = forward
         limits = [*attention_windows(forward.model.config), *([context] if context else [])]
         self._widest = min(limits, default=None)
-        # A running state passes through the whole row and ignores the mask.
+        # A recurrent state passes through the whole row and ignores the mask.
         is_stateful = getattr(forward.model, "_is_stateful", False)
         self.is_exact = not is_stateful and is_exact(
             forward, partial(_run, forward, is_masked=True)
@@ -116,10 +116,9 @@ class SharedRow:
 
 
 def is_exact(forward: Forward, way: Callable[[Sequence[Tree]], list[list[Losses]]]) -> bool:
-    """Test with a few tokens if a way gives the same losses as branches one by one.
+    """Return True if a method gives the same losses as ``OneByOne`` in a test with a few tokens.
 
-    The scale of the tolerance is the error of a row without a mask, in which branches see each
-    other.
+    The tolerance is relative to the error of a row without a mask, whose branches see each other.
     """
     generator = np.random.default_rng(0)
     trees = [
@@ -134,7 +133,7 @@ def is_exact(forward: Forward, way: Callable[[Sequence[Tree]], list[list[Losses]
     try:
         error = _rms(_flat(way(trees)) - expected)
     except MODEL_FAILURES:
-        return False  # the model does not accept these arguments
+        return False  # the model does not accept the method's arguments
     is_whole = forward.model.dtype.itemsize >= 4
     tolerance, left = (1e-4, _LEFT) if is_whole else (5e-2, _LEFT_OF_HALVES)
     return error <= min(tolerance * _rms(expected), left * leak)
@@ -156,7 +155,7 @@ def _run(forward: Forward, trees: Sequence[Tree], is_masked: bool) -> list[list[
 
 
 def _options(forward: Forward, rows: _Rows) -> dict[str, torch.Tensor]:
-    """Return mask and positions of rows that are trees."""
+    """Return the attention mask and the positions of rows that contain trees."""
     branch = forward.send(rows.branch)  # (rows, width)
     width = branch.shape[1]
     sees = (branch[:, None, :] == 0) | (branch[:, None, :] == branch[:, :, None])
@@ -165,16 +164,16 @@ def _options(forward: Forward, rows: _Rows) -> dict[str, torch.Tensor]:
     mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
     mask.masked_fill_(~sees, torch.finfo(dtype).min)
     return {
-        "attention_mask": mask[:, None],  # (rows, 1, width, width)
+        "attention_mask": mask[:, None],  # (rows, 1 for all heads, width, width)
         "position_ids": forward.send(rows.positions),
     }
 
 
 class _Rows(NamedTuple):
-    """Trees as rows of equal width, (rows, width), and their scored positions.
+    """Trees as rows of equal width, (rows, width), and the positions with scored next tokens.
 
-    ``branch`` is 0 for a prefix. ``scored`` indexes all rows as one; ``targets`` (scored, m) are
-    the possible next tokens. States with one next token use only the first column.
+    ``branch`` is the number of a token's branch; 0 marks the prefix. ``scored`` are indices into
+    the flattened rows. ``targets``: next tokens by branch, (scored, most branches), 0-padded.
     """
 
     ids: Tokens
@@ -214,7 +213,7 @@ def _padded(targets: Tokens, columns: int) -> Tokens:
 
 
 def _split(nats: Losses, trees: Sequence[Tree]) -> list[list[Losses]]:
-    """Return the losses of each branch, in the order of ``_lay_out``."""
+    """Split the losses of all scored positions of ``_lay_out`` by tree and branch."""
     found: list[list[Losses]] = []
     place = 0
     for tree in trees:
@@ -234,13 +233,13 @@ def _flat(losses: Sequence[Sequence[Losses]]) -> Losses:
 
 
 class SharedCache:
-    """A ``Way`` that reads a prefix into a cache and continues each branch from it."""
+    """Reads a prefix into a cache, and runs each branch from a copy of the cache."""
 
     def __init__(self, forward: Forward) -> None:
         self._forward = forward
         self.is_stepwise = False
         self.is_exact = is_exact(forward, self._losses)
-        if not self.is_exact:  # some models continue from a state by one token only
+        if not self.is_exact:  # some models read only one token per call with a cache
             self.is_stepwise = True
             self.is_exact = is_exact(forward, self._losses)
 
@@ -274,7 +273,7 @@ class SharedCache:
         return found
 
     def _go_on(self, cache: dict[str, Any], branches: Sequence[Tokens]) -> list[Losses]:
-        """Return losses of the branches' tokens except the first; padding is on the right."""
+        """Return the losses of each branch's tokens except the first; padding is on the right."""
         forward = self._forward
         ids = np.zeros((len(branches), max(map(len, branches)) - 1), dtype=np.int64)
         for row, branch in zip(ids, branches, strict=True):
@@ -298,7 +297,7 @@ class SharedCache:
 
 
 def _copies(cache: Any, tree: Tree, places: Sequence[int]) -> Iterator[tuple[Sequence[int], Any]]:
-    """Yield groups of branches, each with the prefix's cache copied to one row per branch."""
+    """Yield groups of branches; each group has the prefix's cache, copied to a row per branch."""
     longest = len(tree.prefix) + max(len(tree.branches[place]) for place in places)
     rows = max(1, _KEYS // longest)
     for first in range(0, len(places), rows):
@@ -309,7 +308,7 @@ def _copies(cache: Any, tree: Tree, places: Sequence[int]) -> Iterator[tuple[Seq
 
 def _repeated(cache: Any, rows: int) -> Any:
     """Return the cache of one row, repeated for several rows."""
-    if isinstance(cache, list):  # tensors, rows first
+    if isinstance(cache, list):  # tensors whose first dimension is the row
         return [part.repeat_interleave(rows, 0) for part in cache]
     cache.reorder_cache(torch.zeros(rows, dtype=torch.int64))
     return cache

@@ -1,7 +1,7 @@
 r"""Find the chosen option in a response to a question that asked for the letter of one option.
 
-A letter counts only if it is stated as the answer: "A recession" and "I think" have no letters in
-this sense. The first of these rules that finds an option decides:
+A letter counts only if it is stated as the answer. So the words "A" and "I" in "A recession" and "I
+think" do not count. The first of these rules that finds an option decides:
 
 1. the whole response is a letter, or an option's text ("(B)", "**b**", "Option B.", "No");
 2. the last statement of an answer: "the answer is B", "I think C", "\boxed{D}", "B is the most
@@ -13,9 +13,9 @@ this sense. The first of these rules that finds an option decides:
 
 A statement of several letters ("B or C", "A/B") is no answer, and it cancels earlier statements.
 Doubted or conditional statements, and those about another rank, are ignored ("if the answer is A",
-"the runner-up answer is A"). Letters with figures ("A (30%), B (70%)") are not a list under rule
-3. An option's text that starts with a letter ("B. Obama") wins over the letter. Text between
-``<think>`` and ``</think>`` is ignored.
+"the runner-up answer is A"). Rule 3 finds no answer in a first line with numbers for several
+letters ("A (30%), B (70%)"). An option's text that starts with a letter ("B. Obama") has priority
+over the option of that letter. Text between ``<think>`` and ``</think>`` is ignored.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from functools import lru_cache
 
 from models.options.protocols import LETTERS
 
-_MOST_CHARS = 2_000  # read at the beginning and at the end
-VERSION = 2  # increase when a change here yields other choices from the same responses
+_MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
+VERSION = 2  # increase if a change here finds other choices in the same responses
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
-# Options may begin with signs ("> 5", "#2"), so remove only the signs of quotes and headings.
+# Options may begin with signs ("> 5", "#2"), so remove only Markdown quote and heading marks.
 _MARKUP = re.compile(r"^(?:\s*>+(?:\s+(?!\d)|\Z))+|^\s*#+\s+|[*_`$\u200b\ufeff]+", re.MULTILINE)
 _QUOTES = str.maketrans("“”„‘’", '"""\'\'')
 
 _NAMED = r"(?:options?|outcomes?|choices?|letters?|answers?)"
 _WHY = r"(?:because|since|given|due|based|which|as the|with)\b"
-# Words for an answer, followed by the stated option nearby on the same line.
+# Nouns for an answer. The stated option follows nearby on the same line.
 _ANSWER = rf"\b(?:{_NAMED}|prediction|pick|guess|forecast|response|selection|vote|bet)\b"
 _IS = r"(?:\b(?:is|are|be|was|remains)\b(?:\s*:)?|:|=|->|→)"
 _NOT = r"(?:not|never|cannot|neither|nor|hardly)\b|\w+n't\b"
@@ -65,10 +65,10 @@ _BEST = (
 )
 
 
-# The words before a letter or an option's text that is stated as the answer.
+# Words that state the following letter or option text as the answer.
 _STATES = rf"(?:{_CALLED}|{_SAYS})\s*{_SURELY}(?:the\s)?(?:{_NAMED}\s)?[\"']?"
 
-# Words that cancel the statement after them (doubt, condition, another rank).
+# Words that cancel the statement after them: doubt, a condition, or another rank.
 _FILLING = (
     r"(?:\s(?:that|if|whether|the|my|its|it|this|to|say|correct|right|true|best|most|likely))*"
 )
@@ -89,9 +89,9 @@ _LOOKED_BACK = 80  # characters
 
 
 def extract_choice(response: str, options: Sequence[str]) -> int | None:
-    """Return the index of the chosen option, in the order shown; None without a choice.
+    """Return the index in ``options`` of the chosen option, or None without a choice.
 
-    There are at most as many options as letters; the first is A.
+    ``options`` are in the order shown to the model, from letter A on.
     """
     text = _plain(response)
     if not text:
@@ -122,15 +122,15 @@ def _plain(response: str) -> str:
 
 @lru_cache(maxsize=32)
 def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of statements, of a line starting with a letter, and of a lone letter."""
+    """Return patterns of a stated letter, a line that starts with a letter, and a letter alone."""
     letters = LETTERS[:count]
-    # The letter is no part of a word, an abbreviation or a name: "C++", "U.S.", "A-list", "D&D".
+    # The letter must not be part of a word or a name, as in "C++", "U.S.", "A-list", "D&D".
     ends = r"(?![\w+&'-]|[./]\w)"
     bracketed = rf"[(\[{{\"'](?P<%s>[{letters}])[)\]}}\"']"
     delimited = rf"(?P<%s>[{letters}])(?=\s*(?:[):;!?\n]|[.,](?!\w)|\Z)|\s(?:\(|[-–—]\s|{_WHY}))"
     rejected = rf"(?!\s(?:is|seems|looks|was)\s(?:{_NOT}|less|un\w+|wrong|incorrect|out)\b)"
     upper = letters.replace("A", "").replace("I", "")
-    # Before a word, A is the article and I the pronoun; lower case is part of a sentence.
+    # A letter before a word must be upper case, and not A or I, which are also words.
     bare = rf"(?-i:(?P<%s>[{upper}])){ends}{rejected}" if upper else r"(?P<%s>(?!))"
     one = "|".join(form % f"l{n}" for n, form in enumerate((bracketed, delimited, bare)))
     before = rf"{_STATES}(?:{one})"
@@ -148,7 +148,7 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
 
 
 def _last_stated(text: str, shown: Sequence[str]) -> tuple[int | None, bool]:
-    """Return the last stated letter, and True if the last statement has only one letter."""
+    """Return the last stated option or None, and False if the statement has several letters."""
     choice, is_clear, count = None, True, len(shown)
     more = re.compile(rf"[)\"'\]]?\s*(?:,|/|&|\bor\b|\band\b)\s*[(\"]?[{LETTERS[:count]}]\b(?!')")
     for found in _patterns(count)[0].finditer(text):
@@ -168,7 +168,7 @@ def _is_meant(text: str, found: re.Match[str]) -> bool:
 
 
 def _option_at(text: str, start: int, shown: Sequence[str]) -> int:
-    """Return the option whose text begins at ``start``, else the option of the letter there."""
+    """Return the index of the option whose text, or else whose letter, stands at ``start``."""
     rest = text[start : start + _MOST_CHARS].casefold()
     same = [
         index
@@ -180,7 +180,7 @@ def _option_at(text: str, start: int, shown: Sequence[str]) -> int:
 
 
 def _leading(text: str, shown: Sequence[str]) -> int | None:
-    """Return the option of the letter at the beginning, unless lines begin with other letters."""
+    """Return the option whose letter begins the text, unless other lines begin with other ones."""
     pattern, letters = _patterns(len(shown))[1], LETTERS[: len(shown)]
     first = pattern.match(text)
     if first is None or len({found["letter"].upper() for found in pattern.finditer(text)}) > 1:
@@ -190,7 +190,7 @@ def _leading(text: str, shown: Sequence[str]) -> int | None:
 
 
 def _equal(text: str, shown: Sequence[str]) -> int | None:
-    """Return the only option with exactly this text."""
+    """Return the only option with exactly this text, or None if there is none or several."""
     said = text.casefold().strip(" .!\"'()[]")
     same = [index for index, option in enumerate(shown) if option.strip(" .!\"'()[]") == said]
     return same[0] if len(same) == 1 else None
@@ -199,7 +199,7 @@ def _equal(text: str, shown: Sequence[str]) -> int | None:
 def _stated_text(text: str, shown: Sequence[str]) -> int | None:
     """Return the option whose text is stated as the answer."""
     ends = rf"(?=\s*(?:[.;:!)\"'\n](?!\w)|\Z)|,?\s{_WHY})"
-    # Longest first: one option may begin with another.
+    # Try the longest option first, because its text may begin with another option's text.
     order = sorted(range(len(shown)), key=lambda index: -len(shown[index]))
     clear = [index for index in order if shown[index] and shown.count(shown[index]) == 1]
     texts = "|".join(f"(?P<o{index}>{re.escape(shown[index])})" for index in clear)

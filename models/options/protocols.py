@@ -1,10 +1,10 @@
 """Answering protocols: the ways to ask a model a forecasting question.
 
-An answer is comparable only under the same protocol. So each protocol has a name, which is a
-column of every answer. It also has a hash over its definition and its prompt file.
-:func:`get_answer_protocol` parses names such as ``letter``, ``text-byte``, ``letter-rotated-chat``.
+Answers can be compared only if their protocol is the same. So the name of the protocol is a column
+of all answers, and a hash covers its definition and its prompt file. :func:`get_answer_protocol`
+parses names such as ``letter``, ``text-byte``, ``letter-rotated-chat``.
 
-The crowd's forecast, the answer, the closing and the resolution dates are never part of a prompt.
+A prompt never contains the crowd's forecast, the answer, the closing date or the resolution date.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ LETTERS = string.ascii_uppercase
 
 @dataclass(frozen=True)
 class AnswerProtocol:
-    """One way to ask.
+    """One way to ask a model a question.
 
     Attributes:
-        mode: the probability of each option's letter, or of its full text, after the prompt; or the
-            model generates a response that is searched for a letter.
-        normalisation: of an option's log-probability before the softmax over options: none, per
-            token, per UTF-8 byte, or minus its log-probability after a prompt without question.
-        is_rotated: ask once per rotation of the options and average the probabilities, which
-            cancels a preference for a position.
-        is_chat: the prompt is put into the model's chat template.
+        mode: ``letter`` or ``text`` reads the probability of each option's letter or text after the
+            prompt. ``generate`` searches a generated response for a letter.
+        normalisation: change of an option's log-probability before the softmax: none, divided by
+            tokens or UTF-8 bytes, or minus the log-probability after a prompt without question.
+        is_rotated: True if each rotation of the options is asked and probabilities are averaged.
+            The average cancels a model's preference for a position.
+        is_chat: True if the prompt is put into the model's chat template.
     """
 
     mode: Mode
@@ -63,18 +63,18 @@ class AnswerProtocol:
 
     @cached_property
     def prompt(self) -> str:
-        """The prompt's template file, which ``question_prompt`` fills in."""
+        """The text of the template file, which ``render`` fills in."""
         return (_PROMPTS / f"{self.mode}.txt").read_text(encoding="utf-8")
 
     @property
     def digest(self) -> str:
-        """Eight hex digits over the definition and the prompt's text."""
+        """Hash (eight hex digits) of the protocol's name and template."""
         definition = json.dumps([self.name, self.prompt])
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
 
 def list_answer_protocols() -> list[AnswerProtocol]:
-    """Return all protocols, the simplest first; ``generate`` always uses the chat template."""
+    """Return all protocols, the simplest first; ``generate`` is the one for chat APIs."""
     asked = [
         AnswerProtocol(mode, normalisation, is_rotated, is_chat)
         for is_chat in (False, True)
@@ -98,9 +98,10 @@ class Prompt:
     """A prompt and its possible continuations.
 
     Attributes:
-        text: ends without a space or a line break.
-        continuations: one per option, as shown; each begins with a space.
-        blank: the prompt without a question, for the unconditional normalisation.
+        text: text of the prompt; it does not end with a space or a line break.
+        continuations: letter or text of each option in shown order; each begins with a space.
+        order: for each shown option, its index in the question.
+        blank: a prompt without question, for the normalisation ``unconditional``.
     """
 
     text: str
@@ -112,7 +113,7 @@ class Prompt:
 def prompts_of(question: Question, protocol: AnswerProtocol) -> list[Prompt]:
     """Return the question's prompts: one, or one for each rotation of the options.
 
-    Return none if the mode needs letters and there are more options than letters.
+    The list is empty if the mode needs letters and there are more options than letters.
     """
     count = len(question.options)
     if protocol.mode != "text" and count > len(LETTERS):
@@ -135,8 +136,8 @@ def _prompt(question: Question, protocol: AnswerProtocol, order: tuple[int, ...]
 
 
 def render(template: str, question: Question, options: Sequence[str]) -> str:
-    """Fill in a template; omit lines with a field that the question lacks."""
-    letters = zip(LETTERS, options, strict=False)  # options beyond the letters are only listed
+    """Fill in a template; omit lines whose fields are empty in the question."""
+    letters = zip(LETTERS, options, strict=False)  # options after Z have no letter
     fields = {
         "title": question.title.strip(),
         "background": (question.background or "").strip(),
@@ -161,14 +162,14 @@ class Answerer(Protocol):
 
     @property
     def name(self) -> str:
-        """The ``model`` column."""
+        """Name of the model, as in the ``model`` column."""
 
     @property
     def revision(self) -> str:
         """Version of weights and tokenizer; for an API model, a digest of URL and served name."""
 
     def answering_id(self, protocol: AnswerProtocol) -> str:
-        """Return a short hash over the protocol, its prompt, numerics and the code's version.
+        """Return a short hash of the facts that determine the answers, without the weights.
 
         Raise NotMeasurable if the model cannot answer under this protocol.
         """
@@ -178,9 +179,8 @@ class Answerer(Protocol):
     ) -> Iterator[Answer | NoAnswer]:
         """Yield one answer to each question, in input order, as soon as it is ready.
 
-        A question without a choice yields an answer with a ``reason``; no question is left out. A
-        question on which only the server fails yields a ``NoAnswer``. An answer does not depend on
-        the other questions of the call.
+        Without a choice, the answer has a ``reason``. If the server fails on a question, the result
+        is a ``NoAnswer``. An answer does not depend on the other questions of the call.
 
         Raises:
             NotMeasurable: the model cannot answer under this protocol, or a single question does

@@ -1,12 +1,12 @@
 """Log-probabilities of continuations, for many prompts in batches.
 
 Prompts are read in blocks. The prompts of a block are tokenized and run in batches of similar
-length. Each uses the first way that supports it (``models.options.branches``).
+length. Each prompt uses the first method of ``models.options.branches`` that supports it.
 
-Tokens are cut as in multiple choice of lm-evaluation-harness. Prompt and continuation are tokenized
-together. The continuation gets the tokens beyond the prompt's own number of tokens. They follow
-the prompt's own tokens, even if tokenizing both together merges the two. Figures can be compared
-with lm-eval 0.4: ``TemplateLM._encode_pair`` and ``HFLM.tok_encode`` do the same.
+Tokens are divided as in multiple-choice tasks of lm-evaluation-harness. Prompt and continuation are
+tokenized together. If the prompt alone has n tokens, the continuation gets the tokens from index n
+on. The model reads them after the prompt's n tokens, even if a token contains text of both. So the
+results equal those of lm-eval 0.4 (``TemplateLM._encode_pair`` and ``HFLM.tok_encode``).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from models.scoring.scorer import DeviceFull, Engine, Losses, Tokens
 from models.scoring.text_model import TextModel
 from models.scoring.windows import plan_batches
 
-_BLOCK_PROMPTS = 128  # tokenized at one time; enough to find many of similar length
+_BLOCK_PROMPTS = 128  # prompts of a block; enough to find many prompts of similar length
 
 
 class OptionTokens(NamedTuple):
     """The tokens of a prompt and of one of its continuations, as read by the model.
 
     Attributes:
-        prefix: tokens of the prompt, not empty; only its end if both exceed the context.
-        continuation: never cut; empty if the tokenizer leaves no tokens of it.
-        is_truncated: True if the prompt lost tokens at its beginning.
+        prefix: tokens of the prompt, at least one; only the last ones if the context is too short.
+        continuation: all tokens of the continuation; empty if the tokenizer drops its text.
+        is_truncated: True if the first tokens of the prompt were cut off.
     """
 
     prefix: Tokens
@@ -50,9 +50,9 @@ def tokenize_options(
     Args:
         text_model: a tokenizer; it adds its default special tokens, except to a prompt that begins
             with the start token's text.
-        prompts: text and continuations of each. White space at a prompt's end is moved to its
-            continuations; an empty prompt becomes the start token.
-        context: most tokens that the model reads; None: any number.
+        prompts: pairs of a prompt and its continuations. White space at a prompt's end is moved to
+            its continuations; an empty prompt becomes the start token.
+        context: maximum number of tokens that the model reads, or None for no maximum.
 
     Raise NotMeasurable if a prompt is empty and the tokenizer has no start token.
     """
@@ -70,7 +70,7 @@ def tokenize_options(
 
 
 def _encode(text_model: TextModel, texts: Sequence[str], follows: Sequence[bool]) -> list[Tokens]:
-    """Return ids of texts; ``follows``: True for texts with a prompt, which get special tokens."""
+    """Tokenize texts; add special tokens to texts with a prompt (``follows`` is True)."""
     start = text_model.start_text
     adds = [
         has_prompt and not (start is not None and text.startswith(start))
@@ -90,12 +90,12 @@ def _pair(text_model: TextModel, before: Tokens, whole: Tokens) -> tuple[Tokens,
     start = text_model.start_token
     if start is None:
         raise NotMeasurable("an empty prompt needs a start token, and the tokenizer has none")
-    # If a continuation starts with a start token, that token serves as the prompt.
+    # If the continuation itself starts with a start token, that token serves as the prompt.
     return np.array([start]), whole[1:] if len(whole) and whole[0] == start else whole
 
 
 def _fit(prefix: Tokens, continuation: Tokens, context: int | None) -> OptionTokens:
-    """Cut a prefix on the left to fit into the context; the last token is no input."""
+    """Cut off a prefix's first tokens so that all tokens but the last fit into the context."""
     excess = 0 if context is None else len(prefix) + len(continuation) - (context + 1)
     # A continuation longer than the context is not cut; the caller detects it.
     cut = min(max(0, excess), len(prefix) - 1)
@@ -103,7 +103,7 @@ def _fit(prefix: Tokens, continuation: Tokens, context: int | None) -> OptionTok
 
 
 class TextPrompt(NamedTuple):
-    """A text, and its possible continuations, unchanged."""
+    """The text of a prompt and of its possible continuations."""
 
     text: str
     continuations: tuple[str, ...]
@@ -113,11 +113,11 @@ class OptionScore(NamedTuple):
     """The score of a continuation.
 
     Attributes:
-        log_probability: of all its tokens after the prompt, in nats; NaN if the model gives none.
-        num_tokens: tokens of the continuation; 0 if the tokenizer leaves none.
-        num_bytes: UTF-8 bytes of the continuation without leading white space.
-        is_truncated: True if the prompt lost its beginning to fit into the context.
-        is_too_long: True if the continuation alone does not fit; it is not run then.
+        log_probability: log-probability after the prompt, in nats, or NaN if not computed.
+        num_tokens: number of tokens of the continuation; 0 if the tokenizer drops its text.
+        num_bytes: number of UTF-8 bytes of the continuation without leading white space.
+        is_truncated: True if the first tokens of the prompt were cut off to fit into the context.
+        is_too_long: True if the continuation alone exceeds the context, and so was not scored.
     """
 
     log_probability: float
@@ -142,7 +142,7 @@ class OptionScorer:
         if isinstance(engine, Forward):
             row = SharedRow(engine, context)
             self.ways = [row]
-            # If the mask works, the cache is used only for rows that are too long.
+            # If ``SharedRow`` is exact, use the cache only for trees that are too long for one row.
             cache = SharedCache(engine)
             if cache.is_exact:
                 self.ways.append(cache)
@@ -151,7 +151,7 @@ class OptionScorer:
         """Yield the scores of each prompt's continuations, in input order.
 
         A score does not depend on the other prompts. Raise NotMeasurable if a single prompt does
-        not fit into memory. Raise it, too, for an empty prompt without a start token.
+        not fit into memory, or if a prompt is empty and the tokenizer has no start token.
         """
         rest = iter(prompts)
         while block := list(islice(rest, _BLOCK_PROMPTS)):
@@ -172,7 +172,7 @@ class OptionScorer:
             ]
 
     def _run(self, trees: Sequence[Tree]) -> list[list[Losses]]:
-        """Return losses of each tree's branches; each way has its own batches."""
+        """Return losses of each tree's branches; each ``Way`` has its own batches."""
         pieces: dict[Way, list[tuple[int, Tree]]] = {}
         for number, tree in enumerate(trees):
             way = next((each for each in self.ways if each.takes(tree)), self._last)
@@ -186,7 +186,7 @@ class OptionScorer:
         return found
 
     def _parts(self, tree: Tree) -> list[Tree]:
-        """Split a tree with very many branches to limit its memory."""
+        """Split a tree with many branches into smaller trees, which need less memory."""
         room = max(self.budget, 2 * len(tree.prefix)) - len(tree.prefix)
         parts: list[list[Tokens]] = []
         left = 0
@@ -211,7 +211,7 @@ class OptionScorer:
         try:
             return way.losses(trees)
         except DeviceFull as error:
-            full = error.with_traceback(None)  # frees the failed pass's arrays
+            full = error.with_traceback(None)  # without the traceback, memory is freed
         longest = max(tree.width for tree in trees)
         self.budget = max(1, min(self.budget, len(trees) * longest // 2))
         middle = len(trees) // 2
@@ -229,9 +229,9 @@ class OptionScorer:
 def _trees(
     options: Sequence[OptionTokens], context: int | None
 ) -> list[tuple[Tree, tuple[int, ...]]]:
-    """Build trees of the options that can be run, each with the indices of its options.
+    """Return trees of the options that are not too long, each with the indices of its options.
 
-    Return one tree, unless a long prompt is truncated differently for some options.
+    There is one tree, unless a long prompt is truncated differently for some options.
     """
     places: dict[int, list[int]] = {}
     for place, option in enumerate(options):

@@ -1,1 +1,1 @@
-"""Scoring: protocols, windows, batches, accounting, and the resulting losses."""
+"""Scoring: protocols, windows, batches, counts of bytes and characters, and losses."""

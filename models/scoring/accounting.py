@@ -1,16 +1,16 @@
 """Accounting: the exact part of the original text that each token covers.
 
-A loss is divided by the characters and bytes of the text that it is for. So every byte of a text
-must belong to one token. For every i, this module counts the bytes and characters that the first i
-tokens cover.
+Losses are divided by the number of characters or bytes of the scored text. So every byte of a text
+must belong to exactly one token. For every i, this module counts the bytes and characters that the
+first i tokens cover.
 
-In byte-level BPE a token is bytes. In SentencePiece a token is text with a mark for spaces, or a
-byte. For both, the tokens' own bytes are added up, and must together equal the text. The figures
-are then exact even if a token ends inside a UTF-8 character, which counts at its last byte.
+In byte-level BPE, a token is a sequence of bytes. In SentencePiece, a token is a byte, or text with
+a special character for spaces. For both, the tokens' bytes are joined and must equal the text. So
+the counts are exact. A character that is split between tokens counts at its last byte.
 
 For other tokenizers, and for texts that a tokenizer changes (Unicode normalisation, dropped
-spaces), the tokenizer's reported offsets are used. A token then covers the text from the previous
-token's end to its own end. The last token also covers all text after it.
+spaces), the offsets that the tokenizer reports are used. A token then covers the text from the
+previous token's end to its own end. The last token also covers all text after it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _SPACE_MARK = "\u2581"
 
 
 class TokenizedText(NamedTuple):
-    """A text's tokens, and the part that the first i of them cover: ``chars[i]``, ``bytes[i]``.
+    """A text's tokens; the first i tokens cover ``chars[i]`` characters and ``bytes[i]`` bytes.
 
-    ``ids`` is int64 (n,); ``chars`` and ``bytes`` are int64 (n + 1,). They begin with 0, never
-    fall, and end with the text's totals if n > 0. ``is_lossless``: True if tokens restore the text.
+    ``ids`` is int64 (n,). ``chars`` and ``bytes`` are int64 (n + 1,), begin with 0, never decrease,
+    and end with the text's totals if n > 0. ``is_lossless``: True if the tokens restore the text.
     """
 
     ids: Counts
@@ -46,7 +46,7 @@ class TokenizedText(NamedTuple):
 class Accountant:
     """Tokenizes texts and counts the characters and bytes that tokens cover.
 
-    Truncation and padding of the tokenizer are switched off.
+    Truncation and padding of the tokenizer are disabled.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -61,7 +61,7 @@ class Accountant:
 
         Args:
             texts: any Unicode without lone surrogates.
-            special_tokens: True to let the tokenizer add its own, which cover no text.
+            special_tokens: True to let the tokenizer add special tokens, which cover no text.
         """
         if self._table is None:
             return [self._by_offsets(text, special_tokens) for text in texts]
@@ -76,15 +76,15 @@ class Accountant:
     def _by_bytes(
         self, text: str, encoding: Encoding, special_tokens: bool
     ) -> TokenizedText | None:
-        """Add up the tokens' bytes; return None if the sum is not the text."""
+        """Count by the tokens' bytes; return None if the joined bytes are not the text."""
         assert self._table is not None  # noqa: S101
         raw = text.encode()
         ids = np.array(encoding.ids, dtype=np.int64)
-        if ids.size and ids.max() >= len(self._table):  # an id missing from the vocabulary
+        if ids.size and ids.max() >= len(self._table):  # an id that is not in the vocabulary
             return None
         lengths = self._lengths[ids]
         own: Iterable[int] = ids.tolist()
-        if special_tokens:  # tokens added by the tokenizer cover nothing
+        if special_tokens:  # tokens that the tokenizer added cover no text
             added = np.array(encoding.special_tokens_mask, dtype=bool)
             lengths[added] = 0
             own = ids[~added].tolist()
@@ -117,9 +117,9 @@ class Accountant:
 
 
 def token_bytes(tokenizer: Tokenizer) -> list[bytes] | None:
-    """Return the bytes of each token id, or None if tokens do not define bytes.
+    """Return the bytes of each token id, or None if this kind of tokenizer does not define them.
 
-    The list is indexed by id; unused ids have no bytes.
+    The list is indexed by id; ids that are not used have empty bytes.
     """
     kinds = set[str]()
     for part in (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder):
@@ -136,7 +136,7 @@ def token_bytes(tokenizer: Tokenizer) -> list[bytes] | None:
     for token, index in vocabulary.items():
         table[index] = spell(token)
     for index, added in tokenizer.get_added_tokens_decoder().items():
-        table[index] = added.content.encode()  # matched in the unchanged text
+        table[index] = added.content.encode()  # added tokens are stored as plain text
     return table
 
 
@@ -151,9 +151,9 @@ def _kinds(part: object) -> set[str]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """Return the characters by which byte-level BPE (Radford et al. 2019) writes bytes.
+    """Return the byte that each character stands for in byte-level BPE (Radford et al. 2019).
 
-    Printable bytes are written as themselves, the others as code points from 256 on.
+    Printable bytes stand for themselves; code points from 256 on stand for the other bytes.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(0x100) if byte not in printable]

@@ -1,10 +1,10 @@
 """Losses at chosen positions: run a model's body on a batch, and its head on scored positions only.
 
-The head (hidden size x vocabulary) and the loss take a quarter of a pass. With a vocabulary of
-50,000 to 250,000, their logits are by far the largest arrays. So the body runs on the whole batch.
-The head runs only on the scored positions, a tile at a time, with the log-sum-exp in float32 or
-float64. On a CPU a tile is some columns of the vocabulary. It stays in the caches until its sum,
-which is 1.4 to 1.7 times as fast. A GPU has fast kernels for whole rows.
+The head is the output layer, which computes logits (hidden size x vocabulary); the body is the rest
+of the model. Head and loss take a quarter of a pass's time. With 50,000 to 250,000 token ids, the
+logits are by far the largest arrays. So the body runs on the whole batch, and the head only on the
+scored positions, a tile at a time. On a GPU, a tile is a block of whole rows. On a CPU, a tile is a
+part of the vocabulary. Its logits stay in the cache, which is 1.4 to 1.7 times as fast.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from core.errors import ModelLoadError, NotMeasurable
 from models.scoring.scorer import DeviceFull, Losses, Tokens
 from models.weights.loading import embedding_rows, is_memory_full
 
-# Measured at hidden sizes 512 and 768: 512 to 2,048 rows and 1,024 to 8,192 columns differ little.
+# Size of a tile of logits. From 512 to 2,048 rows and 1,024 to 8,192 columns, speeds hardly differ.
 _CPU_ROWS, _CPU_COLUMNS = 512, 2048
-_GPU_BYTES = 2**29  # of float32 logits at one time, enough rows for full speed
-_GPU_ROWS = 128  # a multiple of the tile size of the matrix product
+_GPU_BYTES = 2**29  # maximum size of float32 logits at one time; enough rows for full speed
+_GPU_ROWS = 128  # the number of rows is a multiple of this, for fast matrix products
 
 
 _FAILURES = (AttributeError, TypeError, ValueError, LookupError, RuntimeError)
-_UNSPLIT_BYTES = 2**30  # of all logits of a batch, if the head cannot run separately
-# Configuration keys for layers with limited attention. A given mask replaces the layer's own, so
-# rows must be short enough for the limit to have no effect.
+_UNSPLIT_BYTES = 2**30  # maximum size of a batch's logits if the head cannot run separately
+# Configuration keys for the window of layers with limited attention. A mask argument replaces the
+# mask of such a layer, so a row with a mask argument must not be longer than the window.
 _WINDOWS = (
     "sliding_window",
     "sliding_window_size",
@@ -43,7 +43,7 @@ _WINDOWS = (
     "local_window_size",
     "local_attention",
 )
-_LARGE = 1e3  # factor that exposes caps on logits, which are near linear for small logits
+_LARGE = 1e3  # factor to detect caps on logits, which are nearly linear for small logits
 T = TypeVar("T")
 
 
@@ -54,17 +54,16 @@ def cross_entropy(
 
     Args:
         logits: (n, vocabulary), any floating dtype.
-        targets: int64 ids, (n,), or (n, m): several per row.
-        alphabet: int64 ids, which include the targets; the softmax is over these ids only. None is
-            the whole vocabulary.
+        targets: int64 ids, (n,), or (n, m) for m targets per row.
+        alphabet: int64 ids of the softmax (including the targets), or None for all token ids.
 
     Returns:
-        Nats, of the targets' shape, float64 for float64 logits and float32 otherwise.
+        Losses in nats, with the targets' shape; float64 for float64 logits, otherwise float32.
     """
     if alphabet is not None:
         targets = places_in(alphabet, logits.shape[-1])[targets]
         logits = logits[:, alphabet]
-    # One kernel for log-softmax and conversion, if the device has one.
+    # On some devices, one kernel computes the log-softmax and converts the dtype.
     logprobs = functional.log_softmax(logits, -1, dtype=at_least_float32(logits.dtype))
     return -logprobs.gather(-1, targets.view(len(targets), -1)).view(targets.shape)
 
@@ -88,7 +87,7 @@ def linear_cross_entropy(
         states: (n, hidden size).
         weight: (vocabulary, hidden size), of the same dtype.
         bias: (vocabulary,) or None.
-        targets: int64 rows of ``weight``, (n,), or (n, m): several per row.
+        targets: int64 indices of rows of ``weight``, (n,), or (n, m) for m targets per row.
     """
     is_tiled = states.device.type == "cpu" and len(weight) > _CPU_COLUMNS
     rows = _CPU_ROWS if is_tiled else row_slice(states.device, len(weight))
@@ -112,7 +111,7 @@ def row_slice(device: torch.device, vocabulary: int) -> int:
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype for sums over a vocabulary."""
+    """Return the dtype, or float32 if the dtype has fewer bits."""
     return torch.promote_types(dtype, torch.float32)
 
 
@@ -128,8 +127,8 @@ def _tiled(
         logits = functional.linear(
             states, weight[columns], None if bias is None else bias[columns]
         ).to(dtype)
-        # Take the target's logit from the tile: the sum includes the same float, so that no loss is
-        # below zero.
+        # The target's logit is taken from the tile, so that the sum contains exactly this float and
+        # no loss is below zero.
         place = ids - first
         is_here = (place >= 0) & (place < logits.shape[1])
         found = logits.gather(-1, place.clamp(0, logits.shape[1] - 1))
@@ -140,7 +139,7 @@ def _tiled(
 
 def _logsumexp_(logits: torch.Tensor) -> torch.Tensor:
     """Return the log of the sum of exp of each row; overwrite the logits."""
-    # Replaces -inf by the lowest finite number: a row of only -inf has the sum 0.
+    # Replace -inf by the lowest finite number, so that a row of only -inf has the sum 0.
     top = logits.amax(-1, keepdim=True).clamp_(min=torch.finfo(logits.dtype).min)
     return logits.sub_(top).exp_().sum(-1).log_() + top[:, 0]
 
@@ -148,7 +147,7 @@ def _logsumexp_(logits: torch.Tensor) -> torch.Tensor:
 class Forward:
     """Runs a causal model; safe to share between threads.
 
-    Activations with an equal fused kernel are replaced in the model.
+    In ``model``, activations are replaced by fused kernels with equal results.
 
     Raises:
         ModelLoadError: the model cannot run.
@@ -165,16 +164,16 @@ class Forward:
 
     @property
     def max_batch_tokens(self) -> int | None:
-        """Most inputs of a batch whose logits fit into memory; None: any number."""
+        """Maximum number of input tokens of a batch, padding included, or None for no maximum."""
         return None if self._head else max(1, _UNSPLIT_BYTES // (4 * self.vocabulary))
 
     def losses(
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None
     ) -> list[Losses]:
-        """As ``Engine.losses``, computed in float32 (float64 for such a model).
+        """Return losses as ``Engine.losses``, in float32 (in float64 for a float64 model).
 
-        Rows are padded on the right without a mask: ``_probe`` checks that a model ignores later
-        tokens, and unmasked attention has the faster kernels.
+        Rows are padded on the right without a mask. ``_probe`` checked that the model ignores later
+        tokens, and attention without a mask has faster kernels.
         """
         return or_device_full(lambda: self._losses(inputs, targets, alphabet))
 
@@ -191,7 +190,7 @@ class Forward:
         ids = np.empty((len(inputs), width), dtype=np.int64)
         for row, tokens in enumerate(inputs):
             ids[row, : len(tokens)] = tokens
-            # Padding repeats a token: attention multiplies masked values by 0, and 0 * NaN is NaN.
+            # Pad with a real token: attention multiplies masked values by 0, and 0 * NaN is NaN.
             ids[row, len(tokens) :] = tokens[-1]
         lengths = [len(wanted) for wanted in targets]
         ends = [row * width + len(tokens) for row, tokens in enumerate(inputs)]
@@ -208,35 +207,35 @@ class Forward:
         return np.split(nats, np.cumsum(lengths)[:-1])
 
     def send(self, array: Tokens) -> torch.Tensor:
-        """Copy to the device; for a GPU, without waiting for the end of the copy."""
+        """Copy an array to the device; do not wait for the end of a copy to a GPU."""
         tensor = torch.from_numpy(array)
         if self._model.device.type == "cuda":
             tensor = tensor.pin_memory()
         return tensor.to(self._model.device, non_blocking=True)
 
     def hidden(self, ids: torch.Tensor, **options: torch.Tensor) -> torch.Tensor:
-        """Run the body; gradients depend on the caller's context.
+        """Run the body on token ids, (rows, width), with ``options`` as further arguments.
 
-        Return the last hidden states, (rows, width, hidden size), or logits if there is no head.
-        ``ids`` is (rows, width); ``options`` are further arguments of the model.
+        Return the last hidden states, (rows, width, hidden size), or logits if the head cannot run
+        separately. The caller decides whether gradients are computed.
         """
         hidden: torch.Tensor = self.run(ids, use_cache=False, **options)[0]
-        return hidden.to(ids.device)  # a model spread over devices ends on the last one
+        return hidden.to(ids.device)  # a model on several devices has its output on the last device
 
     def run(self, ids: torch.Tensor, **options: object) -> Any:
-        """Run the body, or the model if there is no head; ``options`` are its arguments."""
+        """Run the body, or the whole model if the head cannot run separately."""
         body = self._model.base_model if self._head else self._model
         return body(input_ids=ids, **options)
 
     def nats(
         self, chosen: torch.Tensor, targets: torch.Tensor, alphabet: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Return the cross entropy of states in nats, of the targets' shape, piece by piece.
+        """Return -ln p of the targets in nats, with the targets' shape, computed in pieces.
 
         Args:
             chosen: states from ``hidden``, (scored, hidden size).
-            targets: ids, (scored,), or several per state, (scored, m).
-            alphabet: as in ``losses``.
+            targets: ids, (scored,), or (scored, m) for m targets per state.
+            alphabet: ids of the softmax, or None for the whole vocabulary.
         """
         if self._linear is not None:
             weight, bias = self._linear
@@ -262,7 +261,7 @@ class Forward:
 
     @torch.inference_mode()
     def _probe(self) -> None:
-        """Check on a few tokens that the split changes nothing and that the model is causal."""
+        """Test with a few tokens if the head can run separately and if the model is causal."""
         ids = torch.arange(16, device=self._model.device).reshape(2, 8) % self.vocabulary
         ids[1, :7] = ids[0, :7]
         try:
@@ -299,7 +298,7 @@ class Forward:
                 for each in (states, states * _LARGE)
             )
         except _FAILURES:
-            return False  # packed, offloaded or split weights
+            return False  # the weights are packed, offloaded or split
 
 
 def or_device_full(run: Callable[[], T]) -> T:
@@ -310,7 +309,7 @@ def or_device_full(run: Callable[[], T]) -> T:
         if not is_memory_full(error):
             raise
         full = DeviceFull(str(error))
-    # Only here can the failed pass's arrays be released.
+    # Outside the except block, no traceback keeps the failed pass's arrays from being freed.
     torch.cuda.empty_cache()
     raise full
 
@@ -328,7 +327,7 @@ def _linear_head(model: PreTrainedModel) -> _Linear | None:
 
 
 def _fuse_activations(model: nn.Module) -> None:
-    """Replace GPT-2's GELU by one kernel with equal results: 6 % of a pass on a CPU."""
+    """Replace GPT-2's GELU by one kernel with equal results, which saves 6 % of time on a CPU."""
     for module in list(model.modules()):
         for name, child in module.named_children():
             if type(child) is NewGELUActivation:
@@ -341,7 +340,7 @@ def _close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:
 
 
 class _Given:
-    """The output of a body that has only hidden states."""
+    """The output of ``_NoBody``, which has only hidden states."""
 
     def __init__(self, hidden: torch.Tensor) -> None:
         self.last_hidden_state = hidden
@@ -361,23 +360,23 @@ class _NoBody(nn.Module):
 
 
 def _head_alone(model: PreTrainedModel) -> PreTrainedModel | None:
-    """Return the model without its body: its own forward converts hidden states to logits.
+    """Return a copy of the model without its body, which converts hidden states to logits.
 
-    A bare ``lm_head`` would omit soft caps and scales of some models. The result shares the weights
-    with ``model``, which stays unchanged.
+    The module ``lm_head`` alone would omit soft caps and scales of some models. The copy shares its
+    weights with ``model``, which stays unchanged.
     """
     name = model.base_model_prefix
     if name not in model._modules:
         return None
     head = copy.copy(model)
     head.__dict__["_modules"] = {**model._modules, name: _NoBody()}
-    # If a model is spread over devices, this is a hook's function, and would run the body.
+    # In a model on several devices, this attribute is a hook that would run the body.
     head.__dict__.pop("forward", None)
     return head
 
 
 def attention_windows(config: PreTrainedConfig) -> list[int]:
-    """Return the attention windows of layers that a configuration states, in positions."""
+    """Return the lengths in tokens of all attention windows that a configuration states."""
     text_config = config.get_text_config()
     values = [getattr(text_config, name, None) for name in _WINDOWS]
     return [value for value in values if isinstance(value, int) and value > 0]

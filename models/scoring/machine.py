@@ -1,4 +1,4 @@
-"""The machine that computes a cell, and the cost there: time, memory and, if known, energy."""
+"""Names of device, dtype and library versions; the time, memory and energy of a computation."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Cost:
     Attributes:
         seconds: wall-clock time.
         peak_memory_bytes: peak of the GPUs' allocations, or of this process's resident memory.
-        energy_joules: of the GPUs, or of the processors, including other processes; None if the
-            driver does not report it.
+        energy_joules: energy of the GPUs or processors, including other processes, or None if it
+            cannot be read.
     """
 
     seconds: float = 0.0
@@ -79,14 +79,14 @@ def metered(on_cuda: bool) -> Iterator[Cost]:
     yield cost
     cost.seconds = time.perf_counter() - began
     used = read_energy()
-    if joules is not None and used is not None and used >= joules:  # the counters may overflow
+    if joules is not None and used is not None and used >= joules:  # counters may overflow
         cost.energy_joules = used - joules
     cost.peak_memory_bytes = _cuda_peak() if on_cuda else _resident_peak()
 
 
 def _reset_resident_peak() -> None:
-    with contextlib.suppress(OSError):  # if it fails, the peak is since the start of the process
-        _CLEAR.write_text("5")  # proc(5): resets VmHWM
+    with contextlib.suppress(OSError):  # on failure, use the peak since process start
+        _CLEAR.write_text("5")  # resets VmHWM, the peak; see proc(5)
 
 
 def _resident_peak() -> int:
@@ -97,7 +97,7 @@ def _resident_peak() -> int:
 
 
 def _processor_joules() -> float | None:
-    """Sum the energy counters of all processor packages; few users may read them."""
+    """Return the energy counters' sum over all processor packages, or None without permission."""
     try:
         counters = [int(path.read_text()) for path in _RAPL.glob("*-rapl:?/energy_uj")]
     except (OSError, ValueError):
@@ -119,7 +119,7 @@ def _cuda_peak() -> int:
 
 
 def _cuda_joules() -> float | None:
-    """Sum the energy counters of the GPUs that torch sees."""
+    """Return the energy counters' sum over the GPUs that torch sees, or None if not supported."""
     import pynvml
     import torch
 

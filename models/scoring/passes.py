@@ -1,9 +1,9 @@
-"""A scoring pass: one partition under one protocol, block by block.
+"""A scoring pass: it scores one partition under one protocol, block by block.
 
 ``DocumentRun`` scores each document separately. ``StreamRun`` joins the documents of a partition to
-one stream, with windows across their borders. Each of its rows is the part of one document in
-one window, so that losses still belong to documents. Memory holds a block of documents and as many
-tokens before it as a window reads.
+one stream; a window may contain parts of several documents. Each row of a stream's losses is the
+part of one document in one window. Only one block of documents is in memory, with the tokens
+before the block that the next window reads.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from models.scoring.windows import (
 )
 
 T = TypeVar("T")
-_BLOCK_SIZE = 2**20  # characters of text, bytes of media
+_BLOCK_SIZE = 2**20  # number of characters of text, or of bytes of media
 
 
 def prefetched(items: Iterable[T]) -> Iterator[T]:
-    """Yield the items; a thread prepares the next item while one is in use."""
+    """Yield the items; a thread prepares the next item while the caller uses the current one."""
     iterator = iter(items)
     end = object()
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -71,7 +71,7 @@ class Tokenization(NamedTuple):
 
     @classmethod
     def of(cls, protocol: ScoringProtocol) -> Tokenization:
-        """Return the tokenization of a protocol."""
+        """Return a protocol's values of the fields of this class."""
         return cls(protocol.special_tokens, protocol.max_chars, protocol.joined_by or "")
 
 
@@ -81,9 +81,9 @@ class Block:
 
     Attributes:
         is_first: True for the partition's first block.
-        tokens: of each document, by tokenization; None for media if the tokenizer has no byte
-            tokens.
-        seconds: time of all tokenizations.
+        tokens: tokens of each document, by ``Tokenization``, or None for media if the tokenizer has
+            no byte tokens.
+        seconds: time of tokenizing the block, in s.
     """
 
     documents: list[ScoredDocument]
@@ -95,10 +95,10 @@ class Block:
 def read_blocks(
     batches: Iterable[pa.RecordBatch], text_model: TextModel, protocols: Sequence[ScoringProtocol]
 ) -> Iterator[Block]:
-    """Yield blocks of about a million characters; tokenize the next one while one is in use.
+    """Yield blocks of about a million characters; a thread tokenizes the next block meanwhile.
 
-    A document longer than a block is a block by itself. Tokenizing it as a whole takes about 500
-    bytes of memory per token (10 MB of English: 1.2 GB).
+    A document longer than a block is a block by itself. Tokenizing it takes about 500 bytes of
+    memory per token (1.2 GB for 10 MB of English).
     """
     wanted = {Tokenization.of(protocol) for protocol in protocols}
     documents = iterate_blocks(iterate_documents(batches), _BLOCK_SIZE)
@@ -128,7 +128,7 @@ def _tokenized(block: Block, text_model: TextModel, wanted: set[Tokenization]) -
 
 
 def _content(block: Block, row: int, way: Tokenization) -> str | bytes:
-    """Return a document's beginning, preceded by the text that joins it to the previous one."""
+    """Return a document's scored beginning, after the text that joins it to the previous one."""
     content = block.documents[row].content[: way.max_chars]
     if isinstance(content, bytes) or (block.is_first and row == 0):
         return content
@@ -137,7 +137,7 @@ def _content(block: Block, row: int, way: Tokenization) -> str | bytes:
 
 @dataclass
 class Run(ABC):
-    """The common part of passes over documents and over streams."""
+    """The base class of ``DocumentRun`` and ``StreamRun``."""
 
     model: tuple[str, str]
     protocol: ScoringProtocol
@@ -148,7 +148,7 @@ class Run(ABC):
     tally: Tally
 
     def take(self, block: Block) -> pa.Table:
-        """Score a block; return the rows that are final by now."""
+        """Score a block; return the rows that later blocks cannot change."""
         self.tally.seconds += block.seconds
         for tokens in block.tokens[Tokenization.of(self.protocol)]:
             self.tally.num_lossy_documents += tokens is not None and not tokens.is_lossless
@@ -160,18 +160,18 @@ class Run(ABC):
 
     @abstractmethod
     def _rows(self, block: Block) -> list[Row]:
-        """Score a block."""
+        """Score a block; return its final rows."""
 
     @abstractmethod
     def _last_rows(self) -> list[Row]:
-        """Score the rest of the partition."""
+        """Score the rest of the partition; return the remaining rows."""
 
     def _losses(self, jobs: Sequence[Job], of_media: bool) -> list[Losses]:
         return self.batches.run(jobs, self.text_model.byte_tokens if of_media else None, self.tally)
 
 
 class DocumentRun(Run):
-    """Scores each document separately; its chunks are its windows."""
+    """Scores each document separately; each window becomes a chunk."""
 
     def _rows(self, block: Block) -> list[Row]:
         tokens = block.tokens[Tokenization.of(self.protocol)]
@@ -198,7 +198,7 @@ class DocumentRun(Run):
     def _chunks(
         self, block: Block, number: int, plan: Sequence[Window], losses: Sequence[Losses]
     ) -> list[Chunk]:
-        """Return a chunk per window; its text starts at the end of the previous window."""
+        """Return one chunk per window; a chunk's text starts where the previous window ends."""
         tokens = block.tokens[Tokenization.of(self.protocol)][number]
         if tokens is None or not plan:
             reason = "no_tokens" if tokens else "not_measurable"
@@ -224,7 +224,7 @@ class DocumentRun(Run):
 
 @dataclass
 class _Member:
-    """A document of the stream; ``begin`` is the stream's number of its first token."""
+    """A document of the stream; ``begin`` is the index of its first token in the stream."""
 
     document: ScoredDocument
     tokens: TokenizedText
@@ -236,7 +236,7 @@ class _Member:
         return self.begin + len(self.tokens.ids)
 
     def row(self, nats: float, num_scored: int, covered: tuple[int, int]) -> Row:
-        """Return the document's next row: a loss, and the stream's span of covered text."""
+        """Return the document's next row; ``covered``: bounds of its tokens in the stream."""
         begin, end = (min(max(at, self.begin), self.end) - self.begin for at in covered)
         chars, sizes = self.tokens.chars, self.tokens.bytes
         self.num_chunks += 1
@@ -246,7 +246,7 @@ class _Member:
         return Row(self.document, self.num_chunks - 1, chunk)
 
     def dropped(self, begin: int) -> Row:
-        """Return the document's last row: the text that the stream drops from ``begin`` on."""
+        """Return the document's last row, for the text from ``begin`` on, which is not scored."""
         row = self.row(0.0, 0, (begin, self.end))
         return row._replace(chunk=row.chunk._replace(nll_nats=math.nan, reason="dropped"))
 
@@ -256,13 +256,13 @@ class StreamRun(Run):
     """Scores all documents as one stream."""
 
     _ids: Tokens = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    _offset: int = 0  # the stream's number of the first token in _ids
+    _offset: int = 0  # index in the stream of the first token in _ids
     _members: list[_Member] = field(default_factory=list)
     _num_bytes: int = 0
     _is_closed: bool = False
     _of_media: bool = False
     _last: Window | None = None
-    _held: list[Row] = field(default_factory=list)  # of the last window; may change at the end
+    _held: list[Row] = field(default_factory=list)  # last window's rows, which finish() may change
     _covered: int = 0
 
     def __post_init__(self) -> None:
@@ -289,7 +289,7 @@ class StreamRun(Run):
         return rows
 
     def _append(self, block: Block) -> list[Row]:
-        """Add documents; return rows at once for documents beyond the stream's limit."""
+        """Append documents to the stream; return the rows of documents that are not scored."""
         rows = []
         added = [self._ids]
         end = self._num_tokens
@@ -308,7 +308,7 @@ class StreamRun(Run):
 
     def _refuse(self, tokens: TokenizedText | None) -> str | None:
         limit = self.protocol.max_stream_bytes
-        self._num_bytes += 0 if tokens is None else int(tokens.bytes[-1])  # with the joining text
+        self._num_bytes += 0 if tokens is None else int(tokens.bytes[-1])  # joining text counts
         self._is_closed |= limit is not None and self._num_bytes > limit
         if self._is_closed:
             return "dropped"
@@ -317,14 +317,14 @@ class StreamRun(Run):
         return None if len(tokens.ids) else "no_tokens"
 
     def _score(self, windows: Sequence[Window]) -> Iterator[tuple[Window, list[Row]]]:
-        """Yield each window with its rows."""
+        """Score windows; yield each window with its rows."""
         jobs = [Job(self._ids, window, self.prefix, self._offset) for window in windows]
         for window, nats in zip(windows, self._losses(jobs, self._of_media), strict=True):
             yield window, list(self._share(window, nats))
             self._covered = window.end
 
     def _share(self, window: Window, nats: Losses) -> Iterator[Row]:
-        """Yield each document's part of a window: scored tokens, covered text, or both."""
+        """Yield a row for each document with scored tokens or covered text in a window."""
         begin = min(window.first, self._covered)
         position = bisect_right(self._members, begin, key=lambda member: member.end)
         for member in takewhile(lambda each: each.begin < window.end, self._members[position:]):
@@ -336,11 +336,11 @@ class StreamRun(Run):
             yield member.row(float(own.sum()), len(own), (self._covered, window.end))
 
     def _forget(self) -> None:
-        """Drop tokens and documents that no later window reads or covers."""
+        """Delete tokens and documents that no later window reads or covers."""
         keep = max(self._offset, min(self._next.window.begin, self._covered - self.context))
         self._ids = self._ids[keep - self._offset :].copy()
         self._offset = keep
-        # Later windows may score earlier tokens again, so all tokens read may still get rows.
+        # Keep the documents of all kept tokens, because later windows may score them again.
         done = bisect_right(self._members, keep, key=lambda member: member.end)
         del self._members[:done]
 
@@ -351,7 +351,7 @@ class StreamRun(Run):
         )
         rows = self._held + [row for _, own in self._score(windows) for row in own]
         if self.protocol.layout == "pieces" and num_prefix:
-            # The reference code subtracts the text of the dropped piece, which includes its BOS.
+            # Like llm-compressive, subtract the size of the BOS of the dropped last piece.
             rows = _shortened(rows, self.text_model.start_text or "")
         return rows + [
             member.dropped(self._covered) for member in self._members if member.end > self._covered
@@ -359,7 +359,7 @@ class StreamRun(Run):
 
 
 def _shortened(rows: Sequence[Row], text: str) -> list[Row]:
-    """Reduce the covered text by the length of ``text``, from the last row backwards."""
+    """Reduce the rows' characters and bytes by those of ``text``, from the last row backwards."""
     num_chars, num_bytes = len(text), len(text.encode())
     shorter = []
     for row in reversed(rows):

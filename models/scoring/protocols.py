@@ -1,7 +1,7 @@
-"""Protocols: how a text is divided into windows, and which of its tokens are charged.
+"""Protocols: how a text is divided into windows, and which of its tokens are scored.
 
-A figure is comparable only under the same protocol. So each protocol has a name (a column of every
-loss). A hash of its definition is part of every cell's file name. ``windows.py`` makes the
+Losses can be compared only if their protocol is the same. So the protocol's name is a column of all
+losses, and a hash of its definition is part of each cell's file name. ``windows.py`` computes the
 windows. :func:`get_protocol` parses names of variants: ``disjoint-512``, ``sliding-1024-256``.
 """
 
@@ -17,8 +17,8 @@ from typing import Literal
 
 from core.errors import NotMeasurable, UnknownName, UsageError
 
-UNSTATED_CONTEXT = 2048  # lm-eval's maximum for a model that states none
-_LONGEST_DOCUMENT = 2**15  # tokens of a whole document, for such a model; 100 kB of English
+UNSTATED_CONTEXT = 2048  # context in tokens for a model that states none, as in lm-eval
+_LONGEST_DOCUMENT = 2**15  # in tokens, if a window is a whole document; 100 kB of English
 
 Layout = Literal[
     "disjoint", "sliding", "rolling", "single", "swce", "pieces", "sliding-pieces", "solid"
@@ -28,25 +28,25 @@ Prefix = Literal["none", "start", "bos", "encoded-bos", "chat"]
 
 @dataclass(frozen=True)
 class ScoringProtocol:
-    """One way to charge a text; ``docs/metrics.md`` has the formulas.
+    """One way to score a text; ``docs/metrics.md`` has the formulas.
 
     Attributes:
-        layout: windows over each document (disjoint, sliding, rolling, a single first one), or
-            over a stream (swce, pieces, sliding); ``solid``: one archive of the partition.
-        context: tokens of a window, prefix included (rolling, swce: tokens of the input); None is
-            the model's maximum.
-        stride: tokens from one window's start to the next; None if windows do not overlap.
-        prefix: context before a window's text: nothing; the start token (BOS, else EOS); BOS only;
+        layout: kind of windows: over each document (disjoint, sliding, rolling, only a single first
+            one), or over a stream of documents. ``solid`` compresses a partition as a whole.
+        context: number of tokens of a window, prefix included, or None for the model's maximum. In
+            the layouts rolling and swce, number of input tokens.
+        stride: tokens from one window's start to the next, or None if windows do not overlap.
+        prefix: tokens before a window's text: none; the start token (BOS, else EOS); BOS only;
             the tokens of BOS as text (usually BOS twice if the tokenizer adds BOS by itself); or
             the chat template up to the model's answer.
-        special_tokens: True if the text's tokens include those added by the tokenizer.
-        scores_first: True if a window's first token is scored without any token before it, at ln
-            of the vocabulary's size. Otherwise only its bytes count.
-        shortens: True if a model with a shorter context is scored with it, rather than refused.
-        max_chars: limit of scored and counted characters (bytes of media) per document.
-        joined_by: text between documents of one stream; None: each document separately.
-        max_stream_bytes: the stream ends before the document that would exceed this.
-        full_windows: number of first sliding pieces that are scored from their second token.
+        special_tokens: True if the text's tokens include special tokens added by the tokenizer.
+        scores_first: True if a window's first token is scored (with no token before it, it costs
+            ln(vocabulary size)); False if it is not scored, although its bytes count.
+        shortens: True if windows are shortened for a model with a shorter context.
+        max_chars: maximum number of scored characters (bytes of media) per document.
+        joined_by: text between the documents of one stream, or None if there is no stream.
+        max_stream_bytes: maximum size of the stream; it ends after the last document that fits.
+        full_windows: number of first windows whose second to last tokens are all scored.
     """
 
     name: str
@@ -65,9 +65,9 @@ class ScoringProtocol:
 
     @property
     def digest(self) -> str:
-        """Eight hex digits over the fields, without name, description and defaults.
+        """Hash (eight hex digits) of the fields, without name, description and defaults.
 
-        So a later field whose default keeps the old behaviour changes no digest.
+        So a new field changes no digest if its default keeps the old behaviour.
         """
         fields = {
             field.name: getattr(self, field.name)
@@ -79,12 +79,12 @@ class ScoringProtocol:
 
     @property
     def is_stream(self) -> bool:
-        """True if windows run across documents."""
+        """True if all documents of a partition form one stream."""
         return self.joined_by is not None
 
     @property
     def charges_every_token(self) -> bool:
-        """True if exactly the tokens of a text are charged, once each, in order."""
+        """True if exactly the tokens of a text are scored, once each, in order."""
         return self.scores_first and not self.special_tokens and not self.is_stream
 
     def effective_context(self, model_context: int | None) -> int:
@@ -317,7 +317,7 @@ _TABLE = {
     )
 }
 
-# By family name: the function that makes a variant with other sizes.
+# Functions that create a protocol's variant with other sizes, by the protocol's name.
 _FAMILIES: dict[str, Callable[..., ScoringProtocol]] = {
     "disjoint": _disjoint,
     "uncheatable": _uncheatable,
@@ -338,18 +338,18 @@ _VARIANT = re.compile(r"([a-z][a-z-]*[a-z])((?:-[1-9][0-9]{0,8}){0,3})")
 
 
 def list_protocols() -> list[ScoringProtocol]:
-    """Return the named protocols, the default first, without variants."""
+    """Return all protocols without their variants, the default protocol first."""
     return list(_TABLE.values())
 
 
 def get_protocol(
     name: str, context: int | None = None, stride: int | None = None
 ) -> ScoringProtocol:
-    """Return a protocol, or a variant of it.
+    """Return the protocol of a name, or its variant with another context or stride in tokens.
 
-    ``name`` may be a variant's (``sliding-1024-256``). A stride turns a disjoint protocol into a
-    sliding one. If only the context of a sliding protocol is given, its stride is a quarter of it.
-    Raise UnknownName if no protocol has that name, and UsageError if it has no such variant.
+    ``name`` may also be a variant's name (``sliding-1024-256``). A disjoint protocol with a stride
+    becomes a sliding protocol. If only a context is given, the stride is a quarter of the context.
+    Raise UnknownName if no protocol has the name, and UsageError if it has no such variant.
     """
     if name in _TABLE:
         known = _TABLE[name]

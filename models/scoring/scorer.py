@@ -1,4 +1,4 @@
-"""The interfaces of scoring: documents, rows of losses, scorers, and the engine."""
+"""The interfaces of scoring: documents, rows of losses, scorers, and engines."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class ScoredDocument(NamedTuple):
     source: str
     month: dt.date | None
     content: str | bytes  # text, or the bytes of an image or a recording
-    width: int | None = None  # pixels in a row, of an image
+    width: int | None = None  # pixels in a row of an image; other content has None
 
     @property
     def raw(self) -> bytes:
-        """The bytes that decoding this document must return."""
+        """The content as bytes; text is encoded as UTF-8."""
         return self.content.encode() if isinstance(self.content, str) else self.content
 
     @property
@@ -45,7 +45,7 @@ class ScoredDocument(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """One row's figures; ``nll_nats`` is NaN if not measured, and ``reason`` gives the cause."""
+    """A loss with its counts; ``nll_nats`` is NaN if not measured, for the stated ``reason``."""
 
     nll_nats: float
     num_tokens: int
@@ -55,7 +55,7 @@ class Chunk(NamedTuple):
 
 
 def measured(nats: float, num_tokens: int, num_chars: int, num_bytes: int) -> Chunk:
-    """Return a chunk with its loss, or with a reason if the loss is not finite."""
+    """Return a chunk with the given loss, or with a reason if the loss is not finite."""
     if math.isfinite(nats):
         return Chunk(nats, num_tokens, num_chars, num_bytes)
     return Chunk(math.nan, num_tokens, num_chars, num_bytes, "non_finite")
@@ -76,7 +76,7 @@ def iterate_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[ScoredDocum
 def iterate_blocks(
     documents: Iterable[ScoredDocument], block_size: int
 ) -> Iterator[list[ScoredDocument]]:
-    """Group documents until they have ``block_size`` characters (or bytes, of media).
+    """Group documents into blocks of at most ``block_size`` characters (bytes of media).
 
     A longer document is a block by itself. Blocks depend only on the documents and their order,
     not on the record batches.
@@ -94,12 +94,12 @@ def iterate_blocks(
 
 
 def unmeasured(document: ScoredDocument, reason: str) -> Chunk:
-    """Return the only chunk of a document without loss: its number of bytes, and the reason."""
+    """Return the only chunk of a document that was not measured, with its size and the reason."""
     return Chunk(math.nan, 0, document.num_chars, len(document.raw), reason)
 
 
 class Row(NamedTuple):
-    """A chunk of a document, with document id and chunk index."""
+    """A chunk, with its document and its index in the document."""
 
     document: ScoredDocument
     chunk_index: int
@@ -107,7 +107,7 @@ class Row(NamedTuple):
 
 
 def rows_table(model: tuple[str, str], protocol: str, rows: Sequence[Row]) -> pa.Table:
-    """Return numbered rows as a table of schema LOSSES."""
+    """Return rows as a table of schema LOSSES."""
     columns = {
         "model": [model[0]] * len(rows),
         "revision": [model[1]] * len(rows),
@@ -122,7 +122,7 @@ def rows_table(model: tuple[str, str], protocol: str, rows: Sequence[Row]) -> pa
 
 
 class DeviceFull(Exception):
-    """A batch does not fit into the device's memory; smaller ones may."""
+    """A batch does not fit into the device's memory; a smaller batch may fit."""
 
 
 class Engine(Protocol):
@@ -130,7 +130,7 @@ class Engine(Protocol):
 
     @property
     def max_batch_tokens(self) -> int | None:
-        """Most inputs of one batch, padding included; None: any number."""
+        """Maximum number of input tokens of a batch, padding included, or None for no maximum."""
 
     def losses(
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None
@@ -142,21 +142,21 @@ class Engine(Protocol):
 
         Args:
             inputs: token ids of each row, (length,).
-            targets: tokens after the row's last positions, (scored,), scored <= length.
-            alphabet: ids that include the targets; the softmax is over these ids only.
+            targets: true next tokens at each row's last positions, (scored,), scored <= length.
+            alphabet: all ids of the softmax (including the targets), or None for all token ids.
         """
 
 
 @dataclass
 class Tally:
-    """Counts of one cell, filled in while it is scored.
+    """Counts of one cell, updated while the cell is scored.
 
     Attributes:
-        seconds: time of tokenizing and of the model. It includes the time of batches shared with
-            other protocols: the time that the cell would take alone.
-        num_tokens_read: inputs of the model, prefix and context included, padding not.
-        num_lossy_documents: documents that their tokens do not restore.
-        context: tokens of a window; None for a compressor.
+        seconds: time that scoring this cell alone would take, in s, with the whole time of batches
+            that are shared with other protocols.
+        num_tokens_read: number of input tokens, including prefix and context, without padding.
+        num_lossy_documents: number of documents that cannot be restored from their tokens.
+        context: number of tokens of a window, or None for a compressor.
     """
 
     seconds: float = 0.0
@@ -166,7 +166,7 @@ class Tally:
     _sums: dict[int, list[float]] = field(default_factory=dict)
 
     def add_beginnings(self, tokens: TokenizedText, losses: Sequence[Losses]) -> None:
-        """Add a document's losses to the milestones."""
+        """Add the loss of a document's first n tokens, for each n in MILESTONES."""
         sums = np.cumsum(np.concatenate(losses)[: MILESTONES[-1]])
         for length in MILESTONES:
             if length > len(sums) or not math.isfinite(sums[length - 1]):
@@ -176,7 +176,7 @@ class Tally:
             self._sums[length] = [a + float(b) for a, b in zip(known, figures, strict=True)]
 
     def milestones(self) -> tuple[Milestone, ...]:
-        """Return the sums at each length that some document reaches."""
+        """Return the sums over documents for each n in MILESTONES that some document reaches."""
         return tuple(
             Milestone(
                 milestone=length,
@@ -190,11 +190,11 @@ class Tally:
 
 
 class ScorerFacts(NamedTuple):
-    """The device and the numerics of a scorer.
+    """The device, dtype, batch size, library versions and tokenizer of a scorer.
 
     Attributes:
-        dtype: of weights; empty without weights.
-        batch_tokens: current budget of a batch; None without batches.
+        dtype: dtype of the weights; empty if there are no weights.
+        batch_tokens: current maximum number of tokens of a batch, or None without batches.
     """
 
     device: str
@@ -205,30 +205,30 @@ class ScorerFacts(NamedTuple):
 
 
 class Identity(Protocol):
-    """The identity of a model's cells, known before any weights are loaded."""
+    """The facts that identify a model's losses, known before any weights are loaded."""
 
     @property
     def name(self) -> str:
-        """The ``model`` column."""
+        """Name of the model, as in the ``model`` column."""
 
     @property
     def revision(self) -> str:
         """Commit of the hub, or digest of the files."""
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
-        """Return a short stable hash of all other facts that decide the figures.
+        """Return a short stable hash of all other facts that determine the losses.
 
-        They are the protocol's definition, the effective context, the dtype and the version of the
-        scorer's code. Raise NotMeasurable if the protocol cannot score this model.
+        The facts are the protocol's definition, the effective context, the dtype and the version of
+        the scorer's code. Raise NotMeasurable if the model cannot be scored under this protocol.
         """
 
 
 class Scorer(Identity, Protocol):
-    """A loaded model."""
+    """A loaded model that computes losses."""
 
     @property
     def facts(self) -> ScorerFacts:
-        """Its device and numerics."""
+        """The scorer's device, dtype and versions."""
 
     def score_together(
         self,
@@ -239,8 +239,8 @@ class Scorer(Identity, Protocol):
         """Score documents as they stream in, under several protocols at once.
 
         Yields:
-            One table per protocol, of schema LOSSES, perhaps without rows; the chunks of a document
-            are in order. ``nll_nats`` is NaN with a ``reason`` for a chunk without measured loss.
+            One table per protocol, of schema LOSSES; it may be empty. The chunks of a document are
+            in order. If a chunk is not measured, ``nll_nats`` is NaN and ``reason`` is set.
 
         Raises:
             NotMeasurable: this model cannot be scored under one of the protocols.
@@ -249,11 +249,11 @@ class Scorer(Identity, Protocol):
 
 
 class Scoring:
-    """The methods of a scorer that follow from its ``score_together``."""
+    """A base class that adds ``score`` to scorers with ``score_together``."""
 
     def score(
         self: Scorer, documents: Iterable[pa.RecordBatch], protocol: ScoringProtocol
     ) -> Iterator[pa.Table]:
-        """Score documents under one protocol; as ``score_together``."""
+        """Score documents under one protocol; see ``score_together``."""
         for (table,) in self.score_together(documents, [protocol], [Tally()]):
             yield table

@@ -1,4 +1,4 @@
-"""A model's tokenizer, as used for scoring: tokens of a text, and the tokens before it."""
+"""A model's tokenizer, as used for scoring: the tokens of a text, and the prefix before a text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from models.scoring.protocols import ScoringProtocol
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES, first_line
 
-# Some templates state the day, but losses must not depend on it. This day is the default of
-# Llama's templates without a clock.
+# Some chat templates state today's date, but losses must not depend on the date. So all templates
+# get the default date of Llama's templates.
 _ALWAYS_THAT_DAY = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro -%}"
 
 
@@ -26,7 +26,7 @@ class Tokenizer(Protocol):
     """Splits texts into tokens and counts the text that each token covers."""
 
     def tokenize(self, texts: Sequence[str], special_tokens: bool = False) -> list[TokenizedText]:
-        """Tokenize texts; ``special_tokens``: True to include those that the tokenizer adds."""
+        """Tokenize texts; ``special_tokens``: True to add the tokenizer's special tokens."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class TextModel:
     """A tokenizer and its special tokens.
 
     Attributes:
-        vocabulary_size: a token without any token before it costs ln of this.
-        start_token: id of BOS, else of EOS, else None.
+        vocabulary_size: number of ids; a token with no token before it costs ln(vocabulary_size).
+        start_token: id of BOS, or of EOS if there is no BOS, or None if there is neither.
         encoded_bos: tokens of BOS as a text, with the special tokens that the tokenizer adds.
-        byte_tokens: ids of the tokens for the bytes 0 to 255, (256,); None without such tokens.
-        chat_prefix: returns the ids before an answer to an empty question; None without a template.
-        chat_text: puts a question into the template, up to the answer; None without a template.
+        byte_tokens: ids of the tokens for the bytes 0 to 255, (256,), or None without such tokens.
+        chat_prefix: function that returns the ids of a filled template, or None without a template.
+        chat_text: function that puts a question into the template, or None without a template.
     """
 
     tokenizer: Tokenizer
@@ -62,7 +62,7 @@ class TextModel:
         )
 
     def prefix(self, protocol: ScoringProtocol) -> tuple[int, ...]:
-        """Return the ids before each window's text; none if start token or BOS are missing.
+        """Return the token ids before each window's text; empty if the tokenizer has none.
 
         Raise NotMeasurable if the protocol requires a prefix that the tokenizer lacks.
         """
@@ -87,7 +87,7 @@ class TextModel:
         return ids
 
     def tokenize_bytes(self, raw: bytes) -> TokenizedText | None:
-        """Return one token a byte (Li et al. 2024, section 4.1); None without byte tokens."""
+        """Return one token per byte (Li et al. 2024, section 4.1), or None without byte tokens."""
         if self.byte_tokens is None:
             return None
         ids = self.byte_tokens[np.frombuffer(raw, dtype=np.uint8)]
@@ -103,7 +103,7 @@ def _just(token: int | None) -> tuple[int, ...]:
 def text_model_of(tokenizer: PreTrainedTokenizerFast) -> TextModel:
     """Return a Hugging Face tokenizer as a TextModel."""
     bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
-    accountant = Accountant(tokenizer.backend_tokenizer)  # first, because it switches padding off
+    accountant = Accountant(tokenizer.backend_tokenizer)  # disables padding; must come first
     encoded: tuple[int, ...] = ()
     if tokenizer.bos_token is not None:
         encoded = tuple(tokenizer.backend_tokenizer.encode(tokenizer.bos_token).ids)
@@ -121,10 +121,10 @@ def text_model_of(tokenizer: PreTrainedTokenizerFast) -> TextModel:
 
 
 def _byte_tokens(vocabulary: dict[str, int]) -> Tokens | None:
-    """Return the ids of <0x00> to <0xFF>.
+    """Return the ids of the tokens <0x00> to <0xFF>, or None if one is missing.
 
-    Only tokens reserved for bytes count, as in the paper. The letters of a byte-level BPE are
-    pieces of text, and such a model expects text after them.
+    As in Li et al. 2024, only tokens reserved for bytes are used. The one-byte tokens of byte-level
+    BPE are not suitable, because they stand for pieces of text.
     """
     ids = [vocabulary.get(f"<0x{byte:02X}>") for byte in range(256)]
     if None in ids:
@@ -140,7 +140,7 @@ def _chat_prefix(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
 
 
 def _chat_text(tokenizer: PreTrainedTokenizerFast, question: str) -> str:
-    """Put a question into the template: as a string or, if that is not shown, as a part.
+    """Put a question into the chat template: as a string, or as a list of parts.
 
     Raise NotMeasurable if the template shows the question in neither form.
     """
@@ -152,8 +152,8 @@ def _chat_text(tokenizer: PreTrainedTokenizerFast, question: str) -> str:
         except NotMeasurable as error:
             failure = failure or error
             continue
-        # Templates for parts iterate over the letters of a string and show none of them. Templates
-        # for strings show parts as Python's repr.
+        # A template for parts loops over the letters of a string and shows none of them. A template
+        # for strings shows the Python repr of a list.
         if question.strip() in text and str(parts) not in text:
             return text
     raise failure or NotMeasurable(

@@ -1,9 +1,9 @@
-"""Scoring by tokens: for any model that gives losses of tokens after other tokens.
+"""Scoring of texts with models that predict the next token.
 
-Documents stream through in blocks. Threads tokenize a block while the device works on the previous
-one. Each protocol cuts the block into windows, which are batched by length. Blocks and batches
-depend only on the documents and the token budget, so that scoring twice gives the same bits.
-Protocols with an equal batch share one pass.
+Documents are read in blocks. Threads tokenize a block while the device works on the previous block.
+Each protocol divides a block into windows, which are batched by length. Blocks and batches depend
+only on the documents and the token budget, so that a second run gives the same bits. If several
+protocols have an equal batch, the batch is run once.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
 
-_CPU_TOKENS, _GPU_TOKENS = 1024, 16_384  # in one forward pass, unless set in the settings
+_CPU_TOKENS, _GPU_TOKENS = 1024, 16_384  # default maximum of one pass
 LIBRARIES: Sequence[str] = ("torch", "transformers", "tokenizers")
-_VERSION = "2"  # increase when a change here, or in a module used here, changes losses
+_VERSION = "2"  # increase if a change here, or in a module used here, changes losses
 
 
 @dataclass(frozen=True)
 class TokenIdentity:
-    """The identity of a model's cells; known before its weights are read.
+    """The facts that identify a model's losses; known before its weights are read.
 
     Attributes:
-        context: most tokens of one input; None without a maximum.
-        numerics: dtype, attention and other influences on its figures.
+        context: maximum number of tokens of one input, or None without a maximum.
+        numerics: dtype, attention implementation and other influences on rounding.
     """
 
     name: str
@@ -49,7 +49,7 @@ class TokenIdentity:
     numerics: str
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
-        """Return a hash over protocol, effective context, numerics and this code's version.
+        """Return a hash over protocol, effective context, ``numerics`` and the code's version.
 
         Raise NotMeasurable if the protocol's windows exceed the model's maximum.
         """
@@ -59,7 +59,7 @@ class TokenIdentity:
 
 
 class TokenScorer(Scoring):
-    """A model with the interface of ``scoring.scorer.Scorer``; safe in threads if its engine is."""
+    """A ``Scorer`` for models that predict tokens; safe for threads if its engine is."""
 
     def __init__(
         self, identity: TokenIdentity, text_model: TextModel, engine: Engine, facts: ScorerFacts
@@ -77,7 +77,7 @@ class TokenScorer(Scoring):
 
     @property
     def facts(self) -> ScorerFacts:
-        """Device and numerics; the budget is the current one."""
+        """Device, dtype and versions; ``batch_tokens`` is the current maximum."""
         return self._facts._replace(batch_tokens=self._batches.budget)
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
@@ -92,15 +92,15 @@ class TokenScorer(Scoring):
     ) -> Iterator[tuple[pa.Table, ...]]:
         """Score documents under several protocols; see ``Scorer.score_together``.
 
-        Chunks are windows; in a stream, each document's part of a window. A ``reason`` is
-        ``no_tokens`` for a text without tokens, and ``non_finite`` if the loss is not finite. It is
-        ``not_measurable`` for media if the tokenizer has no byte tokens. It is ``dropped`` for text
-        that the end of a stream omits.
+        A chunk is a window or, in a stream, one document's part of a window. A ``reason`` is
+        ``no_tokens`` for a text without tokens, and ``non_finite`` if the loss is not finite. Media
+        have the reason ``not_measurable`` if the tokenizer has no byte tokens. Text at the end of a
+        stream that no window covers has the reason ``dropped``.
 
         Raises:
             NotMeasurable: a protocol has windows longer than the model's maximum, or needs tokens
                 that the tokenizer lacks; or one window does not fit into the memory.
-            BatchTooLarge: a batch did not fit; score again from the beginning.
+            BatchTooLarge: a batch did not fit into memory; score again from the beginning.
         """
         batches = self._batches.fresh()
         runs = [self._start(*each, batches) for each in zip(protocols, tallies, strict=True)]
@@ -131,24 +131,24 @@ class TokenScorer(Scoring):
 
 @dataclass(frozen=True)
 class CausalLMIdentity(TokenIdentity):
-    """As ``TokenIdentity``, with the opened checkpoint."""
+    """A ``TokenIdentity`` with the files of the checkpoint."""
 
     files: CheckpointFiles
 
     @cached_property
     def text_model(self) -> TextModel:
-        """The checkpoint's tokenizer."""
+        """The checkpoint's tokenizer as a TextModel."""
         return text_model_of(self.files.tokenizer)
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
-        """As ``TokenIdentity.scoring_id``; also NotMeasurable if the tokenizer lacks tokens."""
+        """Return the scoring id; also raise NotMeasurable if a needed special token is missing."""
         context = protocol.effective_context(self.context)
         check_prefix(protocol, context, len(self.text_model.prefix(protocol)))
         return super().scoring_id(protocol)
 
 
 class CausalLM(TokenScorer):
-    """A Hugging Face causal language model, with the interface of ``scoring.scorer.Scorer``."""
+    """A ``Scorer`` with a Hugging Face causal language model."""
 
     @staticmethod
     def identify(
@@ -158,7 +158,7 @@ class CausalLM(TokenScorer):
 
         Raises:
             ModelLoadError: files are missing, unsafe, broken or do not fit each other.
-            NotMeasurable: not a causal language model, or without a fast tokenizer.
+            NotMeasurable: the model is not a causal language model, or has no fast tokenizer.
             UsageError: the device or dtype of the settings is not available.
         """
         files = open_checkpoint(location, revision, settings)
@@ -176,7 +176,7 @@ class CausalLM(TokenScorer):
     def load(
         cls, location: str, revision: str | None, settings: Settings, name: str | None = None
     ) -> CausalLM:
-        """Load a model; arguments and errors as for ``identify``."""
+        """Load a model; arguments and errors are those of ``identify``."""
         identity = cls.identify(location, revision, settings, name)
         files = identity.files
         try:
@@ -195,10 +195,10 @@ class CausalLM(TokenScorer):
 
 
 def identify_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLMIdentity:
-    """Open the files of an entry; errors as for ``CausalLM.identify``."""
+    """Open the files of an entry; errors are those of ``CausalLM.identify``."""
     return CausalLM.identify(entry.location, entry.revision, settings, entry.name)
 
 
 def load_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLM:
-    """Load the model of an entry; errors as for ``CausalLM.identify``."""
+    """Load the model of an entry; errors are those of ``CausalLM.identify``."""
     return CausalLM.load(entry.location, entry.revision, settings, entry.name)

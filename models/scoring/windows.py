@@ -1,14 +1,15 @@
-"""Windows: the tokens that a model reads together, and the tokens among them that are charged.
+"""Windows: the tokens that a model reads together, and the tokens among them that are scored.
 
-A text's tokens are t[0:n]. A window reads its prefix (usually the start token) and t[begin:end],
-and is charged for t[first:end]. Each token is predicted from the tokens before it in its window, so
-the last one is never an input.
+A text's tokens are t[0:n]. A window consists of a prefix (usually the start token) and
+t[begin:end]; the tokens t[first:end] are scored. Each token is predicted from the tokens before it
+in the window, so the window's last token is never an input.
 
 The windows of a text are ordered by their ends. A window *covers* the tokens from the end of the
-previous window to its own end: their characters and bytes belong to its chunk. Covered tokens
-equal scored tokens, unless a protocol leaves tokens unscored or scores some twice.
+previous window to its own end. A window's chunk has the characters and bytes of covered tokens.
+Covered and scored tokens are the same, unless a protocol leaves tokens unscored or scores some
+twice.
 
-Planning is pure arithmetic on token counts. ``Batches`` runs the planned windows.
+Windows are computed from token counts alone. ``Batches`` runs the model on windows.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from core.errors import BatchTooLarge, NotMeasurable
 from models.scoring.protocols import ScoringProtocol
 from models.scoring.scorer import DeviceFull, Engine, Losses, Tally, Tokens
 
-_LEAST_FILL = 0.8  # least length of a row in a batch, as a share of the longest
+_LEAST_FILL = 0.8  # minimum length of a row in a batch, as a share of the longest row
 
 
 class Window(NamedTuple):
-    """One pass of the model; positions count the tokens of the text, or of the stream."""
+    """One window; ``begin``, ``first`` and ``end`` are token indices in the text or stream."""
 
-    begin: int  # first token read
-    first: int  # first token scored
-    end: int  # one past the last token scored
-    num_prefix: int  # tokens read before t[begin]
+    begin: int  # index of the first token read
+    first: int  # index of the first token scored
+    end: int  # index after the last token scored
+    num_prefix: int  # number of tokens read before the token at ``begin``
 
     @property
     def num_scored(self) -> int:
-        """Number of tokens with counted loss."""
+        """Number of scored tokens."""
         return self.end - self.first
 
     @property
@@ -50,7 +51,7 @@ class Window(NamedTuple):
 
     @property
     def is_charged(self) -> bool:
-        """True if the first scored token has no token before it: it costs ln(vocabulary size)."""
+        """True if no token precedes the first scored token: its loss is ln(vocabulary size)."""
         return self.num_scored > 0 and self.first == self.begin and self.num_prefix == 0
 
 
@@ -71,13 +72,13 @@ def plan_windows(
     """Divide a text into windows, for protocols that score each document separately.
 
     Args:
-        num_tokens: n, the tokens of the text.
-        protocol: layout and stride.
+        num_tokens: number of tokens of the text.
+        protocol: its layout and stride determine the windows.
         context: the protocol's effective context in tokens, at least 2.
-        num_prefix: tokens of the prefix; 0 if the tokenizer has none.
+        num_prefix: number of tokens of the prefix.
 
     Returns:
-        Windows with growing ends up to n (a single window may end earlier); none if n is 0.
+        Windows in order; the last one ends with the text. Layout ``single``: only the first one.
     """
     if protocol.layout == "sliding":
         return _sliding(num_tokens, context, protocol.stride or 1, num_prefix)
@@ -88,7 +89,7 @@ def plan_windows(
 
 
 def _disjoint(n: int, context: int, num_prefix: int, scores_first: bool) -> list[Window]:
-    """Return windows without overlap; the prefix uses some of the context."""
+    """Return windows without overlap; ``context`` includes the prefix."""
     step = context - num_prefix
     skipped = 0 if scores_first else 1
     return [
@@ -98,9 +99,9 @@ def _disjoint(n: int, context: int, num_prefix: int, scores_first: bool) -> list
 
 
 def _sliding(n: int, context: int, stride: int, num_prefix: int) -> list[Window]:
-    """Return a disjoint first window; later ones read ``context`` and score ``stride`` tokens.
+    """Return a first window as in ``_disjoint``, then windows that score ``stride`` tokens each.
 
-    Based on Li et al. 2024 (arXiv 2402.00861), section 4.2; here no token is scored twice.
+    Based on Li et al. 2024 (arXiv 2402.00861), section 4.2. Here, no token is scored twice.
     """
     if n == 0:
         return []
@@ -113,9 +114,9 @@ def _sliding(n: int, context: int, stride: int, num_prefix: int) -> list[Window]
 
 
 def _rolling(n: int, context: int, num_prefix: int) -> list[Window]:
-    """Return windows of lm-evaluation-harness: ``context`` inputs, one more than it can score.
+    """Return windows as lm-evaluation-harness does; each has at most ``context`` inputs.
 
-    Only the first window reads the start token; the last window reaches back to be full.
+    Only the first window has a start token. A short last window begins earlier to be full.
     """
     windows = []
     for first in range(0, n, context):
@@ -126,7 +127,7 @@ def _rolling(n: int, context: int, num_prefix: int) -> list[Window]:
 
 
 class StreamWindow(NamedTuple):
-    """A window of a stream, and the least number of stream tokens for which it counts."""
+    """A window of a stream, and the minimum number of tokens of a stream with this window."""
 
     window: Window
     needed: int
@@ -135,7 +136,7 @@ class StreamWindow(NamedTuple):
 def stream_windows(
     protocol: ScoringProtocol, context: int, num_prefix: int
 ) -> Iterator[StreamWindow]:
-    """Yield the windows of an endless stream; ``finish_stream`` has the windows at an end."""
+    """Yield the windows of an endless stream (``finish_stream``: the windows at a stream's end)."""
     stride = protocol.stride or context
     if protocol.layout == "sliding":
         head = context - num_prefix
@@ -151,7 +152,7 @@ def stream_windows(
         elif protocol.layout == "sliding-pieces":
             first = begin + 1 if number < protocol.full_windows else end + 1 - stride
             yield StreamWindow(Window(begin, first, end, 0), end)
-        elif num_prefix:  # BOS replaces a piece's last token; the last piece is dropped
+        elif num_prefix:  # BOS replaces a piece's last token; a stream's last piece is dropped
             yield StreamWindow(Window(begin, begin, end - num_prefix, num_prefix), end + 1)
         else:
             yield StreamWindow(Window(begin, begin + 1, end, 0), end + 1)
@@ -160,10 +161,10 @@ def stream_windows(
 def finish_stream(
     protocol: ScoringProtocol, context: int, last: Window | None, num_tokens: int, num_prefix: int
 ) -> list[Window]:
-    """Return the windows at the end of a stream, after the last full one.
+    """Return the windows at the end of a stream, after its last full window ``last``.
 
-    Uncovered tokens are dropped: neither scored nor counted. ``last`` is the last window of
-    ``stream_windows`` for which the stream had enough tokens.
+    ``last`` is the last window of ``stream_windows`` for which the stream had enough tokens.
+    Tokens that no window covers are neither scored nor counted.
     """
     covered = last.end if last else 0
     if protocol.layout == "sliding":
@@ -174,25 +175,25 @@ def finish_stream(
         return [Window(num_tokens - context, covered, num_tokens, 0)]
     if last is None:
         return []
-    if protocol.layout == "swce":  # counts the unscored tail
+    if protocol.layout == "swce":  # the stream's unscored end counts as covered
         covered = num_tokens
-    elif protocol.layout == "pieces":  # counts the piece's last token, which BOS replaced
+    elif protocol.layout == "pieces":  # the token replaced by BOS counts as covered
         covered += last.num_prefix
     return [Window(covered, covered, covered, 0)] if covered > last.end else []
 
 
 def plan_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Group rows of similar length, so that padding to a group's longest row costs little.
+    """Group rows of similar length, so that there is little padding.
 
-    A row shorter than most of its group begins a new one: as measured on a CPU, padding beyond a
-    fifth costs more than another pass.
+    A row shorter than 80 % of the group's longest row begins a new group. On a CPU, padding of more
+    than a fifth takes more time than another pass.
 
     Args:
-        lengths: inputs of each row, all > 0.
-        budget: inputs in one group, padding included; a longer row is a group by itself.
+        lengths: number of inputs of each row, all > 0.
+        budget: maximum inputs of a group, padding included; a longer row is a group by itself.
 
     Returns:
-        Groups of positions in ``lengths``, the longest rows first; deterministic.
+        Groups of indices into ``lengths``, the longest rows first.
     """
     batches: list[list[int]] = []
     room = longest = 0
@@ -207,7 +208,7 @@ def plan_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 class Job(NamedTuple):
-    """The model's work for one window; ``ids`` begin at token ``offset`` of the text or stream."""
+    """A window to run; ``ids`` are tokens of the text or stream from index ``offset`` on."""
 
     ids: Tokens
     window: Window
@@ -224,7 +225,7 @@ class Job(NamedTuple):
 
     @property
     def targets(self) -> Tokens:
-        """The tokens to predict, (num_scored,), except one without any token before it."""
+        """The tokens that the model must predict; a token with no token before it is excluded."""
         first = self.window.first + self.window.is_charged
         return self.ids[first - self.offset : self.window.end - self.offset]
 
@@ -238,9 +239,9 @@ class _Outcome(NamedTuple):
 class Batches:
     """Runs windows in batches of similar length.
 
-    The batches of a call depend only on its windows and the budget. So scoring twice gives the same
-    bits. ``budget`` counts inputs per batch, padding included. A token without any token before it
-    costs ln ``vocabulary_size``.
+    The batches of a call depend only on its windows and the budget. So a second run gives the same
+    bits. ``budget`` is the maximum number of inputs of a batch, padding included. A token without a
+    token before it costs ln(``vocabulary_size``).
     """
 
     name: str
@@ -254,17 +255,17 @@ class Batches:
         return replace(self, _done={})
 
     def forget(self) -> None:
-        """Forget stored batches to free the memory of their results."""
+        """Delete the stored results of batches to free memory."""
         self._done.clear()
 
     def run(self, jobs: Sequence[Job], alphabet: Tokens | None, tally: Tally) -> list[Losses]:
         """Return the losses of each window's scored tokens, (num_scored,) float64.
 
-        A batch that was run for another protocol is not run again.
+        If an equal batch was run for another protocol, its stored result is used.
 
         Raises:
             BatchTooLarge: a batch did not fit into the device's memory; the budget was halved.
-            NotMeasurable: a single window does not fit.
+            NotMeasurable: a single window does not fit into the memory.
         """
         # A window needs no pass if its only scored token has no token before it.
         rows = [row for row, job in enumerate(jobs) if job.window.num_inputs > 0]
@@ -312,7 +313,7 @@ class Batches:
 
 
 def _digest(arrays: Sequence[Tokens]) -> bytes:
-    """Return a digest that is equal for equal inputs, whichever protocol sends them."""
+    """Return a digest of a batch's arrays, the key of its stored result."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(len(array).to_bytes(8, "little"))

@@ -1,1 +1,1 @@
-"""Clients of model servers: likelihoods and chat, with budgets and kept answers."""
+"""Clients of model servers (likelihoods and chat), with budgets and stored responses."""

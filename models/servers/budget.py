@@ -1,13 +1,13 @@
-"""Responses of paid APIs: the limit of a run, and the store of paid responses.
+"""Paid APIs: the spending limit of a run, and the stored responses.
 
     answer-cache/<served name>-<digest>/answers/<xx>/<digest of the request>.json
     answer-cache/<served name>-<digest>/sent/<id>.json
 
 The folder belongs to one base URL and served name. Each response is written to its own file before
-it is used. A request in progress has a file in ``sent/`` with its maximum cost. That file is
-deleted when the outcome is known. A file that remains marks a request that may have been paid for
-but has no response: dropped connection, incomplete response, killed process. No file is written
-twice, so that threads, processes and machines need no lock.
+it is used. A request in progress has a file in ``sent/`` with its maximum cost, which is deleted
+when the outcome is known. If such a file remains, the request may have been paid for, but its
+response was lost (dropped connection, incomplete response, killed process). Requests share no
+files, so threads, processes and machines need no lock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _READERS = 8
 
 @dataclass(frozen=True)
 class Cost:
-    """Numbers of tokens, and their price; ``dollars`` is None if the entry has no prices."""
+    """Numbers of tokens and their price; ``dollars`` is None if the entry states no prices."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -61,7 +61,7 @@ class Cost:
 
 
 def cost_of(entry: ModelEntry, input_tokens: int, output_tokens: int) -> Cost:
-    """Return the price of the given tokens under an entry."""
+    """Return the cost of tokens at the prices in a model's entry."""
     price_in = entry.dollars_per_million_input_tokens
     price_out = entry.dollars_per_million_output_tokens
     if price_in is None or price_out is None:
@@ -71,7 +71,7 @@ def cost_of(entry: ModelEntry, input_tokens: int, output_tokens: int) -> Cost:
 
 
 class Budget:
-    """The limit of one run, shared by all its models and threads; None is no limit."""
+    """The limits of a run's spending (None: no limit), shared by all its models and threads."""
 
     def __init__(self, max_tokens: int | None = None, max_dollars: float | None = None) -> None:
         self.max_tokens, self.max_dollars = max_tokens, max_dollars
@@ -86,16 +86,16 @@ class Budget:
 
     @property
     def spent(self) -> Cost:
-        """Cost of this run so far; lost responses count with their estimates."""
+        """Cost of this run so far; lost responses count with their estimated cost."""
         return self._spent
 
     @property
     def is_limited(self) -> bool:
-        """True if there is a limit."""
+        """True if the run has a limit of tokens or dollars."""
         return self.max_tokens is not None or self.max_dollars is not None
 
     def check(self, entry: ModelEntry) -> None:
-        """Raise UsageError if there is a limit of money and the entry has no prices."""
+        """Raise UsageError if there is a limit in dollars but the entry has no prices."""
         if self.max_dollars is not None and entry.dollars_per_million_input_tokens is None:
             raise UsageError(
                 f"{entry.name}: the run may spend {self.max_dollars} dollars, but the entry has no "
@@ -104,9 +104,9 @@ class Budget:
             )
 
     def reserve(self, most: Cost) -> None:
-        """Reserve a request's maximum cost; if too little is left, wait for requests in flight.
+        """Reserve a request's maximum cost; if too little is left, wait for requests in progress.
 
-        Raise BudgetReached if it exceeds the rest and no request is in flight.
+        Raise BudgetReached if too little is left and no request is in progress.
         """
         with self._changed:
             while not self._fits(most):
@@ -116,7 +116,7 @@ class Budget:
             self._in_flight.append(most)
 
     def settle(self, most: Cost, paid: Cost) -> None:
-        """Replace a reserved amount by the actual cost."""
+        """Replace a reserved maximum cost by the actual cost."""
         with self._changed:
             self._in_flight.remove(most)
             self._spent += paid
@@ -153,7 +153,7 @@ class Paid(BaseModel):
 
     @property
     def cost(self) -> Cost:
-        """The same as ``Cost``, for sums."""
+        """The same numbers as a ``Cost``, which can be added to other costs."""
         return Cost(self.input_tokens, self.output_tokens, self.dollars)
 
 
@@ -161,11 +161,11 @@ class Received(BaseModel):
     """A stored response.
 
     Attributes:
-        asked: the request whose digest names the file.
+        asked: the request; its digest is the name of the response's file.
         left_out: unsupported parameters of the request, which were not sent.
-        paid: its cost; ``sent/`` has the cost of earlier lost responses to the same request.
+        paid: cost of this response; ``sent/`` has the costs of earlier lost responses.
         num_refused: number of refusals by the server before this response.
-        note: this request's file in ``sent/``, which may remain after a kill.
+        note: path of the request's file in ``sent/``, which remains if the process is killed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -184,10 +184,10 @@ class Spending:
     """The cost of a model's responses, over all runs.
 
     Attributes:
-        num_lost: requests whose response is missing or unreadable; counted as paid.
-        num_refused: requests that the server refused (429, 500, …) before it served them; free.
-        cost: of received and lost responses.
-        num_estimated: those without a stated cost; counted at their maximum.
+        num_lost: number of requests whose response is missing or unreadable; counted as paid.
+        num_refused: number of refusals (status 429, 500, …) before a response; they are free.
+        cost: cost of received and lost responses.
+        num_estimated: number of responses without a stated cost; counted at their maximum cost.
     """
 
     num_answers: int = 0
@@ -202,9 +202,9 @@ class Spending:
 
 
 class AnswerCache:
-    """The responses of one model; safe for threads and processes.
+    """The stored responses of one model; safe for threads and processes.
 
-    ``digest`` is of base URL and served name; ``folder`` is the responses' folder in the data root.
+    ``digest`` is a hash of base URL and served name. ``folder`` contains the responses.
     """
 
     def __init__(self, store: Store, entry: ModelEntry) -> None:
@@ -215,27 +215,27 @@ class AnswerCache:
         self.folder = f"{FOLDER}/{path_part(self.served_name[:60])}-{self.digest}"
 
     def key_of(self, body: dict[str, Any]) -> str:
-        """Return the digest that names a request's response."""
+        """Return the digest of a request, which is the key of its response."""
         asked = json.dumps([self.address, body], sort_keys=True)
         return hashlib.sha256(asked.encode()).hexdigest()
 
     def find(self, key: str) -> Received | None:
-        """Return the response to a request, or None if there is none.
+        """Return the stored response to a request, or None if there is none.
 
-        Raise StorageError if its file is damaged or the data root cannot be read.
+        Raise StorageError if the response's file is damaged or cannot be read.
         """
         return self._read(self._path(key)) if self.has(key) else None
 
     def has(self, key: str) -> bool:
-        """Return True if there is a response to the request."""
+        """Return True if a response to the request is stored."""
         return self.store.exists(self._path(key))
 
     def has_any(self) -> bool:
-        """Return True if there is a response to any request."""
+        """Return True if a response to any request is stored."""
         return bool(self.store.list(f"{self.folder}/answers/*/*.json"))
 
     def read_some(self, count: int) -> list[Received]:
-        """Return at most ``count`` of the responses, in any order."""
+        """Return at most ``count`` of the stored responses, in any order."""
         paths = self.store.list(f"{self.folder}/answers/*/*.json")[:count]
         with ThreadPoolExecutor(_READERS) as pool:
             return list(pool.map(self._read, paths))
@@ -245,18 +245,18 @@ class AnswerCache:
         self.store.write_bytes(self._path(key), received.model_dump_json(indent=1).encode())
 
     def note_sent(self, key: str, most: Paid) -> str:
-        """Write a note of a request and its maximum cost; return the note's path."""
+        """Write a file for a request in progress, with its maximum cost; return the path."""
         path = f"{self.folder}/sent/{uuid.uuid4().hex}.json"
         self.note_lost(path, key, most, "no answer: the process ended before it came")
         return path
 
     def note_lost(self, path: str, key: str, paid: Paid, reason: str) -> None:
-        """Write that a request's response is lost, and its cost."""
+        """Write into a request's file that its response is lost, with reason and cost."""
         note = {"request": key, "reason": reason, "paid": paid.model_dump()}
         self.store.write_bytes(path, json.dumps(note, indent=1).encode())
 
     def forget_sent(self, note: str) -> None:
-        """Delete a request's note because its outcome is known."""
+        """Delete the file of a request whose outcome is known."""
         self.store.delete(note)
 
     def spending(self) -> Spending:
@@ -265,7 +265,7 @@ class AnswerCache:
         Raise StorageError if a file is damaged or the data root cannot be read.
         """
         with ThreadPoolExecutor(_READERS) as pool:
-            # List notes before responses: requests that end meanwhile count twice, not zero times.
+            # List ``sent/`` before the responses, so that requests that end meanwhile are counted.
             paths = self.store.list(f"{self.folder}/sent/*.json")
             notes = dict(zip(paths, pool.map(self._read_note, paths), strict=True))
             answers = self.store.list(f"{self.folder}/answers/*/*.json")
@@ -300,11 +300,11 @@ class AnswerCache:
         except StorageError:
             if self.store.exists(path):
                 raise
-            return None  # its response has arrived meanwhile
+            return None  # another thread or run deleted the file: the response arrived
         except (ValueError, KeyError, TypeError) as error:
             raise StorageError(f"{self.store.url(path)} is damaged; delete it") from error
 
 
 def read_spending(store: Store, entry: ModelEntry) -> Spending:
-    """Return the total cost of an API model over all runs; errors as for ``spending``."""
+    """Return the total cost of an API model over all runs; see ``AnswerCache.spending``."""
     return AnswerCache(store, entry).spending()

@@ -2,11 +2,11 @@
 
 ``POST <base>/chat/completions`` (https://platform.openai.com/docs/api-reference/chat). Errors are
 ``{"error": {"message", "type", "param", "code"}}``; OpenRouter's are ``{"error": {"code": 402,
-"message", "metadata"}}``, also under status 200. Outcomes are classified by cost: a server error
-is free, but a lost response has been paid for.
+"message", "metadata"}}``, even with status 200. Outcomes are classified by cost: a server error
+is free, but a lost response may have been paid for.
 
-The key is sent only to this server. It is removed from all messages and responses, even if the
-server repeats it.
+The API key is sent only to this server. Messages and responses are stored without the key, even if
+the server repeats the key.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _CONNECT_TIMEOUT_S = 10.0
 _ANSWER_TIMEOUT_S = 300.0  # some models reason for minutes
 _MAX_BYTES = 4 * 2**20
 _BLOCK = 2**14
-_PASSING = {409, 425, 429}  # temporary errors, like all from 500
-_NO_WORD = {408, 504, 522, 524}  # gateway timeouts: the model may have answered
+_PASSING = {409, 425, 429}  # temporary errors; all statuses from 500 on are temporary, too
+_NO_WORD = {408, 504, 522, 524}  # statuses of timeouts, after which the model may have answered
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _BUSY = {"rate_limit_exceeded", "rate_limit_error"}
 _TOO_LONG = {"context_length_exceeded", "string_above_max_length", "request_too_large"}
@@ -40,14 +40,14 @@ _FLAGGED = re.compile(
     r"\b(?:prompt|input|content|request)\b[^.]{0,20} flagged\b|flagged by moderation", re.IGNORECASE
 )
 _KEPT = ("id", "model", "choices", "usage")  # stored fields of a response
-_MOST_DEEP = 32  # levels of JSON; messages have six
+_MOST_DEEP = 32  # maximum depth of JSON; responses have a depth of six
 _TEXTS = (None, "text", "output_text")  # types of text parts
-_MOST_TOKENS = 10**9  # of one response; a larger number is ignored
+_MOST_TOKENS = 10**9  # maximum plausible number of tokens in a response
 _OPTIONAL = ("temperature", "top_p", "seed", "max_tokens")
 
 
 class Lost(Exception):
-    """A response that cannot be read, and may have been paid for; ``answer`` is its known part."""
+    """The response is lost but may have been paid for; ``answer`` is the part that was read."""
 
     def __init__(
         self, reason: str, answer: dict[str, Any] | None = None, pause_s: float | None = None
@@ -57,7 +57,7 @@ class Lost(Exception):
 
 
 class Unanswerable(Exception):
-    """The server refuses only this request; ``reason`` is stored."""
+    """The server refuses this request for its content or length; ``reason`` names the cause."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -65,7 +65,7 @@ class Unanswerable(Exception):
 
 
 class Refused(Exception):
-    """The server refuses this request; it may also refuse others."""
+    """The server refuses this request, and may refuse other requests."""
 
 
 class Unsupported(Exception):
@@ -77,7 +77,7 @@ class Unsupported(Exception):
 
 
 class ApiClient:
-    """Sends requests to one API; safe for threads. Raise UsageError if the key is invalid."""
+    """Sends requests to one API; safe for threads. Raises UsageError if the key is invalid."""
 
     def __init__(
         self, base: str, key: SecretStr | None, key_setting: str, num_at_once: int
@@ -98,7 +98,7 @@ class ApiClient:
 
         Raises:
             TryAgain, Lost, Unanswerable, Refused, Unsupported: see the classes.
-            ModelLoadError: the key is refused, there is no money left, or no such model.
+            ModelLoadError: the key is refused, the account has no money, or the model is unknown.
             ModelError: the server does not support such requests.
         """
         try:
@@ -131,7 +131,7 @@ class ApiClient:
         )
 
     def _said(self, answer: Any, data: bytes) -> str:
-        """Return an error's message, shortened after hiding the key."""
+        """Return an error's message without the key, at most 300 characters."""
         error = answer.get("error") if isinstance(answer, dict) else None
         message = error.get("message") if isinstance(error, dict) else None
         text = self._hide(data.decode(errors="replace")) if answer is None else str(answer)
@@ -156,7 +156,7 @@ class ApiClient:
         message, finish = first_choice(answer)
         if finish == "error":
             raise Lost("the model failed on the way (finish_reason error)", answer)
-        # With a content filter, a response without message or choice is complete, and was paid.
+        # A response whose message a content filter removed is complete, and was paid for.
         has_some = bool(answer.get("choices")) or usage_of(answer) is not None
         if message or (has_some and not answer.get("error")):
             return answer
@@ -211,11 +211,11 @@ def _require_key(key: SecretStr | None, key_setting: str) -> None:
 
 
 def _read(response: requests.Response) -> tuple[bytes, str | None]:
-    """Return the body, and the reason if it is incomplete; time and size are limited."""
+    """Read a body up to a limit of time or size; return it, and why it is incomplete or None."""
     deadline = time.monotonic() + _ANSWER_TIMEOUT_S
     data = bytearray()
     try:
-        # iter_content would return only whole blocks.
+        # read1 returns available data; iter_content would wait for whole blocks.
         while block := response.raw.read1(_BLOCK, decode_content=True):
             data += block
             if len(data) > _MAX_BYTES:
@@ -255,7 +255,7 @@ def _error_of(answer: Any) -> tuple[dict[str, Any], set[str]]:
 
 
 def _status_said(answer: dict[str, Any]) -> int | None:
-    """Return the status of an error under HTTP status 200 without any output; else None."""
+    """Return the real status of an error that was sent with HTTP status 200, or None if unknown."""
     fields, codes = _error_of(answer)
     code = fields.get("code")
     if answer.get("choices"):
@@ -269,7 +269,7 @@ def _status_said(answer: dict[str, Any]) -> int | None:
 def _is_filtered(error: dict[str, Any], codes: set[str], said: str) -> bool:
     """Return True if an error reports that a content filter refused the request."""
     metadata = error.get("metadata")
-    is_flagged = isinstance(metadata, dict) and "reasons" in metadata  # OpenRouter, with 403
+    is_flagged = isinstance(metadata, dict) and "reasons" in metadata  # OpenRouter's error format
     is_policy = any(code.startswith("content_policy") for code in codes)
     return bool(codes & _FILTERED) or is_flagged or is_policy or bool(_FLAGGED.search(said))
 
@@ -287,12 +287,12 @@ def user_message(text: str) -> list[dict[str, str]]:
 
 
 def without_lone_surrogates(text: str) -> str:
-    """Return a text that can be encoded as UTF-8; half of a cut emoji cannot."""
+    """Replace lone surrogates (half of a cut emoji), which cannot be encoded as UTF-8."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def usage_of(answer: dict[str, Any]) -> tuple[int, int] | None:
-    """Return the numbers of input and output tokens in a response, or None."""
+    """Return the numbers of input and output tokens that a response states, or None."""
     usage = answer.get("usage")
     if not isinstance(usage, dict):
         return None
@@ -313,7 +313,7 @@ def first_choice(answer: dict[str, Any]) -> tuple[dict[str, Any], object]:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message, which may consist of parts, without reasoning."""
+    """Return the text of a message's content, without reasoning; a list of parts is joined."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []

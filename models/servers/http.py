@@ -1,4 +1,4 @@
-"""HTTP with servers of models: keys, pauses, and JSON of servers that give likelihoods."""
+"""HTTP clients of model servers: API keys, retries, and JSON responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from requests.adapters import HTTPAdapter
 from core.errors import ModelError, ModelLoadError, NotMeasurable, UsageError
 
 _MAX_TRIES = 5
-_PAUSE_S = 1.0  # before the second try; doubled before each later one
+_PAUSE_S = 1.0  # pause before the first retry; doubled before each further retry
 _MAX_PAUSE_S = 60.0
 _CONNECT_TIMEOUT_S = 10.0
 _ANSWER_TIMEOUT_S = 600.0  # a request may wait for other clients' requests
@@ -33,8 +33,8 @@ class TryAgain(Exception):
     """The server did not serve the request, at no cost; a retry may succeed.
 
     Attributes:
-        pause_s: pause that the server asks for.
-        is_busy: True if the server meanwhile serves other requests (429).
+        pause_s: pause in s that the server requests before a retry, or None without a request.
+        is_busy: True if the server works, but has too many requests (status 429).
     """
 
     def __init__(self, reason: str, pause_s: float | None = None, is_busy: bool = False) -> None:
@@ -156,7 +156,7 @@ def open_session(key: SecretStr | None, num_at_once: int) -> requests.Session:
 
 
 class _Bearer(requests.auth.AuthBase):
-    """Sends a key; without a key it prevents sending the credentials of ~/.netrc."""
+    """Adds the key to requests; without a key, prevents the use of credentials in ~/.netrc."""
 
     def __init__(self, key: SecretStr | None) -> None:
         self._key = key
@@ -168,7 +168,7 @@ class _Bearer(requests.auth.AuthBase):
 
 
 def pause_asked_for(response: requests.Response) -> float | None:
-    """Return Retry-After (RFC 9110, 10.2.3) in seconds; None if absent or malformed."""
+    """Return the header Retry-After (RFC 9110, 10.2.3) in s, or None if absent or malformed."""
     value = response.headers.get("Retry-After", "").strip()
     if value.isascii() and value.replace(".", "", 1).isdigit():
         return float(value[:9])

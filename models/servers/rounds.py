@@ -1,8 +1,8 @@
-"""Many requests to one API, several in flight; requests with a stored response are not sent.
+"""Many requests to one API, several at a time; requests with a stored response are not sent.
 
 A response is stored (``answer-cache``) under the digest of the whole request before it is used.
-Later equal requests read it from there at no cost. One run at a time sends requests to a model
-(a claim): a second run waits, and finds the responses of the first.
+Later equal requests read the stored response at no cost. A claim (lock file) allows only one run at
+a time to send requests to a model. A second run waits, and then finds the responses of the first.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from models.servers.http import TryAgain
 
 Body = dict[str, Any]
 
-_ROUND = 256  # requests sent under one claim
+_ROUND = 256  # maximum number of requests in a round; a round holds the claim until its end
 _MAX_GIVEN_UP = 5  # failed requests in a row, after which the server counts as unreachable
 _log = logging.getLogger(__name__)
-_MAX_REFUSED = 8  # limit of refusals per request
-_MAX_LOST = 3  # limit of lost responses per request; each may have been paid
-_PAUSE_S = 1.0  # before the second try; doubled before each later one
+_MAX_REFUSED = 8  # maximum number of refusals per request
+_MAX_LOST = 3  # maximum number of lost responses per request; each may have been paid for
+_PAUSE_S = 1.0  # pause before the first retry; doubled before each further retry
 _MAX_PAUSE_S = 60.0
 _MAX_ASKED_PAUSE_S = 600.0  # if the server asks for a longer pause, the run ends
-_SAMPLE = 256  # stored responses that are read to learn the server's token counts
-_TEMPLATE_TOKENS = 64  # estimated tokens around a prompt, until the server reports more
+_SAMPLE = 256  # number of stored responses that are read to learn how the server counts tokens
+_TEMPLATE_TOKENS = 64  # estimated tokens that a chat template adds; increased if too low
 
 
 class GivenUp(Exception):
-    """The server failed on a request too often, or refuses it; others can be tried."""
+    """The server failed on a request too often, or refuses it; other requests may succeed."""
 
 
 class Ended(Exception):
@@ -50,13 +50,13 @@ Outcome = Received | Unanswerable | GivenUp
 
 
 class Asker:
-    """Sends requests to one model and learns its limits; safe for threads."""
+    """Sends requests to one model, and learns its parameters and billing; safe for threads."""
 
     def __init__(
         self, entry: ModelEntry, client: ApiClient, cache: AnswerCache, budget: Budget
     ) -> None:
         self._entry, self._client, self._cache, self._budget = entry, client, cache, budget
-        self._left_out: frozenset[str] = frozenset()  # unsupported parameters
+        self._left_out: frozenset[str] = frozenset()  # names of unsupported parameters
         self._template_tokens = _TEMPLATE_TOKENS
         self._most_output = 0
         self._num_served = 0
@@ -65,9 +65,9 @@ class Asker:
 
     @property
     def is_unsure(self) -> bool:
-        """True if there is a limit, and the server's billing per request is not yet known.
+        """True if the run has a spending limit and has not received a response yet.
 
-        Some servers bill more than ``max_tokens``; parallel requests could exceed the limit.
+        Some servers bill more than ``max_tokens``. So parallel requests could exceed the limit.
         """
         if self._budget.is_limited and not self._has_looked:
             self._has_looked = True
@@ -81,9 +81,9 @@ class Asker:
         Raises:
             Ended: the event ``ended`` is set.
             GivenUp: the server fails on this request, or refuses it.
-            Unanswerable: the server refuses only this request.
-            BudgetReached: the request may cost more than is left.
-            ModelError: no other request can be sent either.
+            Unanswerable: the server refuses this request for its content or length.
+            BudgetReached: the request may cost more than the rest of the budget.
+            ModelError: all other requests would fail, too.
             StorageError: the response could not be stored.
         """
         num_refused = num_lost = 0
@@ -150,7 +150,7 @@ class Asker:
         return received
 
     def _most(self, body: dict[str, Any]) -> Cost:
-        """Return a request's maximum cost, assuming at least one byte per token."""
+        """Return a request's maximum cost; a token is assumed to have at least one byte."""
         output = max(body["max_tokens"], self._most_output)
         return cost_of(self._entry, _num_bytes(body) + self._template_tokens, output)
 
@@ -163,7 +163,7 @@ class Asker:
         return cost_of(self._entry, *usage), False
 
     def _learn(self, body: dict[str, Any], usage: tuple[int, int] | None) -> None:
-        """Increase the estimates if the server counts more tokens than estimated."""
+        """Increase the estimated numbers of tokens if the server counts more."""
         if usage is None:
             return
         self._template_tokens = max(self._template_tokens, usage[0] - _num_bytes(body))
@@ -179,7 +179,7 @@ class Asker:
         self._left_out |= {param}
 
     def _pause(self, failure: TryAgain, num_tries: int, ended: threading.Event) -> None:
-        """Wait before the next try; if the server sets the pause, all threads wait."""
+        """Wait before the next try; if the server requests a pause, all threads wait."""
         asked = failure.pause_s
         if asked is not None and asked > _MAX_ASKED_PAUSE_S:
             raise ModelError(
@@ -197,7 +197,7 @@ class Asker:
 
 def _without(body: dict[str, Any], left_out: frozenset[str]) -> dict[str, Any]:
     sent = {name: value for name, value in body.items() if name not in left_out}
-    if "max_tokens" in left_out:  # newer models of OpenAI use another parameter
+    if "max_tokens" in left_out:  # OpenAI renamed it for newer models
         sent["max_completion_tokens"] = body["max_tokens"]
     return sent
 
@@ -212,7 +212,7 @@ def _paid(cost: Cost, is_estimated: bool) -> Paid:
 
 @dataclass
 class _Round:
-    """The shared state of the threads of a round."""
+    """The state of a round (at most 256 requests) that its threads share."""
 
     ended: threading.Event = field(default_factory=threading.Event)
     failure: TidemarkError | None = None
@@ -220,7 +220,7 @@ class _Round:
     num_in_a_row: int = 0
 
     def take(self, key: str, outcome: Outcome) -> None:
-        """Store a request's outcome; too many failures in a row end the round."""
+        """Store a request's outcome; end the round after too many failures in a row."""
         self.outcomes[key] = outcome
         self.num_in_a_row = self.num_in_a_row + 1 if isinstance(outcome, GivenUp) else 0
         if self.num_in_a_row >= _MAX_GIVEN_UP:
@@ -245,13 +245,13 @@ class ApiRounds:
     def ask(self, bodies: Mapping[str, Body]) -> Iterator[tuple[str, Outcome]]:
         """Yield the outcome of each request by its key, in any order, as soon as it is known.
 
-        Requests with a stored response are not sent. The others are sent in rounds.
+        Requests with a stored response are not sent. Other requests are sent in rounds.
 
         Raises:
-            BudgetReached: the next request may cost more than is left.
+            BudgetReached: the next request may cost more than the rest of the budget.
             ModelLoadError: the key is refused, the account has no money, or there is no such model.
-            ModelError: the server failed on several requests in a row, or has never answered one;
-                responses to other requests are stored.
+            ModelError: the server failed on several requests in a row, or has never answered any;
+                received responses are stored.
             StorageError: responses cannot be stored; no more requests are sent.
         """
         keys, given_up = list(bodies), list[str]()
@@ -279,12 +279,12 @@ class ApiRounds:
                         while missing and self._asker.is_unsure and not round_.ended.is_set():
                             yield from self._send(pool, [missing.pop(0)], bodies, round_)
                         yield from self._send(pool, missing, bodies, round_)
-                # If a model has never answered, the fault is not in the requests.
+                # If a model has never answered a request, the server or its settings are wrong.
                 asked = round_.outcomes.values()
                 is_hopeless = bool(asked) and all(isinstance(each, GivenUp) for each in asked)
                 if is_hopeless and not kept and not self.cache.has_any():
                     round_.ended.set()
-            except BaseException:  # responses in flight are stored, no more requests are sent
+            except BaseException:  # requests in progress are finished; no others are sent
                 round_.ended.set()
                 raise
 
@@ -315,7 +315,7 @@ class ApiRounds:
             _log.warning("%s: a question is given up: %s", self.name, failure)
             round_.take(key, failure)
         except Ended:
-            return  # it was not sent
+            return  # the request was not sent
         except TidemarkError as failure:
             round_.fail(failure)
         except Exception as failure:  # noqa: BLE001 - an odd answer is one question's failure
@@ -324,7 +324,7 @@ class ApiRounds:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Prevent other runs from sending requests to this model; wait for a current one."""
+        """Prevent other runs from sending requests to this model; wait until a current run ends."""
         claims = Claims(self.cache.store)
         claim = f"answers of {self.cache.address} {self.cache.served_name}"
         while True:
@@ -338,7 +338,7 @@ class ApiRounds:
     def _explained(
         self, failure: TidemarkError | None, given_up: Sequence[str], keys: Iterable[str]
     ) -> TidemarkError:
-        """Return a failure with the numbers of done and open requests, and advice."""
+        """Return the error of a failed run, with the number of stored responses and advice."""
         wanted = set(keys)
         num_kept = sum(map(self.cache.has, wanted))
         where = self.cache.store.url(self.cache.folder)

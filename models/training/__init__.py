@@ -1,14 +1,14 @@
 """Reference models: small language models trained up to a known month.
 
-They test if the method finds a planted cutoff. Tidemark trains its own models on the corpus up to a
-month, and scores them like any other model: bits per byte must rise after that month.
+Reference models test if tidemark finds a known cutoff. They are trained on the corpus up to a month
+and scored like any other model. The bits per byte must rise after that month.
 
-The model is a Llama-shaped transformer with its own byte-level BPE (Radford et al. 2019), both
-trained only on the corpus. It is trained on the windows of the default protocol: a start token,
-then text of one document.
+The model is a transformer of the Llama architecture with its own byte-level BPE (Radford et al.
+2019), both trained only on the corpus. The training data are windows of the default protocol: a
+start token, then text of one document.
 
 A killed run resumes from its last checkpoint. On the same machine with the same number of threads,
-it gives exactly the same weights: the data of a step depend only on seed and step.
+its weights equal those of an uninterrupted run. The data of a step depend only on seed and step.
 """
 
 from __future__ import annotations
@@ -53,25 +53,25 @@ from models.weights.checkpoint import choose_device
 
 Progress = Callable[[int, int], None]
 
-_VERSION = 1  # increase when a change here or in packing.py changes the weights
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)  # of a folder; never equal to a control's
+_VERSION = 1  # increase if a change here or in packing.py changes the weights
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)  # compressors have other names (with a colon)
 _CHECKPOINT_SECONDS = 10.0
-_WARM_UP = 0.05  # share of the steps; then a cosine down to a tenth of the learning rate
+_WARM_UP = 0.05  # share of the steps in which the learning rate rises
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All inputs that decide a reference model, except the documents.
+    """All inputs that determine a reference model's weights, except the documents.
 
-    The defaults suit about a megabyte of text: seconds of training per epoch on two cores.
+    The defaults suit about a megabyte of text. An epoch then takes seconds on two cores.
 
     Attributes:
         cutoff: last month with training text.
-        seed: of the first weights and of the order of the windows.
-        vocabulary_size: most tokens of the byte-level BPE, with 256 bytes and two special tokens.
+        seed: seed of the initial weights and of the order of the windows.
+        vocabulary_size: maximum size of the BPE's vocabulary, with 256 bytes and 2 special tokens.
         context: longest window in tokens, its start token included.
         epochs: number of passes over all windows.
-        learning_rate: the highest; of AdamW.
+        learning_rate: highest learning rate of AdamW.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Recipe:
             raise UsageError("a recipe's learning_rate must lie between 0 and 1")
 
     def as_record(self) -> dict[str, object]:
-        """Return the recipe in JSON types."""
+        """Return the recipe as a dict that can be written as JSON."""
         return dataclasses.asdict(self) | {"cutoff": str(self.cutoff)}
 
 
@@ -117,9 +117,9 @@ def train_reference(
     settings: Settings,
     progress: Progress | None = None,
 ) -> ModelEntry:
-    """Train a reference model in float32, or return an existing one with the same plan.
+    """Train a reference model in float32, or return an existing model with the same inputs.
 
-    The folder gets ``tidemark.json`` beside the weights, and appears only when complete.
+    The folder is created only when all its files are complete, including ``tidemark.json``.
 
     Raises:
         UsageError: a partition is no text, undated or after the cutoff; there is no text; or the
@@ -130,7 +130,7 @@ def train_reference(
     _check_folder(folder, recipe)
     with explain_disk_errors(str(folder)):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # A second process for the same model waits, then finds the finished model.
+        # A second process for the same model waits here, and then finds the finished model.
         with FileLock(folder.parent / f".{folder.name}.lock"):
             work = folder.parent / f".{folder.name}.training"
             if not _is_trained(folder, plan):
@@ -144,7 +144,7 @@ def train_reference(
 
 
 def _plan(seals: Sequence[Seal], recipe: Recipe) -> dict[str, object]:
-    """Return all inputs that decide the weights, as stored in tidemark.json."""
+    """Return all inputs that determine the weights (the plan), as stored in tidemark.json."""
     for seal in seals:
         if not seal.is_text:
             raise UsageError(
@@ -188,12 +188,12 @@ def _is_trained(folder: Path, plan: dict[str, object]) -> bool:
     try:
         record = json.loads(path.read_bytes())
         return {key: record.get(key) for key in plan} == plan
-    except (ValueError, AttributeError):  # damaged: train it again
+    except (ValueError, AttributeError):  # a damaged file: train the model again
         return False
 
 
 def _open_work(work: Path, plan: dict[str, object]) -> None:
-    """Create the hidden folder of a run in progress; empty it if its plan differs."""
+    """Create the hidden folder of a run in progress; empty the folder if its plan differs."""
     path = work / "plan.json"
     text = json.dumps(plan, indent=2).encode()
     if not path.is_file() or path.read_bytes() != text:
@@ -252,7 +252,7 @@ def _train(
 
 
 def _schedule(step: int, total: int) -> float:
-    """Return the share of the learning rate: linear warm-up, then a cosine down to 0.1."""
+    """Return the factor of the learning rate: linear warm-up, then a cosine down to 0.1."""
     warm_up = max(1, round(_WARM_UP * total))
     if step < warm_up:
         return (step + 1) / warm_up
@@ -266,9 +266,9 @@ def _learn(
     targets: torch.Tensor,
 ) -> None:
     """Run one step of AdamW on the mean loss of the tokens that are not padding."""
-    # Padding is on the right: causal attention hides it from all counted tokens.
-    states = model.model(input_ids=inputs, use_cache=False).last_hidden_state  # (B, T, hidden)
-    counts = targets != IGNORED  # (B, T)
+    # Padding is on the right, where causal attention hides it from all counted tokens.
+    states = model.model(input_ids=inputs, use_cache=False).last_hidden_state  # (batch, T, hidden)
+    counts = targets != IGNORED  # (batch, T); T: length of the longest window
     loss = functional.cross_entropy(model.lm_head(states[counts]), targets[counts])
     torch.autograd.backward(loss)
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -277,7 +277,7 @@ def _learn(
 
 
 def _save(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimizer, step: int) -> None:
-    """Write a checkpoint, without random state: only the first weights use the generator."""
+    """Write a checkpoint; it needs no random state, because only initial weights are random."""
     state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
     buffer = io.BytesIO()  # torch.save to a full disk raises no OSError
     torch.save(state, buffer)
@@ -285,7 +285,7 @@ def _save(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimizer,
 
 
 def _restore(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimizer) -> int:
-    """Load a checkpoint and return its step; 0 if there is none."""
+    """Load a checkpoint and return its number of finished steps; 0 if there is no checkpoint."""
     if not path.is_file():
         return 0
     state = torch.load(path, map_location=model.device, weights_only=True)
@@ -308,7 +308,7 @@ def _publish(
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model.save_pretrained(ready)
-    except SafetensorError as error:  # raised by safetensors for a full disk
+    except SafetensorError as error:  # safetensors raises it if the disk is full
         raise StorageError(f"cannot write the weights to {ready}: {error}") from error
     tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=corpus.tokenizer,
@@ -328,6 +328,6 @@ def _publish(
         **plan,
     }
     write_durably(ready / REFERENCE_FILE, json.dumps(record, indent=2).encode())
-    if folder.exists():  # the folder has another plan
+    if folder.exists():  # the folder contains a model that was trained from other inputs
         folder.rename(work / "replaced")
     ready.rename(folder)

@@ -1,7 +1,7 @@
 """Packing: a corpus as token ids on disk, and as batches of windows for training.
 
-Windows are those of the default protocol: a start token, then text of one document. So training and
-scoring use equal inputs. Tokens are stored as uint32 in one memory-mapped file.
+The windows are those of the default protocol: a start token, then text of one document. So inputs
+in training equal those in scoring. Tokens are stored as uint32 in one memory-mapped file.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from core.storage.store import Store, replace_durably
 
 START, END = "<|start|>", "<|end|>"
 START_ID, END_ID = 0, 1
-IGNORED = -100  # target of padding; the default ignored index of cross_entropy
-_POOL_BATCHES = 16  # windows of this many batches are sorted by length to reduce padding
+IGNORED = -100  # target of padding, which torch's cross_entropy ignores
+_POOL_BATCHES = 16  # number of batches whose windows are sorted by length together; less padding
 
 Numbers = npt.NDArray[np.int64]
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Write a whole file atomically: after a kill, either the old or the new one exists."""
+    """Write a whole file atomically: after a kill, either the old or the new file exists."""
     temporary = path.with_name(f".tmp-{path.name}")
     try:
         temporary.write_bytes(data)
@@ -41,9 +41,9 @@ class PackedCorpus:
     """The corpus as windows of token ids.
 
     Attributes:
-        tokenizer: trained on the corpus.
-        tokens: all documents in a row, an end token after each; (num_tokens,).
-        bounds: begin and end of windows in ``tokens``, without start tokens; (num_windows, 2).
+        tokenizer: tokenizer that was trained on the corpus.
+        tokens: tokens of all documents, with an end token after each document; (num_tokens,).
+        bounds: begin and end of each window in ``tokens``, without start token; (num_windows, 2).
     """
 
     tokenizer: Tokenizer
@@ -51,7 +51,7 @@ class PackedCorpus:
     bounds: Numbers
 
     def epoch(self, batch: int, *seed: int) -> list[Numbers]:
-        """Return batches of window numbers in random order; lengths in a batch are similar."""
+        """Return batches of window indices in random order; a batch has similar lengths."""
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(self.bounds))
         lengths = self.bounds[:, 1] - self.bounds[:, 0]
@@ -63,7 +63,7 @@ class PackedCorpus:
         return [batches[number] for number in rng.permutation(len(batches))]
 
     def tensors(self, rows: Numbers) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return inputs (start token, then text) and targets, int64 (batch, longest window)."""
+        """Return inputs (with start tokens) and targets, int64 (batch, longest window)."""
         begins, ends = self.bounds[rows].T
         length = int((ends - begins).max())
         inputs = np.full((len(rows), length), END_ID, dtype=np.int64)
@@ -78,7 +78,7 @@ class PackedCorpus:
 def pack_corpus(
     folder: Path, seals: Sequence[Seal], store: Store, vocabulary_size: int, context: int
 ) -> PackedCorpus:
-    """Train a tokenizer and tokenize all documents; reuse existing results in the folder.
+    """Train a tokenizer and tokenize all documents; use existing results in the folder.
 
     Raise StorageError if a partition is damaged.
     """
@@ -122,7 +122,7 @@ def _train_tokenizer(texts: Iterator[str], vocabulary_size: int) -> Tokenizer:
 
 
 def _pack(tokenizer: Tokenizer, batches: Iterator[list[str]], path: Path) -> list[int]:
-    """Write all documents' tokens as uint32; return the end of each document."""
+    """Write the tokens of all documents as uint32; return the index of each document's end."""
     ends, position = [], 0
     temporary = path.with_name(f".tmp-{path.name}")
     try:

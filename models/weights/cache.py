@@ -1,8 +1,8 @@
 """The local cache of hub models: fetch with verification, list, evict.
 
-It is the hub library's own cache (HF_HOME is honoured) in the library's layout. So no model is
-stored twice. A file is fetched into ``blobs/<etag>.part``. After an interruption, the next fetch
-continues this file. The file gets its final name when its size and digest equal the hub's.
+The cache is that of the huggingface_hub library (see HF_HOME), in the library's layout. So no model
+is stored twice. A file is downloaded into ``blobs/<etag>.part``. After an interruption, the next
+download resumes this file. The file is renamed after its size and digest were verified.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Fetched:
-    """The result of a fetch."""
+    """The folder and commit of a fetched model, with its size and the downloaded bytes."""
 
     folder: Path
     commit: str
@@ -69,7 +69,7 @@ class CachedModel:
     Attributes:
         commits: commits with files in the cache, complete or not.
         num_bytes: size on disk, unfinished files included.
-        used_at: last time a file of it was read (POSIX time), from the file system.
+        used_at: POSIX time at which one of the model's files was last read.
     """
 
     location: str
@@ -81,13 +81,13 @@ class CachedModel:
 def open_snapshot(location: str, revision: str | None, settings: Settings) -> Path:
     """Return the folder of a hub model; fetch the model if it is not in the cache.
 
-    A cached model is used without a request to the hub. Without a revision, use the last fetched
-    commit. Raises: as ``fetch``.
+    A cached model is used without a request to the hub. Without a revision, the last fetched commit
+    is used. Raise the errors of ``fetch``.
     """
     folder = find_cached(location, revision, settings.allow_pickle_weights)
     if folder is None:
         return fetch(location, revision, settings).folder
-    # Many file systems do not store access times, which decide the least recently used model.
+    # Set the access time, which shows the last use; many file systems do not update it.
     with contextlib.suppress(OSError):  # the cache may be read-only
         file = next(folder.iterdir())
         os.utime(file, (time.time(), file.stat().st_mtime))
@@ -98,8 +98,8 @@ def fetch(location: str, revision: str | None, settings: Settings) -> Fetched:
     """Fetch the needed files of a hub model that are missing from the cache.
 
     Raises:
-        ModelLoadError: the hub refuses (see ``ask_hub``), or the bytes differ from its digest.
-        DiskFull: the cache's budget or the disk has no room; the message names models to evict.
+        ModelLoadError: the hub refuses (see ``ask_hub``), or a digest of downloaded bytes is wrong.
+        DiskFull: the cache's size limit or the free disk space would be exceeded.
         StorageError: the cache cannot be written.
     """
     check_revision(location, revision)
@@ -124,9 +124,9 @@ def fetch(location: str, revision: str | None, settings: Settings) -> Fetched:
 def fetch_with_base(
     location: str, revision: str | None, settings: Settings
 ) -> Iterator[tuple[str, Fetched]]:
-    """Fetch a model and, for an adapter, its base model if that is on the hub.
+    """Fetch a model and, for an adapter, its base model unless that is a local folder.
 
-    Yield the location and the result of each fetch. Raises: as ``fetch``.
+    Yield the location and the result of each fetch. Raise the errors of ``fetch``.
     """
     fetched = fetch(location, revision, settings)
     yield location, fetched
@@ -142,12 +142,12 @@ class _Blob:
 
     file: HubFile
     url: str
-    size: int  # 0 if the hub does not state it
+    size: int  # in bytes; 0 if the hub does not state the size
     path: Path
 
     @property
     def part(self) -> Path:
-        """The path of the unfinished file."""
+        """The path of the unfinished download."""
         return self.path.with_name(f"{self.path.name}.part")
 
 
@@ -163,9 +163,9 @@ def _locate(file: HubFile, listing: Listing, settings: Settings) -> _Blob:
 
 
 def _download(blob: _Blob, location: str) -> None:
-    """Download a file, resuming an interrupted fetch; verify it and give it its name."""
+    """Download a file, or resume its download; verify the file and give it its final name."""
     if _size_of(blob.part) > blob.size:
-        blob.part.unlink()  # of another file, or of unknown size
+        blob.part.unlink()  # not a part of this file, or the size is unknown
     with blob.part.open("ab") as file:
         http_get(
             blob.url,
@@ -198,7 +198,7 @@ def _difference(blob: _Blob) -> str | None:
 
 
 class _NoBar(tqdm):
-    """A hidden progress bar: linking takes no time."""
+    """A hidden progress bar, because linking takes no time."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         options["disable"] = True
@@ -206,7 +206,7 @@ class _NoBar(tqdm):
 
 
 def _link(listing: Listing, revision: str | None, settings: Settings) -> Path:
-    """Create the commit's folder with links to the fetched files, by the hub library."""
+    """Let the hub library create the commit's folder with links to the fetched files."""
     folder = snapshot_download(
         listing.location,
         revision=listing.commit,
@@ -222,7 +222,7 @@ def _link(listing: Listing, revision: str | None, settings: Settings) -> Path:
 
 
 def _require_room(location: str, num_new_bytes: int, settings: Settings) -> None:
-    """Raise DiskFull if the budget or the disk has no room; evict nothing."""
+    """Raise DiskFull, naming models to evict, if the cache's limit or the disk is too small."""
     folder, models = Path(constants.HF_HUB_CACHE), list_cached()
     taken = sum(model.num_bytes for model in models)
     budget = settings.model_cache_bytes
@@ -253,7 +253,7 @@ def list_cached() -> list[CachedModel]:
     models = []
     with explain_disk_errors(constants.HF_HUB_CACHE):
         for folder in Path(constants.HF_HUB_CACHE).glob("models--*"):
-            # Snapshots hold links to the blobs, or the files themselves without link support.
+            # Snapshots contain links to blobs, or the files if the file system has no links.
             paths = [*folder.glob("blobs/*"), *folder.glob("snapshots/*/**/*")]
             states = [path.stat() for path in paths if path.is_file() and not _is_link(path)]
             models.append(
@@ -268,20 +268,20 @@ def list_cached() -> list[CachedModel]:
 
 
 def _is_link(path: Path) -> bool:
-    return path.is_symlink() and path.parent.name != "blobs"  # blobs may be shared by link
+    return path.is_symlink() and path.parent.name != "blobs"  # a linked blob counts as a file
 
 
 def evict(location: str, keep: str | None = None) -> int:
     """Remove a hub model from the cache; return the number of freed bytes.
 
-    Keep the files of the commit ``keep``; None removes all, unfinished files included.
-    Raise StorageError if the model cannot be removed.
+    Keep the files of the commit ``keep``. Without ``keep``, remove all files, including unfinished
+    downloads. Raise StorageError if the model cannot be removed.
     """
     folder = cache_folder(location)
     before = _taken_by(location)
     with explain_disk_errors(str(folder)), contextlib.suppress(CacheNotFound):
         info = scan_cache_dir(constants.HF_HUB_CACHE)
-        # Only this model's: copies of a repository have equal names of commits.
+        # Select only this model, because copies of a repository have equal commits.
         own = frozenset(repo for repo in info.repos if repo.repo_path.name == folder.name)
         commits = {revision.commit_hash for repo in own for revision in repo.revisions}
         dataclasses.replace(info, repos=own).delete_revisions(*commits - {keep}).execute()

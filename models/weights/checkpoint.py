@@ -1,7 +1,7 @@
 """Checkpoints: a model's folder, local or from the hub, verified before use.
 
-All files come from one folder of ordinary Hugging Face files, or two: an adapter's and its base
-model's. No code from them is ever run, and weights are safetensors unless the settings allow
+All files come from one folder in the Hugging Face format; for an adapter, also from the folder of
+its base model. No code in the files is run. Weights must be safetensors unless the settings allow
 pickles.
 """
 
@@ -42,25 +42,25 @@ from models.weights.files import (
 )
 from models.weights.hub import is_hub_id
 
-# Hide the library's warnings: our own errors report all that matters.
+# Hide the warnings of transformers, because our own errors report all relevant problems.
 transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 
-# The configuration keys for the longest sequence.
+# Configuration keys for the maximum number of tokens of a sequence.
 _CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_seq_length")
-_UNLIMITED = 10**9  # tokenizers without a limit state a huge one
+_UNLIMITED = 10**9  # tokenizers without a limit state a larger number
 
 
 @dataclass(frozen=True)
 class CheckpointFiles:
-    """A model's files, opened and checked; the weights are not read yet.
+    """A model's files, checked; the weights are not read yet.
 
     Attributes:
-        folder: local folder of the files; for an adapter, of its base.
+        folder: local folder of the files; for an adapter, its base model's folder.
         revision: commit of the hub, or digest of the folder's files. For an adapter,
-            ``<digest>+<own>+<base>``: a digest over its own revision and its base's, and both.
-        context: most tokens of one input; None without a maximum.
-        attention: the implementation of attention to use.
-        adapter: the folder of an adapter to merge into the weights.
+            ``<digest>+<own>+<base>``, where the digest covers the two revisions after it.
+        context: maximum number of tokens of one input, or None without a maximum.
+        attention: name of the attention implementation.
+        adapter: folder of an adapter to merge into the weights, or None without an adapter.
     """
 
     location: str
@@ -77,7 +77,7 @@ class CheckpointFiles:
 
     @property
     def quantisation(self) -> str | None:
-        """The method of quantisation, as the makers of the weights name it."""
+        """The method of quantisation in the configuration, or None without quantisation."""
         stated = getattr(self.config, "quantization_config", None)
         if stated is None:
             return None
@@ -86,7 +86,7 @@ class CheckpointFiles:
 
     @property
     def numerics(self) -> str:
-        """The facts besides the weights that decide the rounding of losses."""
+        """The facts besides the weights that influence the rounding of losses."""
         return " ".join(filter(None, [str(self.dtype), self.attention, self.quantisation]))
 
 
@@ -102,8 +102,8 @@ def open_checkpoint(location: str, revision: str | None, settings: Settings) -> 
         UsageError: the device or dtype of the settings is not available.
         DiskFull: there is no room for the files from the hub.
     """
-    choose_device(settings)  # raises before any fetch
-    # An adapter's revision joins three parts; the second and third are its own and its base's.
+    choose_device(settings)  # raises errors before any download
+    # An adapter's revision has three parts: a digest, its own revision and its base model's.
     given = revision.split("+") if revision else []
     own, base = given[1:] if len(given) == 3 else (revision, None)
     folder, found = _open_folder(location, own, settings)
@@ -193,7 +193,7 @@ def _open_model(
 
 
 def _attention(config: PreTrainedConfig) -> str:
-    """Choose the implementation by name, so that a cell's hash can name it without weights."""
+    """Return the name of the attention implementation, for a hash without loaded weights."""
     model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     return "sdpa" if getattr(model_class, "_supports_sdpa", False) else "eager"
 
@@ -233,8 +233,8 @@ def _load_config(folder: Path, location: str) -> PreTrainedConfig:
         )
         text_config = config.get_text_config()
         if hasattr(text_config, "output_router_logits"):
-            text_config.output_router_logits = False  # its output would precede the logits
-        text_config.to_dict()  # a nested config must be valid, too
+            text_config.output_router_logits = False  # router logits would be the first output
+        text_config.to_dict()  # raises an error if a nested config is invalid
     except MODEL_FAILURES as error:
         raise ModelLoadError(
             f"{location}: config.json is not one that transformers knows "
@@ -263,8 +263,8 @@ def _refuse_non_causal(config: PreTrainedConfig, location: str) -> None:
 def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
     """Load a folder's tokenizer.
 
-    Raise ModelLoadError if it is missing or broken. Raise NotMeasurable for a slow tokenizer, which
-    does not report each token's text.
+    Raise ModelLoadError if the tokenizer is missing or broken. Raise NotMeasurable for a slow
+    tokenizer, which does not report each token's text.
     """
     refuse_fatal_tokenizer(folder, location)
     try:

@@ -1,6 +1,6 @@
-"""The files of a model: the choice of files, checks for complete weights, errors of loading.
+"""The files of a model: choice of the needed files, checks for completeness, digests.
 
-Only names, sizes and headers are read; no weight is read and no code is run.
+To check weights, only file names, sizes and headers are read. No code is run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MODEL_FAILURES = (
 
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
-GENERATION_CONFIG = "generation_config.json"  # lists tokens that end a text; affects no loss
+GENERATION_CONFIG = "generation_config.json"  # states tokens that end a text; affects no loss
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -49,7 +49,7 @@ _PICKLE_ADVICE = (
     "pickles may run code when they are loaded; if you trust the model's makers, set "
     "TIDEMARK_ALLOW_PICKLE_WEIGHTS=true"
 )
-# One file, or parts and their index; transformers loads the first that exists.
+# Weights are one file, or parts with an index. transformers loads the first of these that exists.
 _WHOLE_OR_PARTS = (
     (
         "model.safetensors",
@@ -70,11 +70,11 @@ def first_line(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of a folder, as stated by their headers.
+    """The size of the weights in a folder, as stated by the headers of the files.
 
     Attributes:
-        num_tensors: in all files; None for pickles, which are not opened.
-        num_elements: numbers in all tensors; None for pickles.
+        num_tensors: number of tensors in all files, or None for pickles, which are not opened.
+        num_elements: total number of elements of all tensors, or None for pickles.
     """
 
     num_tensors: int | None
@@ -115,7 +115,7 @@ def _choose_set(names: list[str], whole: str, part: re.Pattern[str]) -> list[str
 def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
     """Return 16 hex digits over names and contents of the files that decide a model's losses.
 
-    ``patterns`` name the files besides config.json; default: tokenizer and safetensors. Raise
+    ``patterns`` select the files besides config.json; by default, tokenizer and safetensors. Raise
     ModelLoadError if a file cannot be read.
     """
     patterns = patterns or (*TOKENIZER_FILES, *WEIGHT_FILES)
@@ -132,7 +132,7 @@ def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
 
 
 def examine_weights(folder: Path, location: str, allow_pickle: bool) -> Weights:
-    """Check that a model's files of weights are all present and complete.
+    """Check that all files of a model's weights exist and are complete; return the weights' size.
 
     Raise ModelLoadError if weights are missing, cut off or damaged, or if the index names files
     outside the folder.
@@ -160,7 +160,7 @@ def is_whole(folder: Path, allow_pickle: bool) -> bool:
 def weight_paths(folder: Path, location: str, allow_pickle: bool) -> list[Path]:
     """Return the files of weights that transformers would load, sorted by name.
 
-    Raises: as ``examine_weights``, which also opens them.
+    Raise ModelLoadError if files are missing, the index is broken, or pickles are not allowed.
     """
     names = [path.name for path in folder.iterdir() if path.is_file()]
     indices = ["model.safetensors.index.json", "pytorch_model.bin.index.json"]
@@ -204,7 +204,7 @@ def _parts(index: Path, location: str) -> list[Path]:
 
 
 def _shapes(path: Path, location: str) -> list[list[int]]:
-    """Return the shape of every tensor of a file; opening it checks header and size."""
+    """Return the shape of every tensor of a file; opening the file checks header and size."""
     try:
         with safe_open(path, framework="numpy") as file:
             return [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
@@ -230,7 +230,7 @@ def refuse_fatal_tokenizer(folder: Path, location: str) -> None:
         seconds = [(merge.split(" ") if isinstance(merge, str) else merge)[1] for merge in merges]
         is_well = model.get("type") == "WordPiece" or all(s.startswith(prefix) for s in seconds)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return  # another format, which is refused elsewhere
+        return  # another format, which loading the tokenizer rejects
     if not is_well:
         raise ModelLoadError(
             f"{location}: the tokenizer is missing or broken: tokenizer.json has merges without "
@@ -241,7 +241,7 @@ def refuse_fatal_tokenizer(folder: Path, location: str) -> None:
 def read_base(folder: Path, location: str) -> tuple[str, str | None]:
     """Return location and revision of an adapter's base model.
 
-    A path to a folder is relative to the adapter's own; any other text is a hub id. Raise
+    The location is a folder relative to the adapter's folder or, if there is none, a hub id. Raise
     ModelLoadError if adapter_config.json is broken, or names no model.
     """
     path = folder / ADAPTER_CONFIG
@@ -258,7 +258,7 @@ def read_base(folder: Path, location: str) -> tuple[str, str | None]:
             f"{location}: holds an adapter, but {ADAPTER_CONFIG} names {base!r} at revision "
             f"{revision!r} as its model; expected a folder or a hub id"
         )
-    own = folder / Path(base).expanduser()  # an absolute path is not changed
+    own = folder / Path(base).expanduser()  # if ``base`` is absolute, the result is ``base``
     return (str(own.resolve()) if own.is_dir() else base), revision or None
 
 

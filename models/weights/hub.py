@@ -1,7 +1,7 @@
-"""The Hugging Face hub: a model's files there, and access rights.
+"""The Hugging Face hub: queries for a model's files and for access to them.
 
-This module only sends queries; ``cache.py`` fetches. The token is the hub library's: HF_TOKEN, or
-the token of ``hf auth login``. The address is the library's, too, unless ``sites`` has a ``hub``.
+``cache.py`` downloads the files. The access token is HF_TOKEN, or the token of ``hf auth login``.
+The address of the hub is the library's default, unless the setting ``sites`` has a key ``hub``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.weights.files import ADAPTER_CONFIG, choose_files, first_line, is_whole, read_base
 
-TIMEOUT_S = 10.0  # for one response; a slower hub counts as unreachable
+TIMEOUT_S = 10.0  # timeout of one request; a slower hub counts as unreachable
 DEFAULT_REVISION = "main"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NUM_AT_ONCE = 8
@@ -45,7 +45,7 @@ _NUM_AT_ONCE = 8
 
 @dataclass(frozen=True)
 class HubFile:
-    """A file of a commit.
+    """A file in a commit of the hub.
 
     Attributes:
         sha256: digest of large files, which the hub stores outside git.
@@ -73,17 +73,17 @@ class Listing:
 
     @property
     def num_bytes(self) -> int:
-        """Total size of all files of known size."""
+        """Total size in bytes of all files of known size."""
         return sum(file.size or 0 for file in self.files)
 
 
 def endpoint_of(settings: Settings) -> str | None:
-    """Return the hub's address; None is the hub library's own choice."""
+    """Return the hub's address from the settings, or None for the hub library's default."""
     return settings.sites.get("hub", "").rstrip("/") or None
 
 
 def is_hub_id(location: str) -> bool:
-    """Return True if a location has the form of a hub id (folders are checked before)."""
+    """Return True if a location that is not a folder has the form of a hub id."""
     return not location.startswith(("/", ".", "~")) and location.count("/") <= 1
 
 
@@ -94,10 +94,10 @@ def is_on_hub(entry: ModelEntry) -> bool:
 
 
 def ask_hub(location: str, revision: str | None, settings: Settings) -> Listing:
-    """Query the hub for a model's files at a revision, and for access to them.
+    """Return the needed files of a model at a revision, after a check of access to them.
 
-    Raise ModelLoadError, with advice, if model or revision is absent or gated. Raise it, too, if no
-    weights can be loaded or the hub cannot be reached.
+    Raise ModelLoadError, with advice, if model or revision is absent or gated, or the hub cannot be
+    reached. A model without weights that can be loaded raises ModelLoadError, too.
     """
     endpoint = endpoint_of(settings)
     with explain_failures(location, revision):
@@ -123,7 +123,7 @@ def ask_hub(location: str, revision: str | None, settings: Settings) -> Listing:
 
 
 def check_access(entries: Iterable[ModelEntry], settings: Settings) -> dict[str, str]:
-    """Return the problems of access to hub models by entry name, before a run starts.
+    """Return an error message for each entry whose files the hub does not provide, by entry name.
 
     Only models outside the cache are queried, in parallel, so that this takes seconds. An adapter's
     base model is queried, too.
@@ -147,7 +147,7 @@ def _problem(entry: ModelEntry, settings: Settings) -> str | None:
 def _require_access(
     location: str, revision: str | None, settings: Settings
 ) -> tuple[str, str | None] | None:
-    """Return location and revision of the base model of an adapter; else None."""
+    """Check access to a model; return location and revision of an adapter's base, else None."""
     folder: Path | None = Path(location).expanduser()
     if folder is not None and not folder.is_dir():
         if not is_hub_id(location):
@@ -195,7 +195,7 @@ def find_cached(location: str, revision: str | None, allow_pickle: bool) -> Path
 
 
 def check_revision(location: str, revision: str | None) -> str | None:
-    """Return a valid name of a commit, tag or branch; raise ModelLoadError if invalid."""
+    """Return the revision; raise ModelLoadError if it cannot be a commit, tag or branch."""
     if revision is not None and (not re.fullmatch(r"\w[\w./+-]*", revision) or ".." in revision):
         raise ModelLoadError(
             f"{location}: {revision!r} is no revision; give a commit, tag or branch of the hub"

@@ -1,7 +1,7 @@
-"""Loading weights: checks of their configuration, adapters, and placement on devices.
+"""Loading weights: checks of the configuration, adapters, and placement on devices.
 
-A config.json is untrusted. A stated vocabulary of a billion, or a million layers, would
-fill the memory before the mismatch is found.
+A config.json is untrusted: a vocabulary of a billion tokens or a million layers would fill the
+memory. So the config is compared with the weights before the model is created.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from models.weights.files import (
     first_line,
 )
 
-# Initialisations of adapters that change the base's own weights.
+# Initialisation methods of adapters that change the base model's weights.
 _CHANGES_BASE = ("pissa", "olora", "corda", "loftq")
-# Most elements of computed tables (of positions, masks), which are not in the weights.
+# Maximum number of elements in computed tables (positions, masks), which are not in the weights.
 _NUM_COMPUTED = 2**28
 _MOST_EXPERTS = 2**16
-_MOST_PER_BYTE = 8  # elements per byte of quantised weights: one bit each
+_MOST_PER_BYTE = 8  # maximum number of elements per byte of quantised weights: one bit each
 
 
-# Least room for weights, activations and the allocator, as a multiple of the weights.
+# Memory for weights, activations and the allocator, as a multiple of the weights' size.
 _ROOM_FACTOR = 1.1
-_HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # a plain RuntimeError
+_HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # torch's message if host memory is full
 
 
 def load_weights(files: CheckpointFiles) -> PreTrainedModel:
-    """Load the weights, and merge an adapter into them.
+    """Load the weights, and merge an adapter into the weights if there is one.
 
-    Return a model in evaluation mode, on its device or devices, in its dtype.
+    Return a model in evaluation mode, on its device or devices, in the dtype of ``files``.
 
     Raises:
         ModelLoadError: weights are missing, unsafe, broken or do not fit config or tokenizer.
@@ -77,9 +77,9 @@ def load_weights(files: CheckpointFiles) -> PreTrainedModel:
 
 
 def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedModel:
-    """Read the weights unchanged, to the given placement.
+    """Load the weights without an adapter, to the given placement (None: the host's memory).
 
-    Raise ModelLoadError if they are broken, do not fit the config, or need a missing library.
+    Raise ModelLoadError if weights are broken, do not fit the config, or need a missing library.
     """
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
@@ -92,7 +92,7 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
             trust_remote_code=False,
             local_files_only=True,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
+            ignore_mismatched_sizes=True,  # ``require_complete`` raises an error for them
             **({"device_map": placement} if placement else {}),
         )
     except MODEL_FAILURES as error:
@@ -113,7 +113,7 @@ def embedding_rows(model: PreTrainedModel) -> int:
 
 
 def carried_state(output: Any) -> dict[str, Any]:
-    """Return a model's state after a token, by argument name; raise LookupError if none."""
+    """Return the state (KV cache) in an output, by argument name; raise LookupError if none."""
     for name in ("past_key_values", "cache_params", "state"):
         if getattr(output, name, None) is not None:
             return {name: getattr(output, name)}
@@ -123,9 +123,9 @@ def carried_state(output: Any) -> dict[str, Any]:
 def require_plausible(
     config: PreTrainedConfig, weights: Weights, location: str, is_quantised: bool
 ) -> None:
-    """Raise ModelLoadError if a config states far more than the weights, or fits no model.
+    """Raise ModelLoadError if a config describes no model, or one far larger than the weights.
 
-    Up to twice as much passes: loading the weights then names the missing tensors.
+    Up to twice the size is accepted here; loading the weights then names the missing tensors.
     """
     if weights.num_tensors is None or weights.num_elements is None:
         return  # the makers of allowed pickles are trusted
@@ -155,7 +155,7 @@ def require_complete(loading: Mapping[str, Any], location: str) -> None:
 
 
 def _require_counts(config: PreTrainedConfig, num_tensors: int, location: str) -> None:
-    """Check the numbers of modules, which take memory even without their weights."""
+    """Raise ModelLoadError if a config states more layers than tensors, or too many experts."""
     for key, value in config.get_text_config().to_dict().items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
@@ -177,7 +177,7 @@ def _count_elements(config: PreTrainedConfig, location: str) -> int:
     """Count the elements of a configuration's model without allocating them."""
     try:
         with torch.device("meta"):
-            # The config may ask for an attention whose library is missing.
+            # The config may name an attention implementation whose library is not installed.
             model = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
                 copy.deepcopy(config), attn_implementation="eager"
             )
@@ -198,9 +198,9 @@ def plan_placement(
 ) -> str | None:
     """Return the placement for loading the weights.
 
-    ``auto`` spreads weights that do not fit on one CUDA device over all. Quantised weights go to
-    the named device at once, because many methods do not allow moving them. None loads them in the
-    host's memory first.
+    ``auto`` spreads weights that do not fit on one CUDA device over all devices. Quantised weights
+    are loaded on the device directly, because many methods do not allow moving them. With placement
+    None, weights are first loaded into the host's memory.
     """
     if device.type != "cuda":
         return None
@@ -214,17 +214,17 @@ def plan_placement(
 
 
 def does_not_fit(needed: int, free: list[int]) -> bool:
-    """Return True if weights exceed the free memory of the first of several devices."""
+    """Return True if there are several devices, and weights exceed the first one's free memory."""
     return len(free) > 1 and needed * _ROOM_FACTOR > free[0]
 
 
 def free_bytes() -> list[int]:
-    """Return the free memory of each CUDA device."""
+    """Return the free memory of each CUDA device in bytes."""
     return [torch.cuda.mem_get_info(index)[0] for index in range(torch.cuda.device_count())]
 
 
 def place(model: PreTrainedModel, device: torch.device, placement: str | None) -> PreTrainedModel:
-    """Move a model to its placement, if necessary; raise ModelLoadError if it does not fit."""
+    """Move a model to its placement, if necessary; raise ModelLoadError if memory is too small."""
     if getattr(model, "hf_device_map", None) is not None:
         return model
     try:
@@ -257,7 +257,7 @@ def merge_adapter(model: PreTrainedModel, folder: Path, location: str) -> PreTra
     """Merge an adapter into its base model's weights; return a model of the base's class.
 
     Raises:
-        ModelLoadError: the library is missing, or the adapter is broken or made for another model.
+        ModelLoadError: peft is not installed, or the adapter is broken or made for another model.
         NotMeasurable: the adapter cannot be merged, or is not of a causal language model.
     """
     try:
@@ -270,8 +270,8 @@ def merge_adapter(model: PreTrainedModel, folder: Path, location: str) -> PreTra
         config = PeftConfig.from_pretrained(str(folder))
         _require_mergeable(config, location)
         config.inference_mode = True
-        # On the meta device, sizes stated in the config take no memory before the tensors load.
-        with warnings.catch_warnings(category=FutureWarning, action="ignore"):  # a matter of peft
+        # With low_cpu_mem_usage, the sizes that the config states take no memory before loading.
+        with warnings.catch_warnings(category=FutureWarning, action="ignore"):  # caused by peft
             wrapped = PeftModel(model, config, low_cpu_mem_usage=True)
         report: Any = wrapped.load_adapter(
             str(folder), "default", torch_device=str(model.device), low_cpu_mem_usage=True

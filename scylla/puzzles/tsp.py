@@ -1,7 +1,7 @@
 """Find the shortest tour through all cities.
 
-Validity: 4 to 10 cities; a symmetric matrix of distances, 0 exactly on the diagonal; exactly one
-shortest tour, where both directions count as one tour.
+Validity: 4 to 10 cities; a symmetric matrix of distances, which are 0 only on the diagonal; exactly
+one shortest tour (both directions of a tour count as one).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Tsp(Puzzle):
         )
 
     def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
-        """Make the matrix symmetric with zero diagonal; if it is already, redraw one distance."""
+        """Make the matrix symmetric with zero diagonal; if it already is, replace a distance."""
         lengths = [number for number in elements if number > 0]
         if not lengths:
             return rows
@@ -94,7 +94,7 @@ class Tsp(Puzzle):
 
 
 def _is_distances(rows: Rows) -> bool:
-    """Return True if a square matrix is symmetric, and 0 exactly on its diagonal."""
+    """Return True if a square matrix is symmetric, and 0 only on its whole diagonal."""
     size = range(len(rows))
     return all(
         rows[i][j] == rows[j][i] and (rows[i][j] == 0) == (i == j) for i in size for j in size
@@ -109,7 +109,7 @@ class ShortestTours:
     """The shortest tours from city 0 back to city 0."""
 
     length: int  # length of each shortest tour
-    count: int  # number of shortest tours; both directions of a tour count
+    count: int  # number of shortest tours; the two directions of a tour count as two
     tour: Answer  # one shortest tour; begins and ends with 0
 
 
@@ -117,12 +117,12 @@ class ShortestTours:
 def find_shortest_tours(rows: Rows) -> ShortestTours:
     """Return the shortest tours through n >= 3 cities, in O(2^n n^2) time and O(2^n n) memory."""
     num_others = len(rows) - 1
-    # A length greater than any path's. Python integers if it may exceed 64 bits.
+    # No path is as long as ``endless``. Use Python integers if lengths may exceed 64 bits.
     endless = len(rows) * max(map(max, rows)) + 1
     kind: type = np.int64 if 2 * endless < 2**63 else object
     distances: Array = np.array(rows, dtype=kind)
     between, home = distances[1:, 1:], distances[1:, 0]
-    # Shortest paths from city 0 through a set of cities: row = set (bit mask), column = last city.
+    # Shortest paths from city 0 through a set of cities; index: set (bit mask), last city.
     lengths: Array = np.full((1 << num_others, num_others), endless, dtype=kind)
     counts: Array = np.zeros((1 << num_others, num_others), dtype=np.int64)
     for city in range(num_others):
@@ -140,7 +140,7 @@ def find_shortest_tours(rows: Rows) -> ShortestTours:
 
 
 def _walk_back(lengths: Array, between: Array, closed: Array) -> Answer:
-    """Return the tour that ends with the city of the least ``closed`` length."""
+    """Return a shortest tour; ``closed``: length of the best tour with each last city."""
     cities = (1 << len(closed)) - 1
     city = int(closed.argmin())
     tour = [0, city + 1]
@@ -153,7 +153,7 @@ def _walk_back(lengths: Array, between: Array, closed: Array) -> Answer:
 
 @functools.lru_cache(maxsize=16)
 def _steps(num_others: int) -> list[tuple[int, Array, Array]]:
-    """Return cities, each with the sets (bit masks) without and with the city, small sets first."""
+    """Return cities, each with the sets (bit masks) without it and with it; small sets first."""
     masks = np.arange(1 << num_others)
     sizes = np.array([mask.bit_count() for mask in range(1 << num_others)])
     steps = []

@@ -1,8 +1,8 @@
-"""A small arXiv: query API (Atom), OAI-PMH (arXivRaw), and source packages.
+"""Simulated arXiv: query API (Atom), OAI-PMH (arXivRaw), and source packages.
 
-Each month has one paper per story, the first in its first second and the last in its last. Three
-more papers: one available as PDF only, one withdrawn, and one of another category. Some have a
-second version, whose text differs from the first one's.
+Each month has one paper per story. The first paper is submitted in the month's first second, and
+the last paper in its last second. Each month has three more papers: one exists only as PDF, one is
+withdrawn, and one belongs to another category. Some papers have a second version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from core.month import Month
 from simulator.server import Request, Response, WorldSite, as_html, take_quirk
 from simulator.world import Story, World
 
-LONE_FILE_NUMBER = 3  # number within the month of the paper with a single gzipped file
+LONE_FILE_NUMBER = 3  # number, within the month, of the paper whose source is one file
 MAX_RESULTS = 2_000
 OAI_PAGE_SIZE = 20
 AUTHORS = ("Ada Example", "Boris Sample", "Chen Muster", "Dora Ejemplo")
@@ -53,18 +53,18 @@ class Paper:
 
     @property
     def licence(self) -> str | None:
-        """The licence's URL; a few old papers have none."""
+        """The URL of the licence; None for a few papers, as for old papers on arXiv."""
         return _LICENCES[self.number % len(_LICENCES)]
 
     @property
     def versions(self) -> tuple[dt.datetime, ...]:
-        """The submission times of the versions."""
+        """The submission times of all versions, oldest first."""
         revised = self.published + dt.timedelta(days=40)
         return (self.published, revised) if self.number % 5 == 4 else (self.published,)
 
     @property
     def datestamp(self) -> dt.date:
-        """OAI's date: a day after the last change."""
+        """The OAI datestamp, a day after the last change."""
         return (self.versions[-1] + dt.timedelta(days=1)).date()
 
 
@@ -76,10 +76,10 @@ class Site(WorldSite):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._num_new: dict[str, int] = {}  # papers added since a query's first page
+        self._num_new: dict[str, int] = {}  # number of papers added after the first page, by query
 
     def respond(self, request: Request) -> Response:
-        """Answer /api/query, /oai, /src and /e-print."""
+        """Respond to /api/query, /oai, /src and /e-print."""
         if request.path == "/api/query":
             return Response(200, {"Content-Type": _ATOM}, self._query(request).encode())
         if request.path == "/oai":
@@ -117,7 +117,7 @@ class Site(WorldSite):
         if first == 0:
             self._num_new[query] = 0
         elif take_quirk(self, "moving_items"):
-            self._num_new[query] += 1  # simulates a new first paper, which moves all others
+            self._num_new[query] += 1  # simulates a new paper, which shifts all others
         first -= self._num_new.get(query, 0)
         page = found[max(first, 0) : first + int(size)]
         total = len(found) + self._num_new.get(query, 0)
@@ -152,7 +152,7 @@ class Site(WorldSite):
         return _oai_page(f"<ListRecords>{records}</ListRecords>")
 
     def _source(self, kind: str, paper_id: str, version: str | None) -> Response:
-        """Return a package: always a tar under /src, a single file unchanged under /e-print."""
+        """Return a source package as tar; /e-print does not pack a package of one file as tar."""
         paper = self.papers.get(paper_id)
         number = int(version or 0) or (len(paper.versions) if paper else 0)
         if paper is None or paper.kind == "withdrawn" or number > len(paper.versions):
@@ -186,7 +186,7 @@ def _papers(world: World, month: Month) -> list[Paper]:
             categories=_categories(number, is_other=number == count + 2),
         )
         if number == count - 1:
-            # A paper submitted in the last second is announced, and numbered, in the next month.
+            # The paper submitted in the last second has an id of the next month.
             last_second = month.end - dt.timedelta(seconds=1)
             paper = replace(paper, id=f"{month.end:%y%m}.09000", published=last_second)
         papers.append(paper)
@@ -223,7 +223,7 @@ def _error_feed(message: str) -> str:
 
 def _entry(paper: Paper, is_bare: bool = False, is_odd: bool = False) -> str:
     address = f"http://arxiv.org/abs/{paper.id}v{len(paper.versions)}"
-    if is_bare:  # leave out all optional fields
+    if is_bare:  # leave out optional fields
         title = f"<title>{html.escape(paper.story.title)}</title>"
         date = f"<published>{paper.published:%Y-%m-%dT%H:%M:%SZ}</published>"
         return f"<entry><id>{address}</id>{title}{date}</entry>"
@@ -244,7 +244,7 @@ def _entry(paper: Paper, is_bare: bool = False, is_odd: bool = False) -> str:
 
 
 def _sets(paper: Paper) -> list[str]:
-    """OAI's sets: ``cs:cs:CL`` for cs.CL, ``physics:hep-th`` for hep-th."""
+    """Return a paper's OAI sets: ``cs:cs:CL`` for cs.CL, ``physics:hep-th`` for hep-th."""
     archives = ((name, name.split(".")[0]) for name in paper.categories)
     return [
         f"{'physics' if archive in _PHYSICS else archive}:{name.replace('.', ':')}"
@@ -311,7 +311,7 @@ _APPENDIX = "\\section{More}\nWhat stands here is not the paper's prose.\n"
 
 
 def _latex_files(paper: Paper, is_revised: bool) -> dict[str, bytes]:
-    """Return a source package by path; its text is the story's paragraphs, in order."""
+    """Return the files of a source package by path; its text is the story's paragraphs."""
     first, *others = (_markup(text) for text in paper.story.paragraphs)
     if is_revised:
         first = f"This version was revised. {first}"
@@ -335,7 +335,7 @@ def _escape(text: str) -> str:
 
 
 def _markup(paragraph: str) -> str:
-    """Return a paragraph in the style of authors: short lines, a citation, a comment."""
+    """Return a paragraph as LaTeX with short lines, a citation and a comment."""
     lines = textwrap.wrap(_escape(paragraph), 76, break_on_hyphens=False)
     lines.insert(1, "% a remark of the authors, 50% true")
     return "\n".join(lines).replace(". ", "~\\citep[see][p.~3]{one,two}. ", 1) + "\n"

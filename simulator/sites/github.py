@@ -1,13 +1,13 @@
-"""github.com: real repositories, served over smart HTTP by ``git http-backend``.
+"""Simulated github.com: git repositories, served over HTTP by ``git http-backend``.
 
-The first request for a repository creates it, with the same commits each time. Names that are not
-in ``REPOSITORIES`` get 401, as from GitHub. The contents are generated from the world; file names
-and licences differ from the real projects'. Every month of the world, each repository:
+The first request for a repository creates it; its commits are deterministic. Other names than those
+in ``REPOSITORIES`` get status 401, as on GitHub. The files are generated from the world and differ
+from the files of the real projects. In every month of the world, each repository:
 - adds files: in the month's first second, in its middle and in its last second;
 - merges, on the 20th, a branch that was committed in the previous month;
-- rewrites a file of the previous month (counts as new), edits one a little and renames one (neither
-  counts);
-- adds vendored, minified and generated files, a link and a submodule (none counts).
+- rewrites a file of the previous month, which counts as new text;
+- edits a file a little, renames a file, and adds vendored, minified and generated files, a link and
+  a submodule; none of these counts as new text.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from simulator.repositories import LICENCES, Repository, trending_repositories
 from simulator.server import Request, Response, WorldSite
 from simulator.world import World
 
-REPOSITORIES = {  # name -> licence; each has the same number of files
+REPOSITORIES = {  # licence by repository
     "pallets/flask": "BSD-3-Clause",
     "psf/black": "MIT",
     "pytest-dev/pytest": "MIT",
     "scrapy/scrapy": "BSD-2-Clause",
-    "tox-dev/tox": "GPL-3.0-only",  # a licence that crawlers drop
+    "tox-dev/tox": "GPL-3.0-only",  # crawlers drop repositories with this licence
 }
 YOUNG = "psf/black"  # has no commit before the world's first month
 _NUM_GIVING = sum(not licence.startswith("GPL") for licence in REPOSITORIES.values())
-# Rules of the real file on repositories and lists (seen in stored copies, 2026-11).
+# GitHub's own rules on repositories and lists, from copies of its robots.txt (2026-11).
 ROBOTS = """# If you would like to crawl GitHub contact us via https://support.github.com
 # We also provide an extensive API: https://docs.github.com
 User-agent: *
@@ -60,7 +60,7 @@ _DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
 
 
 class Site(WorldSite):
-    """github.com; see the module docstring."""
+    """The simulated github.com; see the module docstring."""
 
     keys: tuple[str, ...] = ("github",)
     robots: str | None = ROBOTS
@@ -72,7 +72,7 @@ class Site(WorldSite):
         self._folder: Path | None = None
 
     def respond(self, request: Request) -> Response:
-        """Pass a request for a known repository to git; answer with the trending list."""
+        """Respond with the trending list, or pass a request for a repository to git."""
         if not request.path.endswith(("/info/refs", "/git-upload-pack")):
             return self._list(request)
         owner, repository, rest = [*request.path[1:].split("/", 2), "", ""][:3]
@@ -96,13 +96,13 @@ class Site(WorldSite):
         return Response(200, {"Content-Type": "text/html; charset=utf-8"}, text.encode())
 
     def close(self) -> None:
-        """Remove the repositories."""
+        """Delete the repositories from the disk."""
         if self._folder is not None:
             shutil.rmtree(self._folder)
 
 
 def _trending_row(repository: Repository, period: str) -> str:
-    """GitHub's markup: the link text has line breaks, a sponsor's link comes first."""
+    """Return a list row as HTML, with a sponsor link first and line breaks in the link texts."""
     owner, name = repository.name.split("/")
     return f"""<article class="Box-row">
   <div class="float-right d-flex"><a href="/sponsors/{owner}" class="btn-sm btn">Sponsor</a></div>
@@ -146,12 +146,12 @@ def _environment() -> dict[str, str]:
 
 
 def run_backend(folder: Path, request: Request) -> Response:
-    """Serve the repositories of a folder: speak CGI (RFC 3875) with ``git http-backend``."""
+    """Pass a request for a folder's repositories to ``git http-backend`` as CGI (RFC 3875)."""
     done = subprocess.run(
         ["git", "http-backend"],
         input=request.body,
         capture_output=True,
-        check=False,  # git's errors are in its response
+        check=False,  # git reports errors in its response
         env=_environment()
         | {
             "GIT_HTTP_EXPORT_ALL": "1",
@@ -185,7 +185,7 @@ def _month(world: World, name: str, month: Month) -> Iterator[bytes]:
     texts = [world.module(month, "github", _number(name, index)) for index in range(num_files)]
     added = [_file(_path(month, index), text) for index, text in enumerate(texts)]
     if has_past:
-        added[1] = _file(_path(month - 1, 1), texts[1])  # new text under an existing name
+        added[1] = _file(_path(month - 1, 1), texts[1])  # an old file gets new text
     branch = f"work-{month}"
     yield _commit(branch, month.start - _SECOND, added[2], parent="refs/heads/main")
     yield _commit("main", month.start, added[0])
@@ -197,14 +197,14 @@ def _month(world: World, name: str, month: Month) -> Iterator[bytes]:
 
 
 def _old_text(world: World, name: str, month: Month) -> list[bytes]:
-    """Return changes without new text: a file of ``month`` edited a little, another renamed."""
+    """Return two changes without new text: edit one file of ``month`` a little, rename another."""
     text = world.module(month, "github", _number(name, 2))
     old, new = _path(month, 0), f"src/old/{_path(month, 0).rpartition('/')[2]}"
     return [_file(_path(month, 2), text + "# checked\n"), f"R {old} {new}\n".encode()]
 
 
 def _decoys(month: Month, texts: list[str]) -> list[bytes]:
-    """Return generated files, a link and a submodule."""
+    """Return files that crawlers must drop: generated files, a link and a submodule."""
     return [
         _file(f"src/_vendor/copy_{month}.py", texts[0] + "\n"),
         _file(f"src/packed_{month}.py", f"DATA = {'0,' * 600!r}\n"),

@@ -1,8 +1,8 @@
-"""GitHub's REST API, codeload, and GH Archive (GitHub's public timeline).
+"""Simulated REST API of GitHub, codeload (archives), and GH Archive (public events).
 
-Limits: 60 requests an hour and 10 searches a minute, with the token 5,000 and 30
+Clients may send 60 requests an hour and 10 searches a minute; with a token, 5,000 and 30
 (https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api). Requests above a
-limit get 403 and are counted. The search returns at most 1,000 results of a query.
+limit get status 403 and are counted. A search returns at most 1,000 results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from simulator.world import World
 
 TOKEN = "ghp_of-the-simulated-github"  # noqa: S105 - simulated credential
 MAX_RESULTS = 1000
-# (resource, has token): requests, seconds
+# By (resource, has token): maximum number of requests, and the window in seconds.
 LIMITS = {
     ("search", False): (10, 60.0),
     ("search", True): (30, 60.0),
@@ -44,33 +44,34 @@ LIMITS = {
 }
 _SPDX_KEYS = {"MIT": "mit", "BSD-2-Clause": "bsd-2-clause", "BSD-3-Clause": "bsd-3-clause"}
 _DOCUMENTATION = "https://docs.github.com/rest"
-_STARS = 12  # per hour, of the first repository; each further one gets one less
+_STARS = 12  # new stars per hour of the first repository; each following one gets one fewer
 _DAMAGED = b'{"type":"WatchEvent","repo":\n'
 
 
 class Site(WorldSite):
-    """The API and codeload; see the module docstring."""
+    """The REST API and codeload; see the module docstring."""
 
     keys: tuple[str, ...] = ("github_api", "github_codeload")
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.limits = dict(LIMITS)
-        self.num_refused = 0  # requests above the limits
+        self.num_refused = 0  # number of requests above the limits
         self.codeload_url = ""  # base URL of tarballs, if different from the API's
         self.repositories = {one.name: one for one in trending_repositories(world)}
         for month in world.months:
             self.repositories |= {one.name: one for one in new_repositories(world, month)}
         self._lock = threading.Lock()
-        self._used: dict[tuple[str, bool], tuple[float, int]] = {}  # end of the window, requests
+        # By (resource, has token): end of the window as Unix time, and number of requests in it.
+        self._used: dict[tuple[str, bool], tuple[float, int]] = {}
 
     def new_day(self) -> None:
-        """Reset the limits of all clients."""
+        """Reset the request counts of all clients."""
         with self._lock:
             self._used.clear()
 
     def respond(self, request: Request) -> Response:
-        """Answer within the limits; codeload has none."""
+        """Respond to a request of the API within the rate limits, or of codeload."""
         if match := re.fullmatch("/([^/]+/[^/]+)/legacy.tar.gz/([0-9a-f]{40})", request.path):
             return self._codeload(*match.groups())
         sent = request.headers.get("authorization", "")
@@ -146,10 +147,10 @@ class Site(WorldSite):
         first = (page - 1) * per_page
         shown = found[first : min(first + per_page, MAX_RESULTS)]
         if first and shown and take_quirk(self, "moving_items"):
-            shown = [found[first - 1], *shown[:-1]]  # simulates a lost star between pages
+            shown = [found[first - 1], *shown[:-1]]  # simulates a star lost between two requests
         if shown and take_quirk(self, "empty_page"):
             shown = []
-        is_cut = take_quirk(self, "error_as_200")  # the search timed out
+        is_cut = take_quirk(self, "error_as_200")  # simulates a timeout of the search
         rows = [self._row(one) for one in shown[: len(shown) // 2 if is_cut else None]]
         body = {"total_count": len(found), "incomplete_results": is_cut, "items": rows}
         return as_json(body, headers=_links(request, page, per_page, len(found)))
@@ -192,7 +193,7 @@ def _matches(repository: Repository, words: list[str]) -> bool:
         elif name == "license":
             if value != _SPDX_KEYS.get(repository.licence):
                 return False
-        elif name not in ("fork", "archived", "size"):  # all repositories match these
+        elif name not in ("fork", "archived", "size"):  # filters that all repositories pass
             return False
     return True
 
@@ -208,7 +209,7 @@ def _links(request: Request, page: int, per_page: int, total: int) -> dict[str, 
 
 
 def _commits(repository: Repository, request: Request) -> Response:
-    """List the newest first; ``until`` compares with the committer date."""
+    """Return the commits until the committer date ``until``, newest first."""
     sha = request.arg("sha", "main")
     if sha != "main" and not _commit(repository, sha):
         return as_json({"message": f"No commit found for SHA: {sha}"}, 404)
@@ -259,7 +260,7 @@ def _not_found() -> Response:
 
 
 def _unless_known(request: Request, answer: Response) -> Response:
-    """Add an ETag; answer 304 if the client has that version already."""
+    """Add an ETag to a response; return status 304 if the client has the same ETag."""
     if answer.status != 200:
         return answer
     tag = f'W/"{hashlib.sha256(answer.body).hexdigest()}"'
@@ -269,7 +270,7 @@ def _unless_known(request: Request, answer: Response) -> Response:
 
 
 class Archive(WorldSite):
-    """GH Archive: the public timeline, one gzip file of JSON lines per hour of the world."""
+    """GH Archive: public events as one gzip file of JSON lines per hour of the world."""
 
     keys: tuple[str, ...] = ("gharchive",)
 
@@ -278,7 +279,7 @@ class Archive(WorldSite):
         self._names = [repository.name for repository in trending_repositories(world)]
 
     def respond(self, request: Request) -> Response:
-        """Return the file of an hour; the hour is written without a leading zero."""
+        """Respond with an hour's file; hours in file names have no leading zero."""
         match = re.fullmatch(
             "/([0-9]{4}-[0-9]{2}-[0-9]{2})-([0-9]|1[0-9]|2[0-3]).json.gz", request.path
         )

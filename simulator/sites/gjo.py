@@ -1,9 +1,9 @@
-"""A small Good Judgment Open: JavaScript lists the resolved questions to logged-in users.
+"""Simulated Good Judgment Open: JavaScript lists resolved questions to logged-in users.
 
-The login form requires its own token and a session. A script fills the empty list page from
-``/leaderboards/questions.json``. Every page has elements that no crawler should use: a pop-up, an
-automatic download, a tracker on another host, and a form that submits itself. The pages
-``/traps/…`` accept everything sent to them.
+The login form requires a form token and a session cookie. A script fills the empty list page from
+``/leaderboards/questions.json``. Every page has elements that crawlers must not use: a pop-up, an
+automatic download, a tracker on another host, and scripts that send data. The pages under
+``/traps/`` have scripts that never end, send requests forever, or fill the memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simulator.world import World
 USER, PASSWORD = "forecaster@example.org", "correct-horse-9"
 SESSION, CSRF = "session-4f1d8e21", "csrf-93ab07c2"
 ON_A_PAGE = 8
-# A loopback host other than the site's.
+# This loopback address is not the site's, so crawlers see the tracker as another host.
 TRACKER = "http://127.0.0.3:9/t.js"
 _SESSION_COOKIE = "_gjo_session"
 _LIST = """
@@ -79,16 +79,16 @@ class Site(WorldSite):
         super().__init__(world)
         self.users = {USER: PASSWORD}  # accounts
         self.on_a_page = ON_A_PAGE
-        self.seen: Counter[str] = Counter()  # unwanted requests of a crawler
+        self.seen: Counter[str] = Counter()  # number of unwanted requests, by path
 
     @functools.cached_property
     def questions(self) -> list[SimulatedQuestion]:
-        """The closed questions, the last closed first."""
+        """The resolved questions, sorted by closing time, the latest first."""
         asked = [each for each in questions(self.world, "gjo") if each.resolved is not None]
         return sorted(asked, key=lambda each: (each.closed, each.id), reverse=True)
 
     def respond(self, request: Request) -> Response:
-        """Answer a request."""
+        """Respond to a request for a page, the login or the list."""
         path = request.path
         is_in = f"{_SESSION_COOKIE}={SESSION}" in request.headers.get("cookie", "")
         if path == "/users/sign_in":

@@ -1,8 +1,7 @@
-"""Global Voices, a WordPress: its REST API.
+"""Simulated REST API of Global Voices, which runs WordPress.
 
-REST API: https://developer.wordpress.org/rest-api/reference/posts/. ``after`` and ``before``
-compare with the site's own time and exclude the instant itself. A page beyond the last is status
-400.
+Documentation: https://developer.wordpress.org/rest-api/reference/posts/. Parameters ``after`` and
+``before`` are exclusive bounds in local time. A page number that is too high gets status 400.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from simulator.world import World
 
 PATH = "/wp-json/wp/v2/posts"
 MAX_PER_PAGE = 100
-UTC_OFFSET = dt.timedelta(hours=-4)  # of the site's own time
+UTC_OFFSET = dt.timedelta(hours=-4)  # UTC offset of the site's local time
 ODDITIES = ("partner", "protected", "edited", "undated", "roundup", "sister")
 
 _PARTNER = (
@@ -31,10 +30,10 @@ Json = dict[str, Any]
 
 
 class Site(WorldSite):
-    """One site per language.
+    """The site in one language.
 
-    The real robots.txt also has ``Crawl-delay: 10``, as does the source's rate. It is left out
-    here, because the fetcher would obey it.
+    The real robots.txt also has ``Crawl-delay: 10``. The simulated robots.txt leaves it out,
+    because it would slow down tests.
     """
 
     robots: str | None = (
@@ -55,7 +54,7 @@ class Site(WorldSite):
         return dict(enumerate(self.newsroom.articles, 800_001))
 
     def respond(self, request: Request) -> Response:
-        """Answer the API."""
+        """Respond to a request of the API."""
         if request.path == PATH:
             return self._list(request)
         if request.path.startswith("/wp-json/"):
@@ -97,7 +96,7 @@ class Site(WorldSite):
 
 
 def _complaint(request: Request) -> str:
-    """Return the first parameter that WordPress would reject; unknown ones are ignored."""
+    """Return the name of the first parameter that WordPress would reject, else an empty text."""
     per_page, number = integer(request, "per_page", 10), integer(request, "page", 1)
     if per_page is None or not 1 <= per_page <= MAX_PER_PAGE:
         return "per_page"
@@ -106,8 +105,8 @@ def _complaint(request: Request) -> str:
     for name in ("after", "before"):
         value = request.arg(name)
         if value and not re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", value):
-            return name  # a date without a time is rejected
-    return "" if request.arg("order") == "asc" else "order"  # the simulated site has no other order
+            return name  # reject a date without a time
+    return "" if request.arg("order") == "asc" else "order"  # only "asc" is simulated
 
 
 def _is_within(article: Article, request: Request) -> bool:
@@ -116,15 +115,15 @@ def _is_within(article: Article, request: Request) -> bool:
 
 
 def _link(article: Article) -> str:
-    """Contains the date in the site's own time, whose month may differ from UTC."""
+    """Return an article's path; its date is local time, so the month may differ from UTC."""
     return f"/{article.published + UTC_OFFSET:%Y/%m/%d}/{article.slug}/"
 
 
 def _describe(number: int, article: Article, language: str) -> Json:
-    """Return a post with all fields of the API that are known."""
+    """Return an article as a post with all known fields of the API."""
     saved = article.changed
     if saved <= article.published:
-        saved = article.published - dt.timedelta(hours=5)  # before its scheduled publication
+        saved = article.published - dt.timedelta(hours=5)  # saved early, for scheduled publication
     is_undated, is_protected = article.oddity == "undated", article.oddity == "protected"
     host = "globalvoices.org" if language == "en" else f"{language}.globalvoices.org"
     return {
@@ -143,7 +142,7 @@ def _describe(number: int, article: Article, language: str) -> Json:
 
 
 def _content(article: Article) -> str:
-    """Return the text with the layout of its authors: pictures, embeds and links in between."""
+    """Return the article as HTML with pictures, embeds and links between the paragraphs."""
     if article.oddity == "roundup":
         return '<p><a href="https://example.org/">A blog</a> looks back.</p>'
     parts = [f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in article.blocks]

@@ -1,9 +1,9 @@
-"""GOV.UK's news: search API, content API, and pages for people.
+"""Simulated GOV.UK news: search API, content API, and HTML pages.
 
-Search API: https://docs.publishing.service.gov.uk/repos/search-api/using-the-search-api.html, which
-rejects unknown parameters (422). Content API: https://content-api.publishing.service.gov.uk, which
-has more pages than the index, and newer data. The index keeps renamed, withdrawn and deleted pages
-for a while, and dates pages by their last major change.
+The search API (https://docs.publishing.service.gov.uk/repos/search-api/using-the-search-api.html)
+rejects unknown parameters with status 422. The content API
+(https://content-api.publishing.service.gov.uk) has more pages than the search index, and newer
+data. The index keeps deleted pages for a while, and dates pages by their last major change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simulator.news import Article, Newsroom, integer
 from simulator.server import Request, Response, WorldSite, as_json, as_utc, take_quirk
 from simulator.world import World
 
-MAX_COUNT = 1_500  # results per response
+MAX_COUNT = 1_500  # maximum number of results per response
 MAX_START = 500_000
 NEWS = "/government/news/"
 TYPES = ("press_release", "news_story", "speech", "world_news_story", "government_response")
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 
 class Site(WorldSite):
-    """The two APIs and the pages."""
+    """The search API, the content API and the pages."""
 
     keys: tuple[str, ...] = ("govuk",)
     robots: str | None = (
@@ -54,7 +54,7 @@ class Site(WorldSite):
         return {_path(article): article for article in self.newsroom.articles}
 
     def respond(self, request: Request) -> Response:
-        """Answer the two APIs."""
+        """Respond to a request of either API."""
         if request.path == "/api/search.json":
             return self._search(request)
         if request.path.startswith("/api/content/"):
@@ -139,7 +139,7 @@ def _complaints(request: Request) -> Iterator[str]:
 
 
 def _window(request: Request) -> tuple[dt.datetime, dt.datetime] | None:
-    """Return the requested dates, both included: a day without a time ends at 23:59."""
+    """Return the requested first and last time; a last day without a time ends at 23:59."""
     bounds = {"from": "0001-01-01", "to": "9999-12-31"}
     given = request.arg("filter_public_timestamp")
     for part in given.split(",") if given else ():
@@ -164,7 +164,7 @@ def _matches(article: Article, request: Request) -> bool:
 
 
 def _indexed_at(article: Article) -> dt.datetime:
-    """Return the index's last major change (may be outdated); if none, 4 s before publication."""
+    """Return the time of the last major change according to the index, which may be outdated."""
     if article.oddity == "edited_unnoticed":
         return article.published
     return _last_major_change(article)
@@ -198,7 +198,7 @@ def _summary(article: Article) -> str:
 def _first_published(article: Article) -> dt.datetime | None:
     if article.oddity == "undated":
         return None
-    # A page of an earlier month whose only change of this month is a major one.
+    # Page "updated_old" was first published in an earlier month; this month has a major change.
     is_old = article.oddity == "updated_old"
     return article.published - dt.timedelta(days=400) if is_old else article.published
 
@@ -240,7 +240,7 @@ def _details(article: Article, first: dt.datetime, locale: str) -> Json:
 
 
 def _body(article: Article, locale: str) -> str:
-    """Return rendered govspeak, with a picture, a contact and a download, which are no prose."""
+    """Return the body as HTML with a picture, contact and download, which crawlers must drop."""
     if article.oddity == "short":
         return '<div class="govspeak"><p>Watch the video.</p></div>'
     parts = [f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in article.blocks]

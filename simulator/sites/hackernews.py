@@ -1,9 +1,9 @@
-"""A small Hacker News: Algolia's search over it, and its items.
+"""Simulated Hacker News: Algolia's search API, and items (stories and comments).
 
-Every third of the month's stories is a text of its own; the others are links with comments. The
-first is posted in the month's first second, the last in its last. Three more stories have no text:
-a link without comments, one with deleted comments only, and one that was removed after the search
-indexed it.
+Every third story of a month has a text; the other stories are links with comments. The first story
+is posted in the first second of the month, and the last story in the last second. Three more
+stories have no text: a link without comments, a link with only deleted comments, and a story that
+was removed after the search indexed it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core.month import Month
 from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 from simulator.world import Story
 
-MAX_HITS = 1_000  # per query, over all its pages
+MAX_HITS = 1_000  # maximum number of results per query, over all pages
 _NUMBERS = re.compile(r"created_at_i(>=|<)(\d+)")
 _ITEM = re.compile(r"/api/v1/items/(\d+)")
 _AUTHORS = ("ada_example", "boris", "throwaway1234")
@@ -27,7 +27,7 @@ _AUTHORS = ("ada_example", "boris", "throwaway1234")
 
 @dataclass(frozen=True)
 class Post:
-    """A story, or a comment; ``text`` is the visible text of ``body``."""
+    """A story or a comment; ``text`` is the visible text of the HTML ``body``."""
 
     id: int
     created_at: dt.datetime
@@ -39,12 +39,12 @@ class Post:
 
     @property
     def author(self) -> str:
-        """The user who posted it; crawlers must not store the name."""
+        """The user name of the author, which crawlers must not store."""
         return _AUTHORS[self.id % len(_AUTHORS)]
 
 
 class Site(WorldSite):
-    """The search and the items."""
+    """The search API and the items."""
 
     keys: tuple[str, ...] = ("hackernews",)
 
@@ -55,7 +55,7 @@ class Site(WorldSite):
         return {post.id: post for post in sorted(posted, key=lambda p: (p.created_at, p.id))}
 
     def respond(self, request: Request) -> Response:
-        """Answer the search and the items."""
+        """Respond to a search or to a request for an item."""
         if request.path == "/api/v1/search_by_date":
             return self._search(request)
         if match := _ITEM.fullmatch(request.path):
@@ -90,7 +90,7 @@ class Site(WorldSite):
         if hits and hits[-1] == found[-1]:
             before = self._before(found[-1])
             if before and take_quirk(self, "moving_items"):
-                hits, total = [*hits, before], total + 1  # also in the next window
+                hits, total = [*hits, before], total + 1  # adds a story before the requested time
         is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
         return as_json({
             "hits": [_hit(story, is_bare, is_odd) for story in hits],
@@ -146,7 +146,7 @@ class Site(WorldSite):
     def _comments(
         self, month: Month, story_id: int, posted_at: dt.datetime, number: int
     ) -> tuple[Post, ...]:
-        """Two comments of the month (none on some texts), a deleted one, one after the month."""
+        """Return no comments, or two within the month, a deleted one, and one after the month."""
         if number % 6 == 3:
             return ()
         room = month.end - posted_at
@@ -162,7 +162,7 @@ class Site(WorldSite):
 
 
 def _compose(story: Story, number: int) -> tuple[str, str]:
-    """HN's markup: <p> begins every paragraph except the first; slashes are escaped."""
+    """Return a story as HTML and as text; <p> begins every paragraph except the first."""
     address = "https://example.org/" + story.key
     parts = [html.escape(story.paragraphs[0]).replace("/", "&#x2F;")]
     texts = [story.paragraphs[0]]

@@ -1,9 +1,10 @@
-"""A small Hugging Face hub: model repositories with the files of folders.
+"""Simulated Hugging Face hub: model repositories whose files lie in local folders.
 
-It implements the download requests of ``huggingface_hub``: a model's record (``/api/models/<id>``),
-its tree, and its files (``/<id>/resolve/<revision>/<file>``). Large files are redirected to a store
-that supports range requests. As on the real hub, a gated model's record is public, but its files
-need access. Without a token, private and missing models get the same response.
+The site implements the download requests of ``huggingface_hub``: a model's metadata
+(``/api/models/<id>``), list of files, and files (``/<id>/resolve/<revision>/<file>``). Requests for
+large files are redirected to a store that supports range requests. As on the real hub, the metadata
+of a gated model is public, but its files need a token. Without a token, private models look like
+missing models.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from simulator.server import QuirkName, Request, Response, as_json
 from simulator.world import World
 
 TOKEN = "hf_simulated"  # noqa: S105 - simulated; has access to every gated model
-_LARGE_FILES = (".safetensors", ".bin", ".model")  # in the store, by SHA-256
+_LARGE_FILES = (".safetensors", ".bin", ".model")  # the store serves these files, by SHA-256
 _API = re.compile(
     r"/api/models/(?P<name>[^/]+(?:/[^/]+)?)(?:/(?P<kind>revision|tree)/(?P<at>[^/]+))?"
 )
@@ -28,12 +29,12 @@ _STORED = re.compile(r"/store/(?P<sha256>[0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class _File:
-    """One file of a commit; read at each request."""
+    """One file of a commit; the content is read at each request."""
 
     where: Path
     size: int
     sha256: str
-    blob_id: str  # git object id
+    blob_id: str  # git object id of the file
 
     @property
     def is_large(self) -> bool:
@@ -56,7 +57,7 @@ class _Repository:
 
 
 class Site:
-    """A hub without models; ``add`` adds them."""
+    """A hub, initially without models; ``add`` adds a model."""
 
     keys = ("hub",)
     robots = None
@@ -68,10 +69,9 @@ class Site:
         self.cuts: list[int] = []
 
     def add(self, name: str, folder: Path, revision: str = "main", gated: bool = False) -> str:
-        """Commit a folder's files to a model, such as ``someone/tiny``; return the commit.
+        """Commit a folder to the model ``name``, such as ``someone/tiny``; return the commit id.
 
-        Files are read at each request, so they can be changed later. A gated model's files need
-        ``TOKEN``.
+        Files are read at each request, so tests can change them. Gated files need ``TOKEN``.
         """
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
         files = {path.relative_to(folder).as_posix(): _describe(path) for path in paths}
@@ -84,7 +84,7 @@ class Site:
         return commit
 
     def respond(self, request: Request) -> Response:
-        """Answer for records, trees, files and the store."""
+        """Respond with a model's metadata, its list of files, or one file."""
         path = unquote(request.path)
         if asked := _STORED.fullmatch(path):
             return self._stored(asked["sha256"], request)

@@ -1,7 +1,7 @@
-"""A small Manifold: its list of markets, newest first, and a record of each.
+"""Simulated Manifold: the list of markets, newest first, and a record per market.
 
-Besides the world's questions it has one market of each kind in ODDITIES, resolved in the world's
-last month. Crawlers must drop these.
+Each question of the world is a market. One more market of each kind in ODDITIES, which crawlers
+must drop, is resolved in the world's last month.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Site(WorldSite):
 
     @functools.cached_property
     def markets(self) -> dict[str, dict[str, Any]]:
-        """All complete markets by id, the oldest first."""
+        """All markets with all fields, by id, oldest first."""
         asked = questions(self.world, "manifold")
         found = [*map(_market, asked), *_oddities(asked)]
         return {
@@ -45,7 +45,7 @@ class Site(WorldSite):
         }
 
     def respond(self, request: Request) -> Response:
-        """Answer the list and the records."""
+        """Respond with the list or with the record of a market."""
         if request.path == "/v0/markets":
             return self._list(request)
         kind, _, name = request.path.removeprefix("/").rpartition("/")
@@ -111,7 +111,7 @@ def _binary(question: SimulatedQuestion) -> dict[str, Any]:
 
 
 def _choices(question: SimulatedQuestion) -> dict[str, Any]:
-    """Answers in any order; resolved ones have the prices 1 and 0."""
+    """Return the fields of a market with several options; resolved options have price 1 or 0."""
     answers = [
         {"id": f"a{index}", "index": index, "text": option, "createdTime": _ms(question.opened),
          "probability": question.crowd[index]}
@@ -135,7 +135,7 @@ def _right(question: SimulatedQuestion) -> int:
 
 
 def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
-    """Return one market of each unwanted kind, copied from the last question with an answer."""
+    """Return one market per kind in ODDITIES: changed copies of the last answered market."""
     answered = [question for question in asked if question.answer_index is not None]
     last = max(answered, key=lambda question: (question.resolved, question.id))
     found = []

@@ -1,8 +1,8 @@
-"""A small Metaculus: the posts of its API, for clients with the token.
+"""Simulated Metaculus: the API's list of posts, for clients with the token.
 
-Each month, two questions form one post (a group). One question of the last month is in a group with
-an open one. For some, the answer was known a day or more before it was set on the site. Two more
-posts have no options: a number, and a post without a question.
+Most posts have one question. Each month, two questions form one post (a group). One question of the
+last month is in a group with an open question. The answer of some questions was known a day or more
+before the site published it. Two more posts have no options: a numeric question, and a text.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 
 TOKEN = "0123456789abcdef0123456789abcdef01234567"  # noqa: S105
 MAX_LIMIT = 100
-GROUPED = (6, 10)  # by number within the month
-HALF_OPEN = (9, NUM_QUESTIONS)  # in the last month
-LATE = 5  # its last community forecast is from after the answer was known
+GROUPED = (6, 10)  # numbers, within each month, of the questions that form a group
+HALF_OPEN = (9, NUM_QUESTIONS)  # numbers of one more group in the last month; the second is open
+LATE = 5  # number of a question whose answer was known before the last forecast
 _HOUR = dt.timedelta(hours=1)
 
 
@@ -32,7 +32,7 @@ class Site(WorldSite):
 
     @functools.cached_property
     def posts(self) -> list[dict[str, Any]]:
-        """All posts, the first published first."""
+        """All posts, sorted by publication time."""
         by_id = {question.id: question for question in questions(self.world, "metaculus")}
         groups = [[f"{m.start:%y%m}{n:03d}" for n in GROUPED] for m in self.world.months]
         groups.append([f"{self.world.last.start:%y%m}{n:03d}" for n in HALF_OPEN])
@@ -43,7 +43,7 @@ class Site(WorldSite):
         return sorted(posts, key=lambda post: (post["published_at"], post["id"]))
 
     def respond(self, request: Request) -> Response:
-        """Answer the list."""
+        """Respond with the list of posts."""
         if request.path == "/api/posts/":
             if request.headers.get("authorization") != f"Token {TOKEN}":
                 return as_json({"detail": "Authentication credentials were not provided."}, 401)
@@ -91,7 +91,7 @@ def _post(question: SimulatedQuestion) -> dict[str, Any]:
 
 
 def _group(asked: list[SimulatedQuestion]) -> dict[str, Any]:
-    """A post of several questions with common texts; the title of one is its label alone."""
+    """Return a post of two questions with common texts; one title consists of the label only."""
     first = asked[0]
     rows = [
         {**_question(each), "title": title, "label": label, "description": "",

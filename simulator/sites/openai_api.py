@@ -1,8 +1,8 @@
-"""An OpenAI-compatible chat API that counts and bills: ``POST /v1/chat/completions``.
+"""Simulated OpenAI-compatible chat API that bills responses: ``POST /v1/chat/completions``.
 
-The question determines the answer; its length determines the tokens. Errors have OpenAI's form:
-``{"error": {"message", "type", "param", "code"}}``. ``ledger`` lists all billed responses,
-including those that did not arrive.
+The prompt determines the answer. The lengths of prompt and answer determine the number of tokens.
+Errors have OpenAI's form: ``{"error": {"message", "type", "param", "code"}}``. ``ledger`` lists all
+billed responses, including responses that the client did not receive.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _PHRASES = (
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
 
 Mishap = Literal[
-    # Unbilled: 429, 429 for an exhausted quota, 500, 401 whose message contains the key.
+    # Unbilled errors: 429, 429 for an exhausted quota, 500, 401 with the key in its message.
     "rate_limit", "no_quota", "server_error", "repeat_key",
-    # Billed: a truncated body, a refusal, filtered, cut at the token limit, no text at all.
+    # Billed responses: truncated body, refusal, filtered text, text cut at the limit, no text.
     "cut_json", "refusal", "filtered", "cut", "silent",
 ]  # fmt: skip
 
@@ -50,16 +50,16 @@ class Site:
     """The API."""
 
     world: World | None = None
-    keys_accepted: set[str] = field(default_factory=lambda: {KEY})  # remove one to revoke it
-    revoke_after: int | None = None  # number of billed responses before all keys are revoked
+    keys_accepted: set[str] = field(default_factory=lambda: {KEY})  # valid credentials
+    revoke_after: int | None = None  # number of billed responses, after which all keys are revoked
     unsupported: tuple[str, ...] = ()  # parameters that the model rejects
-    mishaps: list[Mishap] = field(default_factory=list)  # for the next responses
-    # By a text in the prompt: the response to such a prompt, unbilled.
+    mishaps: list[Mishap] = field(default_factory=list)  # faults of the next responses
+    # Unbilled responses, by text: all prompts that contain the text get the response.
     refusals: dict[str, Response] = field(default_factory=dict)
-    # True: a repeated ``Idempotency-Key`` gets the former response, unbilled.
+    # If True, a repeated ``Idempotency-Key`` gets the same response again without a second bill.
     replays: bool = False
-    num_thought: int = 0  # reasoning tokens billed per response, beyond ``max_tokens``
-    pause_s: float = 0.0  # before each response
+    num_thought: int = 0  # reasoning tokens billed per response, in addition to ``max_tokens``
+    pause_s: float = 0.0  # pause before each response, in seconds
     ledger: list[Bill] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)  # prompts in order of arrival, billed or not
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -77,20 +77,20 @@ class Site:
 
     @property
     def billed(self) -> Counter[str]:
-        """The number of billed responses by question."""
+        """The number of billed responses by prompt."""
         return Counter(bill.prompt for bill in self.ledger)
 
     @property
     def billed_tokens(self) -> int:
-        """The sum of input and output tokens."""
+        """The total number of billed input and output tokens."""
         return sum(bill.input_tokens + bill.output_tokens for bill in self.ledger)
 
     def write(self, prompt: str, seed: int) -> str:
-        """Return the model's text; a subclass may replace it."""
+        """Return the model's answer; a subclass may override this method."""
         return write_answer(prompt)
 
     def respond(self, request: Request) -> Response:
-        """Answer a request."""
+        """Respond to a request of the API."""
         if request.path == "/v1/models":
             record = {"id": MODEL, "object": "model", "created": 1_700_000_000, "owned_by": "sim"}
             return as_json({"object": "list", "data": [record]})
@@ -190,13 +190,13 @@ class Site:
 
 
 def chosen_letter(prompt: str) -> str:
-    """Return the letter that the model chooses; it depends on the question alone."""
+    """Return the letter of the option that the model chooses; it depends only on the prompt."""
     letters: list[str] = [letter for letter, _ in _OPTION.findall(prompt)] or ["A"]
     return letters[_number_of(prompt) % len(letters)]
 
 
 def write_answer(prompt: str) -> str:
-    """Return the model's text: its letter, in one of several formats."""
+    """Return the model's answer: the chosen letter, in one of several formats."""
     letter = chosen_letter(prompt)
     option = dict(_OPTION.findall(prompt)).get(letter, "")
     phrase = _PHRASES[_number_of(prompt) // 64 % len(_PHRASES)]
@@ -212,7 +212,7 @@ def _num_tokens(text: str) -> int:
 
 
 def refusal(status: int, code: str | int | None, message: str, **fields: Any) -> Response:
-    """Return an error response for ``refusals``."""
+    """Return an error response, to be used as a value of ``Site.refusals``."""
     return as_json({"error": {"message": message, "code": code, **fields}}, status)
 
 

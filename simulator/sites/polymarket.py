@@ -1,7 +1,7 @@
-"""A small Polymarket: the list of its Gamma API in pages that name the next.
+"""Simulated Polymarket: the market list of the Gamma API, with a cursor for the next page.
 
-Besides the world's questions it has one market of each kind in ODDITIES, without an answer. The
-first market of every month was closed before the month and settled in it.
+Each question of the world is a market. Crawlers must drop the other markets, one per kind in
+ODDITIES. The first market of every month was closed before the month and resolved in the month.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Site(WorldSite):
 
     @functools.cached_property
     def markets(self) -> list[dict[str, Any]]:
-        """All markets, the first closed first, open ones at the end."""
+        """All markets, sorted by closing time; open markets come last."""
         asked = questions(self.world, "polymarket")
         found = [*map(_market, asked), *_oddities(asked)]
         return sorted(found, key=lambda m: (m["closedTime"] or "9", m["id"]))
 
     def respond(self, request: Request) -> Response:
-        """Answer the list."""
+        """Respond with the list of markets."""
         if request.path == "/markets/keyset":
             return self._list(request)
         if request.path == "/markets":
@@ -116,7 +116,7 @@ def _market(question: SimulatedQuestion) -> dict[str, Any]:
 
 
 def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
-    """Return one market of each odd kind, copied from the last answered yes/no question."""
+    """Return one market per kind in ODDITIES, copied from the last answered yes/no question."""
     answered = [each for each in asked if each.is_binary and each.answer_index is not None]
     last = max(answered, key=lambda question: (question.resolved, question.id))
     return [

@@ -1,8 +1,8 @@
-"""A small Stack Exchange: the API 2.3 of its sites.
+"""Simulated Stack Exchange: version 2.3 of the API of its sites.
 
-The month's stories become questions, distributed over the sites. The first is asked in the month's
-first second, the last in its last. One more question is edited after the month. Questions have
-answers from within the month; some have one that was written or edited after it.
+The month's stories become questions, distributed over the sites. The first question is asked in the
+first second of the month, and the last question in the last second. One more question is edited
+after the month. Some answers were written or edited after the month.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from core.month import Month
 from simulator.server import Request, Response, WorldSite, take_quirk
 from simulator.world import Story, World
 
-SITES = {  # name in the API: host
+SITES = {  # host by name in the API
     "stackoverflow": "stackoverflow.com",
     "math": "math.stackexchange.com",
     "medicalsciences": "medicalsciences.stackexchange.com",
@@ -30,11 +30,11 @@ SITES = {  # name in the API: host
     "fitness": "fitness.stackexchange.com",
     "scifi": "scifi.stackexchange.com",
 }
-KEY = "simulated-key(("  # real keys also end in such characters
-QUOTAS = {True: 10_000, False: 300}  # requests a day, with a key (True) and without
+KEY = "simulated-key(("  # like this key, real keys end in "(("
+QUOTAS = {True: 10_000, False: 300}  # requests per day with a key (True) and without (False)
 MATHS = r"Let $a<b$ and $c>d$; then $$\sum_{i=1}^{n} x_i \le n \max_i x_i.$$"
 MAX_PAGE_SIZE = 100
-MAX_PAGE = 25  # without a key
+MAX_PAGE = 25  # highest page number without a key
 _FILTERS = {"default", "withbody", "total", "none"}
 _LICENCE_4_SINCE = dt.datetime(2018, 5, 2, tzinfo=dt.UTC)
 _USERS = ("Ada Example", "boris_sample", "user1234567")
@@ -43,7 +43,7 @@ _ANSWERS = re.compile(r"/2\.3/questions/(\d+(?:;\d+)*)/answers")
 
 @dataclass(frozen=True)
 class Post:
-    """A question, or (with ``question_id``) an answer; ``text`` is the visible text."""
+    """A question, or an answer (with ``question_id``); ``text`` is the visible text."""
 
     id: int
     site: str
@@ -63,10 +63,10 @@ class Site(WorldSite):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        # Requests left today, with a key and without; None is unlimited, for tests.
+        # Requests left today with a key (True) and without; None means unlimited, for tests.
         self.quota: dict[bool, int | None] = {True: None, False: None}
-        self.backoff_s = 0  # seconds in each response; a client that does not wait is blocked
-        self._closed_until: dict[str, float] = {}  # end of the block by method; time.monotonic()
+        self.backoff_s = 0  # seconds to wait after each response; earlier requests are refused
+        self._closed_until: dict[str, float] = {}  # end of the wait by method (monotonic clock, s)
 
     @functools.cached_property
     def questions(self) -> dict[int, Post]:
@@ -80,7 +80,7 @@ class Site(WorldSite):
         return {number: self._answers(question) for number, question in self.questions.items()}
 
     def respond(self, request: Request) -> Response:
-        """Answer the API's methods."""
+        """Respond to a request of the API."""
         return self._api(request) if request.path.startswith("/2.3/") else Response(404)
 
     def _api(self, request: Request) -> Response:
@@ -179,7 +179,7 @@ class Site(WorldSite):
         return row
 
     def _questions(self, month: Month) -> list[Post]:
-        """One question per story, distributed over the sites, and one edited after the month."""
+        """Return one question per story of a month, and one that is edited after the month."""
         count = len(self.world.stories(month, "stackexchange"))
         step = (month.end - month.start) // (count + 1)
         asked = []
@@ -200,7 +200,7 @@ class Site(WorldSite):
         return asked
 
     def _answers(self, question: Post) -> list[Post]:
-        """Up to two answers within the month, one after it, one edited after it."""
+        """Return up to three answers; the third is written or edited after the month."""
         month, number = Month.of(question.created_at), question.id // 10 % 10_000
         room = month.end - question.created_at
         posts = []
@@ -262,7 +262,7 @@ def _bad_parameter(request: Request, has_key: bool) -> Response | None:
 
 
 def _error(number: int, name: str, message: str, status: int | None = None) -> Response:
-    """An error of the API: JSON, mostly under status 400."""
+    """Return an error of the API as JSON, by default under status 400 (or 403 or 404)."""
     if status is None:
         status = number if number in {403, 404} else 400
     body = {"error_id": number, "error_message": message, "error_name": name}
@@ -270,6 +270,6 @@ def _error(number: int, name: str, message: str, status: int | None = None) -> R
 
 
 def _json(answer: dict[str, Any], status: int = 200) -> Response:
-    """Return gzip JSON: the API compresses every response, whatever the client accepts."""
+    """Return compressed JSON; the API compresses every response, even without Accept-Encoding."""
     headers = {"Content-Type": "application/json; charset=utf-8", "Content-Encoding": "gzip"}
     return Response(status, headers, gzip.compress(json.dumps(answer).encode(), mtime=0))

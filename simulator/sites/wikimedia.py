@@ -1,8 +1,8 @@
-"""Wikimedia's simulated wikis and dumps; ``simulator/wiki.py`` generates the pages.
+"""Simulated wikis and dumps of Wikimedia; ``simulator/wiki.py`` generates the pages.
 
-Format of the history of events:
+The dumps hold the history of edits in this format:
 https://wikitech.wikimedia.org/wiki/Data_Platform/Data_Lake/Edits/MediaWiki_history_dumps. The
-English wiki has one file per month, the German one per year.
+English wiki has one file per month, the German wiki one file per year.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Wikinews(WikiSite):
 
 
 class Dumps(WorldSite):
-    """dumps.wikimedia.org: one snapshot of two wikis, and a deleted older one."""
+    """Simulated dumps.wikimedia.org: a snapshot of two wikis, and a link to a deleted snapshot."""
 
     keys: tuple[str, ...] = ("wikimedia_dumps",)
 
@@ -61,7 +61,7 @@ class Dumps(WorldSite):
         self._snapshot = str(world.last)
 
     def respond(self, request: Request) -> Response:
-        """Answer a folder with its links, a file with its bytes."""
+        """Respond with the links of a folder or the content of a file."""
         snapshot, wikis = self._snapshot, self._wikis
         if request.path == FOLDER:
             return _listing([f"{self.world.last - 1}/", f"{snapshot}/", "readme.html"])
@@ -87,7 +87,7 @@ class Dumps(WorldSite):
 
 
 def _events(wiki: Wiki, months: Sequence[Month]) -> str:
-    """Return lines of the dump: revisions, pages of all namespaces and users, by time."""
+    """Return the dump's lines, sorted by time: events of revisions, pages and users."""
     lines = []
     for month in months:
         for new in sorted(wiki.pages_created(month), key=lambda new: new.revisions[0].timestamp):

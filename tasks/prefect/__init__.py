@@ -1,1 +1,1 @@
-"""Prefect for tasks: fan-out, observation, artifacts, events, server access."""
+"""Use of Prefect by tasks: concurrent runs, logs, artifacts, events, server access."""

@@ -1,4 +1,4 @@
-"""Artifacts on the Prefect server: progress, a table of cells, charts, a link to the report."""
+"""Artifacts on the Prefect server: progress, tables of cells, charts, links to the report."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from models.catalogue import ModelEntry
 from tasks.prefect.outbox import outbox
 from warehouse.read.query import query
 
-UPDATE_S = 5.0  # least time between two messages of a step
-MAX_ROWS = 300  # of a table of cells
+UPDATE_S = 5.0  # minimum time between two messages about a step, in seconds
+MAX_ROWS = 300  # maximum number of rows in a table of cells
 _MONTHLY = (
     "select source, month, num_documents, bits_per_byte from monthly_loss "
     "where model = ? and protocol = ?"
 )
 
-# A backslash makes ASCII punctuation literal: CommonMark, section 2.4.
+# ASCII punctuation, which a backslash makes literal in Markdown (CommonMark, section 2.4).
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 # Characters that may begin markup, an entity or a link. Dashes, dots and underscores within a
-# word may not: names stay readable if cells are shown as plain text.
+# word are left out, so that names stay readable if a page shows cells as plain text.
 _RISKY = re.compile(
     r"([!\"#$%&'*+<=>?@\[\\\]^`{|}~]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])|://|^[-+.)])"
 )
@@ -51,18 +51,18 @@ _KEY_CHARS = 60
 @dataclass
 class _Step:
     sent_at: float
-    artifact: str | None = None  # its id; None: not created yet
+    artifact: str | None = None  # id of the artifact, or None before its creation
 
 
 class ProgressArtifacts:
-    """Keeps one progress artifact a step and flow run, updated every ``UPDATE_S`` seconds."""
+    """The progress artifacts, one for each step of a flow run, updated every ``UPDATE_S`` s."""
 
     def __init__(self) -> None:
         self._steps: dict[tuple[UUID, str], _Step] = {}
         self._lock = threading.Lock()
 
     def report(self, step: str, done: int, total: int) -> None:
-        """Send progress; do nothing outside of a flow run or without a server."""
+        """Send the progress of a step; do nothing outside of a flow run or without a server."""
         task_run, flow_run = get_task_and_flow_run_ids()
         if flow_run is None or not prefect_server():
             return
@@ -98,7 +98,7 @@ def _send_progress(client: SyncPrefectClient, step: _Step, progress: ArtifactCre
 def show_scoring(
     entry: ModelEntry, cells: Sequence[Cell], failures: Mapping[str, str], settings: Settings
 ) -> None:
-    """Show a model's cells as a table, with ``failures`` by ``str(cell)``, and its charts."""
+    """Send a table of a model's cells, with ``failures`` (reason by cell), and its charts."""
     if not prefect_server():
         return
     run = _this_run()
@@ -114,7 +114,7 @@ def _scoring(
     entry: ModelEntry, cells: Sequence[Cell], failures: Mapping[str, str], settings: Settings
 ) -> Iterator[ArtifactCreate]:
     figures: dict[tuple[str, Month | None], tuple[int, float | None]] = {}
-    with suppress(TidemarkError):  # nothing is published: a table without figures
+    with suppress(TidemarkError):  # without a snapshot, the table has no losses
         for row in query(settings, _MONTHLY, [entry.name, settings.protocol]).to_pylist():
             month = Month.of(row["month"]) if row["month"] else None
             figures[row["source"], month] = row["num_documents"], row["bits_per_byte"]
@@ -142,7 +142,7 @@ def _rows(
         why = failures.get(str(cell))
         documents, bits = figures.get((cell.partition.source, cell.partition.month), (None, None))
         record, state = None, "landed" if store.exists(cell.path) else "no losses"
-        with suppress(TidemarkError):  # show the table despite a damaged record
+        with suppress(TidemarkError):  # the record may be damaged
             record = read_cell_record(store, cell)
         rows.append(
             {
@@ -157,7 +157,7 @@ def _rows(
 
 
 def _chart(entry: ModelEntry, source: str, bits: Mapping[Month, float]) -> ArtifactCreate:
-    from reports.charts import as_png, monthly_chart  # takes a second to import
+    from reports.charts import as_png, monthly_chart  # the import takes a second
 
     svg = monthly_chart(bits, (min(bits), max(bits)), entry.cutoff)
     image = base64.b64encode(as_png(svg)).decode()
@@ -170,55 +170,55 @@ def _chart(entry: ModelEntry, source: str, bits: Mapping[Month, float]) -> Artif
 
 
 def show_report(address: str, settings: Settings) -> None:
-    """Show a link to the report: ``report_url`` of the settings, else the file's address."""
+    """Send a link to the report: the setting ``report_url``, or else the address of the file."""
     if not prefect_server():
         return
     link = settings.report_url or (address if "://" in address else Path(address).as_uri())
-    # Quote characters that could end the link's brackets or begin markup.
+    # Percent-encode characters that could end the brackets of the link or begin markup.
     safe = quote(link, safe="!#$%&'*+,/:;=?@^{|}", errors="replace")
     made = ArtifactCreate(
         type="markdown",
         key=key_of("report"),
         description="The report.",
-        data=f"[`{safe}`](<{safe}>)",  # Prefect shows backslashes within a link
+        data=f"[`{safe}`](<{safe}>)",  # Prefect would show backslashes in a link
     ).model_copy(update=_this_run())
     outbox.post("link to the report", lambda client: _create(client, made))
 
 
 def _this_run() -> dict[str, UUID | None]:
-    """Return this thread's run ids; the thread that sends has none."""
+    """Return the ids of the current flow run and task run; the sending thread cannot find them."""
     task_run, flow_run = get_task_and_flow_run_ids()
     return {"task_run_id": task_run, "flow_run_id": flow_run}
 
 
 def _create(client: SyncPrefectClient, artifact: ArtifactCreate) -> dict[str, object]:
-    """Create an artifact without Prefect's event, which an ending process does not send."""
+    """Create an artifact by a plain request, since Prefect's function also sends an event."""
     made = artifact.model_dump(mode="json", exclude_unset=True)
     created: dict[str, object] = client.request("POST", "/artifacts/", json=made).json()
     return created
 
 
 def plain(text: str) -> str:
-    """Escape Markdown and HTML; return one line."""
+    """Return a text on one line, with all Markdown and HTML escaped."""
     return _PUNCTUATION.sub(r"\\\1", _one_line(text))
 
 
 def plain_cell(text: str) -> str:
-    """Escape as ``plain`` does, for a table's cell: with as few backslashes as safety allows.
+    """Return a text for a cell of a table, escaped with as few backslashes as possible.
 
-    Prefect's older pages read cells as Markdown; newer ones show them unchanged.
+    Old versions of Prefect render cells as Markdown. Newer versions show cells unchanged.
     """
     return _WWW.sub(r"\1\\", _RISKY.sub(r"\\\1", _one_line(text)))
 
 
 def _one_line(text: str) -> str:
-    # Lone surrogates, from names in another encoding, have no UTF-8.
+    # Names in other encodings contain lone surrogates, which UTF-8 cannot encode.
     shown = text.encode("utf-8", "replace").decode()
     return _SPACES.sub(" ", shown).strip()
 
 
 def key_of(*parts: str) -> str:
-    """Return an artifact's key of ``[a-z0-9-]``, with a digest for parts of any other form."""
+    """Return an artifact key of ``[a-z0-9-]``, with a digest if parts have other characters."""
     words = "-".join(("tidemark", *parts))
     slug = re.sub("[^a-z0-9]+", "-", words.lower()).strip("-")
     if slug == words and len(slug) <= _KEY_CHARS:

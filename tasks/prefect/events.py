@@ -1,16 +1,16 @@
-"""Events of the Prefect server: the assets that a run makes, and their origins.
+"""Events for the Prefect server about assets: the data that a run produces, and its inputs.
 
-Assets:
+Each asset has a key:
 
     tidemark://corpus/<source>/<month>                        a sealed partition
-    tidemark://losses/<model>/<source>/<month>/<protocol>     a cell's losses, from its partition
-    tidemark://warehouse/<table or view>                      chunk_losses, from losses; the views
-    tidemark://report                                         the page, from the views it shows
+    tidemark://losses/<model>/<source>/<month>/<protocol>     losses of a cell; input: its partition
+    tidemark://warehouse/<table or view>                      table chunk_losses, or a view of it
+    tidemark://report                                         the report page; input: its views
 
-Names in keys are encoded: ``=2F`` is the byte 2F. The events are those that Prefect's
-``@materialize`` emits, without a task run for each. For operators' automations there are also
+Names in these keys are encoded: ``=2F`` is the byte 2F. The events are the same as those of
+Prefect's ``@materialize``. For automations of operators, there are also the events
 ``tidemark.partition.sealed``, ``tidemark.partition.given-up`` and ``tidemark.model.landed``.
-All are sent in the background and may be lost; no required action may depend on them.
+All events are sent in the background and may be lost, so no required action may depend on them.
 """
 
 from __future__ import annotations
@@ -42,41 +42,41 @@ REPORT_VIEWS = (
     "train_test_gap_overall",
 )
 REPORT = "tidemark://report"
-MAX_UPSTREAM = 80  # an event has 100 related resources at most
-MAX_AT_ONCE = 200  # events in one request
-GATHER_S = 0.5  # later events join the same request
+MAX_UPSTREAM = 80  # maximum number of inputs per event; Prefect allows 100 resources
+MAX_AT_ONCE = 200  # maximum number of events in one request
+GATHER_S = 0.5  # seconds to wait for further events for the same request
 
-_MAX_SEGMENT = 140  # characters; a key has 512 at most
+_MAX_SEGMENT = 140  # maximum length of a segment, as a key may have only 512 characters
 _DIGEST = 32
 
-_waiting: deque[Event] = deque(maxlen=10_000)  # a full queue drops its oldest
-_is_posted = False  # the outbox has a call of _send_waiting
+_waiting: deque[Event] = deque(maxlen=10_000)  # a full queue drops the oldest event
+_is_posted = False  # True if a call of _send_waiting is queued in the outbox
 _lock = threading.Lock()
 
 Metadata = Mapping[str, str | int | float | None]
 
 
 def key_of_partition(partition: Partition) -> str:
-    """Return the key of a partition's documents."""
+    """Return the asset key of a partition."""
     return f"tidemark://corpus/{encode(partition.source)}/{partition.month or 'undated'}"
 
 
 def key_of_losses(cell: Cell) -> str:
-    """Return the key of a cell's losses, for all versions of the text and the model."""
+    """Return the asset key of a cell's losses, the same for all versions of text and model."""
     of = f"{encode(cell.partition.source)}/{cell.partition.month or 'undated'}"
     return f"tidemark://losses/{encode(cell.model)}/{of}/{encode(cell.protocol)}"
 
 
 def key_of_warehouse(name: str) -> str:
-    """Return the key of a table or a view."""
+    """Return the asset key of a table or view of the warehouse."""
     return f"tidemark://warehouse/{encode(name)}"
 
 
 def encode(name: str) -> str:
-    """Encode any text as one segment of a key; shorten long text to end in its digest."""
+    """Encode any text as one segment of an asset key; the end of long text becomes a digest."""
     raw = name.encode("utf-8", "surrogatepass")
     segment = quote(raw, safe="+@:").replace("~", "%7E").replace("%", "=")
-    if not raw.strip(b"."):  # no segment is "..", none is empty
+    if not raw.strip(b"."):  # a segment must not be empty or ".."
         segment = "=2E" * len(raw) or "="
     if len(segment) <= _MAX_SEGMENT:
         return segment
@@ -84,7 +84,7 @@ def encode(name: str) -> str:
 
 
 def sealed(seal: Seal) -> None:
-    """Emit the event of a sealed partition, with the items that it lacks."""
+    """Send the event that a partition was sealed, with the items that the partition lacks."""
     _tell_of(seal.partition, "sealed", documents=seal.num_documents, lacks=lack_of(seal))
     names = ("digest", "version", "num_documents", "num_bytes")
     facts = {name: getattr(seal, name) for name in names}
@@ -93,38 +93,38 @@ def sealed(seal: Seal) -> None:
 
 
 def scored(cell: Cell, facts: Metadata) -> None:
-    """Emit the event of a cell's losses, computed from its partition."""
+    """Send the event that the losses of a cell were computed from its partition."""
     names = ("revision", "partition_digest", "partition_version", "scoring")
     described = {**{name: getattr(cell, name) for name in names}, **facts}
     _materialized(key_of_losses(cell), [key_of_partition(cell.partition)], described)
 
 
 def landed(cells: Sequence[Cell]) -> None:
-    """Emit the event of losses that have landed in the warehouse."""
+    """Send the event that losses of cells have landed in the warehouse."""
     upstream = list(dict.fromkeys(map(key_of_losses, cells)))
     if upstream:
         _materialized(key_of_warehouse(LOSSES_TABLE), upstream, {"num_cells": len(cells)})
 
 
 def published(address: str) -> None:
-    """Emit the events of a new snapshot's views, with its address."""
+    """Send an event for each view of a newly published snapshot, with the snapshot's address."""
     for view in REPORT_VIEWS:
         upstream = [key_of_warehouse(LOSSES_TABLE)]
         _materialized(key_of_warehouse(view), upstream, {"snapshot": address})
 
 
 def reported(address: str) -> None:
-    """Emit the event of the report page, written from the views."""
+    """Send the event that the report page was written from the views."""
     _materialized(REPORT, [key_of_warehouse(view) for view in REPORT_VIEWS], {"address": address})
 
 
 def tell_given_up(partition: Partition, why: str) -> None:
-    """Emit the event of a partition of which nothing could be sealed."""
+    """Send the event that the crawl of a partition failed, with the reason ``why``."""
     _tell_of(partition, "given-up", why=why)
 
 
 def tell_landed(model: str, cells: int, holes: int) -> None:
-    """Emit the event of a model's landed cells, with the numbers of cells and holes."""
+    """Send the event that cells of a model have landed, with the numbers of cells and holes."""
     facts = {"model": model, "cells": cells, "holes": holes}
     _send([_event("tidemark.model.landed", f"tidemark.model.{model}", facts)])
 
@@ -169,7 +169,7 @@ def _related(resource: str, role: str) -> RelatedResource:
 
 
 def _send(events: Iterable[Event]) -> None:
-    """Send events soon, gathered with later ones, if a server is configured."""
+    """Queue events, to be sent with later events in one request, if a server is configured."""
     if not prefect_server():
         return
     global _is_posted
@@ -189,7 +189,7 @@ def _send_waiting(client: SyncPrefectClient) -> None:
 
 
 def _parts(upstream: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Split the upstream keys, because one event holds at most ``MAX_UPSTREAM``."""
+    """Split the keys of inputs into lists of ``MAX_UPSTREAM``, the maximum of one event."""
     yield upstream[:MAX_UPSTREAM]
     for start in range(MAX_UPSTREAM, len(upstream), MAX_UPSTREAM):
         yield upstream[start : start + MAX_UPSTREAM]

@@ -1,4 +1,4 @@
-"""Submit many calls of a task, a bounded number at a time, and yield failures as values."""
+"""Concurrent runs of a task: a bounded number at a time, with failures as values."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from instruments.runner import Done, Execute, Failure, Plan, failure_of
 from tasks.prefect.observe import observe
 from tasks.prefect.server import note_end
 
-# A Prefect server on two cores records 25 to 30 task runs a second. A faster client fills its
-# queue of 10,000 events; further events are lost (docs/scale.md).
-RATE = 20.0  # task runs a second
-BURST = 400  # at once after a pause: some 2,000 events
+# A Prefect server on two cores records 25 to 30 task runs per second. A faster client fills the
+# server's queue of 10,000 events, and further events are lost (docs/scale.md).
+RATE = 20.0  # maximum number of task runs per second
+BURST = 400  # task runs that may start at once after a pause (some 2,000 events)
 _CANCELLED = (CancelledRun, concurrent.futures.CancelledError)
 
 
 class Pace:
-    """Lets ``rate`` calls pass a second, and ``burst`` at once after a pause; thread-safe."""
+    """A thread-safe rate limit: ``rate`` calls per second, and ``burst`` at once after a pause."""
 
     def __init__(self, rate: float = RATE, burst: int = BURST) -> None:
         self._rate, self._burst = rate, burst
@@ -36,7 +36,7 @@ class Pace:
         self._lock = threading.Lock()
 
     def wait(self) -> None:
-        """Wait until the next call may pass."""
+        """Wait until the rate limit allows the next call."""
         with self._lock:
             now = time.monotonic()
             self._left = min(self._burst, self._left + (now - self._at) * self._rate) - 1
@@ -46,7 +46,7 @@ class Pace:
             time.sleep(pause_s)
 
 
-_pace = Pace()  # of this process
+_pace = Pace()  # rate limit of this process
 
 
 def fan_out(
@@ -55,19 +55,18 @@ def fan_out(
     step: str | None,
     in_flight: int = 4,
 ) -> Iterator[Any]:
-    """Run ``work`` once a call and yield each result, or a Failure, in the order of the calls.
+    """Run task ``work`` for each call; yield results, or Failures, in the order of the calls.
 
-    Prefect's event queue overflows when thousands of task runs are submitted at once. So at most
-    ``in_flight`` run at a time, and a server gets no more a second than it can record.
-    A bug is a Failure, too; its traceback is in the log. Each call has a name (for a Failure) and
-    keyword arguments. ``step`` names the progress; with None the caller reports it.
+    A call is a name (for a Failure) and keyword arguments. At most ``in_flight`` calls run at a
+    time. With a Prefect server, the number of calls per second is also limited. An exception
+    becomes a Failure, and its traceback is logged. Progress is reported as ``step``, unless None.
 
     Raises:
         BaseException: the run was interrupted or cancelled.
     """
     observe()
     ended: SimpleQueue[tuple[int, PrefectFuture[Any]]] = SimpleQueue()
-    early: dict[int, Any] = {}  # results that wait for earlier calls
+    early: dict[int, Any] = {}  # results that wait for the end of an earlier call
     num_submitted = num_yielded = 0
     for num_ended in range(len(calls)):
         while num_submitted < min(len(calls), num_ended + in_flight):
@@ -92,7 +91,7 @@ def _note(
 
 
 def _result(what: str, work: Task[..., Any], future: PrefectFuture[Any]) -> Any:
-    future.wait()  # ended; raises here if its machine died
+    future.wait()  # raises an error if the task's machine has died
     result = future.result(raise_on_failure=False)
     note_end(what, work, future.task_run_id, future.state)
     if isinstance(result, _CANCELLED):
@@ -101,7 +100,7 @@ def _result(what: str, work: Task[..., Any], future: PrefectFuture[Any]) -> Any:
 
 
 def as_tasks(work: Task[..., Any]) -> Execute:
-    """Return an executor that submits each group as a task run, a bounded number at a time."""
+    """Return a function that runs each group of cells of a plan as a run of task ``work``."""
 
     def execute(
         plan: Plan, groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool

@@ -1,4 +1,4 @@
-"""Observation of a process: logs and progress on a server, traces in a collector."""
+"""Observability of a process: logs and progress for the Prefect server, traces, events."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tasks.prefect import events
 from tasks.prefect.artifacts import ProgressArtifacts
 from tasks.prefect.tracing import describe, set_up_tracing, span
 
-# Prefect sends only its own loggers' records, and those of PREFECT_LOGGING_EXTRA_LOGGERS from
-# level WARNING on.
+# Packages whose logs are sent to the server. By default, Prefect sends only its own logs, and
+# warnings of PREFECT_LOGGING_EXTRA_LOGGERS.
 ROOMS = (
     "core", "crawlers", "flows", "instruments", "models", "reports", "tasks", "warehouse",
 )  # fmt: skip
@@ -37,14 +37,14 @@ _progress = ProgressArtifacts().report
 
 
 class _WithoutTokens(logging.Formatter):
-    """Formats as Prefect's handler does; hides tokens in message and traceback."""
+    """A formatter that hides credentials in messages and tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         return hide_known(super().format(record))
 
 
 class _OfThisRun(logging.Filter):
-    """Adds run ids to a record; threads without a run get this process's flow run."""
+    """A filter that adds flow and task run ids to log records, and drops records outside a run."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         task_run_id, flow_run_id = get_task_and_flow_run_ids()
@@ -54,16 +54,16 @@ class _OfThisRun(logging.Filter):
 
 
 def send_logs() -> None:
-    """Send the logs of our rooms to the server, with their runs; a second call changes nothing.
+    """Send the logs of tidemark's packages to the server; a second call changes nothing.
 
-    PREFECT_LOGGING_TO_API_ENABLED turns it on; PREFECT_LOGGING_LEVEL is the lowest level.
+    PREFECT_LOGGING_TO_API_ENABLED enables this. PREFECT_LOGGING_LEVEL is the minimum level.
     """
     prefects = logging.getLogger("prefect.extra")
-    for handler in prefects.handlers:  # flow runs and task runs share them
+    for handler in prefects.handlers:  # loggers of flow runs and task runs share these handlers
         handler.setFormatter(_WithoutTokens())
     for room in ROOMS:
         logger = logging.getLogger(room)
-        if logger.level != prefects.level:  # setLevel empties the caches of all loggers
+        if logger.level != prefects.level:  # setLevel clears the caches of all loggers
             logger.setLevel(prefects.level)
         if not any(isinstance(handler, APILogHandler) for handler in logger.handlers):
             handler = APILogHandler()
@@ -73,7 +73,7 @@ def send_logs() -> None:
 
 
 def observe() -> None:
-    """Set up logs, progress and traces of this process; a second call costs next to nothing."""
+    """Set up logs, progress and traces of this process; further calls are cheap."""
     set_up_tracing()
     if prefect_server():
         send_logs()
@@ -82,7 +82,7 @@ def observe() -> None:
 
 @contextlib.contextmanager
 def showing_cells(cells: Sequence[Cell], settings: Settings) -> Iterator[None]:
-    """Show the scoring of a partition: a span; a log line and an asset for each scored cell."""
+    """Trace the ``with`` block that scores cells; send a log line and an event for each cell."""
     observe()
     began, partition = dt.datetime.now(dt.UTC), cells[0].partition
     names = "; ".join(map(str, cells))
@@ -101,7 +101,7 @@ def showing_cells(cells: Sequence[Cell], settings: Settings) -> Iterator[None]:
 
 
 def _record_since(began: dt.datetime, store: Store, cell: Cell) -> CellRecord | None:
-    with contextlib.suppress(TidemarkError):  # a damaged record is for `tidemark check` to find
+    with contextlib.suppress(TidemarkError):  # `tidemark check` reports damaged records
         record = read_cell_record(store, cell)
         return record if record and record.scored_at >= began and store.exists(cell.path) else None
     return None
@@ -115,7 +115,7 @@ def _show_cell(cell: Cell, record: CellRecord, store: Store) -> None:
     )  # fmt: skip
     if prefect_server():
         facts = {"num_tokens": record.num_tokens_read, "seconds": record.seconds}
-        # A failure to show the losses must not fail the scoring.
+        # An error of this event must not make the scoring fail.
         with contextlib.suppress(TidemarkError, pa.ArrowException, OSError):
             events.scored(cell, {**facts, **_sums(store, cell)})
 
@@ -133,7 +133,7 @@ def _sums(store: Store, cell: Cell) -> dict[str, int | float | None]:
 
 
 def show_seal(seal: Seal, began: dt.datetime) -> None:
-    """Log a partition; emit its asset only if it was sealed since ``began``."""
+    """Log a sealed partition; send its event only if it was sealed since ``began``."""
     if seal.sealed_at is None or seal.sealed_at < began:
         _log.info("%s: sealed already", seal.partition)
         return
@@ -146,6 +146,6 @@ def show_seal(seal: Seal, began: dt.datetime) -> None:
 
 
 def show_landed(model: str, landed: Sequence[Cell], num_cells: int) -> None:
-    """Show which of a model's cells have landed."""
+    """Log how many of a model's cells have newly landed, and send their event."""
     _log.info("landed %s: %d new of %d cells", model, len(landed), num_cells)
     events.landed(landed)

@@ -1,4 +1,4 @@
-"""Background messages to the Prefect server; its failures cost only a line of the log."""
+"""Background messages to the Prefect server; failures to send are only logged."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 
 _log = logging.getLogger(__name__)
 
-MAX_WAITING = 200  # messages in the queue
-DRAIN_S = 10.0  # longest wait for the queue when a process ends
+MAX_WAITING = 200  # maximum number of queued messages
+DRAIN_S = 10.0  # maximum wait (s) for queued messages when the process ends
 
 Send = Callable[[SyncPrefectClient], object]
 
 
 class Outbox:
-    """One thread that sends one message after the other."""
+    """A queue of messages, and a thread that sends them one after the other."""
 
     def __init__(self) -> None:
         self._waiting: queue.Queue[tuple[str, Send]] = queue.Queue(MAX_WAITING)
@@ -28,7 +28,7 @@ class Outbox:
         self._lock = threading.Lock()
 
     def post(self, what: str, send: Send) -> bool:
-        """Have the thread call ``send``; if the queue is full, log ``what`` and return False."""
+        """Queue a call of ``send``; if the queue is full, log ``what`` and return False."""
         self._start()
         try:
             self._waiting.put_nowait((what, send))
@@ -38,7 +38,7 @@ class Outbox:
         return True
 
     def drain(self, timeout_s: float = DRAIN_S) -> bool:
-        """Wait until all messages are sent or dropped; return False after ``timeout_s``."""
+        """Wait until the queue is empty and return True; return False after ``timeout_s``."""
         deadline = time.monotonic() + timeout_s
         while self._waiting.unfinished_tasks:
             if time.monotonic() > deadline:
@@ -49,7 +49,7 @@ class Outbox:
     def _start(self) -> None:
         with self._lock:
             if self._thread is None:
-                # A daemon: a server that never answers must not keep the process alive.
+                # The thread is a daemon, so that a hanging server cannot keep the process alive.
                 self._thread = threading.Thread(target=self._work, name="outbox", daemon=True)
                 self._thread.start()
                 atexit.register(self.drain)
@@ -61,7 +61,7 @@ class Outbox:
                 with get_client(sync_client=True) as client:
                     send(client)
             except Exception as error:  # noqa: BLE001 - Prefect's and its client's are no family
-                _log.warning("%s: not shown, the Prefect server did not take it: %s", what, error)
+                _log.warning("%s: not shown, the Prefect server refused it: %s", what, error)
             finally:
                 self._waiting.task_done()
 

@@ -1,4 +1,4 @@
-"""Score on a Ray cluster: connect, choose resources, cancel. Needs the extra ``ray``."""
+"""Connection to a Ray cluster, choice of resources, cancellation; requires the extra ``ray``."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from instruments.losses import ScoringPlan, load_model, plan_scoring
 from models.catalogue import ModelEntry, find_model
 
 REACH_S = 10.0
-_STOP_S = 30.0  # Prefect kills a cancelled flow run's process after the same time
+_STOP_S = 30.0  # after this time, Prefect kills the process of a cancelled flow run
 
 
 class ClusterTaskRunner(RayTaskRunner[Any]):  # type: ignore[misc]  # prefect_ray has no types
-    """Runs tasks on a Ray cluster; cancels the submitted ones if a signal ends the flow run."""
+    """A task runner for a Ray cluster; cancels its tasks if a signal ends the flow run."""
 
     def __init__(self, address: str | None = None, init_kwargs: dict[str, Any] | None = None):
         super().__init__(address, init_kwargs)
         self._submitted: list[Any] = []
 
     def submit(self, *args: Any, **kwargs: Any) -> Any:
-        """Submit as ``RayTaskRunner`` does, and remember the task."""
+        """Submit a task like ``RayTaskRunner``, and remember it for cancellation."""
         future = super().submit(*args, **kwargs)
         self._submitted.append(future.wrapped_future)
         return future
@@ -46,7 +46,7 @@ class ClusterTaskRunner(RayTaskRunner[Any]):  # type: ignore[misc]  # prefect_ra
 
 
 def _cancel(submitted: list[Any]) -> None:
-    """Interrupt tasks, as Ctrl-C would; give them time to remove half-written files."""
+    """Interrupt running tasks, and wait ``_STOP_S`` s while they delete temporary files."""
     running = ray.wait(submitted, num_returns=len(submitted), timeout=0)[1] if submitted else []
     for each in running:
         ray.cancel(each)
@@ -56,15 +56,15 @@ def _cancel(submitted: list[Any]) -> None:
 
 @dataclass(frozen=True)
 class Share:
-    """Resources that one cell takes, and the number of cells at a time."""
+    """The resources for one cell on the cluster, and the number of cells at a time."""
 
-    options: dict[str, Any]  # Ray's options for each cell
-    slots: int  # cells that the cluster computes at a time
+    options: dict[str, Any]  # options of Ray for the task of a cell
+    slots: int  # maximum number of cells at a time
 
 
 @contextmanager
 def connected(settings: Settings) -> Iterator[dict[str, float]]:
-    """Connect; yield resources, as ``{"CPU": 2}``. OrchestrationError: no server or no cluster."""
+    """Connect to Ray and yield the resources (``{"CPU": 2}``), or raise OrchestrationError."""
     address = settings.ray_address or "auto"
     if not prefect_server():
         raise OrchestrationError(
@@ -76,7 +76,7 @@ def connected(settings: Settings) -> Iterator[dict[str, float]]:
     try:
         _knock(address)
         ray.init(address, namespace="tidemark", log_to_driver=False)
-    except Exception as error:  # Ray's, gRPC's and the system's are no family
+    except Exception as error:  # errors of Ray, gRPC and the OS share no base class
         raise OrchestrationError(
             f"no Ray cluster answers at TIDEMARK_RAY_ADDRESS={address} ({error}); expected one of "
             f"Ray {ray.__version__}: see that it runs (`ray status`), and from a machine outside "
@@ -84,7 +84,7 @@ def connected(settings: Settings) -> Iterator[dict[str, float]]:
         ) from error
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)  # Ray's would hide SIGTERM from Prefect
+            signal.signal(signal.SIGTERM, handler)  # Ray's handler would hide SIGTERM from Prefect
     try:
         yield ray.cluster_resources()
     finally:
@@ -92,25 +92,25 @@ def connected(settings: Settings) -> Iterator[dict[str, float]]:
 
 
 def _knock(address: str) -> None:
-    """Connect to the address once; Ray itself takes half a minute to report a closed port."""
+    """Open and close a connection, because Ray needs half a minute to report a closed port."""
     if address == "auto":
         return
     place = urlsplit(address if "://" in address else f"ray://{address}")
     host = place.hostname or ""
     if "://" not in address and host in ("localhost", "127.0.0.1", "::1"):
-        host = ray.util.get_node_ip_address()  # as Ray does
+        host = ray.util.get_node_ip_address()  # Ray replaces loopback addresses by this address
     socket.create_connection((host, place.port or 0), REACH_S).close()
 
 
 def share_of(entry: ModelEntry, resources: dict[str, float]) -> Share:
-    """Return the resources of a model's cell: a GPU if the cluster has any, else a CPU.
+    """Return the resources for a cell of a model: a GPU if the cluster has GPUs, else a CPU.
 
-    Compressors and models behind a server always take a CPU. Other models use no CPU beside GPUs:
-    on a CPU the dtype would differ, and so the cell. Raises OrchestrationError without GPU and CPU.
+    Compressors and models behind a server always take a CPU. Other models never mix GPUs and CPUs,
+    because their dtypes, and so the cells, would differ. Without CPU and GPU, raise an error.
     """
     gpus = int(resources.get("GPU", 0))
     if gpus and entry.backend.on_device:
-        # By default Ray ends a process, and drops its weights, after one GPU task: max_calls.
+        # max_calls=0 keeps the process, and its loaded weights, after a GPU task.
         return Share({"num_gpus": 1, "max_calls": 0}, gpus)
     cpus = int(resources.get("CPU", 0))
     if not cpus:
@@ -125,10 +125,10 @@ def share_of(entry: ModelEntry, resources: dict[str, float]) -> Share:
 def plan_on_node(
     model: str, sources: list[str] | None, months: list[str] | None, settings: Settings
 ) -> tuple[ScoringPlan, Settings]:
-    """Plan as ``plan_scoring``, on a node, and load the model there: a broken model fails once.
+    """Plan like ``plan_scoring``, but on a node, and load the model, so that errors appear early.
 
-    The returned settings have this node's device and dtype, which are part of its cells' names.
-    A node with another device or dtype fails, and writes nothing under these names.
+    The returned settings have the device and dtype of this node, on which the keys of the cells
+    depend. Scoring fails on nodes that do not have this device and dtype.
     """
     settings = settings.model_copy(update=_numerics(find_model(model, settings), settings))
     window = None if months is None else list(map(Month, months))
@@ -141,7 +141,7 @@ def _numerics(entry: ModelEntry, settings: Settings) -> dict[str, str]:
     if not entry.backend.on_device:
         return {}
     from models.scoring.machine import name_of_dtype
-    from models.weights.checkpoint import choose_device  # torch, which others do not need
+    from models.weights.checkpoint import choose_device  # this imports torch
 
     device, dtype = choose_device(settings)
     return {"device": str(device), "dtype": name_of_dtype(dtype)}

@@ -1,9 +1,9 @@
-"""Waiting for a Prefect server that is away, and sending the ends of runs that it missed.
+"""Tolerance of outages of the Prefect server: wait for it, and send it lost states of task runs.
 
-Task runs need no server: Prefect's client makes their records and sends them as events. A queue
-keeps events while the server is away. Two things are still lost: records that a killed server had
-confirmed but not written, and events that could not be completed without it. So a flow notes how
-its task runs end. Before it reports its own end, it waits for the server and sends missing ends.
+Task runs need no server: Prefect's client sends their states as events, and queues events during
+an outage. But events are lost if the client cannot complete them without the server, or if a
+server is killed before it writes them. So a flow notes the final states of its task runs. Before
+a flow ends, it waits for the server and sends states that the server lacks.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from prefect.states import Completed
 
 from core.settings import prefect_server
 
-WAIT_S = 6 * 3600.0  # then Prefect itself fails, and the run is started again
+WAIT_S = 6 * 3600.0  # maximum wait for the server; later, the run fails and is restarted
 LOOK_S = 2.0
-_FIRST_LOOK_S = 0.1  # then a quarter more each time, up to LOOK_S: most events arrive within 1 s
+_FIRST_LOOK_S = 0.1  # first pause between looks; grows by 25 % per look, up to LOOK_S
 _SETTLE_TRIES = 5
-SETTLE_S = 20.0  # give up if no event arrives for so long
+SETTLE_S = 20.0  # maximum wait for one more event to arrive
 WRITER = "tidemark-writer"
-_LEASE_S = 60.0  # a server's minimum; a killed machine keeps a slot so long
+_LEASE_S = 60.0  # the server's minimum lease; a killed process holds its slot this long
 _PAGE = 200
 PARTIAL = "Completed (partial)"
-_MAX_LISTED = 50  # holes in a state's message; the files have all
+_MAX_LISTED = 50  # maximum number of holes in a message; the run's files list all
 
 _Outcome = TypeVar("_Outcome")
 
@@ -50,11 +50,11 @@ class _Ended:
     state: State[Any]
 
 
-_ended: dict[UUID, dict[UUID, _Ended]] = {}  # by flow run and task run
+_ended: dict[UUID, dict[UUID, _Ended]] = {}  # by id of the flow run, then of the task run
 
 
 def run_log() -> logging.Logger | logging.LoggerAdapter[logging.Logger]:
-    """Return the log of the current Prefect run, or a plain log outside of a run."""
+    """Return the logger of the current Prefect run, or a plain logger outside of a run."""
     try:
         return get_run_logger()
     except MissingContextError:
@@ -62,23 +62,23 @@ def run_log() -> logging.Logger | logging.LoggerAdapter[logging.Logger]:
 
 
 def is_deployed() -> bool:
-    """Return True if the running flow was started as a deployment, not by a call."""
+    """Return True if this flow run belongs to a deployment, not to a function call."""
     context = FlowRunContext.get()
     return bool(context and context.flow_run and context.flow_run.deployment_id)
 
 
 def note_end(what: str, task: Task[..., Any], task_run: UUID, state: State[Any]) -> None:
-    """Remember the end of a task run of this flow run, for ``settle_task_runs``."""
+    """Remember the final state of a task run of this flow run, for ``settle_task_runs``."""
     flow_run = _flow_run()
     if flow_run is not None:
-        bare = state.model_copy(update={"data": None})  # the server needs no results
+        bare = state.model_copy(update={"data": None})  # the state without the result
         _ended.setdefault(flow_run, {})[task_run] = _Ended(what, task, bare)
 
 
 def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
-    """Return a flow's outcome; if there are holes, in a state that lists them.
+    """Return a flow's outcome after ``settle_task_runs``; with holes, as a state that lists them.
 
-    Prefect gives the state's data, the outcome, to the flow's caller. Settles the task runs first.
+    Prefect returns the data of the state, which is the outcome, to the caller of the flow.
     """
     settle_task_runs()
     if not holes:
@@ -91,20 +91,20 @@ def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
 
 
 def num_of(holes: Sequence[object]) -> str:
-    """Return the number of holes in words."""
+    """Return the number of holes as text, such as ``2 holes``."""
     return "1 hole" if len(holes) == 1 else f"{len(holes)} holes"
 
 
 def settle_task_runs() -> None:
-    """Wait for the server, then send it the noted ends of task runs that it lacks.
+    """Wait for the server, then send it the final states of task runs that it lacks (``note_end``).
 
-    Call it last in a flow. Without a configured server it does nothing.
+    Call this at the end of a flow. Without a configured server, nothing is done.
     """
     flow_run = _flow_run()
     noted = {} if flow_run is None else _ended.pop(flow_run, {})
     if flow_run is None or not prefect_server():
         return
-    for _ in range(_SETTLE_TRIES):  # the server may go away again meanwhile
+    for _ in range(_SETTLE_TRIES):  # retry after a further outage
         wait_for_server()
         try:
             with get_client(sync_client=True) as client:
@@ -115,19 +115,19 @@ def settle_task_runs() -> None:
             run_log().warning("the Prefect server went away again (%s)", error)
             continue
         if unknown:
-            run_log().warning("the Prefect server had lost %d task runs; made good", len(unknown))
+            run_log().warning("the Prefect server lost %d task runs; recorded again", len(unknown))
         return
 
 
 def wait_for_server(wait_s: float = WAIT_S) -> None:
-    """Return when the configured server and its database answer, or after ``wait_s``."""
+    """Wait until the configured server and its database respond, at most ``wait_s`` seconds."""
     if not prefect_server():
         return
     deadline, away_since = time.monotonic() + wait_s, None
     while True:
         try:
             with get_client(sync_client=True) as client:
-                client.read_task_runs(limit=1)  # asks the database, too
+                client.read_task_runs(limit=1)  # this request also needs the database
         except Exception as error:  # noqa: BLE001, Prefect's and httpx's are no family
             now = time.monotonic()
             if away_since is None:
@@ -145,9 +145,9 @@ def wait_for_server(wait_s: float = WAIT_S) -> None:
 
 @contextmanager
 def writer_slot() -> Iterator[None]:
-    """Hold the slot of the limit ``tidemark-writer``, if a server has that limit.
+    """Hold the slot of concurrency limit ``tidemark-writer`` in the ``with`` block, if possible.
 
-    The warehouse's lock separates writers anyway, so a server that is away stops no writer.
+    Without server or limit, the block still runs, because a lock protects the warehouse.
     """
     if not prefect_server():
         yield
@@ -162,10 +162,10 @@ def writer_slot() -> Iterator[None]:
 
 @contextmanager
 def slot(limit: str, wait_s: float) -> Iterator[None]:
-    """Hold a slot of a concurrency limit; keep it if the server goes away.
+    """Hold a slot of a concurrency limit in the ``with`` block, even if the server goes down.
 
-    A limit that does not exist is not held. Raises an exception of any class if the server is away
-    or no slot is free within ``wait_s``.
+    If the limit does not exist, nothing is held. If no slot is free for ``wait_s`` seconds, or the
+    server does not respond at the beginning, Prefect's exceptions are raised.
     """
     held = concurrency(
         limit, timeout_seconds=wait_s, lease_duration=_LEASE_S, raise_on_lease_renewal_failure=False
@@ -186,7 +186,7 @@ def _flow_run() -> UUID | None:
 
 
 def _let_arrive(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> dict[UUID, _Ended]:
-    """Wait while events still arrive; return the ends that the server does not know."""
+    """Wait while events still arrive; return the noted states that the server lacks."""
     unknown, arrived_at, pause_s = dict(noted), time.monotonic(), _FIRST_LOOK_S
     while unknown and time.monotonic() - arrived_at <= SETTLE_S:
         left = _without_known(client, unknown)
@@ -203,7 +203,7 @@ def _without_known(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> d
     runs = list(noted)
     for start in range(0, len(runs), _PAGE):
         page = runs[start : start + _PAGE]
-        if _num_completed(client, page) < len(page):  # else there is nothing to read
+        if _num_completed(client, page) < len(page):  # if equal, the server has all states
             known = _known(client, page)
             unknown |= {run: noted[run] for run in page if known.get(run) != noted[run].state.type}
     return unknown
@@ -215,7 +215,7 @@ def _num_completed(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> int:
 
 
 def _known(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> dict[UUID, StateType | None]:
-    """Return the states of the task runs that the server knows; one page at most."""
+    """Return the state types of the task runs that the server knows; for at most ``_PAGE`` ids."""
     wanted = TaskRunFilter(id=TaskRunFilterId(any_=list(task_runs)))
     found = client.read_task_runs(task_run_filter=wanted, limit=_PAGE)
     return {each.id: each.state_type for each in found}

@@ -1,7 +1,7 @@
-"""The limits and credentials that a Prefect server adds to a crawl.
+"""Limits and credentials for crawls from a Prefect server.
 
-Its concurrency limits ``tidemark-host-<host>`` share the pace of a host between all machines;
-existing limits are not changed. Its Secret blocks ``tidemark-<site key>`` hold tokens.
+A concurrency limit ``tidemark-host-<host>`` lets only one machine at a time send requests to a
+host. Existing limits are not changed. Secret blocks ``tidemark-<site key>`` contain tokens.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from instruments.stopping import go_on
 from tasks.prefect.server import is_deployed, slot, wait_for_server
 from tasks.prefect.storage_keys import load_secret
 
-_SLOT_TRIES = 3  # of a deployed run, if the server goes away
+_SLOT_TRIES = 3  # maximum number of attempts to take a slot, in a deployed run
 
 
 async def may_pass(_task: Any, _run: Any, state: Any) -> bool:
-    """Return True for a failure that may be temporary."""
+    """Return True if a task run failed with an error that may be temporary."""
     failure = await state.aresult(raise_on_failure=False)
     return isinstance(failure, SourceUnavailable) and not isinstance(failure, CircuitOpen)
 
 
 @contextlib.contextmanager
 def take_slot(host: str) -> Iterator[None]:
-    """Hold the single slot that all machines share for a host.
+    """Hold the single slot for requests to a host, during the ``with`` block.
 
-    Raises SourceUnavailable (no slot) or Stopped (the flow run is being ended).
+    Raises SourceUnavailable (no free slot) or Stopped (the flow run is ending).
     """
     go_on()
     name = f"tidemark-host-{host}"
@@ -46,34 +46,34 @@ def take_slot(host: str) -> Iterator[None]:
                 _make_limit(name, prefect_server())
                 stack.enter_context(slot(name, LOCK_WAIT_S))
                 break
-            except Exception as error:  # Prefect's and its HTTP client's are no family
+            except Exception as error:  # errors of Prefect and httpx share no base class
                 if is_deployed() and attempt < _SLOT_TRIES - 1:
-                    wait_for_server()  # a person who started it by hand checks the server
+                    wait_for_server()  # only deployed runs wait; others fail at once
                     continue
                 raise SourceUnavailable(
                     f"the Prefect server gives no slot of the limit {name} ({error}); "
-                    "see that it runs, or unset PREFECT_API_URL"
+                    "check that it runs, or unset PREFECT_API_URL"
                 ) from error
         yield
 
 
 @cache
 def _make_limit(name: str, _server: str | None) -> None:
-    """Create a limit of one slot, once a process: at each request it locked SQLite for a minute."""
+    """Create a limit of one slot; cached, because frequent requests block a server with SQLite."""
     with get_client(sync_client=True) as client:
         try:
             client.read_global_concurrency_limit_by_name(name)
         except ObjectNotFound:
             limit = GlobalConcurrencyLimitCreate(name=name, limit=1)
-            with contextlib.suppress(ObjectAlreadyExists):  # by another process, just now
+            with contextlib.suppress(ObjectAlreadyExists):  # another process has just created it
                 client.create_global_concurrency_limit(limit)
 
 
 def with_tokens(keys: Iterable[str], settings: Settings) -> Settings:
-    """Return settings with the tokens of sites that the server holds."""
+    """Return settings with additional tokens of sites from Secret blocks of the server."""
     found: dict[str, SecretStr] = {}
     for key in keys:
-        block = f"tidemark-{key.replace('_', '-')}"  # a block's name has no underscores
+        block = f"tidemark-{key.replace('_', '-')}"  # block names cannot contain underscores
         token = load_secret(block, SourceUnavailable, "or unset PREFECT_API_URL")
         if token is not None:
             found[key] = SecretStr(str(token))

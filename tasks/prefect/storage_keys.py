@@ -1,7 +1,7 @@
-"""Keys of the object store from the Prefect server, for workers without keys of their own.
+"""Credentials of the object store, from the Prefect server, for workers without credentials.
 
-The Secret block ``tidemark-storage`` holds fsspec options as a JSON object, such as ``key``,
-``secret``, ``token`` and ``endpoint_url``. They stay in this process's memory.
+The Secret block ``tidemark-storage`` contains fsspec options as a JSON object, such as ``key``,
+``secret``, ``token`` and ``endpoint_url``. The options stay in the memory of this process.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ BLOCK = "tidemark-storage"
 
 
 def worker_settings() -> Settings:
-    """Read a worker's settings (UsageError); sign in at its object store (StorageError)."""
+    """Return the settings of a worker, after ``sign_in``; raise UsageError or StorageError."""
     settings = load_settings()
     sign_in(settings)
     return settings
 
 
 def sign_in(settings: Settings) -> None:
-    """Take the data root's keys from the server, if it has keys and the environment has none.
+    """Use the server's credentials for the data root, if the environment has no credentials.
 
-    Raises StorageError if the server does not answer or the block is malformed.
+    Raises StorageError if the server does not respond or the block is malformed.
     """
     scheme = settings.home.partition("://")[0]
     if settings.is_local or not prefect_server() or has_keys(scheme):
@@ -38,15 +38,15 @@ def sign_in(settings: Settings) -> None:
 
 
 def load_secret(block: str, kind: type[TidemarkError], others: str) -> Any:
-    """Return the value of a Secret block, or None if there is none.
+    """Return the value of a Secret block, or None if the server does not have the block.
 
-    Raises an error of class ``kind`` if the server does not answer; ``others`` ends its message.
+    Raises ``kind`` if the server does not respond; the message ends with the hint ``others``.
     """
     try:
         return cast(Secret[Any], Secret.load(block)).get()
     except ValueError:
         return None
-    except Exception as error:  # Prefect's and its HTTP client's are no family
+    except Exception as error:  # errors of Prefect and httpx share no base class
         raise kind(
             f"the Prefect server does not say whether it has a block {block} ({error}); see that "
             f"it runs, {others}"

@@ -1,9 +1,8 @@
-"""OpenTelemetry traces: a span for a run, for each of its stages, and for each cell.
+"""OpenTelemetry traces: spans for each run, for each stage of a run, and for each cell.
 
 Spans are exported if OTEL_EXPORTER_OTLP_ENDPOINT is set and the extra ``telemetry`` is installed.
-Prefect's own spans of flow runs and task runs are exported beside ours.
-Independent processes do the stages of a run. So the ids of a run's trace and of its first span
-are derived from the run's name, which all processes know.
+The spans of Prefect are also exported. Independent processes do the stages of a run, and all know
+the name of the run. So the ids of the trace and of its first span are derived from this name.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from prefect.context import FlowRunContext
 
 from core.settings import telemetry_endpoint
 
-if TYPE_CHECKING:  # of the extra
+if TYPE_CHECKING:  # only installed with the extra ``telemetry``
     from opentelemetry.sdk.trace import TracerProvider
 
 _log = logging.getLogger(__name__)
@@ -35,14 +34,14 @@ _is_set_up = False
 
 
 class _Given(threading.local):
-    ids: SpanContext | None = None  # ids for the span that this thread begins now
+    ids: SpanContext | None = None  # ids for the next span of this thread, or None for random ids
 
 
 _given = _Given()
 
 
 def set_up_tracing() -> None:
-    """Export spans if an endpoint is set and nothing exports yet; a second call changes nothing."""
+    """Set up the export of spans, if an endpoint is set; further calls change nothing."""
     global _is_set_up
     with _lock:
         if _is_set_up or telemetry_endpoint() is None:
@@ -69,7 +68,7 @@ def _provider() -> TracerProvider:
     from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
     class Ids(RandomIdGenerator):
-        """Random ids, unless ``_given`` has ids."""
+        """A generator that returns the ids in ``_given``, or random ids if there are none."""
 
         def generate_trace_id(self) -> int:
             return _given.ids.trace_id if _given.ids else super().generate_trace_id()
@@ -77,7 +76,7 @@ def _provider() -> TracerProvider:
         def generate_span_id(self) -> int:
             return _given.ids.span_id if _given.ids else super().generate_span_id()
 
-    # OTEL_SERVICE_NAME wins.
+    # OTEL_SERVICE_NAME takes precedence over this name.
     named = Resource.create({"service.name": "tidemark"}).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=named, id_generator=Ids())
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
@@ -85,12 +84,12 @@ def _provider() -> TracerProvider:
 
 
 def name_of_run(flow: str, flow_run_id: object) -> str:
-    """Return a run's name: the flow's, and the id's end (scheduled ids begin with their time)."""
+    """Return a run's name: flow name and end of the id (the start of the id can be a time)."""
     return f"{flow}-{str(flow_run_id)[-12:]}"
 
 
 def first_span_of(run: str) -> SpanContext:
-    """Return the ids of a run's trace and first span, derived from the run's name."""
+    """Return the ids of the trace and of the first span of a run, derived from the run's name."""
     digest = hashlib.sha256(f"tidemark {run}".encode("utf-8", "surrogatepass")).digest()
     return SpanContext(
         trace_id=int.from_bytes(digest[:16], "big"),
@@ -101,14 +100,14 @@ def first_span_of(run: str) -> SpanContext:
 
 
 def traced(stage: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Make a flow's function a span, below the span of its caller or of its run.
+    """Return a decorator that traces a flow's function as a span named ``stage``.
 
-    ``stage`` is the span's name: ``run`` for the flow of the whole run. Put the decorator below
-    ``@flow``. The flow's text parameters become attributes.
+    The parent is the span of the caller, or of the run. The flow of a whole run has stage ``run``.
+    Put the decorator below ``@flow``. String arguments of the flow become attributes of the span.
     """
 
     def decorate(work: Callable[_P, _R]) -> Callable[_P, _R]:
-        # Evaluate annotations here; Prefect would look up their names in this module.
+        # Evaluate annotations now, because Prefect would look up their names in this module.
         parameters = inspect.signature(work, eval_str=True)
 
         @functools.wraps(work)
@@ -156,17 +155,17 @@ def _stage_span(stage: str, facts: dict[str, str]) -> Iterator[Span]:
 
 @contextlib.contextmanager
 def span(name: str, **facts: str | int | float | None) -> Iterator[Span]:
-    """Make the block a span below the current one; record an error that leaves the block.
+    """Trace the ``with`` block as a child of the current span, and record its exception, if any.
 
-    Facts become attributes ``tidemark.<name>``; facts that are None are left out.
+    Facts become attributes ``tidemark.<name>`` of the span, unless they are None.
     """
-    set_up_tracing()  # a task may run in a process of its own
+    set_up_tracing()  # a task may run in another process, without tracing so far
     with _tracer().start_as_current_span(name, attributes=_named(facts)) as begun:
         yield begun
 
 
 def describe(begun: Span, **facts: str | int | float | None) -> None:
-    """Add facts to a span that are known only at its end."""
+    """Add attributes to a span that has begun."""
     begun.set_attributes(_named(facts))
 
 

@@ -47,7 +47,7 @@ def test_scores(tidemark: Tidemark, tmp_path: Path) -> None:
     scores.write_text("model,benchmark,score,shots\na,mmlu,60,5\nb,mmlu,50,5\nc,mmlu,40,5\n")
     assert tidemark("land-published", rates).code == 0
     ran = tidemark("load-benchmarks", scores)
-    assert (ran.code, ran.out) == (0, "3 scores loaded\npassed over: columns shots\n")
+    assert (ran.code, ran.out) == (0, "3 scores loaded\nignored columns: shots\n")
     assert tidemark("load-benchmarks", scores).out.startswith("0 scores loaded, 3 were loaded")
     query = "select num_models, spearman from benchmark_correlation where scope = 'source'"
     ran = tidemark("sql", query, "--format=json")

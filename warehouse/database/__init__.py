@@ -1,1 +1,1 @@
-"""The writer's database: its file or lake, its lock, its objects and its statements."""
+"""The database to write: connections, locks, creation of tables and views, and statements."""

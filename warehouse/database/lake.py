@@ -1,12 +1,12 @@
 """The warehouse as a lake (DuckLake): catalogue in PostgreSQL, rows in Parquet files.
 
-Any number of processes on any number of machines may write at once; see
-docs/adr/0017-ducklake.md. The same SQL runs on a lake and on the embedded database file.
+Several processes on several machines may write a lake concurrently; see docs/adr/0017-ducklake.md.
+The same SQL runs on a lake and on an embedded database file.
 
 A lake has no unique keys: two writers that find a cell missing would both insert it. A writer
 therefore holds advisory locks of the PostgreSQL server on the cells that it writes. The server
-releases the locks when the transaction, or the process, ends. The embedded file has one writer at
-a time and needs no such locks.
+releases the locks when the transaction, or the process, ends. The embedded file has only one
+writer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXTENSIONS = ("ducklake", "postgres_scanner", "httpfs")
 
 
 def load_extensions(connection: duckdb.DuckDBPyConnection, *names: str) -> None:
-    """Load installed DuckDB extensions into a connection; download nothing.
+    """Load installed DuckDB extensions into a connection, without downloads.
 
     Raises:
         WarehouseError: an extension is missing, or is built for another version of DuckDB.
@@ -47,7 +47,7 @@ def load_extensions(connection: duckdb.DuckDBPyConnection, *names: str) -> None:
 
 
 def _packaged(name: str) -> str | None:
-    """Return the path of an extension in its Python package, for this version of DuckDB."""
+    """Return the path of an extension that a Python package ships for this DuckDB, or None."""
     package = importlib.util.find_spec(f"duckdb_extension_{name}")
     if package is None or package.origin is None:
         return None
@@ -57,13 +57,13 @@ def _packaged(name: str) -> str | None:
 
 
 def quoted(text: str) -> str:
-    """Return a text as an SQL literal, for statements that accept no parameters."""
+    """Return a text as a quoted SQL literal, for statements that accept no parameters."""
     return "'" + text.replace("'", "''") + "'"
 
 
 LAKE = "lake"
 FOLDER = "lake"
-# DuckLake retries a commit that conflicts with another, for up to half a minute.
+# DuckLake retries a commit after a conflict; 20 retries take up to half a minute.
 _MAX_RETRIES = 20
 
 
@@ -75,11 +75,11 @@ def server_address(settings: Settings) -> str | None:
 
 
 def connect_lake(settings: Settings, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """Connect to the lake, and create a missing one; unqualified names refer to the lake.
+    """Connect to the lake, which is created if missing, and make it the current database.
 
     Raises:
         UsageError: the data root is neither a folder nor on S3.
-        WarehouseError: an extension is missing; the server is unreachable or refuses; the
+        WarehouseError: an extension is missing; the server is unreachable or refuses access; the
             catalogue belongs to a lake with another data path.
     """
     folder = f"{settings.home}/{FOLDER}/"
@@ -115,7 +115,7 @@ def is_lake(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _give_keys(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give DuckDB the object store's address, region and credentials.
+    """Configure DuckDB with the object store's address, region and credentials.
 
     Raises:
         WarehouseError: no credentials are found.
@@ -145,9 +145,9 @@ def _give_keys(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"create secret (type s3, {listed})")
 
 
-WAIT_S = 6 * 3600  # another process may be landing tens of millions of rows
+WAIT_S = 6 * 3600  # timeout of locks; landing many million rows takes hours
 
-# Names of locks. Every writer shares WAREHOUSE; an exclusive holder keeps all others out.
+# Names of locks. Every writer shares the lock WAREHOUSE, unless it takes it exclusively.
 WAREHOUSE = "warehouse"
 # Lock on the tables ``models``, ``sources`` and ``protocols``.
 NAMES = "names"
@@ -156,21 +156,20 @@ PUBLICATION = "publication"
 
 
 def model_turn(model: str) -> str:
-    """Return the name of the lock on a model's cells and scoring records."""
+    """Return the name of the lock on the cells and scoring records of a model."""
     return f"model {model}"
 
 
 def partition_turn(source: object, month: object) -> str:
-    """Return the name of the lock on a partition; writers of its cells share the lock."""
+    """Return the name of the lock on a partition; writers of different cells share the lock."""
     return f"partition {month} {source}"
 
 
 class Turns:
-    """Named locks of one lake, held on its PostgreSQL server.
+    """Named locks of one lake, held on the lake's PostgreSQL server.
 
     Args:
-        address: connection string of the PostgreSQL server; None for the embedded file, which
-            needs no locks.
+        address: connection string of the PostgreSQL server; None for the embedded file (no locks).
     """
 
     def __init__(self, address: str | None) -> None:
@@ -180,14 +179,14 @@ class Turns:
 
     @contextlib.contextmanager
     def take(self, alone: Iterable[str], shared: Iterable[str] = ()) -> Iterator[None]:
-        """Hold locks within the block; wait for other holders. Calls must not be nested.
+        """Hold locks in the ``with`` block; wait for other holders. Calls must not be nested.
 
         Args:
             alone: names of exclusive locks.
             shared: names of shared locks.
 
         Raises:
-            WarehouseError: the server refuses, or another process keeps a lock for six hours.
+            WarehouseError: the server refuses, or another process holds a lock for six hours.
         """
         if self._address is None:
             yield
@@ -205,7 +204,7 @@ class Turns:
                 connection.rollback()
 
     def _connect(self, address: str) -> duckdb.DuckDBPyConnection:
-        """Connect once, to a separate database: the locks need their own transactions."""
+        """Return the connection for locks; its transactions are separate from those of landing."""
         if self._connection is None:
             connection = duckdb.connect()
             load_extensions(connection, "postgres_scanner")
@@ -221,7 +220,7 @@ class Turns:
 
 
 def _statements(alone: set[str], shared: set[str]) -> Iterator[str]:
-    """Yield the lock statements for PostgreSQL, sorted by key to prevent a deadlock."""
+    """Yield PostgreSQL statements that take the locks, sorted by key to prevent a deadlock."""
     yield f"select set_config('lock_timeout', '{WAIT_S * 1000}', true)"
     keys = {_key(name): "_shared" for name in shared - alone} | {_key(name): "" for name in alone}
     for key, kind in sorted(keys.items()):
@@ -229,6 +228,6 @@ def _statements(alone: set[str], shared: set[str]) -> Iterator[str]:
 
 
 def _key(name: str) -> int:
-    """Return the number of a lock: PostgreSQL identifies a lock by a 64-bit integer."""
+    """Return the 64-bit integer by which PostgreSQL identifies a named lock."""
     digest = hashlib.sha256(f"tidemark {name}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)

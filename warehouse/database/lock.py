@@ -1,11 +1,11 @@
-"""The record of the one scratch folder that may write a data root's embedded warehouse.
+"""The record of the only scratch folder that may write the embedded warehouse of a data root.
 
     <home>/writer.json       names the writing scratch folder
     <scratch>/writer.json    an equal copy, only in the writing scratch folder
 
-Landing writes a database in the scratch folder, and publishing copies it into the data root. Two
-scratch folders would each publish a snapshot without the rows landed in the other. So the data
-root records the first scratch folder that lands, and landing from any other is refused.
+Landing writes a database in the scratch folder, and publishing copies the database into the data
+root. With two scratch folders, each snapshot would lack the rows landed in the other folder. So the
+data root records the first scratch folder that lands, and landing from any other folder is refused.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Writer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     writer: str  # unique id of the scratch folder
-    root: str  # the data root's path on that machine
+    root: str  # the data root's path on the machine of the writer
     machine: str  # host name, for messages
-    scratch: str  # the folder's path, for messages
+    scratch: str  # the scratch folder's path, for messages
     since: AwareDatetime  # UTC
 
 
 def require_writer(settings: Settings) -> None:
-    """Check that this scratch folder is the writer; make it the writer if there is none.
+    """Check that this scratch folder is the recorded writer; record it if none is recorded.
 
-    Call it with the writer's database locked.
+    The caller must hold the lock of the database.
 
     Raises:
         WarehouseError: another scratch folder is the writer; the message states the remedy.
@@ -62,10 +62,10 @@ def require_writer(settings: Settings) -> None:
     if mine is None or named is None or named.writer != mine.writer:
         where = f"{named.scratch} of machine {named.machine}" if named else "elsewhere"
         raise WarehouseError(
-            f"the warehouse of {settings.home} is written from {where}: what landed here, in "
-            f"{settings.scratch}, would be missing in what is published there. Land there, or keep "
-            "the warehouse as a lake, which many may write (docs/operate.md); if that folder is "
-            "lost, run `tidemark take-over` here"
+            f"the warehouse of {settings.home} is written from {where}: rows landed here, in "
+            f"{settings.scratch}, would be missing in its snapshots. Land there, or use a lake, "
+            "which several machines can write (docs/lake.md); if that folder is lost, run "
+            "`tidemark take-over` here"
         )
 
 
@@ -78,14 +78,14 @@ def is_writer(settings: Settings) -> bool:
 def may_write(settings: Settings) -> bool:
     """Return True if landing from this scratch folder is allowed and blocks no other machine.
 
-    Every machine may write a lake. All machines share a scratch folder within the data root. Any
+    Every machine may write a lake. A scratch folder within the data root serves all machines. Any
     other scratch folder may land only if it is the recorded writer.
     """
     return settings.warehouse is not None or _is_within(settings) or is_writer(settings)
 
 
 def become_writer(settings: Settings) -> None:
-    """Record this scratch folder as the writer, in place of any former writer."""
+    """Record this scratch folder as the writer; replace the record of a former writer."""
     mine = _describe(settings, _OWN_FOLDER) if _is_within(settings) else _keep_here(settings)
     Store(settings.home).write_bytes(FILE, mine.model_dump_json().encode())
 
@@ -117,7 +117,7 @@ def _here(settings: Settings) -> Writer | None:
 
 
 def _is_within(settings: Settings) -> bool:
-    """Return True if the scratch folder lies in the data root, on the same volume."""
+    """Return True if the scratch folder lies in the data root and on the same volume."""
     home, scratch = Path(settings.home), settings.scratch
     if not settings.is_local or not scratch.is_relative_to(home):
         return False
@@ -126,7 +126,7 @@ def _is_within(settings: Settings) -> bool:
 
 
 def _mounts() -> set[str]:
-    """Return all mount points: a container's volume may have the same device number."""
+    """Return all mount points; device numbers alone do not tell a container's volumes apart."""
     lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     return {line.split()[4].decode("unicode_escape") for line in lines}
 

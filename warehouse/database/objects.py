@@ -1,7 +1,7 @@
-"""Creation of a database's tables, macros, views, comments and reference figures.
+"""Creation of the tables, macros, views and comments of a database.
 
-Objects of former versions are migrated. Every table, view, macro and column has a comment, which
-any client shows (``from duckdb_columns()``). The shipped ``reference/**.csv`` hold tables printed
+Tables of former versions are migrated. Every table, view, macro and column has a comment, which
+clients can read (``from duckdb_columns()``). The files ``reference/**.csv`` hold figures published
 in papers, and the group of each tag of forecasting questions.
 """
 
@@ -42,10 +42,11 @@ _COLUMNS = (
 
 
 def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create missing tables, and every macro and view from its file.
+    """Create missing tables, and create or replace all macros and views.
 
-    Tables of a former version are migrated. Objects without a file are dropped. Nothing changes if
-    the recorded digest of the files equals the present digest. Call it in a transaction.
+    Tables of a former version are migrated. Macros and views without a file are dropped. Nothing
+    changes if the digest of the files, stored in the database, equals the present digest. The
+    caller must have begun a transaction.
 
     Raises:
         WarehouseError: the file was written by a later version of tidemark.
@@ -60,7 +61,7 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
         )
     _create_tables(connection, version)
     _create_macros_and_views(connection)
-    if not is_lake(connection):  # a lake's catalogue would keep every version of every comment
+    if not is_lake(connection):  # a lake would keep all former versions of comments
         connection.execute(comment_script())
     if version == 1:
         _derive_cells(connection)
@@ -98,7 +99,7 @@ def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
-    """Compute the sums and replicates that cells of schema version 1 lack, as landing does."""
+    """Compute sums and bootstrap replicates per cell, which schema version 1 lacks."""
     connection.register("provenance", NO_PROVENANCE)
     for statement in ("read_landed", "number_cells", "group_documents"):
         connection.execute(read_sql("land/sql", statement))
@@ -113,9 +114,9 @@ def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def comment_script() -> str:
-    """Return one SQL script that comments on every object; all objects must exist.
+    """Return an SQL script that sets the comment of every table, view, macro and column.
 
-    DuckDB's COMMENT accepts no parameters, so the package's names and texts are quoted.
+    COMMENT accepts no parameters in DuckDB, so texts are inserted as quoted literals.
     """
     return "\n".join([*_on_tables(), *_on_macros(), *_on_views()])
 
@@ -148,16 +149,16 @@ def _on_columns(name: str, columns: Mapping[str, Mapping[str, Any]]) -> Iterator
 
 
 def comment_on(kind: str, target: str, text: str) -> str:
-    """Return the statement that comments on an object, or on a column (``schema.table.column``).
+    """Return the SQL statement that sets the comment of ``target``.
 
-    The kind is table, view, macro, macro table or column.
+    ``kind`` is table, view, macro, macro table or column (target ``schema.table.column``).
     """
     quoted_target = ".".join('"' + name.replace('"', '""') + '"' for name in target.split("."))
     return f"comment on {kind} {quoted_target} is {quoted(text)};"
 
 
 def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
-    """Update table ``published_figures`` from this version's files; write only changed rows."""
+    """Update table ``published_figures`` from ``reference/``; write only changed rows."""
     options = pa_csv.ConvertOptions(column_types=dict.fromkeys(_COLUMNS, pa.string()))
     files = [
         pa_csv.read_csv(file, convert_options=options) for file in sorted(_FOLDER.glob("*.csv"))
@@ -169,7 +170,7 @@ def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def refresh_tag_groups(connection: duckdb.DuckDBPyConnection) -> None:
-    """Update table ``tag_groups`` from this version's file; write only changed rows."""
+    """Update table ``tag_groups`` from ``reference/``; write only changed rows."""
     with Statements(connection).given(tags_to_load=pa_csv.read_csv(_TAG_GROUPS)):
         for step in ("drop", "insert"):
             connection.execute(read_sql("land/sql", f"{step}_tag_groups"))

@@ -1,9 +1,10 @@
-"""Names, texts and order of the warehouse's objects, read from its ``.sql`` files.
+"""Names, SQL texts and order of creation of tables, macros and views, from ``.sql`` files.
 
-``tables/<schema>/<table>.sql``, ``macros/<macro>.sql`` and ``views/<mart>/<view>.sql`` (or a table
-macro) create one object each. Schema ``main`` is for analysts; schema ``internal`` holds
-bookkeeping tables and intermediate views. ``land/sql/<subject>/`` and ``checks/`` hold statements
-that Python runs with bound parameters; ``migrations/`` changes tables of former versions.
+``tables/<schema>/<table>.sql``, ``macros/<macro>.sql`` and ``views/<mart>/<view>.sql`` create one
+object each; files of ``views/`` may create a table macro. Schema ``main`` is for analysts; schema
+``internal`` holds bookkeeping tables and intermediate views. ``land/sql/<subject>/`` and
+``checks/`` hold statements that Python runs with bound parameters. Files of ``migrations/`` change
+tables of former versions.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SCHEMA_VERSION = 4
 SCHEMAS = ("main", "internal")
 SNAPSHOT = "warehouse.duckdb"  # path of the published snapshot under the data root
 _ROOM = Path(__file__).parents[1]
-# PyYAML's pure Python loader takes seconds for a hundred descriptions.
+# The C loader is faster: PyYAML's Python loader takes seconds for a hundred files.
 _YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RELATION = re.compile(r"\b(?:from|join)\s+(?:(?:internal|main)\.)?(\w+)")
 _INTERNAL = re.compile(r"create or replace (?:view|macro) internal\.")
@@ -37,17 +38,17 @@ class ViewDescription:
 
     description: str  # one sentence
     grain: tuple[str, ...]  # columns that identify a row
-    reads: frozenset[str]  # the tables, views and table macros that its SQL names
-    columns: dict[str, dict[str, Any]]  # by name: description, unit, tests (not_null, min, max)
-    is_internal: bool  # True for a view of schema ``internal``, which other views read
+    reads: frozenset[str]  # tables, views and table macros in the view's SQL
+    columns: dict[str, dict[str, Any]]  # description, unit and tests by name
+    is_internal: bool  # True for a view of schema ``internal``
 
 
 @functools.cache
 def describe_view(file: Path) -> ViewDescription:
     """Return the description of the view that a ``.sql`` file creates.
 
-    Descriptions and units of columns come from ``views/columns.yml`` by column name. The ``.yml``
-    beside the view overrides them.
+    Descriptions and units of columns come from ``views/columns.yml`` by column name, unless the
+    ``.yml`` file of the view has its own.
     """
     fields = _read_yaml(file.with_suffix(".yml"))
     shared = _read_yaml(_ROOM / "views" / "columns.yml")
@@ -76,7 +77,7 @@ def is_macro(file: Path) -> bool:
 
 
 def describe_columns() -> dict[str, dict[str, dict[str, Any]]]:
-    """Return description and unit of every column of every table."""
+    """Return description and unit of every column, by table and column."""
     return _read_yaml(_ROOM / "tables" / "columns.yml")  # type: ignore[no-any-return]
 
 
@@ -128,9 +129,9 @@ def find_schema(connection: duckdb.DuckDBPyConnection, table: str) -> str | None
 
 
 def read_version(connection: duckdb.DuckDBPyConnection) -> tuple[int, str | None]:
-    """Return a database's schema version, and the digest of the files that created it.
+    """Return a database's schema version, and the digest of the files that created its objects.
 
-    The result for a new database is the current version and None.
+    For a new database, return the current version and None.
     """
     schema = find_schema(connection, "schema_version")
     if schema is None:
@@ -155,7 +156,7 @@ def list_macros() -> tuple[str, ...]:
 
 @functools.cache
 def list_views() -> dict[str, Path]:
-    """Return files of views and table macros by name; a view comes after those it reads."""
+    """Return files of views and table macros by name, each after the views that it reads."""
     files = {file.stem: file for file in sorted((_ROOM / "views").glob("*/*.sql"))}
     reads = {
         name: describe_view(file).reads & files.keys() - {name} for name, file in files.items()
@@ -165,9 +166,9 @@ def list_views() -> dict[str, Path]:
 
 @functools.cache
 def list_leaf_views() -> dict[str, Path]:
-    """Return the views that no other view reads; querying these executes every view.
+    """Return the views that no other view reads; queries of these views execute all views.
 
-    Table macros are left out: a view of the same name without ``_at`` reads each macro.
+    Table macros (named ``<view>_at``) are left out: view ``<view>`` reads the macro.
     """
     views = list_views()
     read = {name for file in views.values() for name in describe_view(file).reads}
@@ -178,13 +179,13 @@ def list_leaf_views() -> dict[str, Path]:
 
 @functools.cache
 def list_checks(folder: str = "checks") -> tuple[str, ...]:
-    """Return the names of the integrity checks of a folder."""
+    """Return the names of the integrity checks in a folder."""
     return tuple(sorted(file.stem for file in (_ROOM / folder).glob("*.sql")))
 
 
 @functools.cache
 def digest_definitions() -> str:
-    """Return a digest of all files that define objects and reference figures."""
+    """Return a digest of all files that define tables, macros, views and reference figures."""
     files = sorted(
         file
         for folder in ("tables", "macros", "views", "reference")

@@ -33,7 +33,7 @@ def explain_database_errors(what: str) -> Iterator[None]:
                 "root (TIDEMARK_HOME), then run the same command again"
             ) from error
         shown = without_passwords(str(error))
-        # A chained error would print the password in the traceback.
+        # The traceback of a chained error would contain the password.
         cause = error if shown == str(error) else None
         raise WarehouseError(f"cannot {what}: {shown}") from cause
 
@@ -44,7 +44,7 @@ def without_passwords(text: str) -> str:
 
 
 class Statements:
-    """A runner of the statements in ``land/sql/`` on one connection."""
+    """Methods that run the statements of ``land/sql/``, by name, on one connection."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
@@ -56,7 +56,7 @@ class Statements:
 
         Raises:
             WarehouseError: the statement failed.
-            DiskFull: no space left.
+            DiskFull: no space is left on the disk.
         """
         with explain_database_errors(f"run {statement}"):
             return self.connection.execute(read_sql("land/sql", statement), parameters).fetchall()
@@ -71,7 +71,7 @@ class Statements:
     def first(
         self, statement: str, parameters: Mapping[str, object] | None = None
     ) -> dict[str, Any] | None:
-        """Run a statement and return its first row as a mapping, or None."""
+        """Run a statement and return its first row as a mapping, or None without rows."""
         return next(iter(self.rows(statement, parameters)), None)
 
     def columns(self, table: str) -> pa.Schema:
@@ -80,7 +80,7 @@ class Statements:
 
     @contextlib.contextmanager
     def given(self, **data: object) -> Iterator[None]:
-        """Register Arrow data or relations under the given names within the block."""
+        """Make Arrow data or relations readable as tables by argument name in a ``with`` block."""
         for name, table in data.items():
             self.connection.register(name, table)
         try:
@@ -91,11 +91,11 @@ class Statements:
 
 
 def rows_of(result: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    """Return the rows of the last executed statement as mappings."""
+    """Return the rows of the last executed statement as mappings from column name to value."""
     names = [column[0] for column in result.description or []]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
 def show(row: Mapping[str, object]) -> str:
-    """Return a row as text, for messages."""
+    """Return a row as text (``name=value, …``) for messages."""
     return ", ".join(f"{name}={value}" for name, value in row.items())

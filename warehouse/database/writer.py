@@ -1,4 +1,4 @@
-"""The writer's database: a file for one process at a time, or a lake for several.
+"""Connections to the database to write: a file for one process, or a lake for several.
 
 While one process writes a DuckDB file, no other process can open it. Landing therefore writes a
 separate file in the scratch folder, under a lock (docs/adr/0005-publishing.md). Writers of a lake
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 def writer_path(settings: Settings) -> Path:
-    """Return the path of the writer's database."""
+    """Return the path of the database file that landing writes."""
     return settings.scratch / "writer.duckdb"
 
 
@@ -63,7 +63,7 @@ def locked(settings: Settings) -> Iterator[None]:
 
 
 def turns_of(settings: Settings) -> contextlib.closing[Turns]:
-    """Return the locks of the lake; for an embedded file they do nothing."""
+    """Return the locks of the lake; for an embedded file, taking a lock does nothing."""
     return contextlib.closing(Turns(server_address(settings)))
 
 
@@ -92,13 +92,12 @@ def _file_locked(settings: Settings) -> Iterator[None]:
 
 @contextlib.contextmanager
 def connected(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a connection to the writer's database, with all objects created.
+    """Yield a connection to the database to write, with all tables and views created.
 
-    Call it with the warehouse locked. For a lake, hold locks on the rows to write instead.
+    The caller must hold the lock of the warehouse, or of the rows to write in a lake.
 
     Raises:
-        WarehouseError: the file is damaged; the lake cannot be reached; the schema version is
-            newer than this program.
+        WarehouseError: the file is damaged; the lake cannot be reached; a newer version wrote it.
     """
     connect = _connect_embedded if settings.warehouse is None else _connect_lake
     with contextlib.closing(connect(settings)) as connection:
@@ -116,10 +115,10 @@ def _connect_embedded(settings: Settings) -> duckdb.DuckDBPyConnection:
 def take_over(settings: Settings) -> bool:
     """Make this scratch folder the writer, starting from the published snapshot.
 
-    Use it after the writer's scratch folder is lost. The lost folder may not write afterwards.
+    Use this if the former writer's scratch folder is lost. That folder may not write afterwards.
 
     Returns:
-        False if this scratch folder is the writer already; nothing changes then.
+        True if the writer changed; False if this scratch folder already was the writer.
 
     Raises:
         UsageError: the warehouse is a lake, which has many writers.
@@ -131,7 +130,7 @@ def take_over(settings: Settings) -> bool:
         if is_writer(settings):
             return False
         if Store(settings.home).exists(SNAPSHOT):
-            _remove_database(writer_path(settings))  # outdated, or of another data root
+            _remove_database(writer_path(settings))  # this folder's own database may be outdated
         become_writer(settings)
         _connect_embedded(settings).close()
     return True
@@ -144,14 +143,14 @@ def _connect_lake(settings: Settings) -> duckdb.DuckDBPyConnection:
 
 
 def _create(path: Path, settings: Settings) -> None:
-    """Create the database file as a copy of the published snapshot, or empty if none exists.
+    """Create the database file as a copy of the published snapshot, or empty without snapshot.
 
-    The file is created under another name and then renamed: a kill leaves no partial file.
+    The file is written under another name and then renamed, so a kill leaves no partial file.
     """
     store, new = Store(settings.home), path.with_name(f"{path.name}.new")
     is_published = store.exists(SNAPSHOT)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_database(path)  # a leftover write-ahead log
+    _remove_database(path)  # also removes a leftover write-ahead log
     _remove_database(new)
     try:
         if is_published:
@@ -176,7 +175,7 @@ def _remove_database(path: Path) -> None:
 
 
 def connect_file(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
-    """Open a database file and create missing objects."""
+    """Open a database file and create missing tables and views."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "storage_compatibility_version": STORAGE_VERSION,
         "temp_directory": str(settings.scratch / "duckdb-temporary"),
@@ -189,7 +188,7 @@ def connect_file(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
 
 
 def _prepared(connection: duckdb.DuckDBPyConnection, where: str) -> duckdb.DuckDBPyConnection:
-    """Create all objects and return the connection; close the connection on failure."""
+    """Create tables and views and return the connection; close it if that fails."""
     try:
         with transaction(connection, f"prepare {where}"):
             create_objects(connection)
@@ -204,7 +203,7 @@ def commit(connection: duckdb.DuckDBPyConnection, what: str, work: Callable[[], 
 
     Args:
         connection: connection to the warehouse.
-        what: name of the action, for messages.
+        what: description of the action, for messages.
         work: function to run once per attempt; it must read the database again each time.
 
     Raises:
@@ -224,7 +223,7 @@ def commit(connection: duckdb.DuckDBPyConnection, what: str, work: Callable[[], 
 
 @contextlib.contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection, what: str) -> Iterator[None]:
-    """Run the block in a transaction: commit at its end, roll back on an error."""
+    """Run the ``with`` block in a transaction: commit at the end, roll back on an error."""
     with explain_database_errors(what):
         connection.begin()
         try:
@@ -238,7 +237,7 @@ def transaction(connection: duckdb.DuckDBPyConnection, what: str) -> Iterator[No
 
 
 def write_journal(connection: duckdb.DuckDBPyConnection) -> None:
-    """Checkpoint: move the write-ahead log into the database file; a lake has no log."""
+    """Move the write-ahead log into the database file (checkpoint); a lake has no such log."""
     if not is_lake(connection):
         with explain_database_errors("write the warehouse's journal into its file"):
             connection.execute("checkpoint")

@@ -1,1 +1,1 @@
-"""Landing: write cells and users' files into the database, each in one transaction."""
+"""Landing: insert cells and files of users into the database, in transactions."""

@@ -1,4 +1,4 @@
-"""Landing of answers to forecasting questions, together with these questions."""
+"""Landing of answers to forecasting questions, together with the questions."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _log = logging.getLogger(__name__)
 def land_answer_cells(
     settings: Settings, answered: Sequence[tuple[AnswerCell, QuestionSeal]]
 ) -> int:
-    """Land cells of answers, each with its questions in one transaction; return how many landed.
+    """Land cells of answers, together with their questions; return the number of landed cells.
 
-    A landed cell is skipped. Any other cell replaces the landed answers of its model, source,
-    month and protocol. If a question was resolved in two months, the later month counts. A crawled
-    question replaces the same question of imported files. A warning counts imported answers that
-    contradict the crawled question; no view shows these answers.
+    Each cell lands in one transaction; cells that have landed are skipped. A cell replaces landed
+    answers of the same model, source, month and protocol. If a question occurs in two months, the
+    later month counts. A crawled question replaces the same question of imported files. Imported
+    answers that contradict the crawled question are counted in a warning, and no view shows them.
 
     Args:
-        settings: locate data root and warehouse.
-        answered: pairs of a cell and the seal of its questions.
+        settings: settings with the paths of data root and warehouse.
+        answered: pairs of a cell and the manifest (seal) of its questions.
 
     Raises:
-        StorageError: a file is missing or damaged; earlier cells have landed.
-        SchemaMismatch: a row does not have its schema.
+        StorageError: a file is missing or damaged; all earlier cells have landed.
+        SchemaMismatch: a row of questions or answers violates its schema.
     """
     store = Store(settings.home)
     with locked(settings), connected(settings) as connection:
         statements = Statements(connection)
-        # The path of an answers file contains the digests of all inputs of the computation.
+        # A cell's path contains the digests of all inputs, so equal paths mean equal answers.
         landed = list_landed(statements, "list_landed_answers", ["answer_cell"])
         missing = [
             (cell, seal)
@@ -58,9 +58,9 @@ def land_answer_cells(
 def _warn_of_unfitting(statements: Statements, source: str) -> None:
     if found := statements.first("find_unfitting_answers", {"source": source}):
         _log.warning(
-            "%d landed answers of %s to %d questions of %s (one is %s) contradict what was crawled "
-            "of these questions, so no view counts them; if they are right otherwise, give them "
-            "to `tidemark land-answers --replace` as they should be, or under another --source",
+            "%d landed answers of %s to %d questions of %s (one is %s) contradict the crawled "
+            "questions, so no view counts them; correct the answers and run `tidemark "
+            "land-answers --replace`, or land them under another --source",
             found["num_answers"],
             ", ".join(found["models"]),
             found["num_questions"],
@@ -73,7 +73,7 @@ def _land(statements: Statements, store: Store, cell: AnswerCell, seal: Question
     """Land one cell; return the number of landed answers."""
     remedy = "delete it and run `tidemark forecast` again"
     questions = validate(read_parquet(store, seal.path, remedy), QUESTIONS, seal.path)
-    # Days are in UTC, independent of the session's time zone.
+    # Convert times to days in UTC here: DuckDB would use the session's time zone.
     for name in ("opened_at", "closed_at", "resolved_at"):
         place = questions.column_names.index(name)
         day = questions[name].cast(pa.date32(), safe=False)
@@ -109,16 +109,17 @@ def land_imported_answers(
     """Land models' answers to forecasting questions from a file, all rows or none.
 
     Args:
-        settings: locate the warehouse.
+        settings: settings with the path of the warehouse.
         path: CSV or Parquet with model, release_date, question_id, opened, closed, num_options and
             is_correct. Optional columns: source, resolved, probabilities (one per option),
             chosen_option and correct_option (from 0), p_correct and tags. ``p_correct`` is the
             model's probability of the true option.
-        source: source of rows without one; two sites may use the same question ids.
+        source: source of rows whose column ``source`` is empty or missing.
         replace: overwrite landed values that differ.
 
     Raises:
-        MalformedInput, SchemaMismatch: states the row, its content, and the expected content.
+        MalformedInput, SchemaMismatch: the file is invalid; the message states the row, its
+            content, and the expected content.
         CellConflict: an answer or its question has landed with other values.
     """
     table = read_text_table(path, _REQUIRED, _OPTIONAL, lists=("probabilities", "tags"))

@@ -1,7 +1,6 @@
-"""Conversion of cells to rows: losses, scoring records, provenance and dimensions.
+"""Conversion of scored cells to rows of the warehouse's tables.
 
-Landing a cell of any size takes two dozen statements. Many small cells therefore land in one
-transaction.
+The cost of landing is mostly per transaction, so many small cells land in one transaction.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ from core.storage.store import Store
 from warehouse.database.statements import show
 from warehouse.land.landed import LandedCells, naive_utc, partition_key, read_parquet
 
-# Columns of schema DOCUMENTS that the warehouse keeps: no text, no titles, no URLs.
+# Columns of schema DOCUMENTS that the warehouse stores; text, titles and URLs are left out.
 DOCUMENT_COLUMNS = [
     "document_id", "source", "month", "category", "language", "licence", "cluster_id",
     "num_chars", "num_bytes",
 ]  # fmt: skip
 
-DIMENSIONS = {"models": "model", "sources": "source", "protocols": "protocol"}  # keys by table
+DIMENSIONS = {"models": "model", "sources": "source", "protocols": "protocol"}  # key by table name
 RECORD_TABLES = ("cell_costs", "cell_milestones", "tokenizers")
 
 
 def as_table(rows: Sequence[Mapping[str, object]], dimension: str, columns: pa.Schema) -> pa.Table:
-    """Convert rows to an Arrow table for a dimension.
+    """Convert rows to an Arrow table for table ``models``, ``sources`` or ``protocols``.
 
     Args:
-        rows: values by column name; ``name`` stands for the key column. A Month becomes its first
-            day. Missing columns become NULL; unknown columns are ignored.
-        dimension: models, sources or protocols.
-        columns: schema of the dimension.
+        rows: values by column name; ``name`` denotes the key column. A Month becomes its first day.
+            Missing columns become NULL; unknown columns are ignored.
+        dimension: name of the table.
+        columns: schema of the table.
 
     Raises:
         SchemaMismatch: a key is missing or duplicate, or a value has the wrong type.
@@ -69,7 +68,7 @@ def _typed(rows: list[dict[str, object]], table: str, columns: pa.Schema) -> pa.
 
 
 def canary_table(row: Mapping[str, object], columns: pa.Schema) -> pa.Table:
-    """Convert one run of the canary to an Arrow table with the columns of ``canary_runs``.
+    """Convert a run of the canary (a check of loss drift) to a row of table ``canary_runs``.
 
     Raises:
         SchemaMismatch: a column is missing, NULL or of another type; run_at has no time zone.
@@ -86,9 +85,9 @@ def canary_table(row: Mapping[str, object], columns: pa.Schema) -> pa.Table:
     return _typed([plain], "canary_runs", columns)
 
 
-MAX_ROWS = 250_000  # in a transaction of several cells: some dozen megabytes
+MAX_ROWS = 250_000  # maximum number of rows per transaction, which take some dozen megabytes
 MAX_CELLS = 200
-_NUM_READERS = 16  # threads, because an object store responds slowly
+_NUM_READERS = 16  # number of threads that read files; an object store responds slowly
 _PROVENANCE = pa.schema(
     [(name, pa.string()) for name in ("model", "source", "protocol", "partition_digest", "scoring")]
     + [("month", pa.date32()), ("partition_version", pa.int32())]
@@ -98,10 +97,10 @@ NO_PROVENANCE = _PROVENANCE.empty_table()
 
 @dataclass(frozen=True)
 class ScoredCell:
-    """A scored cell to land."""
+    """A scored cell to land, with its losses and scoring record."""
 
     cell: Cell
-    record: CellRecord | None  # time and cost of scoring; None for cells of older versions
+    record: CellRecord | None  # scoring time and cost; None if an old version scored
     losses: pa.Table
 
     @property
@@ -111,7 +110,7 @@ class ScoredCell:
 
     @property
     def key(self) -> dict[str, object]:
-        """The columns that are equal in all rows of the cell."""
+        """The values of the columns that are equal in all rows of the cell."""
         cell = self.cell
         names = {"model": cell.model, "revision": cell.revision, "protocol": cell.protocol}
         return names | partition_key(cell.partition)
@@ -120,7 +119,7 @@ class ScoredCell:
         """Check that all rows belong to this cell.
 
         Raises:
-            SchemaMismatch: names the first row of another cell or not of schema LOSSES.
+            SchemaMismatch: a row belongs to another cell or violates schema LOSSES.
         """
         table = validate(self.losses, LOSSES, self.where)
         for name, value in self.key.items():
@@ -134,7 +133,7 @@ class ScoredCell:
 def read_scored(
     store: Store, cells: Sequence[Cell], landed: LandedCells
 ) -> Iterator[tuple[ScoredCell, ...]]:
-    """Yield groups of cells that have not landed; each group lands in one transaction.
+    """Read cells that have not landed; yield them in groups, one group per transaction.
 
     Raises:
         StorageError: a cell's file is missing or damaged; all earlier cells were yielded.
@@ -170,13 +169,13 @@ def read_losses(store: Store, cell: Cell) -> pa.Table:
 
 
 def provenance_of(group: Sequence[ScoredCell]) -> pa.Table:
-    """Return the digests of the cells' inputs, one row per cell."""
+    """Return a table with the digests of each cell's text and scoring code."""
     rows = [vars(each.cell) | each.key for each in group]
     return pa.Table.from_pylist(rows, schema=_PROVENANCE)
 
 
 def records_of(group: Sequence[ScoredCell]) -> dict[str, list[dict[str, object]]]:
-    """Convert the scoring records of cells to rows, by name of the target table."""
+    """Convert the scoring records of cells to rows; return the rows by table name."""
     rows: dict[str, list[dict[str, object]]] = {name: [] for name in RECORD_TABLES}
     for each in group:
         if (record := each.record) is None:

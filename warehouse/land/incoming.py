@@ -1,7 +1,7 @@
-"""Staging of losses to land: read, sum by document, check, merge.
+"""Staging of losses before landing: read, check, sum per document, merge with landed rows.
 
-A plain file of schema LOSSES is read in place, in several passes. All other losses, and losses of
-cells that have landed, are copied first. The copy costs as much as the landing.
+A file with exactly the columns of schema LOSSES is read in place, in several passes. Other losses,
+and losses of cells that have landed, are first copied into a table. Copying is as slow as landing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from warehouse.database.lake import NAMES, WAREHOUSE, model_turn, partition_turn
 from warehouse.database.statements import Statements, show
 from warehouse.land.literature import PUBLISHED
 
-_BATCH_ROWS = 245_760  # two of DuckDB's row groups; DuckDB compresses partial groups twice
+_BATCH_ROWS = 245_760  # two full row groups; DuckDB would compress partial groups twice
 
 
 class Incoming:
-    """The losses to land: view ``incoming``, and sums over its documents."""
+    """The losses to land: view ``incoming`` in the database, and a table of sums per document."""
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
@@ -35,7 +35,7 @@ class Incoming:
         """Copy losses from tables into the staging table.
 
         Raises:
-            SchemaMismatch: names the first row that is not of schema LOSSES, or is duplicate.
+            SchemaMismatch: a row violates schema LOSSES or is duplicate; the message names it.
         """
         self._statements.run("create_staged")
         self._is_staged = True
@@ -52,11 +52,11 @@ class Incoming:
 
     @contextlib.contextmanager
     def read_file(self, path: Path) -> Iterator[None]:
-        """Read a Parquet file in place if possible, or else copy it.
+        """Make a Parquet file the incoming losses in a ``with`` block, in place or as a copy.
 
         Raises:
             OSError, pa.ArrowInvalid: the file cannot be read.
-            SchemaMismatch: names the first row that is not of schema LOSSES, or is duplicate.
+            SchemaMismatch: a row violates schema LOSSES or is duplicate; the message names it.
         """
         with contextlib.ExitStack() as stack:
             if not self._read_in_place(path, stack):
@@ -66,10 +66,10 @@ class Incoming:
             yield
 
     def _read_in_place(self, path: Path, stack: contextlib.ExitStack) -> bool:
-        """Return False if DuckDB cannot read the file, or a row is invalid."""
+        """Read the file in place; return False if DuckDB cannot read it, or a row is invalid."""
         if not _is_plain(path):
             return False
-        # Link to a safe name: DuckDB reads [, * and ? in a path as glob patterns.
+        # Use a link with a safe name: in a path, DuckDB takes [, * and ? as glob patterns.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tidemark-landing-")))
         link = folder / "losses.parquet"
         link.symlink_to(path.resolve())
@@ -88,7 +88,7 @@ class Incoming:
         return True
 
     def read_partition(self, key: Mapping[str, object]) -> None:
-        """Read the landed losses of one partition.
+        """Make the landed losses of one partition the incoming losses.
 
         Args:
             key: the partition's source and month (a date or None).
@@ -125,10 +125,10 @@ class Incoming:
         return int(num_rows), int(num_cells)
 
     def turns(self) -> tuple[set[str], set[str]]:
-        """Return the exclusive and the shared locks for landing the incoming cells."""
+        """Return the names of the exclusive and of the shared locks for landing these losses."""
         run = self._statements.run
         if self._touches_any():
-            return {WAREHOUSE}, set()  # in a lake, a delete conflicts with every insert
+            return {WAREHOUSE}, set()  # in a lake, replacing rows conflicts with inserts
         rows = run("list_incoming_models")
         alone = {model_turn(model) for model, _, _ in rows}
         if run("count_unnamed")[0][0]:
@@ -146,7 +146,7 @@ class Incoming:
             Number of new rows.
 
         Raises:
-            CellConflict: names the first row that differs from its landed row.
+            CellConflict: a row differs from the landed row with the same key; the message names it.
         """
         run = self._statements.run
         if not self._touches_any():
@@ -163,7 +163,7 @@ class Incoming:
             )
         self._group()
         num_rows = self.count()[0]
-        run("find_touched")  # again: some cells may have no new rows
+        run("find_touched")  # find the cells again: some may have no new rows
         run("merge_landed_rows")
         self._group()
         return num_rows

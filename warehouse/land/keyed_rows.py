@@ -1,8 +1,8 @@
-"""Landing of small CSV and Parquet files with keyed rows: published figures and answers.
+"""Landing of small CSV and Parquet files whose rows have keys: figures and answers.
 
-A file is read as text, and SQL checks its values. All rows of a file land, or none. A row that
-equals its landed row is skipped. A different value under a landed key is refused, unless the
-caller asks to replace it. The statements of a target are
+A file is read as text, and SQL statements check the values. All rows of a file land, or none. A row
+that equals the landed row with the same key is skipped. A row that differs from it is refused,
+unless the caller asks for replacement. The statements of a target table are
 ``land/sql/{stage,judge,find_conflicting,change,delete,insert}_<target>.sql``.
 """
 
@@ -36,15 +36,15 @@ _CSV = (
 
 @dataclass(frozen=True)
 class TextTable:
-    """A file's rows: ``row_number`` and the requested columns as text.
+    """The rows of a file: column ``row_number``, and the requested columns as text.
 
-    NULL stands for an empty cell and for a missing column. ``row_number`` starts at 1 and skips
-    the header and empty lines.
+    NULL stands for an empty cell and for a missing column. ``row_number`` starts at 1 and skips the
+    header and empty lines.
     """
 
     path: Path
     rows: pa.Table
-    ignored: tuple[str, ...]  # names of the file's other columns
+    ignored: tuple[str, ...]  # names of columns that were not requested
 
 
 def read_text_table(
@@ -53,14 +53,14 @@ def read_text_table(
     """Read a CSV file with a header, or a Parquet file.
 
     Args:
-        path: file of at most 256 MiB and five million rows, held in memory.
+        path: file of at most 256 MiB and five million rows, which is read into memory.
         required: names of columns that must exist, in any order.
         optional: names of columns that may exist.
         lists: names of columns that may hold lists, returned as texts joined with |.
 
     Raises:
-        MalformedInput: not UTF-8, not CSV, a damaged Parquet file, too large, or unreadable.
-        SchemaMismatch: no rows, or a column is missing or duplicate.
+        MalformedInput: the file is not UTF-8, not CSV, damaged, too large, or unreadable.
+        SchemaMismatch: the file has no rows, or a column is missing or duplicate.
     """
     raw = _read(path)
     is_parquet = raw[:4] == _PARQUET
@@ -70,7 +70,7 @@ def read_text_table(
     columns = {"row_number": pa.array(range(1, table.num_rows + 1), pa.int64())}
     for name in (*required, *optional):
         columns[name] = pa.nulls(table.num_rows, pa.string())
-        if name in table.column_names:  # an empty text becomes NULL, as in CSV
+        if name in table.column_names:  # an empty text becomes NULL
             columns[name] = pc.if_else(pc.equal(table[name], ""), columns[name], table[name])
     ignored = [name for name in table.column_names if name not in columns]
     return TextTable(path, pa.table(columns), tuple(ignored))
@@ -99,9 +99,9 @@ def _read_csv(raw: bytes, path: Path) -> pa.Table:
     if not text.strip():
         raise SchemaMismatch(f"{path} is empty; expected a header line and rows")
     try:
-        raw += b"" if raw.endswith(b"\n") else b"\n"  # the CSV reader needs an ended header line
+        raw += b"" if raw.endswith(b"\n") else b"\n"  # the reader requires a line end
         names = pa_csv.open_csv(pa.BufferReader(raw), *_CSV).schema.names
-        # Only an empty cell is NULL: "NA" may be a model's name; SQL refuses "nan".
+        # Only an empty cell is NULL: "NA" may be a model's name; the SQL checks refuse "nan".
         convert = pa_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
             strings_can_be_null=True,
@@ -133,7 +133,7 @@ def _read_parquet(raw: bytes, path: Path, lists: Sequence[str]) -> pa.Table:
 def _as_text(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
     try:
         if pa.types.is_timestamp(column.type):
-            if column.type.tz is not None:  # months are in UTC
+            if column.type.tz is not None:  # convert times to UTC
                 column = column.cast(pa.timestamp(column.type.unit, "UTC"))
             column = column.cast(pa.date32(), safe=False)
         return column.cast(pa.string())
@@ -144,7 +144,7 @@ def _as_text(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
 
 
 def _joined(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
-    """Return a column of lists as texts joined with |; any other column as text."""
+    """Return a column as text; the items of a list are joined with |."""
     if not pa.types.is_nested(column.type) or pa.types.is_struct(column.type):
         return _as_text(column, name, path)
     texts = [
@@ -173,12 +173,12 @@ def _check_columns(
 
 @dataclass(frozen=True)
 class LandedRows:
-    """The counts and names of a landed file."""
+    """The numbers of rows of a landed file, and the names in it."""
 
     num_rows: int
-    num_changed: int  # new and replaced rows
-    models: tuple[str, ...]  # models of the rows
-    sources: tuple[str, ...]  # sources of the rows; none for benchmarks
+    num_changed: int  # number of new and replaced rows
+    models: tuple[str, ...]  # names of models in the file
+    sources: tuple[str, ...]  # names of sources in the file, if any
     ignored: tuple[str, ...]  # names of the file's unknown columns
 
 
@@ -193,7 +193,7 @@ class StagedRows:
         """Refuse the file if a statement of ``land/sql/`` returns a faulty row.
 
         Raises:
-            SchemaMismatch: names row, column, content, and expected content.
+            SchemaMismatch: states row, column, content, and expected content.
         """
         if bad := self.statements.first(statement):
             raise SchemaMismatch(
@@ -202,17 +202,17 @@ class StagedRows:
             )
 
     def require_sound(self, target: str) -> None:
-        """Refuse the file if ``judge_<target>`` returns a faulty row; as ``refuse_first``."""
+        """Refuse the file (see ``refuse_first``) if statement ``judge_<target>`` returns a row."""
         self.statements.run(f"judge_{target}")
         self.refuse_first("find_problem")
 
     def require_agreement(
         self, statement: str, remedy: str = "--replace takes the file's values"
     ) -> None:
-        """Refuse the file if a statement returns a row that differs from its landed row.
+        """Refuse the file if a statement returns a row, which contradicts a landed row.
 
-        The message shows ``<name>`` and ``landed_<name>`` (or ``loaded_<name>``) if both exist and
-        differ. It always shows unpaired columns.
+        The message shows pairs of columns ``<name>`` and ``landed_<name>`` (or ``loaded_<name>``)
+        whose values differ, and all columns that are not paired.
 
         Raises:
             CellConflict: names the row, the landed values, and the remedy.
@@ -225,7 +225,7 @@ class StagedRows:
             )
 
     def put(self, target: str) -> int:
-        """Write the staged rows to their table in a transaction; return the number of changes."""
+        """Write the staged rows to table ``target``; return the number of new and changed rows."""
         self.statements.run(f"change_{target}")
         self.statements.run(f"delete_{target}")
         [(num_changed,)] = self.statements.run(f"insert_{target}")
@@ -239,7 +239,7 @@ def staged(
     """Stage a file's rows in the writer's database, check them, and yield them.
 
     Raises:
-        SchemaMismatch: names the first invalid row, its content, and the expected content.
+        SchemaMismatch: a row is invalid; the message states its content and what is expected.
     """
     with locked(settings), connected(settings) as connection:
         rows = StagedRows(Statements(connection), table.path)
@@ -250,7 +250,7 @@ def staged(
 
 
 def summarise(table: TextTable, num_changed: int) -> LandedRows:
-    """Return a file's counts and names, for messages and for the server's assets."""
+    """Return the numbers of rows of a landed file, and the names in it, for messages."""
 
     def names(column: str) -> tuple[str, ...]:
         if column not in table.rows.column_names:
@@ -264,7 +264,7 @@ def summarise(table: TextTable, num_changed: int) -> LandedRows:
 
 
 def _telling(row: dict[str, Any]) -> dict[str, Any]:
-    """Remove pairs of columns with equal values or with a NULL."""
+    """Remove pairs of columns (file's value, landed value) that are equal or contain NULL."""
     silent: set[str] = set()
     for name in row:
         for twin in (f"landed_{name}", f"loaded_{name}"):

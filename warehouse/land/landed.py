@@ -1,7 +1,7 @@
-"""The rule for whether a cell has landed, and lists of landed cells.
+"""Functions that decide whether a cell has landed, and that list landed cells.
 
-A cell (of losses, answers, puzzles or text comparisons) has landed if the warehouse has its key
-with equal digests. The digests cover all inputs of the cell's computation, and its method.
+A cell (of losses, answers, puzzles or text comparisons) has landed if the warehouse has a cell with
+the same key and equal digests. The digests cover all inputs and the method of computation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from core.storage.store import Store
 from warehouse.database.schema import find_schema, read_sql
 from warehouse.database.statements import Statements, rows_of
 
-DUPLICATES_FILE = "duplicate_of.parquet"  # in a partition's folder
+DUPLICATES_FILE = "duplicate_of.parquet"  # name of the file in a partition's folder
 _DIGESTS = ("revision", "partition_digest", "scoring")
 
 
@@ -33,16 +33,16 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Origin:
-    """The digests of a cell's inputs and computation, and the time of computation."""
+    """The digests of a cell's inputs and method, and the time of its computation."""
 
-    digests: Mapping[str, object]  # by name of the input or of the computation's step
+    digests: Mapping[str, object]  # digests by name of input or step
     computed_at: dt.datetime | None = None  # UTC, without a time zone; None if unknown
 
 
 def has_landed(landed: Mapping[Key, Origin], key: Key, origin: Origin) -> bool:
     """Return True if a cell with this key and equal digests has landed.
 
-    A recomputed cell, for example after a drift of the canary, has not landed.
+    A cell that was computed again later counts as not landed.
     """
     if key not in landed or landed[key].digests != origin.digests:
         return False
@@ -53,39 +53,39 @@ def has_landed(landed: Mapping[Key, Origin], key: Key, origin: Origin) -> bool:
 def list_landed(
     statements: Statements, statement: str, key: Sequence[str]
 ) -> dict[tuple[object, ...], Origin]:
-    """Return the origins of landed cells by key.
+    """Return the origin (digests and time) of each landed cell, by key.
 
     Args:
-        statements: runner of statements on the warehouse.
-        statement: name of a query for the key columns and the digests.
+        statements: connection to the warehouse.
+        statement: name of a statement that selects the key columns and the digests.
         key: names of the key columns.
     """
     return dict(split_row(row, key) for row in statements.rows(statement))
 
 
 def split_row(row: Mapping[str, object], key: Sequence[str]) -> tuple[tuple[object, ...], Origin]:
-    """Return the key columns of a row, and its other columns as an origin."""
+    """Split a row into the tuple of key columns and an Origin with the other columns."""
     digests = {name: value for name, value in row.items() if name not in key}
     return tuple(row[name] for name in key), Origin(digests)
 
 
 @dataclass(frozen=True)
 class LandedCells:
-    """The landed cells of one model, and the landed partitions, at the time of the query."""
+    """The landed cells of one model, and all landed partitions."""
 
-    cells: Mapping[tuple[Partition, str], Origin]  # by partition and protocol
-    partitions: Mapping[Partition, str]  # digests by partition
-    duplicates: frozenset[Partition]  # partitions with landed duplicates
+    cells: Mapping[tuple[Partition, str], Origin]  # origin of each landed cell
+    partitions: Mapping[Partition, str]  # digest of the landed version of each partition
+    duplicates: frozenset[Partition]  # partitions whose duplicate documents have landed
 
     def has(self, cell: Cell, record: CellRecord | None) -> bool:
-        """Return True if a cell of losses has landed with this scoring record."""
+        """Return True if a cell of losses has landed, with the same scoring record."""
         digests = {name: getattr(cell, name) for name in _DIGESTS}
         scored_at = naive_utc(record.scored_at) if record else None
         return has_landed(self.cells, (cell.partition, cell.protocol), Origin(digests, scored_at))
 
 
 def find_landed(statements: Statements, model: str) -> LandedCells:
-    """Return the landed cells of a model, and the landed partitions."""
+    """Return the landed cells of a model, and all landed partitions."""
     cells = {
         (partition_at(row["source"], row["month"]), row["protocol"]): Origin(
             {name: row[name] for name in _DIGESTS}, row["scored_at"]
@@ -101,7 +101,7 @@ def find_landed(statements: Statements, model: str) -> LandedCells:
 
 
 def partitions_with_duplicates(store: Store) -> set[Partition]:
-    """Return the partitions whose duplicates were found after sealing."""
+    """Return the partitions with a file of duplicates that were found after sealing."""
     folders = ("corpus/source=*/month=*", "corpus/source=*/month=*/version=*")
     return {
         partition_of(path)
@@ -111,7 +111,7 @@ def partitions_with_duplicates(store: Store) -> set[Partition]:
 
 
 def scored_cells(connection: duckdb.DuckDBPyConnection) -> list[Cell]:
-    """Return the landed cells that tidemark scored, sorted; imported cells are left out.
+    """Return the landed cells that tidemark scored, sorted, without imported cells.
 
     The database may be a release with a former schema version.
     """
@@ -148,7 +148,7 @@ def read_parquet(store: Store, path: str, remedy: str) -> pa.Table:
 
 
 def partition_at(source: str, month: dt.date | None) -> Partition:
-    """Return the partition of a source and a month, given as the month's first day."""
+    """Return the partition of a source and a month (its first day; None if undated)."""
     return Partition(source, Month.of(month) if month else None)
 
 

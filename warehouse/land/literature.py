@@ -1,6 +1,6 @@
 """Landing of published monthly compression rates and of benchmark scores.
 
-Both are small files with keyed rows (``keyed_rows``).
+Module ``keyed_rows`` describes the format of both files.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def land_published(
     """Land published monthly compression rates from a file, all rows or none.
 
     Args:
-        settings: locate the warehouse.
-        path: CSV or Parquet with model, source, month (YYYY-MM or a date) and compression_rate,
-            and optionally num_bytes, is_text and reference.
-        reference: citation for rows without one.
-        is_percent: the rates are percentages; else fractions of the raw size.
+        settings: settings with the path of the warehouse.
+        path: CSV or Parquet with model, source, month (YYYY-MM or a date) and compression_rate, and
+            optionally num_bytes, is_text and reference.
+        reference: citation for rows whose column ``reference`` is empty or missing.
+        is_percent: True if the rates are percentages; else they are fractions of the raw size.
         replace: overwrite landed values that differ.
 
     Raises:
-        MalformedInput, SchemaMismatch: states the row, its content, and the expected content.
+        MalformedInput, SchemaMismatch: the file is invalid; the message names the row.
         CellConflict: another value has landed for a model, source and month.
     """
     required = ["model", "source", "month", "compression_rate"]
@@ -48,14 +48,14 @@ def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> La
     """Load models' benchmark scores from a file, all rows or none.
 
     Args:
-        settings: locate the warehouse.
+        settings: settings with the path of the warehouse.
         path: CSV or Parquet with model, benchmark and score, and optionally reference and as_of
             (YYYY-MM or a date).
         replace: overwrite loaded scores that differ.
 
     Raises:
-        MalformedInput, SchemaMismatch: states the row, its content, and the expected content.
-        CellConflict: another score is loaded for a model and benchmark.
+        MalformedInput, SchemaMismatch: the file is invalid; the message names the row.
+        CellConflict: a different score has been loaded for the same model and benchmark.
     """
     table = read_text_table(path, ["model", "benchmark", "score"], ["reference", "as_of"])
     return _land(settings, table, "benchmark_scores", {}, replace)

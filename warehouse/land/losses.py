@@ -1,7 +1,7 @@
-"""Landing of losses and dimensions in the writer's database, each in one transaction.
+"""Landing of losses, documents, models, sources and protocols in the warehouse.
 
-A cell (model, source, month, protocol) lands exactly once, so a killed run can be repeated.
-Writers of a lake hold locks on the cells, partitions or names that they write.
+A cell (model, source, month, protocol) lands exactly once, so a killed run can be repeated. Writers
+of a lake lock the cells, partitions or tables that they write.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from warehouse.land.landed import (
 
 @dataclass(frozen=True)
 class Landed:
-    """The number of changes of a landing; both counts are 0 if nothing was new."""
+    """The numbers of new or changed cells and rows; both are 0 if nothing was new."""
 
     num_cells: int
     num_rows: int
@@ -55,11 +55,11 @@ class Landed:
 
 @contextlib.contextmanager
 def open_warehouse(settings: Settings) -> Iterator[Warehouse]:
-    """Yield the warehouse for writing; for an embedded file, wait for its lock.
+    """Yield the warehouse for writing; for an embedded file, wait for the file's lock.
 
     Raises:
-        WarehouseError: another process holds the lock for six hours; the file is damaged; the lake
-            is unreachable.
+        WarehouseError: the lock is held for six hours; the file is damaged; the lake is
+            unreachable.
     """
     with contextlib.ExitStack() as stack:
         if settings.warehouse is None:
@@ -70,7 +70,7 @@ def open_warehouse(settings: Settings) -> Iterator[Warehouse]:
 
 
 class Warehouse:
-    """The open writer's database; create it with ``open_warehouse``."""
+    """The warehouse, open for writing; ``open_warehouse`` creates instances."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, store: Store, turns: Turns) -> None:
         self._connection = connection
@@ -84,16 +84,16 @@ class Warehouse:
         return find_landed(self._statements, model)
 
     def land_cells(self, cells: Sequence[Cell]) -> Landed:
-        """Land losses of cells scored here; replace landed rows with the same keys.
+        """Land the losses of cells that tidemark scored; replace landed rows of the same cells.
 
-        A cell's scoring record lands with its losses; cells of older versions have none. Small
-        cells share a transaction. On an error, all earlier cells have landed.
+        A cell's scoring record, if any, lands together with the losses. Several small cells land in
+        one transaction. On an error, all cells before the faulty cell have landed.
 
         Args:
             cells: distinct cells of one model.
 
         Raises:
-            SchemaMismatch: a row is not of schema LOSSES, or belongs to another cell.
+            SchemaMismatch: a row violates schema LOSSES, or belongs to another cell.
             StorageError: a cell's file is missing or damaged.
             MalformedInput: a cell's record is damaged.
         """
@@ -104,11 +104,11 @@ class Warehouse:
         return _add([self._land_scored(group) for group in groups])
 
     def land_cell(self, cell: Cell, losses: pa.Table | None = None) -> Landed:
-        """Land the losses of one cell; as ``land_cells``.
+        """Land the losses of one cell; see ``land_cells``.
 
         Args:
             cell: scored cell.
-            losses: the cell's rows, schema LOSSES; None reads ``cell.path`` from the data root.
+            losses: rows of schema LOSSES; None reads file ``cell.path`` of the data root.
         """
         if losses is None:
             return self.land_cells([cell])
@@ -136,7 +136,7 @@ class Warehouse:
         return self._land_scored(others) if others else Landed(0, 0)
 
     def _not_landed_meanwhile(self, group: tuple[ScoredCell, ...]) -> tuple[ScoredCell, ...]:
-        """Return the cells that no other writer of the lake has landed in the meantime."""
+        """Return the cells of a group that no other writer of the lake has landed meanwhile."""
         if not self._turns.are_needed:
             return group
         landed = self.find_landed(group[0].cell.model)
@@ -154,18 +154,17 @@ class Warehouse:
     def land_file(self, path: Path, replace: bool = False) -> Landed:
         """Land imported losses from a Parquet file of schema LOSSES, with any number of cells.
 
-        New rows are added to landed cells. A row that equals its landed row is skipped. All rows
-        land in one transaction.
+        New rows are added to landed cells. A row that equals the landed row with the same key is
+        skipped. All rows land in one transaction.
 
         Args:
-            path: file, read in place in several passes; it may be larger than memory.
-            replace: overwrite a chunk's landed losses that differ, and landed cells of another
-                revision of the model.
+            path: file, which may be larger than memory.
+            replace: overwrite landed losses that differ, and landed cells of other model revisions.
 
         Raises:
-            MalformedInput: not a Parquet file.
-            SchemaMismatch: names the first row that is not of schema LOSSES, or is duplicate.
-            CellConflict: names the first row that differs from its landed row.
+            MalformedInput: the file is not a Parquet file.
+            SchemaMismatch: a row violates schema LOSSES or is duplicate; the message names it.
+            CellConflict: a row differs from the landed row with the same key; the message names it.
         """
         try:
             with self._incoming.read_file(path):
@@ -176,7 +175,7 @@ class Warehouse:
             ) from error
 
     def land_losses(self, table: pa.Table, where: str, replace: bool = False) -> Landed:
-        """Land imported losses from a table; as ``land_file``."""
+        """Land imported losses from a table; ``where`` names it in messages. See ``land_file``."""
         self._incoming.stage([table], where)
         return self._land_imported(where, replace)
 
@@ -191,13 +190,13 @@ class Warehouse:
             return Landed(commit(self._connection, f"land {where}", land), num_rows)
 
     def land_documents(self, seal: Seal) -> bool:
-        """Replace a partition's landed documents with those of its seal, without content.
+        """Replace a partition's landed documents with its sealed documents, without their texts.
 
         Returns:
             True if anything changed.
 
         Raises:
-            StorageError: a part is missing or damaged.
+            StorageError: a file of the partition is missing or damaged.
         """
         key, digest = partition_key(seal.partition), [(seal.digest,)]
         run = self._statements.run
@@ -212,18 +211,18 @@ class Warehouse:
             size = {"num_documents": seal.num_documents, "num_bytes": seal.num_bytes}
             text = {"partition_digest": seal.digest, "partition_version": seal.version}
             run("insert_partition", key | text | size)
-            # Standard errors and replicates depend on clusters, which may have changed.
+            # Recompute standard errors and replicates: the clusters of documents may have changed.
             self._insert_sums(NO_PROVENANCE)
 
         with self._turn_for_documents(key), self._statements.given(documents_to_land=table):
-            if run("find_partition", key) == digest:  # landed by another writer
+            if run("find_partition", key) == digest:  # another writer has landed this version
                 return False
             self._incoming.read_partition(key)
             commit(self._connection, f"land the documents of {seal.partition}", land)
         return True
 
     def land_duplicates(self, seal: Seal) -> bool:
-        """Land ``duplicate_of.parquet`` of a partition: documents that duplicate earlier ones.
+        """Land a partition's ``duplicate_of.parquet``: documents that repeat earlier documents.
 
         Returns:
             True if anything changed.
@@ -238,7 +237,7 @@ class Warehouse:
         table = DUPLICATES.empty_table()
         if self._store.exists(path):
             table = validate(read_parquet(self._store, path, "delete it"), DUPLICATES, path)
-        naive = pc.cast(table["found_at"], pa.timestamp("us"))  # UTC, as in the tables
+        naive = pc.cast(table["found_at"], pa.timestamp("us"))  # the times stay in UTC
         table = table.set_column(table.schema.get_field_index("found_at"), "found_at", naive)
         run = self._statements.run
 
@@ -254,7 +253,7 @@ class Warehouse:
         return True
 
     def _read_documents(self, seal: Seal) -> pa.Table:
-        """Read DOCUMENT_COLUMNS of a partition; images and recordings have 0 characters."""
+        """Read DOCUMENT_COLUMNS of a partition; ``num_chars`` of images and recordings is 0."""
         schema = DOCUMENTS if seal.is_text else MEDIA
         columns = pa.schema(
             [schema.field(name) for name in DOCUMENT_COLUMNS if name in schema.names]
@@ -266,7 +265,7 @@ class Warehouse:
         return table.append_column("num_chars", pa.repeat(pa.scalar(0), table.num_rows))
 
     def upsert_models(self, rows: Sequence[Mapping[str, object]]) -> None:
-        """Insert or replace rows of table ``models``; key ``name`` stands for column ``model``.
+        """Insert or replace rows of table ``models``; key ``name`` denotes column ``model``.
 
         A Month becomes its first day; keys without a column are ignored.
         """
@@ -285,11 +284,11 @@ class Warehouse:
         self._upsert("protocols", rows)
 
     def add_canary_run(self, row: Mapping[str, object]) -> None:
-        """Insert a run of the canary; ignore a run that is recorded already.
+        """Insert a run of the canary (a check of loss drift), unless the run has landed.
 
         Args:
-            row: values by column of table ``canary_runs``; ``run_at`` has a time zone,
-                ``versions`` is a mapping or JSON.
+            row: values by column of table ``canary_runs``; ``run_at`` needs a time zone,
+                ``versions`` is a mapping or JSON text.
 
         Raises:
             SchemaMismatch: a column is missing or of another type.
@@ -309,14 +308,14 @@ class Warehouse:
 
     @contextlib.contextmanager
     def _turn_for_incoming(self) -> Iterator[None]:
-        """Lock the incoming cells, their partitions and names within the block."""
+        """Hold the locks for landing the incoming losses in the ``with`` block."""
         turns = self._incoming.turns() if self._turns.are_needed else (set(), set())
         with self._turns.take(*turns):
             yield
 
     @contextlib.contextmanager
     def _turn_for_documents(self, key: Mapping[str, object]) -> Iterator[None]:
-        """Lock a partition and its cells within the block."""
+        """Hold the locks on a partition and its cells in the ``with`` block."""
         if not self._turns.are_needed:
             yield
             return
@@ -327,7 +326,7 @@ class Warehouse:
             yield
 
     def _insert(self, provenance: pa.Table) -> Landed:
-        """Replace the touched cells with the incoming rows."""
+        """Write the incoming rows, and replace the sums of their cells."""
         run = self._statements.run
         num_rows, num_cells = self._incoming.count()
         run("empty_chunk_losses")
@@ -344,7 +343,7 @@ class Warehouse:
         return Landed(num_cells, num_rows)
 
     def _insert_sums(self, provenance: pa.Table) -> None:
-        """Replace the touched cells' rows of sums and of replicates."""
+        """Replace the sums and the bootstrap replicates of all cells with incoming rows."""
         run = self._statements.run
         run("group_clusters")
         run("empty_landed_cells")
@@ -364,7 +363,7 @@ class Warehouse:
         self._insert_sums(NO_PROVENANCE)
 
     def _empty_records(self) -> None:
-        """Delete scoring costs and milestones of the touched cells, whose losses will change."""
+        """Delete scoring costs and milestones of the cells whose losses will change."""
         self._statements.run("empty_cell_costs")
         self._statements.run("empty_cell_milestones")
 

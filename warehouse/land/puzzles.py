@@ -28,18 +28,19 @@ _KEY = ("model", "puzzle", "protocol")
 
 
 def land_puzzle_cells(settings: Settings, cells: Sequence[PuzzleCell]) -> int:
-    """Land cells of answers to puzzles, each in a transaction; return the number landed.
+    """Land cells of answers to puzzles; return the number of landed cells.
 
-    A cell that has landed with the same record is skipped; the record has the answers' digest. Any
-    other cell replaces the landed rows of its model, puzzle and protocol.
+    Each cell lands in one transaction. A cell that has landed with the same record is skipped; the
+    record contains the digest of the answers. Any other cell replaces the landed rows of its model,
+    puzzle and protocol.
 
     Args:
-        settings: locate data root and warehouse.
-        cells: cells with a record, even if the model wrote too few inputs.
+        settings: settings with the paths of data root and warehouse.
+        cells: cells with a record, including cells that failed for lack of valid inputs.
 
     Raises:
-        StorageError: a file is missing or damaged; earlier cells have landed.
-        SchemaMismatch: a row or a record is invalid; earlier cells have landed.
+        StorageError: a file is missing or damaged; all earlier cells have landed.
+        SchemaMismatch: a row or a record is invalid; all earlier cells have landed.
     """
     store = Store(settings.home)
     with locked(settings), connected(settings) as connection:
@@ -54,7 +55,7 @@ def _land(
     cell: PuzzleCell,
     landed: dict[tuple[object, ...], Origin],
 ) -> bool:
-    """Land one cell; return False if the cell had landed with this record."""
+    """Land one cell and return True; return False if it has landed with the same record."""
     record = read_puzzle_record(store, cell)
     if record is None:
         raise StorageError(
@@ -79,20 +80,20 @@ def _land(
                 statements.run(f"delete_puzzle_{table}", dict(zip(_KEY, key, strict=True)))
                 statements.run(f"insert_puzzle_{table}")
             statements.run("name_puzzled_models")
-    landed[key] = origin  # a later cell may have the same key
+    landed[key] = origin  # a later element of ``cells`` may have the same key
     return True
 
 
 def resample(cell: PuzzleCell, answers: pa.Table, columns: pa.Schema) -> pa.Table:
     """Return a cell's bootstrap replicates as rows of ``scylla_replicates``.
 
-    Each replicate draws pairs with replacement, as many as there are; item i of both splits is one
-    pair. Pairs without an answer (an error) are left out first. The draws depend only on the
-    cell's name. So all rules and splits share them. The raw stream of PCG64 is the same in every
-    version of numpy.
+    Item i of split ``id`` and item i of the OOD split form a pair. Pairs with an error are left
+    out. A replicate draws n of the n pairs, with replacement. The draws depend only on the cell's
+    name, so they are equal for all parsing rules and splits. They use the raw stream of PCG64,
+    which is equal in all versions of numpy.
 
     Args:
-        cell: cell of the answers.
+        cell: cell that the answers belong to.
         answers: rows of schema PUZZLE_ANSWERS.
         columns: schema of ``scylla_replicates``.
     """
@@ -116,7 +117,7 @@ def resample(cell: PuzzleCell, answers: pa.Table, columns: pa.Schema) -> pa.Tabl
 
 
 def _right(answers: pa.Table, split: str, column: str) -> np.ndarray:
-    """Return, by item of a split, 1 for a right answer, 0 for a wrong one, NaN for an error."""
+    """Return, by item of a split: 1 for a right answer, 0 for a wrong answer, NaN for an error."""
     of_split = answers.filter(pc.equal(answers["split"], split)).sort_by("item")
     status = of_split[column].to_numpy(zero_copy_only=False)
     right: np.ndarray = np.where(status == "error", np.nan, status == "correct")
@@ -124,7 +125,7 @@ def _right(answers: pa.Table, split: str, column: str) -> np.ndarray:
 
 
 def _draw(cell: PuzzleCell, num_items: int) -> np.ndarray:
-    """Return the drawn item indices, one row per replicate."""
+    """Return random item indices of shape (NUM_REPLICATES, num_items)."""
     name = "\0".join((cell.model, cell.puzzle, cell.protocol))
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")
     raw = np.random.PCG64(seed).random_raw(NUM_REPLICATES * num_items)
@@ -176,10 +177,10 @@ def _require_sound_record(store: Store, cell: PuzzleCell, record: PuzzleRecord) 
 def _require_sound_answers(
     statements: Statements, store: Store, cell: PuzzleCell, record: PuzzleRecord
 ) -> None:
-    """Check that all answers belong to the cell, and that all splits have equally many.
+    """Check that all answers belong to the cell, and that all splits have equally many answers.
 
     Raises:
-        SchemaMismatch: names the first faulty row, its content, and the expected content.
+        SchemaMismatch: a row is faulty; the message states its content and what is expected.
     """
     expected = {name: getattr(cell, name) for name in ("model", "revision", "puzzle", "protocol")}
     is_complete = record.status == "complete"

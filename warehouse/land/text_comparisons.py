@@ -1,4 +1,4 @@
-"""Comparison of months of text with earlier months, and landing of the results."""
+"""Comparison of a month's text with the text of earlier months, and landing of the results."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _KEY = ("source", "month", "other_month")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sealed months of a source."""
+    """Two sealed months of one source, to compare."""
 
     later: Seal
     earlier: Seal
 
     @property
     def facts(self) -> dict[str, object]:
-        """The columns of ``text_comparisons`` that identify the texts and the method."""
+        """The values of the columns that identify both texts and the method of comparison."""
         key, other = partition_key(self.later.partition), partition_key(self.earlier.partition)
         return {
             **key,
@@ -53,9 +53,9 @@ def plan_comparisons(
     Args:
         store: data root.
         sources: names of sources; None means all sources with dated text.
-        months: months to compare; None means all. The first month is the source's first.
-        against: kinds of earlier months to compare with.
-        as_of: ignore versions sealed later; None takes the newest.
+        months: later months of the pairs; None means all sealed months.
+        against: earlier months to compare with: the source's first month, the previous month.
+        as_of: ignore versions sealed after this time; None selects the newest versions.
 
     Raises:
         UsageError: a named source has no seal, or no dated text.
@@ -95,16 +95,16 @@ def _earlier(seals: dict[Month, Seal], month: Month, against: Iterable[Against])
 
 
 def compare_texts(comparisons: Sequence[Comparison], settings: Settings) -> int:
-    """Compute and land the comparisons that have not landed for these contents.
+    """Compute and land the comparisons that have not landed for the same texts.
 
-    Each comparison lands at once, so a killed run can be repeated. The warehouse is not locked
-    during a comparison.
+    Each comparison lands as soon as it is computed, so a killed run can be repeated. The warehouse
+    is locked only for landing.
 
     Returns:
         Number of computed comparisons.
 
     Raises:
-        StorageError: a partition is missing or damaged; landed comparisons stay.
+        StorageError: a partition is missing or damaged; all earlier comparisons have landed.
     """
     store = Store(settings.home)
     pending = _find_pending(comparisons, settings)

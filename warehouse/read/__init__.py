@@ -1,1 +1,1 @@
-"""Reading of the warehouse: snapshots, releases, checks, and the handbook."""
+"""Reading of the warehouse: snapshots, queries, releases, integrity checks, handbook."""

@@ -1,7 +1,8 @@
-"""Integrity checks of a warehouse's database, alone and against the data root.
+"""Integrity checks of a warehouse's database, alone or together with the data root.
 
-A check is a file ``checks/<check>.sql`` that selects faulty rows. Its first comment describes these
-rows and, after ``-- Do:``, states the remedy. Publishing skips the checks of ``checks/deep/``.
+A check is a file ``checks/<check>.sql`` that selects faulty rows. The file's first comment
+describes these rows and, after ``-- Do:``, states the remedy. Publishing skips the checks in
+``checks/deep/``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from warehouse.read.query import connect_to_read
 
 QUICK, DEEP = "checks", "checks/deep"
 SHOWN_ROWS = 5
-# Checks that fail if no other check can run.
+# If one of these checks fails, no other check can run.
 NOT_A_WAREHOUSE = ("database_can_be_read", "schema_is_current")
 _UNREADABLE = "The database cannot be read: it is damaged, half-written, or none of tidemark."
 _PUBLISH_AGAIN = (
@@ -53,34 +54,34 @@ class Finding:
     """A problem that a check found."""
 
     check: str  # name of the check that found it
-    meaning: str  # description of the rows
-    remedy: str  # action for the user
+    meaning: str  # description of the faulty rows
+    remedy: str  # action that the user should take
     rows: tuple[dict[str, object], ...]  # the first few faulty rows
     num_rows: int
 
     @property
     def first(self) -> str:
-        """The first row as one line of text."""
+        """The first faulty row as one line of text."""
         return show(self.rows[0])
 
 
 def finding_of(
     check: str, meaning: str, remedy: str, rows: list[dict[str, object]]
 ) -> Iterator[Finding]:
-    """Yield a finding, if there are any rows."""
+    """Yield one finding if there are faulty rows, else nothing."""
     if rows:
         yield Finding(check, meaning, remedy, tuple(rows[:SHOWN_ROWS]), len(rows))
 
 
 def check_database(path: Path, is_deep: bool = False) -> Iterator[Finding]:
-    """Check a database file by itself, without changing it.
+    """Check a database file, without comparing it with the data root.
 
     Args:
-        path: path of a file that may be missing, damaged, or no database.
+        path: path of the file; a missing or damaged file is a finding.
         is_deep: also run the checks that read every chunk.
 
     Yields:
-        Findings; those of quick checks come first.
+        Findings; findings of quick checks come first.
     """
     try:
         with connect_to_read(path) as connection:
@@ -97,7 +98,7 @@ def check_database(path: Path, is_deep: bool = False) -> Iterator[Finding]:
 
 
 def run_checks(connection: duckdb.DuckDBPyConnection, folder: str) -> Iterator[Finding]:
-    """Run every check of a folder; yield a finding for each failed or unusable check."""
+    """Run all checks of a folder; yield a finding per failed check, and one on invalid checks."""
     rows: list[dict[str, object]] = []
     for check in list_checks(folder):
         text = read_sql(folder, check)
@@ -113,7 +114,7 @@ def run_checks(connection: duckdb.DuckDBPyConnection, folder: str) -> Iterator[F
 
 
 def describe(text: str) -> tuple[str, str]:
-    """Return the meaning and the remedy from a check's first comment."""
+    """Return the meaning and the remedy from the first comment in a check's SQL text."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("--") or line.startswith("-- Input:"):
@@ -126,7 +127,7 @@ def describe(text: str) -> tuple[str, str]:
 def _first_rows(
     connection: duckdb.DuckDBPyConnection, text: str
 ) -> tuple[list[dict[str, object]], int]:
-    """Return the first few rows of a query, and the number of all rows; hold few in memory."""
+    """Return the first SHOWN_ROWS rows of a query, and the number of all rows."""
     first: list[dict[str, object]] = []
     num_rows = 0
     for batch in connection.sql(text).to_arrow_reader():
@@ -137,7 +138,7 @@ def _first_rows(
 
 
 def _other_version(connection: duckdb.DuckDBPyConnection) -> list[Finding]:
-    """Return a finding if the schema version differs: the checks need the present tables."""
+    """Return a finding if the database has another schema version, else an empty list."""
     schema = find_schema(connection, "schema_version")
     relation = f"{schema or 'internal'}.schema_version"
     [(version,)] = connection.table(relation).max("version").fetchall()
@@ -151,7 +152,7 @@ def _other_version(connection: duckdb.DuckDBPyConnection) -> list[Finding]:
 def _check_views(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
     rows: list[dict[str, object]] = []
     for view, file in list_leaf_views().items():
-        try:  # names come from this package; DuckDB binds the view and reads no rows
+        try:  # DuckDB only binds the view and reads no rows
             connection.table(qualify(view))
         except duckdb.Error as error:
             rows.append({"view": f"{file.name} cannot be read: {error}"})
@@ -183,7 +184,7 @@ _SCORE = "Run `tidemark score` with this model: what is scored already only land
 
 @dataclass
 class _Root:
-    """The data root, and the cells that have landed from it."""
+    """The data root, and the landed cells that tidemark scored."""
 
     store: Store
     connection: duckdb.DuckDBPyConnection
@@ -191,12 +192,12 @@ class _Root:
     seals: dict[Partition, list[Seal]] = field(default_factory=dict)
 
     def digests(self, partition: Partition) -> list[str]:
-        """Return the digests of a partition's versions, the newest last."""
+        """Return the digests of all sealed versions of a partition, the newest last."""
         seals = sorted(self.seals.get(partition, []), key=lambda seal: seal.version)
         return [seal.digest for seal in seals]
 
     def newest_digest(self, partition: Partition) -> str | None:
-        """Return the digest of a partition's newest version, or None."""
+        """Return the digest of a partition's newest version, or None if it is not sealed."""
         return next(reversed(self.digests(partition)), None)
 
 
@@ -219,7 +220,7 @@ def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[
     """Compare landed rows with partitions, losses and scoring records of the data root.
 
     Yields:
-        Findings.
+        Findings about missing, damaged or contradicting files.
 
     Raises:
         StorageError: the data root cannot be listed.
@@ -252,7 +253,7 @@ def _check_partitions(root: _Root) -> Iterator[Finding]:
 
 
 def _check_forgotten(root: _Root) -> Iterator[Finding]:
-    from core.corpus.takedown import find_documents  # needs zstandard; publishing lacks it
+    from core.corpus.takedown import find_documents  # imported late: requires zstandard
 
     rows: Rows = []
     if tombstones := list_tombstones(root.store):
@@ -299,7 +300,7 @@ def _check_records(root: _Root) -> Iterator[Finding]:
 
 
 def _check_losses(root: _Root) -> Iterator[Finding]:
-    """Compare every losses file with its landed rows, in one pass over files and table."""
+    """Compare every losses file with its landed rows, in one query over all files."""
     damaged: dict[int, str] = {}
     reader = pa.RecordBatchReader.from_batches(_OF_FILES, _losses_of_files(root, damaged))
     scored = [
@@ -320,7 +321,7 @@ def _check_losses(root: _Root) -> Iterator[Finding]:
 
 
 def _losses_of_files(root: _Root, damaged: dict[int, str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all losses files with their cell's number; add errors to ``damaged``."""
+    """Yield the rows of all losses files with the cell's number; add errors to ``damaged``."""
     for number, cell in enumerate(root.cells):
         try:
             with root.store.open(cell.path) as file:
@@ -335,7 +336,7 @@ def _losses_of_files(root: _Root, damaged: dict[int, str]) -> Iterator[pa.Record
 
 
 def _check_strays(root: _Root) -> Iterator[Finding]:
-    """Find losses files that have not landed; ignore files of superseded texts or models."""
+    """Yield a finding for losses files that have not landed and are not superseded."""
     rows: Rows = []
     digests: dict[Key, str | None] = {_key(cell): cell.partition_digest for cell in root.cells}
     foreign = read_rows(root.connection, "list_imported_cells")
@@ -362,7 +363,7 @@ def _key_of_row(row: Mapping[str, Any]) -> Key:
 
 
 def _is_superseded(root: _Root, path: str, digests: dict[Key, str | None]) -> bool:
-    """Return True if a file's cell has landed with other losses, or the text has changed."""
+    """Return True if other losses of the file's cell have landed, or the text has changed."""
     with root.store.open(path) as file:
         batch = next(pq.ParquetFile(file).iter_batches(1, columns=_SCORED.names[:4]), None)
     if batch is None:
@@ -371,7 +372,7 @@ def _is_superseded(root: _Root, path: str, digests: dict[Key, str | None]) -> bo
     key = _key_of_row(row)
     if key not in digests:
         return False
-    # Without the prefix losses/, the path has source and month like a partition's path.
+    # Without ``losses/``, source and month are at the place where ``partition_of`` expects them.
     landed, sealed = digests[key], root.digests(partition_of(path.partition("/")[2]))
     if landed is None or not sealed or landed in sealed:
         return True

@@ -1,8 +1,9 @@
-"""The handbook of the warehouse, docs/warehouse.md: every table, view, macro and column.
+"""Generator of docs/warehouse.md, which describes every table, view, macro and column.
 
     python -m warehouse.read.handbook > docs/warehouse.md
 
-The handbook and the comments in the database come from the same files. A test compares them.
+The handbook and the comments in the database are generated from the same files. A test compares
+them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Formulas: [metrics.md](metrics.md). Names that end in `_at` are table macros wit
 
 
 def write_handbook() -> str:
-    """Return the handbook as Markdown."""
+    """Return the text of docs/warehouse.md."""
     views = {name: (file, describe_view(file)) for name, file in sorted(list_views().items())}
     public = {name: each for name, each in views.items() if not each[1].is_internal}
     internal = {name: each for name, each in views.items() if each[1].is_internal}

@@ -1,7 +1,7 @@
-"""Publishing: atomically replace the snapshot with a checked copy of the writer's database.
+"""Publishing: atomically replace the snapshot with a checked copy of the warehouse.
 
-Analysts may open ``<home>/warehouse.duckdb`` read-only at any time. Publishing never writes to that
-file: it renames a new file over it. A reader that has the old file open continues to read it.
+Analysts may open ``<home>/warehouse.duckdb`` read-only at any time. Publishing replaces the file by
+renaming a new file. A reader that has the old file open continues to read the old file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def publish(settings: Settings) -> str:
 
     Raises:
         CheckFailed: a check fails on the new snapshot; the former snapshot stays.
-        DiskFull: no space for a second copy; the former snapshot stays.
+        DiskFull: there is no space for a second copy; the former snapshot stays.
     """
     store = Store(settings.home, settings.scratch)
     with _taking_turns(settings):
@@ -50,7 +50,7 @@ def publish(settings: Settings) -> str:
 
 @contextlib.contextmanager
 def _taking_turns(settings: Settings) -> Iterator[None]:
-    """Lock out other publications, and writers of the same file; writers of a lake go on."""
+    """Lock out other publications, and writers of an embedded file, during a ``with`` block."""
     if settings.warehouse is None:
         with locked(settings):
             yield
@@ -62,12 +62,12 @@ def _taking_turns(settings: Settings) -> Iterator[None]:
 def _copy_file(settings: Settings, target: Path) -> None:
     with connected(settings) as connection:
         write_journal(connection)
-    # Copy after closing: opening the file again in this process would release DuckDB's lock.
+    # Copy after the connection is closed: reading the file earlier would release DuckDB's lock.
     shutil.copyfile(writer_path(settings), target)
 
 
 def _copy_lake(settings: Settings, target: Path) -> None:
-    """Copy one version of the lake into a database file; landing may continue meanwhile."""
+    """Copy a consistent state of the lake into a database file; landing may continue."""
     target.unlink()
     connect_file(target, settings).close()
     with connected(settings) as connection:

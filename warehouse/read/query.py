@@ -1,6 +1,6 @@
 """Queries of the published snapshot, for ``tidemark sql`` and the report.
 
-A connection can read one database file only.
+Connections are sandboxed: SQL can read only the one database file.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.schema import SNAPSHOT
 
-# Sandbox for untrusted SQL: it can read the file only. It cannot write it, read other files or
-# Python variables, use the network, or change settings.
+# Sandbox for untrusted SQL, which can read only the database file. SQL cannot write, read other
+# files or Python variables, use the network, or change settings.
 _LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
@@ -31,17 +31,17 @@ _TRIES = 10
 
 
 def connect_to_read(path: Path, **config: int) -> duckdb.DuckDBPyConnection:
-    """Open a database file for reading; retry if the file is replaced meanwhile.
+    """Open a database file for reading; retry if the file is replaced during opening.
 
-    DuckDB opens a file several times. Without the check, it could read the header of one snapshot
-    and the blocks of the next.
+    DuckDB opens a file several times. Without the retry, DuckDB could read the header of one
+    snapshot and the blocks of the next snapshot.
 
     Args:
         path: path of the file.
         config: further DuckDB settings, such as ``threads``.
 
     Raises:
-        duckdb.Error: the file is missing, damaged, no database, or replaced at every attempt.
+        duckdb.Error: the file is missing, not a database, or replaced at every attempt.
     """
     for _ in range(_TRIES):
         before = _identity(path)
@@ -58,7 +58,7 @@ def connect_to_read(path: Path, **config: int) -> duckdb.DuckDBPyConnection:
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
-    """Return device, inode and modification time of a file, or None if it is missing."""
+    """Return device, inode and modification time (ns) of a file, or None if it is missing."""
     try:
         found = path.stat()
     except OSError:
@@ -66,7 +66,7 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-_BATCH_ROWS = 122_880  # size of a DuckDB row group
+_BATCH_ROWS = 122_880  # number of rows in DuckDB's row groups
 Parameters = Sequence[object] | Mapping[str, object]
 
 
@@ -74,8 +74,8 @@ def query(settings: Settings, sql: str, parameters: Parameters = ()) -> pa.Table
     """Run one read-only statement on the published snapshot.
 
     Args:
-        settings: locate the snapshot.
-        sql: one statement; ``?`` or ``$name`` for parameters.
+        settings: settings with the path of the snapshot.
+        sql: one SQL statement, with ``?`` or ``$name`` as placeholders.
         parameters: values to bind by position or by name.
 
     Raises:
@@ -89,7 +89,7 @@ def query(settings: Settings, sql: str, parameters: Parameters = ()) -> pa.Table
 def query_batches(
     settings: Settings, sql: str, parameters: Parameters = ()
 ) -> Iterator[pa.RecordBatchReader]:
-    """Run a query as ``query`` does, in batches; the reader is valid within the block."""
+    """Run a query as ``query`` does, but yield a reader of batches for a ``with`` block."""
     with local_snapshot(settings) as path, opened(path) as connection:
         yield run_statement(connection, sql, parameters)
 
@@ -116,10 +116,10 @@ def opened(path: Path, **config: int) -> Iterator[duckdb.DuckDBPyConnection]:
 def run_statement(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters = ()
 ) -> pa.RecordBatchReader:
-    """Run one statement; the reader returns rows lazily.
+    """Run one statement; return a reader that computes rows as they are read.
 
     Raises:
-        UsageError: the statement is invalid or would change data. The reader may raise it too.
+        UsageError: the statement is invalid or would change data; also raised while reading.
     """
     try:
         statements = connection.extract_statements(sql)
@@ -132,10 +132,10 @@ def run_statement(
 
 
 def read_rows(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
-    """Run a prepared relation; the reader returns rows lazily.
+    """Run a relation; return a reader that computes rows as they are read.
 
     Raises:
-        UsageError: DuckDB cannot run the query. The reader may raise it too.
+        UsageError: DuckDB cannot run the query; also raised while reading.
     """
     try:
         reader = relation.to_arrow_reader(_BATCH_ROWS)
@@ -147,13 +147,13 @@ def read_rows(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
 def _explained(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     try:
         yield from reader
-    except (duckdb.Error, pa.ArrowException, OSError) as error:  # raised on a later row
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # reading a later row failed
         raise UsageError(f"the warehouse refused the query: {error}") from error
 
 
 @contextlib.contextmanager
 def local_snapshot(settings: Settings) -> Iterator[Path]:
-    """Yield the snapshot's local path; download it from an object store.
+    """Yield the local path of the snapshot, after a download if it is in an object store.
 
     Raises:
         UsageError: there is no snapshot yet.

@@ -1,7 +1,7 @@
 """Releases: frozen snapshots for citation and verification.
 
     releases/<YYYY-MM>/warehouse.duckdb    the published snapshot without later months
-    releases/<YYYY-MM>/cells.jsonl         cells scored here: losses, checksums, scoring records
+    releases/<YYYY-MM>/cells.jsonl         cells scored by tidemark: checksums, scoring records
     releases/<YYYY-MM>/partitions.jsonl    the seals of the scored text: every version of a
                                            partition (mostly one) that a cell was scored on
     releases/<YYYY-MM>/catalogue.json      models, sources and protocols
@@ -78,7 +78,7 @@ Cite the month and the checksum of the database, so that a reader knows which fi
 
 
 def _citation(month: Month, digest: str, day: dt.date, contact: str) -> str:
-    """Return the CITATION.cff (Citation File Format 1.2.0), with the contact if it is a URL."""
+    """Return the text of CITATION.cff (Citation File Format 1.2.0)."""
     is_web = contact.startswith(("https://", "http://"))
     lines = [
         "cff-version: 1.2.0",
@@ -104,20 +104,20 @@ _LIBRARIES = ("duckdb", "numpy", "pyarrow", "tokenizers", "torch", "transformers
 
 
 def make_release(settings: Settings, month: Month, output: Path | None = None) -> str:
-    """Freeze the published snapshot up to a month; return the release's URL or path.
+    """Create a release from the snapshot's rows up to a month; return its URL or path.
 
-    All undated corpora are included.
+    The release also includes all undated sources.
 
     Args:
-        settings: locate the data root; its snapshot and files are checked first.
+        settings: settings with the path of the data root, whose files are checked first.
         month: last month of the release.
-        output: new folder to create; None: ``releases/<month>`` of the data root.
+        output: folder to create; None means ``releases/<month>`` in the data root.
 
     Raises:
         FutureMonth: the month is not over.
-        UsageError: the release exists; there is no snapshot, or no row of this month.
+        UsageError: the release exists; there is no snapshot; no row belongs to the month.
         CheckFailed: ``tidemark check --deep`` has a finding.
-        DiskFull: no space; no partial release stays.
+        DiskFull: no space is left; no partial release remains.
     """
     require_complete(month)
     root = str(output.absolute().parent) if output else settings.home
@@ -148,7 +148,7 @@ def _refuse_existing(store: Store, folder: str, is_local: bool) -> None:
 
 
 def _move(staged: Path, store: Store, folder: str, is_local: bool) -> None:
-    """Move a release to its folder: by a rename, or into an object store, checksums last."""
+    """Move a release to its folder; in an object store, write the checksums last."""
     if is_local:
         for file in staged.iterdir():
             with file.open("rb") as written:
@@ -208,7 +208,7 @@ def _refuse_absent(database: Path, month: Month) -> None:
 
 
 def _trim(database: Path, month: Month) -> None:
-    """Delete rows of later months, and rows of dimensions that no other row uses."""
+    """Delete rows of later months, and models, sources and protocols without other rows."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "storage_compatibility_version": STORAGE_VERSION,
         "enable_external_access": False,
@@ -273,7 +273,7 @@ def release_database(settings: Settings, release: str) -> Iterator[Path]:
     """Verify the checksum of a release's database and yield its path.
 
     Args:
-        settings: locate the data root.
+        settings: settings with the path of the data root.
         release: month of a release in the data root, or path of a release's folder.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Takedown: delete rows of documents from the database and the releases."""
+"""Takedown: delete the rows of documents from the database and from releases."""

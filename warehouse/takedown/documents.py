@@ -1,11 +1,10 @@
 """Takedown of documents in the warehouse's database and in releases.
 
-In a database, a takedown deletes the documents' rows and recomputes the sums of their cells. It
-then rewrites the file, because deleted rows stay readable in the file until they are overwritten.
+In a database, a takedown deletes the documents' rows and recomputes the sums of the cells. Then it
+rewrites the database file, because deleted rows stay in the file until they are overwritten.
 
-Only a takedown changes a release. It replaces whole files, the checksums last. A marker file in the
-release lets a killed run continue. A release without the marker that disagrees with its checksums
-stays unchanged.
+Only a takedown changes a release. It replaces whole files, and the file of checksums last. A marker
+file (MARK) in the release lets a later run complete a killed takedown.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _RECORDS = ("landed_cells", "cell_replicates", "cell_costs", "cell_milestones")
 
 
 def forget_in_warehouse(settings: Settings, tombstones: Sequence[Tombstone]) -> int:
-    """Delete documents from the writer's database or the lake, and record the deletion.
+    """Delete documents from the embedded database or the lake, and record the deletion.
 
     Returns:
         Number of partitions with deleted rows.
@@ -78,7 +77,7 @@ def forget_in_warehouse(settings: Settings, tombstones: Sequence[Tombstone]) -> 
 def forget_rows(
     connection: duckdb.DuckDBPyConnection, settings: Settings, tombstones: Sequence[Tombstone]
 ) -> int:
-    """Delete documents on a connection; return the number of partitions with deleted rows."""
+    """Delete the rows of documents; return the number of partitions with deleted rows."""
     warehouse = Warehouse(connection, Store(settings.home), Turns(None))
     with Statements(connection).given(documents_to_forget=_as_table(tombstones)):
         return commit(connection, "forget documents", lambda: _forget(connection, warehouse))
@@ -122,7 +121,7 @@ def has_rows(path: Path, tombstones: Sequence[Tombstone]) -> bool:
     """
     with explain_database_errors(f"read {path}"), duckdb.connect(str(path), read_only=True) as it:
         schema = find_schema(it, "duplicate_of")
-        # Databases of schema versions 1 and 2 may lack the table.
+        # Databases with schema version 1 or 2 may lack table ``duplicate_of``.
         none = pa.table({name: pa.array([], pa.string()) for name in _DUPLICATES})
         duplicates = it.table(f"{schema}.duplicate_of") if schema else none
         it.register("documents_to_forget", _as_table(tombstones))
@@ -132,16 +131,16 @@ def has_rows(path: Path, tombstones: Sequence[Tombstone]) -> bool:
 def _list_partitions(
     connection: duckdb.DuckDBPyConnection, duplicates: pa.Table | duckdb.DuckDBPyRelation
 ) -> list[tuple[object, ...]]:
-    """Return source and month of each partition with rows of the documents."""
+    """Return source and month of each partition with rows of the documents to delete."""
     with Statements(connection).given(duplicates_to_search=duplicates):
         return connection.execute(read_sql("takedown/sql", "list_partitions")).fetchall()
 
 
 def rewrite(path: Path, settings: Settings) -> None:
-    """Rewrite a database file, so that its deleted rows are gone from the disk.
+    """Rewrite a database file, so that the file no longer contains deleted rows.
 
     Raises:
-        DiskFull: no space for a second copy; the file stays unchanged.
+        DiskFull: there is no space for a second copy; the file stays unchanged.
     """
     with _copying_in(path.parent) as folder:
         new = folder / path.name
@@ -161,7 +160,7 @@ def rewrite(path: Path, settings: Settings) -> None:
 
 @contextlib.contextmanager
 def _copying_in(folder: Path) -> Iterator[Path]:
-    """Yield a new folder for copies of databases; remove the folder at the end."""
+    """Yield a new folder for copies of databases; remove this folder at the end."""
     with explain_disk_errors(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         made = tempfile.TemporaryDirectory(prefix=LEFTOVER, dir=folder, ignore_cleanup_errors=True)
@@ -170,7 +169,7 @@ def _copying_in(folder: Path) -> Iterator[Path]:
 
 
 def _expire_lake(connection: duckdb.DuckDBPyConnection) -> None:
-    """Expire the lake's former versions, and rewrite files that contain deleted rows."""
+    """Delete former versions of the lake, and rewrite files that contain deleted rows."""
     assert is_lake(connection)  # noqa: S101 - a precondition
     with explain_database_errors("let the lake forget its former versions"):
         for statement in (
@@ -184,10 +183,10 @@ def _expire_lake(connection: duckdb.DuckDBPyConnection) -> None:
 def forget_in_releases(
     settings: Settings, tombstones: Sequence[Tombstone], partitions: Collection[Partition]
 ) -> list[str]:
-    """Rewrite all releases with rows of the documents; return the releases' folders.
+    """Delete documents from all releases; return the folders of the changed releases.
 
-    The rewritten databases get the present schema version. Corpus and losses files must lack the
-    documents already; ``partitions`` are the partitions that had them.
+    The rewritten databases get the present schema version. The files of corpus and losses must be
+    without the documents already; ``partitions`` are the partitions that had contained them.
 
     Raises:
         StorageError: a file cannot be read or written; run the same command again.
@@ -231,7 +230,7 @@ def _forget_in(
 
 
 def _replace(folder: str, store: Store, database: Path) -> None:
-    """Replace a release's database, and its checksum in the release's text files."""
+    """Replace a release's database, and the database's checksum in README.md and CITATION.cff."""
     digest = sha256_of_file(database)
     day = dt.datetime.now(dt.UTC).date()
     note = (
@@ -241,7 +240,7 @@ def _replace(folder: str, store: Store, database: Path) -> None:
     )
     for name in ("README.md", "CITATION.cff"):
         text = store.read_bytes(f"{folder}/{name}").decode()
-        text = _DIGEST.sub(digest, text)  # the database's: these texts contain no other checksum
+        text = _DIGEST.sub(digest, text)  # replace the database's checksum
         if name == "README.md" and note not in text:
             text += note
         store.write_bytes(f"{folder}/{name}", text.encode())
@@ -260,7 +259,7 @@ def _rewrite_lines(
 def _cell(
     store: Store, row: dict[str, Any], partitions: Collection[Partition]
 ) -> dict[str, Any] | None:
-    """Return a cell's line with its new losses checksum, or None if no rows remain."""
+    """Return a line of cells.jsonl with the new checksum, or None if no losses remain."""
     path = row["losses"]
     if partition_of(path.partition("/")[2]) not in partitions:
         return row

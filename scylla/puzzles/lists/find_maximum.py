@@ -10,7 +10,7 @@ from scylla.puzzle import Answer, Instance
 
 
 class FindMaximum(ListPuzzle):
-    """The largest number, found by a scan."""
+    """The puzzle of the largest number, solved by a scan."""
 
     title = "Find Maximum"
     statement = "You are given a list of numbers. Find the largest number in it."

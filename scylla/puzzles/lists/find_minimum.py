@@ -10,7 +10,7 @@ from scylla.puzzle import Answer, Instance
 
 
 class FindMinimum(ListPuzzle):
-    """The smallest number, found by a scan."""
+    """The puzzle of the smallest number, solved by a scan."""
 
     title = "Find Minimum"
     statement = "You are given a list of numbers. Find the smallest number in it."

@@ -15,7 +15,7 @@ from scylla.sampling import contains
 
 
 class FindMode(ListPuzzle):
-    """The mode, found by counting."""
+    """The puzzle of the most frequent number (mode), solved by counting."""
 
     title = "Find Mode"
     statement = (
@@ -36,7 +36,7 @@ class FindMode(ListPuzzle):
         return (_modes(instance.rows)[0],)
 
     def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
-        """Replace a number by a most frequent one; a random number rarely gives a unique mode."""
+        """Replace a number by a most frequent number, so that the mode becomes unique."""
         modes = [number for number in _modes(rows) if contains(elements, number)]
         mode = rng.choice(modes or elements)
         places = [place for place, number in enumerate(rows[0]) if number != mode]

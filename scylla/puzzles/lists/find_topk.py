@@ -12,7 +12,7 @@ from scylla.puzzle import Answer, Instance, Rows
 
 
 class FindTopk(ListPuzzle):
-    """The k-th largest number, found by sorting; equal numbers have separate ranks."""
+    """The puzzle of the k-th largest number, solved by sorting; equal numbers all count."""
 
     title = "Find Top K"
     statement = (

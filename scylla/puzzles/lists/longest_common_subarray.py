@@ -1,6 +1,6 @@
-"""Find the longest block that two lists have in common.
+"""Find the longest block (contiguous part) that two lists have in common.
 
-Validity: two lists of two numbers or more; exactly one common block is longest, at any place.
+Validity: two lists of two numbers or more; exactly one common block is longest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scylla.puzzle import Answer, Instance, Rows
 
 
 class LongestCommonSubarray(ListPuzzle):
-    """The longest common contiguous block, found by dynamic programming over pairs of places."""
+    """The puzzle of the longest common block, solved by dynamic programming."""
 
     title = "Longest Common Subarray"
     statement = (
@@ -34,7 +34,7 @@ class LongestCommonSubarray(ListPuzzle):
         return len(_longest_blocks(rows)) == 1
 
     def solve(self, instance: Instance) -> Answer:
-        """Extend the common block that ends at each pair of places, O(N^2)."""
+        """Extend the common block that ends at each pair of places in the two lists, O(N^2)."""
         return _longest_blocks(instance.rows)[0]
 
     def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
@@ -46,7 +46,7 @@ class LongestCommonSubarray(ListPuzzle):
 
 
 def _longest_blocks(rows: Rows) -> list[Answer]:
-    """Return the distinct longest common blocks, sorted; empty if no number is common."""
+    """Return all different longest common blocks, sorted; empty if no number is common."""
     first, second = rows
     longest = 1
     blocks: set[Answer] = set()

@@ -14,7 +14,7 @@ from scylla.sampling import Substitution, contains, substitute_by_run
 
 
 class LongestConsecutiveElements(ListPuzzle):
-    """A longest run of consecutive numbers, at any places; several runs may be longest."""
+    """The puzzle of a longest run of consecutive numbers; several runs may be longest."""
 
     title = "Longest Consecutive Elements"
     statement = (
@@ -53,7 +53,7 @@ class LongestConsecutiveElements(ListPuzzle):
         )
 
     def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
-        """Replace a number by a neighbour of another number; else by any number."""
+        """Replace a number by another number plus or minus one; if impossible, by any number."""
         kept, changed = rng.sample(range(len(rows[0])), 2)
         beside = [rows[0][kept] - 1, rows[0][kept] + 1]
         choices = [number for number in beside if contains(elements, number)]

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from scylla.list_puzzle import ListPuzzle
 from scylla.puzzle import Answer, Instance, Rows
 
-_DRAWS = 100  # random substitutions; each keeps some increase with probability 1/2 or more
+_DRAWS = 100  # maximum number of random substitutions; each is valid with probability >= 1/2
 
 
 class LongestIncreasingSubsequence(ListPuzzle):
-    """A longest strictly increasing subsequence; several may be longest."""
+    """The puzzle of a longest strictly increasing subsequence; several may be longest."""
 
     title = "Longest Increasing Subsequence"
     statement = (
@@ -37,10 +37,10 @@ class LongestIncreasingSubsequence(ListPuzzle):
         return _increases(rows)
 
     def solve(self, instance: Instance) -> Answer:
-        """Keep the least last number of a subsequence for each length, O(N log N)."""
+        """Keep the smallest last number of subsequences of each length, O(N log N)."""
         (numbers,) = instance.rows
         ends: list[int] = []
-        places: list[int] = []  # places of these numbers in the list
+        places: list[int] = []  # places of the numbers of ``ends`` in the list
         before: list[int | None] = []
         for place, number in enumerate(numbers):
             length = bisect_left(ends, number)

@@ -10,7 +10,7 @@ from scylla.puzzle import Answer, Instance
 
 
 class RemoveDuplicateNumbers(ListPuzzle):
-    """The first occurrence of each number, in the order of the list."""
+    """The puzzle of keeping the first occurrence of each number, in the order of the list."""
 
     title = "Remove Duplicate Numbers"
     statement = (

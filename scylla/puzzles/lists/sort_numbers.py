@@ -10,7 +10,7 @@ from scylla.puzzle import Answer, Instance
 
 
 class SortNumbers(ListPuzzle):
-    """The same numbers, the smallest first."""
+    """The puzzle of sorting numbers in ascending order."""
 
     title = "Sort Numbers"
     statement = (

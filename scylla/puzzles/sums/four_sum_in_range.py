@@ -1,7 +1,7 @@
-"""Choose four numbers whose sum lies between two others.
+"""Choose four numbers whose sum lies between the numbers a and b.
 
-Validity: 5 numbers or more; exactly one sum of four numbers lies between a and b, the next lower
-and the next higher sum. Several quadruples may have the sum.
+Validity: 5 numbers or more; exactly one possible sum of four numbers lies between a and b. Several
+quadruples may have this sum. a is the next smaller, b the next larger possible sum.
 """
 
 from scylla.list_puzzle import ANY_ORDER, ONCE, SumInRange

@@ -1,6 +1,6 @@
 """Choose four numbers whose sum is a multiple of ten.
 
-Validity: 5 numbers or more; exactly one quadruple of places has such a sum.
+Validity: 5 numbers or more; exactly one quadruple of places has a sum that ten divides.
 """
 
 from scylla.list_puzzle import ANY_ORDER, ONCE, SumMultipleTen

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from scylla.list_puzzle import ANY_ORDER, ONCE, ExactSum, count_sums
 
-_ASKED = range(4, 7)  # allowed sizes of the answer
+_ASKED = range(4, 7)  # allowed numbers of summands in the answer
 
 
 class SubsetSum(ExactSum):
@@ -30,7 +30,7 @@ class SubsetSum(ExactSum):
     def unique_sums(self, numbers: Sequence[int]) -> list[int]:
         """Return the sums of exactly one subset, if the subset has 4 to 6 numbers."""
         if 0 in numbers:
-            return []  # a 0 makes two subsets for each sum
+            return []  # if the list contains 0, each sum has two subsets or more
         counts = count_sums(numbers, _ASKED)
         counts_of_all = count_sums(numbers, self.sizes)
         return [total for total in counts if counts_of_all[total] == 1]

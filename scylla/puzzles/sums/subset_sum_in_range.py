@@ -1,7 +1,7 @@
-"""Choose 4 to 6 numbers whose sum lies between two others.
+"""Choose 4 to 6 numbers whose sum lies between the numbers a and b.
 
 Validity: 6 to 16 numbers; exactly one choice of 4 to 6 places has a sum between a and b.
-Of all sums of such choices, a is the next lower and b the next higher.
+Of all sums of 4 to 6 numbers, a is the next smaller and b the next larger sum.
 """
 
 from scylla.list_puzzle import ANY_ORDER, ONCE, SumInRange

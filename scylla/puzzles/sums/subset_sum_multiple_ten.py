@@ -1,6 +1,6 @@
 """Choose 4 to 6 numbers whose sum is a multiple of ten.
 
-Validity: 6 to 16 numbers; exactly one choice of 4 to 6 places has such a sum.
+Validity: 6 to 16 numbers; exactly one choice of 4 to 6 places has a sum that ten divides.
 """
 
 from scylla.list_puzzle import ANY_ORDER, ONCE, SumMultipleTen

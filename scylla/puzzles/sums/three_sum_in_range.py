@@ -1,7 +1,7 @@
-"""Choose three numbers whose sum lies between two others.
+"""Choose three numbers whose sum lies between the numbers a and b.
 
 Validity: 4 numbers or more; exactly one triple of places has a sum between a and b. Of all sums of
-three, a is the next lower and b the next higher.
+three numbers, a is the next smaller and b the next larger sum.
 """
 
 from scylla.list_puzzle import ANY_ORDER, ONCE, SumInRange

@@ -1,6 +1,6 @@
 """Choose three numbers whose sum is a multiple of ten.
 
-Validity: 4 numbers or more; exactly one triple of places has such a sum.
+Validity: 4 numbers or more; exactly one triple of places has a sum that ten divides.
 """
 
 from scylla.list_puzzle import ANY_ORDER, ONCE, SumMultipleTen

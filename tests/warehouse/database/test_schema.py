@@ -60,7 +60,7 @@ COLUMNS = """
 select table_name, column_name, comment from duckdb_columns()
 where not internal and table_name in ('chunk_losses', 'monthly_loss')
 """
-LOSS = "summed negative log-likelihood; NULL = not measured [nats]"
+LOSS = "summed negative log-likelihood; NULL if not measured [nats]"
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@
 create table if not exists internal.cell_replicates (
     model varchar not null,
     source varchar not null,
-    month date, -- first day; NULL = undated corpus
+    month date,
     protocol varchar not null,
     replicate smallint not null,
     nll_nats double not null,

@@ -3,10 +3,10 @@
 -- Grain: one row per source, month, document_id, duplicate_of_document_id.
 create table if not exists internal.duplicate_of (
     source varchar not null,
-    month date not null, -- first day
+    month date not null,
     document_id varchar not null,
-    duplicate_of_month date not null, -- an earlier one
+    duplicate_of_month date not null,
     duplicate_of_document_id varchar not null,
-    similarity float not null, -- Jaccard, estimated; 1 of the same text
-    found_at timestamp not null -- UTC
+    similarity float not null,
+    found_at timestamp not null
 );

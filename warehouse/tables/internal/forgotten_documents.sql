@@ -3,6 +3,6 @@
 -- Grain: one row per document_id.
 create table if not exists internal.forgotten_documents (
     document_id varchar not null,
-    forgotten_at timestamp not null, -- UTC
+    forgotten_at timestamp not null,
     why varchar not null
 );

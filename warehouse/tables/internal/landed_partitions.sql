@@ -2,9 +2,9 @@
 -- Grain: one row per source, month.
 create table if not exists internal.landed_partitions (
     source varchar not null,
-    month date, -- first day; NULL = undated corpus
+    month date,
     partition_digest varchar not null,
     partition_version integer not null,
     num_documents bigint not null,
-    num_bytes bigint not null -- UTF-8
+    num_bytes bigint not null
 );

@@ -6,9 +6,9 @@
 create table if not exists internal.published_rates (
     model varchar not null,
     source varchar not null,
-    month date not null, -- first day
+    month date not null,
     compression_rate double not null,
     num_bytes bigint,
-    is_text boolean not null, -- false: images or recordings
-    reference varchar -- where it was published
+    is_text boolean not null,
+    reference varchar
 );

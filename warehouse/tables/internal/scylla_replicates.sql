@@ -7,8 +7,8 @@ create table if not exists internal.scylla_replicates (
     model varchar not null,
     puzzle varchar not null,
     protocol varchar not null,
-    ood_split varchar not null, -- ood or ood_near
-    rules varchar not null, -- strict or lenient
+    ood_split varchar not null,
+    rules varchar not null,
     replicate smallint not null,
     id_accuracy double not null,
     ood_accuracy double not null

@@ -1,15 +1,15 @@
--- Runs of the canary: a frozen model rescored on a frozen partition, whose loss must not change.
+-- Runs of the canary: a frozen model scores a frozen partition; the loss must not change.
 -- Grain: one row per run (a moment, a device, a dtype).
 -- Units: nats, summed over the partition; drift is relative, (nll_nats - expected_nats) /
 --   expected_nats; run_at is UTC.
 -- Source: `tidemark canary`. View suspect_cells lists the affected cells.
 create table if not exists canary_runs (
     run_at timestamp not null,
-    device varchar not null, -- as in cell_costs
+    device varchar not null,
     dtype varchar not null,
-    versions varchar not null, -- JSON: version by library
+    versions varchar not null,
     nll_nats double not null,
     expected_nats double not null,
     drift double not null,
-    num_tokens bigint not null -- scored tokens
+    num_tokens bigint not null
 );

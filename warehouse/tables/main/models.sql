@@ -2,16 +2,16 @@
 -- Grain: one row per model.
 create table if not exists models (
     model varchar not null,
-    kind varchar, -- causal_lm, rwkv, remote, control or reference
-    location varchar, -- hub id, folder or compressor
+    kind varchar,
+    location varchar,
     revision varchar,
     released date,
-    cutoff date, -- first day of the LAST month that the model has seen
-    cutoff_provenance varchar, -- stated, inferred or planted
+    cutoff date,
+    cutoff_provenance varchar,
     cutoff_precision varchar,
     cutoff_url varchar,
     parameters bigint,
-    context bigint, -- tokens
+    context bigint,
     is_chat boolean,
     notes varchar
 );

@@ -3,6 +3,6 @@
 create table if not exists protocols (
     protocol varchar not null,
     description varchar,
-    definition varchar, -- JSON of its parameters
+    definition varchar,
     hash varchar
 );

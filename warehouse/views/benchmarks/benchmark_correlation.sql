@@ -1,9 +1,9 @@
--- Correlations of models' figures with benchmark scores, size of models and release.
+-- Correlations of models' figures with their benchmark scores, size and month of release.
 -- Grain: one row per protocol, scope, source, category, figure, milestone, against_kind, against,
 --   model_kind, size_class; only if at least one model has both values.
--- Units: correlations over models, -1 to 1; NULL below three models and if either side is
---   constant. spearman is Pearson's of the ranks, with the mean rank where models tie. Losses: a
---   negative correlation of bits_per_byte means: better compression, higher scores.
+-- Units: correlations over models, -1 to 1; NULL below three models, or if one side is constant.
+--   spearman is Pearson's correlation of ranks, with mean ranks for ties. A negative correlation of
+--   bits_per_byte means that better compression goes with higher scores.
 -- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2, 4, 5 and 6; docs/metrics.md (Time).
 create or replace view benchmark_correlation as
 -- Group by numbers: ranking by ten names takes twice as long.

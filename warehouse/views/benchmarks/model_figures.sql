@@ -1,8 +1,9 @@
--- Figures of models by source, by category of sources and over all of them, in one long table.
+-- Figures of models by source, by category of sources and over all sources, in one long table.
 -- Grain: one row per model, protocol, scope, source, category, figure, milestone.
--- scope: source; category (unweighted mean over its sources of text); all (over all of text).
---   A mean leaves out a source if another source has the figure of more than twice as many models.
---   It leaves out models that lack a remaining source. Except in headline, months differ by model.
+-- scope: source; category (unweighted mean over its sources of text); all (mean over all sources of
+--   text). A mean leaves out a source if another source has the figure of more than twice as many
+--   models. It leaves out models that lack a remaining source. Except in headline, months differ by
+--   model.
 -- Units: by figure, as in source_figures; headline in bits per byte.
 -- Source: docs/metrics.md (Time).
 create or replace view internal.model_figures as

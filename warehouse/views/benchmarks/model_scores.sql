@@ -1,9 +1,9 @@
--- Benchmark scores and properties of models for correlations, by class of the models.
+-- Benchmark scores and properties of models, by class of models, for correlations.
 -- Grain: one row per model, against_kind, against, model_kind, size_class.
 -- Each model is in model_kind `all`, and in base or chat if the catalogue states it. It is in
 --   size_class `all`, and in the class of its parameters if they are known.
--- Units: against_kind benchmark: the benchmark's own; property: log_parameters is the natural
---   logarithm, release_month is year * 12 + month.
+-- Units: against_kind benchmark: the benchmark's own unit; property: log_parameters is the natural
+--   logarithm of the parameters, release_month is year * 12 + month.
 -- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2 and 4.
 create or replace view internal.model_scores as
 with scores as (

@@ -1,9 +1,9 @@
 -- Figures of models by source in one long table, for views that take any figure.
--- Grain: one row per model, protocol, source, figure, milestone; none where a figure is NULL.
--- Units: by figure: bits_per_byte (mean over months), bits_per_byte_gap (after the model's cutoff
---   less before, as in train_test_gap) and milestone_bits_per_byte (mean over months of the first
---   so many tokens) in bits per byte, tbi_per_month in bits per byte a month, decay_mean_pct in per
---   cent. milestone is 0 for figures that have none.
+-- Grain: one row per model, protocol, source, figure, milestone; no row if a figure is NULL.
+-- Units: bits per byte for bits_per_byte (mean over months), bits_per_byte_gap (as in
+--   train_test_gap) and milestone_bits_per_byte (mean over months, first `milestone` tokens of
+--   documents). tbi_per_month: bits per byte per month. decay_mean_pct: percent. milestone is 0 for
+--   other figures.
 -- Source: docs/metrics.md (Likelihood, Time).
 create or replace view internal.source_figures as
 with monthly as materialized (

@@ -1,5 +1,5 @@
--- The gap of each model at its own cutoff less the gap of a control on the same documents.
--- Grain: one row per model, source, protocol, control; only models whose cutoff is known.
+-- Gap of each model at its own cutoff, less the gap of a control on the same documents.
+-- Grain: one row per model, source, protocol, control; only models with a known cutoff.
 -- Units and columns: as control_adjusted_gap_at; split_date is the first day after the cutoff.
 -- Source: docs/metrics.md (Control-adjusted figures and change points).
 -- control_adjusted_gap_at has further columns.

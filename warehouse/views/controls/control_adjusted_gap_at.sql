@@ -1,13 +1,14 @@
--- The gap of a model less the gap of a control on the same documents: difference in differences.
--- Grain: one row per model, source, protocol, control. Compressors are controls, not models, here.
--- Parameter: split_on, the first day that counts as after; NULL splits each model after its own
---   cutoff month, and leaves out models without one.
+-- Gap of a model, less the gap of a control on the same documents (difference in differences).
+-- Grain: one row per model, source, protocol, control. Compressors are only controls here, not
+--   models.
+-- Parameter: split_on, the first day after the split; NULL splits each model after its own cutoff
+--   month, and leaves out models without a cutoff.
 -- Only months count in which the control has measured the same documents, byte for byte;
 --   num_months_left_out is the number of months with other documents.
--- Units: bits per byte. A gap is the mean of monthly figures after the split less that before; NULL
---   where a side is empty. *_low and *_high bound a 95 % interval: t_975(degrees_of_freedom) *
---   standard_error, which is of 200 replicates, paired by cluster; degrees of freedom are
---   those of the effective number of clusters. NULL where a month is of a single cluster.
+-- Units: bits per byte. A gap is the mean of monthly figures after the split less the mean before;
+--   NULL if one side is empty. *_low and *_high bound a 95 % interval: t_975(degrees_of_freedom) *
+--   standard_error (200 replicates, paired by cluster). degrees_of_freedom follow from the
+--   effective number of clusters. NULL if a month has a single cluster.
 -- Source: docs/metrics.md (Control-adjusted figures and change points).
 create or replace macro control_adjusted_gap_at(split_on) as table
     with gaps as (

@@ -1,10 +1,10 @@
--- The control-adjusted gap as the mean over sources.
+-- Mean over sources of the control-adjusted gap at a split.
 -- Grain: one row per model, protocol, control.
 -- Parameter: split_on, as in control_adjusted_gap_at.
--- Units: bits per byte: unweighted means of the sources' figures, over those sources of text that
---   have months on both sides. The sources' errors are independent, as their documents are others:
---   standard_error is the root of the sum of squares over their number, and *_low and *_high are
---   t_975(degrees_of_freedom) times that away; NULL where a source has no interval.
+-- Units: bits per byte: unweighted means over the sources of text with months on both sides. The
+--   sources' errors are independent, because they have different documents: standard_error is
+--   sqrt(sum of squares) / number of sources. *_low and *_high are t_975(degrees_of_freedom)
+--   standard errors away; NULL if a source has no interval.
 -- Source: docs/metrics.md (Control-adjusted figures and change points).
 create or replace macro control_adjusted_gap_overall_at(split_on) as table
     with means as (

@@ -1,12 +1,12 @@
--- The standard error of control-adjusted gaps, by cluster bootstrap. For control_adjusted_gap_at.
+-- Standard errors of control-adjusted gaps, by cluster bootstrap. For control_adjusted_gap_at.
 -- Grain: one row per model, source, protocol, control.
 -- Parameter: split_on, as in control_adjusted_gap_at.
--- A cluster has the same weight for the model and for the control, so shared variation cancels
---   in each of the 200 replicates. Degrees of freedom are Kish's effective number of clusters less
---   one, over all months together: recurring pages count once.
--- Units: bits per byte. Months of a single cluster, which have no replicates, are left out.
--- Source: docs/metrics.md (Control-adjusted figures and change points);
---   Kish 1965, "Survey Sampling", section 11.2.
+-- A cluster has the same weight for the model and for the control, so shared variation cancels in
+--   each of the 200 replicates. degrees_of_freedom are Kish's effective number of clusters less
+--   one, over all months together: a recurring page counts once.
+-- Units: bits per byte. Months with a single cluster have no replicates and are left out.
+-- Source: docs/metrics.md (Control-adjusted figures and change points); Kish 1965, "Survey
+--   Sampling", section 11.2.
 create or replace macro internal.control_gap_errors_at(split_on) as table
     with cells as materialized (
         select

@@ -1,10 +1,11 @@
--- Each model's monthly figures beside those of every compressor, with their weights in a gap.
+-- Monthly figures of each model and each compressor, with weights in a gap.
 -- Grain: one row per model, source, protocol, control, month. For control_adjusted_gap_at.
 -- Parameter: split_on, as in control_adjusted_gap_at.
 -- is_same: both measured the same documents, and the same bytes of each (equal fingerprints).
 -- weight: 1 / months after the split, or -1 / months before it; NULL where not is_same.
--- Units: bits per UTF-8 byte; variance: of the two figures' errors, added; degrees_of_freedom: the
---   lesser of the two cells'. Both are NULL where a cell is of a single cluster.
+-- Units: bits per UTF-8 byte. variance: sum of both squared standard errors; NULL if a cell has a
+--   single cluster. degrees_of_freedom: lower value of both cells; NULL if both have a single
+--   cluster.
 -- Source: docs/metrics.md (Control-adjusted figures and change points).
 create or replace macro internal.controlled_cells_at(split_on) as table
     with figures as (

@@ -1,11 +1,11 @@
--- The monthly curves of each model and of control:zstd, by source and as the mean over sources.
+-- Monthly curves of each model and of control:zstd, by source and as the mean over sources.
 -- Grain: one row per model, protocol, source, month. For other views to read.
 -- source NULL: the mean over the model's sources of text. If the set of sources changed between
---   months, the mean would jump. So it has only months that all its sources have, and leaves out
---   sources with less than half of the months of the source with the most months.
+--   months, the mean would jump. So the mean has only months that all its sources have. It leaves
+--   out sources with less than half of the months of the source with the most months.
 -- Months in which the control measured other documents are left out: the curve would jump there.
 -- control: control:zstd if it has every month of the curve (of every source of a mean), else NULL;
---   control_bits_per_byte is NULL likewise.
+--   control_bits_per_byte is NULL if control is NULL.
 -- Units: bits per UTF-8 byte.
 -- Source: docs/metrics.md (Control-adjusted figures and change points).
 create or replace view internal.controlled_curve as

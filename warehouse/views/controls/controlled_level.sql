@@ -1,10 +1,9 @@
--- Each model's monthly curve without the variation shared with its control, scaled by the model's
--- sensitivity.
+-- Each model's monthly curve without the variation shared with its control.
 -- Grain: one row per model, protocol, source, month; source NULL: the mean over sources of text.
 --   Compressors have no rows. For suspected_contamination and partial_change_points.
 -- level = bits_per_byte - sensitivity * (control's figure - control's mean). sensitivity is the
---   least-squares coefficient between both curves' month-to-month differences, which neither drift
---   nor a cutoff changes; 0 without a control, or if the control's curve is flat.
+--   least-squares coefficient between the month-to-month differences of both curves. Neither a
+--   drift nor a cutoff changes it. It is 0 without a control, or if the control's curve is flat.
 -- Units: bits per UTF-8 byte; is_after: month after the catalogue's cutoff; NULL without a cutoff.
 -- Source: docs/metrics.md (Control-adjusted figures and change points).
 create or replace view internal.controlled_level as

@@ -1,10 +1,10 @@
--- The best division of each curve into lines: up to six, of at least three months each.
+-- The best division of each curve into straight lines: up to six, of at least three months each.
 -- Grain: one row per model, protocol, source, first_position. For partial_change_points.
 -- The best division minimises months * ln(residual squares) + 17 * changes. The penalty of 17 (BIC:
 --   3 * ln(months)) gives a false change in about 1 % of curves of normal noise around any trend
 --   (simulated: docs/metrics.md). Exact, by dynamic programming over the number of lines.
--- Source: penalised segmentation as PELT's (Killick et al. 2012, arXiv 1101.1438), which
---   LLMLagBench (arXiv 2511.12116) uses.
+-- Source: penalised segmentation as in PELT (Killick et al. 2012, arXiv 1101.1438); LLMLagBench
+--   (arXiv 2511.12116) uses PELT.
 create or replace view internal.curve_segments as
 with recursive segments as materialized (
     select

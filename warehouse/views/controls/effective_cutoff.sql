@@ -1,12 +1,12 @@
--- The month whose versions of the monitored pages a model predicts best, by source.
+-- The month of which a model predicts the versions of monitored pages best, by source.
 -- Grain: one row per model, source, protocol; only sources with recurring pages.
--- Each version's loss is divided by the mean over its page's versions (version_losses);
---   effective_cutoff is the month of the lowest mean over pages, lowest_relative_loss.
--- The interval: all months of the range that are not significantly worse than the best month, by a
---   paired t test over pages with both months, one-sided at 5 % / other months (Bonferroni). If no
+-- Each version's loss is divided by the mean loss of its page's versions (version_losses).
+--   effective_cutoff is the month with the lowest mean over pages, lowest_relative_loss.
+-- The interval covers the months that are not significantly worse than the best month. The test is
+--   a paired t test over pages with both months, one-sided at 5 % / number of other months. If no
 --   month is significantly worse, the month and both ends are NULL.
--- A model trained on every version up to its cutoff predicts them all equally well: the interval
---   then reaches from the first month to the cutoff.
+-- A model trained on every version up to its cutoff predicts all these versions equally well. The
+--   interval then reaches from the first month to the cutoff.
 -- Units: relative losses are fractions of a page's mean.
 -- Source: Cheng et al. 2024, "Dated Data", arXiv 2403.12958.
 create or replace view effective_cutoff as

@@ -1,14 +1,14 @@
--- The last month before a model's losses begin to rise, as an estimate of its cutoff.
+-- The last month before a model's losses begin to rise, as an estimate of the model's cutoff.
 -- Grain: one row per model, protocol.
 -- The curve: the mean over sources of text of controlled_curve. The fit: a level, a trend and the
---   control's curve, and from some month on a step up, a steeper slope or both; at least three
---   months on either side (cutoff_candidates). A steady trend or a fall is no change.
+--   control's curve; from some month on also a step up, a steeper slope or both. Each side has at
+--   least three months (cutoff_candidates). A steady trend or a fall is no change.
 -- The test: F = degrees of freedom * squares gained / squares left, the largest over all months.
---   NULL below f_threshold, 15 + 30 / v + 260 / v^2 at v degrees of freedom, which 1 % of curves of
---   normal noise around any trend exceed (simulated: tests; at v = 2, 1.5 %).
--- The interval: the range of months whose fit is not worse than the best by more than 7.35 error
---   variances (95 %: Hansen 2000, "Sample Splitting and Threshold Estimation", table 1). They are
---   estimated from the months' scatter, so months of a single cluster count.
+--   estimated_cutoff is NULL below f_threshold = 15 + 30 / v + 260 / v^2 at v degrees of freedom. 1
+--   % of curves of normal noise around any trend exceed it (simulated: tests; at v = 2, 1.5 %).
+-- The interval: the months with a fit at most 7.35 error variances worse than the best (95 %:
+--   Hansen 2000, "Sample Splitting and Threshold Estimation", table 1). The variance is estimated
+--   from the months' scatter, so months with a single cluster count.
 -- Units: bits per byte, months; jump_bits_per_byte is 0 if only the slope changes.
 -- Source: docs/metrics.md (Control-adjusted figures and change points).
 create or replace view estimated_cutoff as
@@ -40,7 +40,7 @@ best as (
     group by model, protocol
 ),
 
--- variance: residual variance of the fit with the change; never 0, which would mean certainty.
+-- variance: residual variance of the fit with the change; never 0, because 0 means certainty.
 tested as (
     select
         b.*,

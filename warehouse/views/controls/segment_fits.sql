@@ -1,8 +1,10 @@
--- A line through every run of at least three consecutive months of a curve, by least squares.
+-- A straight line through every run of at least three consecutive months of a curve (least
+--   squares).
 -- Grain: one row per model, protocol, source, first_position, last_position. For curve_segments.
---   Curves of at least twelve months; positions are counted from 1.
--- Units: squares_left, (bits per byte)^2, at least the rounding error; slope, bits per byte per
---   month; intercept, bits per byte: the line in the curve's first month minus the curve's mean.
+--   Only curves of at least twelve months; positions are counted from 1.
+-- Units: squares_left is in (bits per byte)^2, at least the rounding error; slope in bits per byte
+--   per month; intercept in bits per byte: the line in the curve's first month less the curve's
+--   mean.
 create or replace view internal.segment_fits as
 with points as (
     select

@@ -1,10 +1,10 @@
 -- Months that a model predicts far better than the months around them: possible training data.
 -- Grain: one row per model, source, protocol, month that could be tested. source NULL: the mean
 --   over the model's sources of text, a more powerful test if the month was seen in all sources.
--- Tested: the month's level, without the variation shared with control:zstd (controlled_level), is
---   below both predictions, from the months before and from the months after (at a cutoff, it is
---   below only one). t = smaller shortfall / (1.4826 * median absolute deviation of the curve);
---   one-sided; degrees of freedom: number of months. At least eight months.
+-- The test: is the month's level (controlled_level) below the predictions from the months before
+--   and from the months after? At a cutoff, it is below only one of them. t = smaller shortfall /
+--   (1.4826 * median absolute deviation of the curve), one-sided; degrees of freedom: number of
+--   months. Curves need at least eight months.
 -- p_value is below 0.05 in less than 5 % of clean months (simulated: docs/metrics.md). q_value is
 --   corrected for the curve's months by Benjamini-Hochberg; is_suspected: q_value <= 0.05.
 -- Units: bits per byte, as if the control's curve were flat.

@@ -1,12 +1,12 @@
--- Residuals of each model's mean curve after removal of level, trend and control's curve.
+-- Residuals of each model's mean curve without level, trend and the control's curve.
 -- Grain: one row per model, protocol, month. For cutoff_candidates.
 -- Least squares on three orthonormal directions: the constant; u, the trend over months; d, the
---   control's curve less its level and trend. They remove a drift of the text's difficulty, shared
---   with the control or not, and other variation that the control shares.
+--   control's curve without its level and trend. They remove any drift of the text's difficulty,
+--   and other variation that the control shares.
 -- Units: residual and squares_left (the sum of the curve's squared residuals) in bits per byte;
---   NULL if only rounding errors are left. x is the number of months since the curve's first.
---   degrees_of_freedom: months less the parameters of a fit with a change (five with a control
---   whose curve is more than a level and a trend, else four).
+--   NULL if only rounding errors are left. x is the number of months since the curve's first month.
+--   degrees_of_freedom: months less the parameters of a fit with a change (five if the control's
+--   curve is more than a level and a trend, else four).
 -- Source: two-segment fit of docs/metrics.md (Control-adjusted figures and change points).
 create or replace view internal.trend_residuals as
 with points as (

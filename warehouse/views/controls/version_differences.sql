@@ -1,7 +1,7 @@
--- Difference of relative loss between each month's versions of the monitored pages and the best.
+-- Relative loss of each month's page versions less the relative loss in the best month.
 -- Grain: one row per model, source, protocol, month other than best_month. For effective_cutoff.
 -- best_month has the lowest mean over pages, lowest_relative_loss. Each version is compared with
---   that of the same page in that month; num_pages have both.
+--   the version of the same page in best_month; num_pages have both versions.
 -- Units: fractions of a page's mean loss over its versions.
 -- Source: Cheng et al. 2024, "Dated Data", arXiv 2403.12958.
 create or replace view internal.version_differences as

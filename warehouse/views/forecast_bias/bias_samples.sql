@@ -1,10 +1,10 @@
--- The answers that forecast_bias_test compares, each in one of two samples a comparison.
+-- Answers that forecast_bias_test compares; in each comparison, an answer is in one of two samples.
 -- Grain: one row per model, source, protocol, comparison, question_id; opened before release.
--- Units: comparisons are of the 20 months before release with those 40 to 20, 60 to 40 and 80 to 60
---   months before it, and of the newer half of all questions with the older half. merit is the
---   probability given to what came true where it is known of every answer that is ranked with this
---   one, else right or wrong: the two cannot be ranked together. rank is the mean rank of merit
---   among the questions of as many options.
+-- Units: in three comparisons, the recent questions were opened in the 20 months before release,
+--   the earlier questions 40 to 20, 60 to 40 or 80 to 60 months before. The fourth compares newer
+--   half with older half. Questions with equally many options are ranked by merit, with mean ranks
+--   for ties. merit is the probability of the outcome. If it is unknown for any question in the
+--   same ranking, merit is 1 (right) or 0 (wrong).
 -- Source: the released analysis of Zhu et al. 2024 (its periods).
 create or replace view internal.bias_samples as
 with dated as (
@@ -18,7 +18,7 @@ with dated as (
         released,
         is_correct,
         p_correct as merit,
-        -- Halves of days, not of questions: those of one day stay together.
+        -- Halves are divided by day: questions of one day are in the same half.
         quantile_disc(opened, 0.5) over (partition by model, source, protocol) as middle
     from internal.judged_answers
     where is_before_release

@@ -1,9 +1,9 @@
--- The two statistics of each comparison of forecast_bias_test, summed over numbers of options.
--- Grain: one row per model, source, protocol, comparison; only those with answers in both samples.
--- Units: z_proportions is Mantel and Haenszel's, of the shares right; z_ranks van Elteren's, of the
---   ranks; both normal deviates, below 0 where the recent answers are worse; NULL where
---   nothing varies. leeway is how far the expected number of right recent answers is from the least
---   and the most that there can be (Mantel and Fleiss): below 5, normal deviates say nothing.
+-- Two test statistics of each comparison of forecast_bias_test, summed over numbers of options.
+-- Grain: one row per model, source, protocol, comparison with answers in both samples.
+-- Units: z_proportions is Mantel and Haenszel's statistic of shares; z_ranks is van Elteren's of
+--   ranks. Both are normal deviates: negative if recent answers are worse, NULL if nothing varies.
+--   leeway: distance of the expected number of right recent answers from its possible range's
+--   nearer end (Mantel and Fleiss). Below 5, normal deviates are not valid.
 -- Source: Mantel and Haenszel 1959; van Elteren 1960; Mantel and Fleiss 1980.
 create or replace view internal.bias_statistics as
 with sized as (

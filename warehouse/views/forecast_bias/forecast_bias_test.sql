@@ -1,14 +1,13 @@
--- Does a model answer questions from long before its release better or worse than recent ones?
+-- Test for a difference in accuracy between old questions and recent questions.
 -- Grain: one row per model, source, protocol, comparison; questions opened before release.
--- Units: comparison names the earlier sample; the recent one is of the 20 months before release, or
---   the newer half. Shares right, and their difference with a 95 % interval (Agresti and Caffo),
---   are of all questions; p_proportions and p_ranks are two-sided and compare like with like,
---   questions of as many options. p_value is the larger of the two; 1 where they disagree on the
---   direction, and where there are too few answers for them (see bias_statistics). p_adjusted is
---   Holm's over the comparisons of a model, source and protocol: together they call a model biased
---   that is not in about 5 % of cases at most. bias_class is Nostalgia or Neophilia where
---   p_adjusted is at most 0.05 and Balanced otherwise; significance has a star each for 0.05, 0.01
---   and 0.001.
+-- Units: comparison names the earlier sample. The recent sample has the questions of the 20 months
+--   before release, or the newer half. Shares of right answers and their difference (95 % interval:
+--   Agresti and Caffo) are over all questions. p_proportions and p_ranks are two-sided; they
+--   compare only questions with equally many options. p_value is the larger one; 1 if their
+--   directions differ or answers are too few (bias_statistics). p_adjusted is Holm's over the
+--   comparisons of a model, source and protocol: at most about 5 % of unbiased models are called
+--   biased. bias_class is Nostalgia or Neophilia if p_adjusted is at most 0.05, else Balanced.
+--   significance: one star each for 0.05, 0.01 and 0.001.
 -- Source: the released analysis of Zhu et al. 2024; Holm 1979; docs/metrics.md (Forecasts).
 -- Further columns: internal.forecast_bias_test_details.
 create or replace view forecast_bias_test as

@@ -1,9 +1,9 @@
--- How often a model's answers were right: on questions opened after its cutoff, and on all.
+-- Accuracy of a model's answers, on all questions and on questions opened after its cutoff.
 -- Grain: one row per model, source, protocol.
--- Units: shares, 0 to 1; *_low and *_high bound a 95 % interval (Wilson's), questions taken as
---   independent. expected_* is what a guess gets right. test_*: of questions opened after the
---   model's cutoff month (from its release on where the cutoff is not known). Unparsed answers
---   count as wrong.
+-- Units: shares, 0 to 1. *_low and *_high bound Wilson's 95 % interval; questions count as
+--   independent. expected_* is the share expected from guessing. test_*: only questions opened
+--   after the cutoff month, or from the release on if the cutoff is unknown. Unparsed answers are
+--   wrong.
 -- Source: Zhu et al. 2024, equation 2; docs/metrics.md (Forecasts).
 create or replace view forecast_accuracy as
 with counted as (

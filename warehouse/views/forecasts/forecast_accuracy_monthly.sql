@@ -1,12 +1,11 @@
--- How often a model's answers were right, by the month in which questions were opened.
+-- Accuracy of a model's answers, by the month in which the questions were opened.
 -- Grain: one row per model, source, protocol, month.
--- Units: shares, 0 to 1; *_low and *_high bound a 95 % interval (Wilson's), questions taken as
+-- Units: shares, 0 to 1. *_low and *_high bound Wilson's 95 % interval; questions count as
 --   independent. adjusted_score is the normal distribution function of the z score against
---   guessing: one half where a model guesses. It has no interval: it is what a test of the month
---   against guessing says, uniform between 0 and 1 for a guesser. adjusted_score_observed takes the
---   observed variance of answers, as the paper's equation prints it; NULL where all or none are
---   right. num_before_release, num_test: questions opened before the model's release, after its
---   cutoff.
+--   guessing. For a guesser, it is uniform between 0 and 1; it has no interval.
+--   adjusted_score_observed uses the observed variance of answers, as the paper's equation prints
+--   it; NULL if all or none are right. num_before_release, num_test: questions opened before
+--   release, after cutoff.
 -- Source: Zhu et al. 2024, equations 2 and 3; docs/metrics.md (Forecasts).
 create or replace view forecast_accuracy_monthly as
 with counted as (

@@ -1,11 +1,11 @@
--- How models' accuracy on a group of questions goes with their scores on benchmarks, over time.
+-- Correlations of models' accuracy on a group of questions with their benchmark scores, by period.
 -- Grain: one row per source, protocol, question_group, period, benchmark.
 -- Parameter: num_months, the length of a period; periods are counted from 2015-01-01.
--- Units: correlations over models of the share right of the questions opened in the period, -1 to
---   1; NULL below three models and where either side is constant; spearman is Pearson's of the
---   ranks, with the mean rank where models tie. *_low and *_high bound a 95 % interval (Fisher's
---   transformation; for ranks with the factor of Fieller, Hartley and Pearson 1957), NULL below
---   four models. question_group `all` is of all questions.
+-- Units: correlations over models, -1 to 1. A model's accuracy is over questions opened in the
+--   period. NULL below three models, or if one side is constant. spearman: Pearson's of ranks, with
+--   mean ranks for ties. *_low and *_high: 95 % interval (Fisher's transformation; for ranks, with
+--   the factor of Fieller, Hartley and Pearson 1957); NULL below four models. question_group `all`:
+--   all questions.
 -- Source: Zhu et al. 2024, section 4.4 and appendix H.
 create or replace macro forecast_benchmark_correlation_at(num_months) as table
     with answers as (

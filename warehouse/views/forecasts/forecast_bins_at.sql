@@ -1,9 +1,8 @@
--- Adjusted scores of the bins of 30 days that the Temporal Bias Index of accuracy is fitted to.
+-- Adjusted scores in bins of 30 days, to which forecast_tbi_at fits a line.
 -- Grain: one row per model, source, protocol, bin; questions opened before the model's release.
--- Parameter: variance, of one answer: 'null', that of a guess, or 'observed'.
--- Units: bin is the number of days since 2015-01-01 over 30, rounded half to even, so that a bin
---   reaches 15 days to either side of its middle. adjusted_score is NULL where the observed
---   variance is 0.
+-- Parameter: variance of one answer: 'null' for the variance of a guess, or 'observed'.
+-- Units: bin is (days since 2015-01-01) / 30, rounded half to even: a bin covers 15 days before and
+--   after its middle. adjusted_score is NULL if the observed variance is 0.
 -- Source: docs/metrics.md (Forecasts).
 create or replace macro internal.forecast_bins_at(variance) as table
     with counted as (

@@ -1,7 +1,7 @@
--- How often a model's answers were right, by group of questions.
--- Grain: one row per model, source, protocol, question_group; `none` is of unknown tags.
+-- Accuracy of a model's answers, by group of questions.
+-- Grain: one row per model, source, protocol, question_group; `none`: no tag has a group.
 -- Units: shares, 0 to 1; *_low and *_high bound a 95 % interval (Wilson's); adjusted_score as in
---   forecast_accuracy_monthly; test_*: of questions opened after the model's cutoff.
+--   forecast_accuracy_monthly; test_* as in forecast_accuracy.
 -- Source: Zhu et al. 2024, section 4.4 and appendix G.
 create or replace view forecast_by_group as
 with counted as (

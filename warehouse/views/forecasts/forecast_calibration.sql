@@ -1,14 +1,14 @@
--- How good a model's probabilities are: Brier score, log score, calibration; the crowd's beside it.
+-- Quality of a model's probabilities: Brier score, log score, calibration; also the crowd's Brier
+--   score.
 -- Grain: one row per model, source, protocol; models that give probabilities.
--- Units: brier_score is the mean of the squared differences summed over options, 0 to 2 (0.5 is a
---   guess between two); log_score the mean of -ln of the probability of the outcome, in nats,
---   probabilities below 0.0001 taken as that (num_ruled_out counts the outcomes given less);
---   calibration_error is the mean over answers of the difference between probability and accuracy
---   of their bin, of the num_binned answers whose choice has a known probability; bins has the rows
---   of forecast_reliability. *_low and *_high bound a 95 % interval of the mean (Student's t), cut
---   off at 0, and at 2 for brier_score. crowd_brier_score is over the num_crowd questions for which
---   both are known, model_brier_score_there the model's over the same. There are no scores while
---   num_unknown outcomes are not known: right answers always tell it, and are no fair sample.
+-- Units: brier_score is the mean of squared differences, summed over options: 0 to 2; 0.5 for a
+--   guess between two options. log_score is the mean of -ln(probability of the outcome), in nats.
+--   Probabilities below 0.0001 count as 0.0001; num_ruled_out counts them. calibration_error is the
+--   mean over answers of |probability - accuracy| of their bin. It uses the num_binned answers with
+--   a known probability of the choice. *_low and *_high: 95 % interval (Student's t), limited to at
+--   least 0, and for brier_score at most 2. crowd_brier_score and model_brier_score_there: over the
+--   num_crowd questions with both scores. All scores are NULL if num_unknown > 0: right answers
+--   always reveal the outcome, so the remaining answers would be a biased sample.
 -- Source: Brier 1950; Good 1952; docs/metrics.md (Forecasts).
 -- Further columns: internal.forecast_calibration_details.
 create or replace view forecast_calibration as

@@ -66,7 +66,7 @@ select
     s.num_unknown,
     s.num_brier,
     s.brier_score,
-    -- Not greatest and least, which pass over the NULL of an interval that is not known.
+    -- greatest() and least() would ignore the NULL of an unknown interval.
     case when s.brier_half > s.brier_score then 0 else s.brier_score - s.brier_half end
         as brier_score_low,
     case when s.brier_score + s.brier_half > 2 then 2 else s.brier_score + s.brier_half end

@@ -1,11 +1,11 @@
--- By how much (in %) a model's accuracy differs 3, 6, 9 and 12 months after its release.
--- Grain: one row per model, source, protocol; models of known release.
--- Units: base_accuracy is the share right of questions opened in the six months before release;
---   change_h_pct is 100 * (share right of those opened in the three months that end h months after
---   release / base - 1), NULL where there are none, or where nothing of the base was right;
---   change_mean_pct is the mean of those that are there. *_low and *_high bound a 95 % interval
---   (delta method; all changes of a model share the base's error). Accuracies of questions with
---   other numbers of options do not compare: expected_*_accuracy is what a guess gets right.
+-- Change (in %) of a model's accuracy 3, 6, 9 and 12 months after its release.
+-- Grain: one row per model, source, protocol; only models with a known release.
+-- Units: base_accuracy is the share of right answers for the six months before release.
+--   change_h_pct is 100 * (share for the three months that end h months after release / base - 1).
+--   It is NULL without questions, or if no answer of the base is right. change_mean_pct is the mean
+--   of the changes that are not NULL. *_low and *_high: 95 % interval (delta method; all changes
+--   share the error of the base). expected_*_accuracy: share expected from guessing, which depends
+--   on the numbers of options.
 -- Source: Zhu et al. 2024, Table 9; docs/metrics.md (Forecasts).
 -- Further columns: internal.forecast_change_after_release_details.
 create or replace view forecast_change_after_release as

@@ -1,13 +1,12 @@
--- The period whose questions a model answers best, and how long before its cutoff that is.
+-- The period of the questions that a model answers best, and its distance to the model's cutoff.
 -- Grain: one row per model, source, protocol.
 -- Parameter: num_months, the length of a period; periods are counted from 2015-01-01.
--- Units: peak_accuracy is a share; *_low and *_high bound its 95 % interval (Wilson's), which takes
---   no notice of its being the best of several. Periods of fewer questions than a quarter of the
---   median period's cannot be it. Of periods of equal accuracy the latest counts: it is how far
---   full knowledge reaches. months_to_cutoff is from the first month of the period to the cutoff
---   month (to the month of release where the cutoff is not known), negative after it.
--- Source: Zhu et al. 2024, section 4.2 (3 months), Tables 8 and 15 (6);
---   docs/metrics.md (Forecasts).
+-- Units: peak_accuracy is a share, with Wilson's 95 % interval, which ignores that the best of
+--   several periods was selected. A period with fewer questions than a quarter of the median cannot
+--   be the peak. On a tie, the latest period counts. months_to_cutoff: from the first month of the
+--   peak to the cutoff month (of release if the cutoff is unknown); negative if the peak is later.
+-- Source: Zhu et al. 2024, section 4.2 (3 months), Tables 8 and 15 (6); docs/metrics.md
+--   (Forecasts).
 create or replace macro forecast_peak_at(num_months) as table
     with periods as (
         select

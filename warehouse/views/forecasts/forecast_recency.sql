@@ -1,11 +1,10 @@
--- Accuracy that counts for more the later a question was opened.
+-- Accuracy with a higher weight for questions that were opened later.
 -- Grain: one row per model, source, protocol.
--- Units: recency_score is the sum over correct answers of the number of days since 2015-01-01 over
---   90, rounded half to even, over 40: it grows with the number of questions. weighted_accuracy is
---   the mean accuracy of quarters, weighted from 0 in the first one of 2015 to 1 in the newest one
---   of the source and protocol. *_low and *_high bound a 95 % interval, answers of a quarter taken
---   as independent draws of its accuracy (of two right ones and two wrong ones more: Agresti and
---   Coull).
+-- Units: recency_score sums the age weight over right answers. The weight is the days from
+--   2015-01-01 to the opening / 90, rounded half to even, / 40. weighted_accuracy is a weighted
+--   mean of the quarters' accuracies. Weights are from 0 (first quarter of 2015) to 1 (newest
+--   quarter of source and protocol). *_low and *_high: 95 % interval; answers of a quarter count as
+--   independent draws, with two right and two wrong answers added (Agresti and Coull).
 -- Source: Zhu et al. 2024, appendix E and Table 14; docs/metrics.md (Forecasts).
 create or replace view forecast_recency as
 with quarters as (
@@ -16,7 +15,7 @@ with quarters as (
         datediff('quarter', date '2015-01-01', opened) as quarter,
         count(*) as num_questions,
         count(*) filter (where is_correct) as num_correct,
-        -- Whole numbers, divided last: what is printed is met to its last digit.
+        -- Sum of whole numbers, divided last: equals published figures to the last digit.
         sum(round_even((opened - date '2015-01-01') / 90.0, 0)) filter (where is_correct) as score,
         sum(pow(round_even((opened - date '2015-01-01') / 90.0, 0) / 40, 2)) as squared_weights
     from internal.judged_answers

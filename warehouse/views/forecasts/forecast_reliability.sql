@@ -1,8 +1,8 @@
--- Is a model right as often as its probabilities say? Tenths of the probability of its choice.
--- Grain: one row per model, source, protocol, bin; bins without answers are not there.
--- Units: bin is the lower end of the tenth (the last one includes 1); shares, 0 to 1; accuracy_low
---   and accuracy_high bound a 95 % interval (Wilson's). Answers without a probability of the chosen
---   option are not in it.
+-- Share of right answers by tenths of the probability of the chosen option.
+-- Grain: one row per model, source, protocol, bin; bins without answers have no row.
+-- Units: bin is the lower end of the tenth (the last bin includes 1). Shares are 0 to 1;
+--   accuracy_low and accuracy_high: Wilson's 95 % interval. Answers without a probability of the
+--   chosen option are left out.
 -- Source: Murphy 1973, "A New Vector Partition of the Probability Score".
 create or replace view forecast_reliability as
 with binned as (

@@ -1,12 +1,12 @@
--- Temporal Bias Index of accuracy: does a model answer earlier questions better than later ones?
+-- Temporal Bias Index of accuracy: slope of the adjusted score over the opening date of questions.
 -- Grain: one row per model, source, protocol; models of known release, two bins or more.
--- Parameter: variance, of one answer: 'null', that of a guess (it gives the published figures), or
---   'observed', as the paper's equation is printed (bins with all or none right are left out).
--- Units: tbi_x1000 is 1000 times the slope of the adjusted score over 30 days, intercept its value
---   on 2015-01-01; *_low and *_high bound a 95 % interval, p_value is that of no slope (Student's t
---   of ordinary least squares: a guesser's scores are as variable in a bin of few questions as in
---   one of many), NULL below three bins. bias_class is the paper's rule: Balanced within -1 and 1,
---   Nostalgia below, Neophilia above. It takes no notice of chance: see forecast_bias_test.
+-- Parameter: variance of one answer. 'null' is a guess's variance, which gives the published
+--   figures. 'observed' is as in the paper's equation; it leaves out bins with all or none right.
+-- Units: tbi_x1000 is 1000 times the slope of the adjusted score per 30 days; intercept is the
+--   line's value on 2015-01-01. *_low, *_high and p_value: Student's t of ordinary least squares,
+--   because a guesser's scores vary equally in small and large bins; NULL below three bins.
+--   bias_class (the paper's rule): Balanced from -1 to 1, Nostalgia below, Neophilia above. The
+--   rule ignores chance; forecast_bias_test does not.
 -- Source: Zhu et al. 2024, section 4.2 and Table 7; docs/metrics.md (Forecasts).
 create or replace macro forecast_tbi_at(variance) as table
     with fitted as (

@@ -1,6 +1,6 @@
--- Judged answers by the groups of their questions' tags; a question of two groups is in both.
+-- Judged answers by group of tags; a question with tags of two groups is in both groups.
 -- Grain: one row per model, source, protocol, question_id, question_group.
--- Units: question_group is `none` for a question without a tag that tag_groups knows.
+-- Units: question_group is `none` for a question without a tag in tag_groups.
 -- Source: Zhu et al. 2024, Table 16.
 create or replace view internal.grouped_answers as
 with tagged as (

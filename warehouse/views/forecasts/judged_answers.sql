@@ -1,11 +1,10 @@
--- Answers to questions that have an outcome, with what it takes to judge them.
+-- Answers to questions with an outcome, with the columns needed to judge them.
 -- Grain: one row per model, source, protocol, question_id.
--- Units: expected is the chance of a guess, 1 / num_options; p_correct is the probability of what
---   came true, by whichever file or crawl that was learnt, NULL while it is not known; brier is the
---   sum over options of the squared difference between probability and outcome, 0 to 2, NULL where
---   the probabilities do not follow from what is known; is_test says that the question was opened
---   after the model's cutoff month, or from its release on where the cutoff is not known.
---   Answers that contradict what is known of their question are left out (see answer_fits).
+-- Units: expected is the probability of a right guess, 1 / num_options. p_correct is the
+--   probability of the outcome, from any file or crawl; NULL if unknown. brier is the sum over
+--   options of (probability - outcome)^2, 0 to 2; NULL if it does not follow from the known
+--   probabilities. is_test: opened after the cutoff month, or from the release on if the cutoff is
+--   unknown. Answers that contradict their question are left out (see answer_fits).
 -- Source: docs/metrics.md (Forecasts).
 create or replace view internal.judged_answers as
 with dated as (
@@ -14,7 +13,7 @@ with dated as (
             coalesce(
                 a.probabilities[q.answer_index + 1],
                 a.p_correct,
-                -- What a right answer chose came true, and of equal ones any may have.
+                -- A right answer chose the outcome; equal probabilities hold for any outcome.
                 case
                     when a.is_correct or list_min(a.probabilities) = list_max(a.probabilities)
                         then a.p_chosen

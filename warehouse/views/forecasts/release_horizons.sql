@@ -1,8 +1,8 @@
 -- Accuracy before a model's release and in the quarters after it.
 -- Grain: one row per model, source, protocol, horizon; models of known release.
--- Units: horizon 0 is the six months before release, 3, 6, 9 and 12 the three months that end so
---   many months after it. variance is that of the accuracy, with two right and two wrong answers
---   more (Agresti and Coull), so that it is above 0 where all are right.
+-- Units: horizon 0 is the six months before release; 3, 6, 9 and 12: the three months that end so
+--   many months after release. variance is of the accuracy with two right and two wrong answers
+--   added (Agresti and Coull), so that it is positive even if all answers are right.
 -- Source: Zhu et al. 2024, Table 9.
 create or replace view internal.release_horizons as
 with placed as (

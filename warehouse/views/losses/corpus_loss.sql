@@ -1,9 +1,10 @@
--- What a model's losses on an undated corpus come to.
+-- Compression figures of a model on an undated corpus.
 -- Grain: one row per model, source, protocol.
 -- Units: as the names say; compression_rate is a fraction (compressed size / raw size). Sums,
---   ratios and intervals as in monthly_loss.
--- average_bits_per_char: the unweighted mean over the num_corpora_averaged corpora that every
---   model of the protocol has measured, the same in all its rows; NULL where there is none.
+--   ratios and intervals are as in monthly_loss.
+-- average_bits_per_char: unweighted mean over the corpora that all models of the protocol have
+--   measured (num_corpora_averaged), equal in all rows of a model and protocol; NULL without such a
+--   corpus.
 -- Source: docs/metrics.md (Likelihood); Huang et al. 2024, arXiv 2404.09937 (the average column).
 -- Further columns: internal.corpus_loss_details.
 create or replace view corpus_loss as

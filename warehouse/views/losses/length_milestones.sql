@@ -1,7 +1,7 @@
--- How loss falls with length: the first 10, 30, 50 … 2000 scored tokens of every document.
+-- Losses of the first 10, 30, 50 … 2000 scored tokens of documents: loss falls with length.
 -- Grain: one row per model, source, month, protocol, milestone.
--- Units: as the names say. Each is a ratio of sums over the documents that have at least so many
---   tokens, so the documents grow fewer (and longer) from one milestone to the next.
+-- Units: as the names say. Figures are ratios of sums over the documents with at least `milestone`
+--   tokens. With every milestone, these documents become fewer and longer.
 -- Cells with a loss that is not finite are left out, as in monthly_loss.
 -- Tokens of different tokenizers cover different lengths of text: compare models by bits_per_byte.
 -- Source: Zhu et al. 2024, arXiv 2405.08460; docs/metrics.md (Likelihood).

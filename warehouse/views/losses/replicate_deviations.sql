@@ -1,15 +1,14 @@
--- How far each bootstrap replicate of a month's bits per byte lies from the figure, rescaled so
--- that its mean square is the month's standard error squared. For intervals of what is linear in
--- monthly figures: the sum of coefficient times deviation has, over replicates, the figure's
--- variance, with documents that come back in other months or models correlated as they are.
--- Rescaled because a cluster that carries much of a month pulls the month's ratio towards itself:
--- replicates alone are too narrow where documents are few and their lengths log-normal.
--- Grain: one row per model, source, protocol, month, replicate; months without a standard error
---   (a single cluster, or one with all the bytes) have none.
--- Units: deviation in bits per byte, 0 where a replicate drew no document of the month;
---   weight_deviation is that of the month's bytes, its mean square made 1: it tells how far months
---   consist of the same clusters. bytes_deviation is the same as a share of the bytes, as it is: 1
---   over its mean square is Kish's effective number of clusters.
+-- Deviation of each bootstrap replicate of a month's bits per byte from the month's figure.
+-- Deviations are rescaled: their mean square is the squared standard error of the month. Unscaled
+--   replicates have too small deviations if documents are few and lengths log-normal: a cluster
+--   with much of a month pulls the month's ratio towards itself. For a linear combination of
+--   monthly figures, the mean square of sum(coefficient * deviation) is the variance. It includes
+--   the correlation of documents that recur in other months or models.
+-- Grain: one row per model, source, protocol, month, replicate; no rows without a standard error.
+-- Units: deviation is in bits per byte, 0 if a replicate drew no document of the month.
+--   bytes_deviation: (replicate's bytes - month's bytes) / month's bytes; 1 / its mean square is
+--   Kish's effective number of clusters. weight_deviation: bytes_deviation, scaled to a mean square
+--   of 1; it measures how far months consist of the same clusters.
 -- Source: docs/metrics.md (Intervals).
 create or replace view internal.replicate_deviations as
 with cells as (

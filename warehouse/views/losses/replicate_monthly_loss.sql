@@ -1,9 +1,9 @@
--- Bits per byte of each month, as it is (replicate 0) and in 200 bootstrap replicates.
+-- Bits per byte of each month (replicate 0), and of 200 bootstrap replicates of each month.
 -- Grain: one row per model, source, protocol, month, replicate. For other views to read.
--- Months without a figure in monthly_loss are left out. Months of a single cluster have replicate 0
---   alone: resampling one cluster says nothing, so what averages over months has an interval only
---   where every one of them has replicates.
--- Units: bits per UTF-8 byte; NULL where a replicate drew no document of the month.
+-- Months without a figure in monthly_loss are left out. Months with a single cluster have only
+--   replicate 0: resampling one cluster says nothing. A mean over months has an interval only if
+--   all its months have replicates.
+-- Units: bits per UTF-8 byte; NULL if a replicate drew no document of the month.
 -- Source: docs/metrics.md (Intervals).
 create or replace view internal.replicate_monthly_loss as
 with figures as (

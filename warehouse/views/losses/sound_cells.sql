@@ -1,4 +1,4 @@
--- The landed cells; sums are NULL where a loss is not finite. For other views to read.
+-- The landed cells, with sums that are NULL if a loss is not finite. For other views to read.
 -- Grain: one row per model, source, month, protocol.
 -- Units: as landed_cells.
 -- Source: docs/metrics.md (Likelihood).

@@ -1,12 +1,13 @@
--- The models that headline compares, and the cells that all of them have, of the same documents.
+-- The models that view headline compares, with the cells of the same documents that all of them
+--   have.
 -- Grain: one row per model, source, month. For other views to read.
--- A model with few cells would shrink what all have in common, down to nothing. So the compared
---   models are the most complete ones: of the sets "all models with at least k cells" the one that
---   gives most comparisons, (models - 1) x (cells in common); where two give as many, the larger.
---   A cell is in common where all have measured the same documents (equal fingerprints).
--- Compressors do not decide: they are compared where they have all the cells that the models have
---   in common. Where there are compressors alone, they count as models.
--- Units: bits per byte; num_unmeasured are chunks.
+-- A model with few cells would reduce the common cells of all models, possibly to none. So only the
+--   most complete models are compared. Candidates are the sets "all models with at least k cells".
+--   The chosen set maximises (models - 1) x (common cells); on a tie, the larger set. A cell is
+--   common if all models measured the same documents (equal fingerprints).
+-- Compressors do not influence the choice: they are compared if they have all common cells of the
+--   models. If there are only compressors, they count as models.
+-- Units: bits per byte; num_unmeasured: chunks.
 -- Source: docs/metrics.md (Headline).
 create or replace view internal.compared_cells as
 with eligible as materialized (
@@ -31,8 +32,8 @@ sizes as materialized (
     group by model
 ),
 
--- num_models: how many have at least as many cells. It names the set of them.
--- No windows here: DuckDB 1.5.5 now and then fails in them on the small tables of a lake.
+-- num_models: number of models with at least as many cells; it identifies their set.
+-- No window functions: in DuckDB 1.5.5, they sometimes fail on the small tables of a lake.
 model_sizes as materialized (
     select
         s.model,

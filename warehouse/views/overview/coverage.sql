@@ -1,10 +1,11 @@
--- Which cells are there, and how much of the partitions they cover.
+-- Counts of the cells of each model, source and protocol, and of the partitions' documents they
+--   cover.
 -- Grain: one row per model, source, protocol.
--- Units: counts. num_missing_months are the months between the first and the last that were not
---   scored; num_documents_of_partitions is NULL where no partition of those months is landed,
---   num_lossy_documents where no cell has a record. The one row of protocol solid is of all
---   documents of its partition. num_outdated_cells were scored on an older version of the text
---   than the one whose documents have landed; scoring again lands them on that one.
+-- Units: counts. num_missing_months are unscored months between the first and the last.
+--   num_documents_of_partitions is NULL if none of these partitions is landed, num_lossy_documents
+--   if no cell has a cost record. Under protocol solid, a cell has one row for all documents of its
+--   partition. num_outdated_cells were scored on an older version of the text than the landed
+--   version; scoring again updates them.
 -- Source: reads landed_cells, landed_partitions, cell_costs, suspect_cells.
 create or replace view coverage as
 with cells as (

@@ -1,9 +1,8 @@
--- The cells that models may be compared by: text under the default protocol, soundly measured.
+-- The cells by which models may be compared: text under the default protocol, soundly measured.
 -- Grain: one row per model, source, month. For other views to read.
--- Left out: undated corpora, images and audio, cells without a measured chunk or with a loss that
---   is not finite (neither has a figure in monthly_loss), suspect_cells, and models whose tokenizer
---   is lossy.
--- Units: bits per byte; num_unmeasured are chunks.
+-- Left out: undated corpora; images and audio; cells without a figure in monthly_loss (no measured
+--   chunk, or a loss that is not finite); suspect_cells; models with a lossy tokenizer.
+-- Units: bits per byte; num_unmeasured: chunks.
 -- Source: docs/metrics.md (Headline).
 create or replace view internal.eligible_cells as
 with lossy_models as (

@@ -1,13 +1,13 @@
--- One figure a model: bits per byte of text under the default protocol, and the rank by it.
--- Grain: one row per model that is compared.
--- Units: bits_per_byte is the unweighted mean over sources of the unweighted mean over months, only
---   over the (source, month) cells that all compared models have; num_months are those in any
---   source. What is left out: eligible_cells; who is compared: compared_cells.
+-- One figure per model: bits per byte of text under the default protocol, with the rank.
+-- Grain: one row per compared model.
+-- Units: bits_per_byte is the unweighted mean over sources of the unweighted mean over months. It
+--   covers only the (source, month) cells that all compared models have; num_months counts their
+--   different months. eligible_cells and compared_cells define which cells and models count.
 -- low and high bound 95 % intervals: of the figure by bootstrap over clusters and Student's t; of
---   the rank from 1 + the models that are surely better to all less those that are surely worse,
---   as in monthly_rank. NULL where a cell is of a single cluster.
--- Source: docs/metrics.md (Likelihood, Headline, Intervals); the mean over sources is
---   Uncheatable Eval's.
+--   the rank from 1 + (significantly better models) to all - (significantly worse models), as in
+--   monthly_rank. NULL if a cell has a single cluster.
+-- Source: docs/metrics.md (Likelihood, Headline, Intervals); the mean over sources is Uncheatable
+--   Eval's.
 create or replace view headline as
 with figures as materialized (
     select * from internal.headline_figures
@@ -26,7 +26,7 @@ pairs as (
     inner join figures as b on a.model <> b.model
 ),
 
--- Of n models, n - 1 are compared with: two-sided 10 % is one-sided 5 %.
+-- Bonferroni over the n - 1 other models; a two-sided level of 10 % is one-sided 5 %.
 sure as (
     select
         model,

@@ -1,9 +1,9 @@
--- The figures of headline, and what their intervals are made from. For headline to read.
--- Grain: one row per model that is compared.
--- Units: bits per byte: the unweighted mean over sources of the unweighted mean over months;
---   num_months are those in any source. deviations are bootstrap replicates less the figure, in
---   the order of replicates, NULL where a cell has no standard error; degrees_of_freedom are
---   Satterthwaite's over cells, as for the intervals around a split (ADR 0016).
+-- The figures of view headline, and the inputs of their intervals. For headline to read.
+-- Grain: one row per compared model.
+-- Units: bits per byte: the unweighted mean over sources of the unweighted mean over months.
+--   num_months counts the different months of all sources. deviations: bootstrap replicates less
+--   the figure, in the order of replicates; NULL if a cell has no standard error.
+--   degrees_of_freedom: Satterthwaite's over cells, as for the intervals around a split (ADR 0016).
 -- Source: docs/metrics.md (Likelihood, Intervals).
 create or replace view internal.headline_figures as
 with compared as materialized (

@@ -1,4 +1,4 @@
--- What has no loss, and why: nothing is left out of a figure in silence.
+-- Chunks without a loss, by reason: every chunk that figures leave out is counted.
 -- Grain: one row per model, source, month, protocol, reason.
 -- Units: counts; num_bytes is the UTF-8 length of the text (or the bytes) without a loss.
 -- Source: reads chunk_losses.

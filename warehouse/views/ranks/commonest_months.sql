@@ -1,7 +1,7 @@
--- The models of each source that have the same months, so far as most of them do.
--- Grain: one row per protocol, source, model; source NULL is for the mean over sources: the models
---   that have the same cells of text in all sources. For other views to read.
--- Of all sets of months the one that most models have; where two are as common, the larger.
+-- The models of each source that have the most common set of months.
+-- Grain: one row per protocol, source, model. source NULL: the models with the most common set of
+--   cells of text in all sources. For other views to read.
+-- If two sets of months are equally common, the larger set is taken.
 -- Source: docs/metrics.md (Ranks).
 create or replace view internal.commonest_months as
 with sets as (

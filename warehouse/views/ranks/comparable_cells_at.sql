@@ -1,11 +1,11 @@
--- The models of each protocol that can be ranked by a mean over sources, and the cells they share.
+-- The cells shared by all models of a protocol that are ranked by a mean over sources.
 -- Grain: one row per protocol, model, source, month. For other views to read.
 -- Parameter: left_out, a list of sources that do not count; [] or NULL leaves out none.
--- Only text. A model with few cells would shrink what all have in common, down to nothing. So the
---   ranked models are the most complete ones, as in compared_cells: of the sets "all models with
---   at least k cells" the one that gives most comparisons, (models - 1) x (cells in common); where
---   two give as many, the larger. Of these cells, only those that every ranked model has.
--- num_models: how many are ranked. Units: as monthly_loss; degrees_of_freedom are those of an
+-- Only text. A model with few cells would reduce the common cells of all models, possibly to none.
+--   So only the most complete models are ranked, as in compared_cells. Candidates are the sets "all
+--   models with at least k cells"; the chosen set maximises (models - 1) x (common cells); on a
+--   tie, the larger set. The view has the cells that all ranked models have.
+-- num_models: number of ranked models. Units: as monthly_loss; degrees_of_freedom are for an
 --   interval (ADR 0016).
 -- Source: docs/metrics.md (Likelihood).
 create or replace macro internal.comparable_cells_at(left_out) as table
@@ -28,7 +28,7 @@ create or replace macro internal.comparable_cells_at(left_out) as table
             and not coalesce(list_contains(cast(left_out as varchar[]), source), false)
     ),
 
-    -- num_models: how many have at least as many cells. It names the set of them.
+    -- num_models: number of models with at least as many cells; it identifies their set.
     model_sizes as materialized (
         select
             protocol,

@@ -1,10 +1,10 @@
--- Ranks in a month and in the month before it, among the models that both months have.
+-- Ranks in a month and in the month before, among the models that have both months.
 -- Grain: one row per protocol, source, month, model; source NULL is the mean over sources. For
 --   other views to read.
--- Parameter: left_out, a list of sources that do not count for the mean.
--- A model that comes or goes would move all others: so it takes no part. For the same reason the
---   mean over sources is followed only between months that are of the same sources.
--- Units: bits per byte; rank 1 is the lowest, equals share the best of their ranks.
+-- Parameter: left_out, a list of sources that do not count in the mean.
+-- A model that has only one of both months would move the other models' ranks; it is left out. So
+--   are months of the mean with other sources than the month before.
+-- Units: bits per byte; rank 1 is the lowest; equal models share their best rank.
 -- Source: Uncheatable Eval's rankings over time.
 create or replace macro internal.consecutive_ranks_at(left_out) as table
     with figures as materialized (

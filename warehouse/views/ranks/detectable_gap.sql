@@ -1,14 +1,14 @@
--- The smallest train/test gap that a source's monthly volume could show, and the volume that a
--- small gap would need.
+-- The smallest train/test gap that can be detected with a source's monthly volume of text.
+-- Also the volume needed to detect a small gap.
 -- Grain: one row per model, source, protocol, num_months_each_side (3, 6 and 12).
--- Units: bits per byte. detectable_gap is the true gap that is found (its 95 % interval is above 0)
---   in 80 of 100 trials, with so many months before and after the split, each of num_documents:
---   (t_975 + 0.8416) standard errors of the gap. standard_error is the root mean square of the
---   num_months months that have one (heavy months count: their median promises too much),
---   num_documents their median; NULL without any.
---   num_documents_for_a_hundredth are the documents a month that a gap of 0.01 would need.
--- Months count as independent: where the same pages come back each month, less is enough.
--- A gap of the text itself, which every model has, is not told apart: see the controls.
+-- Units: bits per byte. detectable_gap is the true gap with a 95 % interval above 0 in 80 of 100
+--   trials: (t_975 + 0.8416) * standard error of the gap. Each side has num_months_each_side months
+--   of num_documents documents. standard_error is the root mean square over the num_months months
+--   with a standard error; their median would be too optimistic. num_documents is their median;
+--   NULL without such months. num_documents_for_a_hundredth: documents per month needed to detect a
+--   gap of 0.01.
+-- Months count as independent; if the same pages recur every month, fewer documents are enough.
+-- A gap that the text itself has for every model is not distinguished: see the controls.
 -- Source: two-sided test at 5 %, power 80 %; docs/metrics.md (Power).
 create or replace view detectable_gap as
 with months as (

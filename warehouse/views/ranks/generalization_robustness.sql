@@ -1,6 +1,6 @@
--- Each model's place on the plane of generalization and robustness, split at its own cutoff.
+-- Generalization and robustness of each model, split at its own cutoff, with ranks.
 -- Grain: one row per model, source, protocol; source NULL is the mean over sources of text. Only
---   models whose cutoff the catalogue knows.
+--   models with a cutoff in the catalogue.
 -- Units and columns: as generalization_robustness_at.
 -- Source: Li et al. 2024, Figure 2b; docs/metrics.md (Ranks).
 -- generalization_robustness_at has further columns.

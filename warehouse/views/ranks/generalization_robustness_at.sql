@@ -1,16 +1,15 @@
--- Each model's place on the plane of generalization and robustness, with ranks.
+-- Generalization and robustness of each model, split at a date, with ranks.
 -- Grain: one row per model, source, protocol; source NULL is the mean over sources of text.
--- Parameter: split_on, the first day that counts as after, the same for all models (Li et al. use
---   2023-01-01); NULL splits each after its own cutoff, and leaves out models without one.
--- Units: bits per byte. x is bits_per_byte_after, generalization; y is bits_per_byte_gap,
---   robustness; both are better where lower. Intervals are those of train_test_gap_at and
---   train_test_gap_overall_at.
--- Ranks are by expected_next, 1 is the lowest; rank_in_band is among models of at most 7B (below 8
---   billion parameters) or among larger ones. Only models of the same cells are ranked, those that
---   is_compared tells (commonest_months): ranks are NULL elsewhere. Split at their own cutoffs,
---   models are compared over the same months, but each divided in its own way.
--- Source: Li et al. 2024, Figure 2b, and Table 3 for ranks at most 7B and above;
---   docs/metrics.md (Ranks).
+-- Parameter: split_on, the first day after the split, for all models (Li et al.: 2023-01-01). NULL
+--   splits each model after its own cutoff, and leaves out models without a cutoff.
+-- Units: bits per byte. bits_per_byte_after measures generalization, bits_per_byte_gap robustness;
+--   lower is better. Intervals are as in train_test_gap_at and train_test_gap_overall_at.
+-- Ranks are by expected_next; 1 is the lowest. rank_in_band is among models of at most 7B (below 8
+--   billion parameters), or among larger models. Only models with the same cells are ranked
+--   (is_compared, from commonest_months); the ranks of other models are NULL. With own cutoffs,
+--   models have the same months, but each model divides the months differently.
+-- Source: Li et al. 2024, Figure 2b, and Table 3 (ranks at most 7B and above); docs/metrics.md
+--   (Ranks).
 create or replace macro generalization_robustness_at(split_on) as table
     with gaps as (
         select * from train_test_gap_at(split_on)

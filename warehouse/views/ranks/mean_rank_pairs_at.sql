@@ -1,8 +1,8 @@
--- How surely a model's mean over sources differs from another's of the same month.
--- Grain: one row per model, other_model, protocol, month, both ways round. For other views to read.
+-- Significance of the difference of two models' means over sources in a month.
+-- Grain: one row per model, other_model, protocol, month, in both orders. For other views to read.
 -- Parameter: left_out, a list of sources that do not count.
 -- Units: as ranked_pairs; the mean over sources is over comparable_cells_at. Degrees of freedom are
---   Satterthwaite's over the sources, the fewer of the two models'.
+--   Satterthwaite's over the sources, the lower value of both models.
 -- Source: docs/metrics.md (Intervals).
 create or replace macro internal.mean_rank_pairs_at(left_out) as table
     with cells as materialized (

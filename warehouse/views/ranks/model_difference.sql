@@ -1,14 +1,14 @@
--- Every two models, compared on the documents that both were scored on.
+-- Difference of every two models on the documents that both were scored on.
 -- Grain: one row per model, other_model, source, protocol; model comes first in the alphabet.
 --   source NULL is the mean over the sources of text that both models have (num_sources).
--- Units: bits per byte. difference is model less other_model, so that below 0 model is better: the
---   unweighted mean over shared months of the monthly differences. low and high bound a 95 %
---   interval of it alone (paired bootstrap over clusters, Student's t), p_value is that of no
---   difference. They are NULL where a month is of a single cluster.
--- p_value_adjusted is Holm's: calling differences real where it is below 5 % is wrong even once in
---   a whole family with a chance of at most 5 %. A family is all rows of a protocol that are of one
---   source; the means are a family of their own.
--- Sources count as independent in the mean.
+-- Units: bits per byte. difference is model less other_model (negative: model is better), as the
+--   unweighted mean over shared months. low and high bound the 95 % interval of this one difference
+--   (paired bootstrap over clusters, Student's t). p_value is for no difference. All three are NULL
+--   if a month has a single cluster.
+-- p_value_adjusted is Holm's: if rows below 5 % count as real differences, the probability of any
+--   error in a family is at most 5 %. A family is all rows of a protocol with a source, or all
+--   means.
+-- In the mean, sources count as independent.
 -- Source: Holm 1979; docs/metrics.md (Pairs).
 create or replace view model_difference as
 with rows_of_sources as materialized (

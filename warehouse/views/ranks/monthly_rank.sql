@@ -1,14 +1,14 @@
--- Which model is best on each source in each month, among all and among those of its size.
+-- Rank of each model on each source in each month, among all models and among models of its size.
 -- Grain: one row per model, source, protocol, month; only where the model has a figure.
--- rank 1 is the lowest bits per byte; equals share the best of their ranks. rank_in_class is among
---   models of the same size_class, NULL where the size is not known. rank_change is from the month
---   before, among the models that both months have, positive where the model fell back.
--- rank_low and rank_high bound a 95 % interval: from 1 + the models that are surely better to all
---   less those that are surely worse. Sure is a paired difference (bootstrap over clusters,
---   Student's t) with a one-sided p-value of at most 5 % over the number of models compared with;
---   quantiles of replicates' ranks miss near ties too often. NULL for a month of a single cluster.
--- has_same_documents: every other model ranked there has measured the same documents; NULL where
---   rates are published ones.
+-- rank 1 is the lowest bits per byte; equal models share their best rank. rank_in_class is among
+--   models of the same size_class; NULL if the size is unknown. rank_change: rank less rank in the
+--   month before, among the models of both months; positive if the model fell back.
+-- rank_low and rank_high bound a 95 % interval: from 1 + (significantly better models) to all -
+--   (significantly worse models). Significant: one-sided p-value of the paired difference
+--   (bootstrap over clusters, Student's t) <= 5 % / (number of other models). Quantiles of
+--   replicates' ranks would miss near ties too often. NULL if the month has a single cluster.
+-- has_same_documents: True if all models ranked there measured the same documents; NULL for
+--   published rates.
 -- Source: Uncheatable Eval; Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for Ranks";
 --   docs/metrics.md (Ranks, Intervals).
 create or replace view monthly_rank as
@@ -30,7 +30,7 @@ with figures as (
     where l.bits_per_byte is not null
 ),
 
--- Of models that were measured on other documents nothing is sure.
+-- Differences on different documents never count as significant.
 same_pairs as (
     select *
     from internal.ranked_pairs

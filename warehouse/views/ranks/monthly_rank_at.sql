@@ -1,14 +1,13 @@
--- Which model is best in each month by the mean over sources, some of them left out at will.
+-- Rank of each model in each month by the mean over sources, without the given sources.
 -- Grain: one row per model, protocol, month.
--- Parameter: left_out, a list of sources that do not count, as Uncheatable Eval leaves out
---   Wikipedia; [] leaves out none.
--- No two models are compared over different cells: a month's mean is over the sources (num_sources)
---   that every ranked model has in that month; a source that one of them lacks is left out for all,
---   a month without any is not there, and a model with too few cells is not ranked at all
---   (comparable_cells_at says which models and cells). Images and audio are left out.
--- Units: bits per byte is the unweighted mean over sources. Ranks and their intervals are as in
---   monthly_rank, which is of each source by itself; rank_in_class is among the ranked models of a
---   size_class; rank_change is NULL where the month before is not of the same sources.
+-- Parameter: left_out, a list of sources that do not count (Uncheatable Eval leaves out Wikipedia);
+--   [] leaves out none.
+-- All models are compared over the same cells. A month's mean is over the sources (num_sources)
+--   that all ranked models have in that month. Months without such a source have no row; models
+--   with too few cells are not ranked (comparable_cells_at). Images and audio are left out.
+-- Units: bits per byte, the unweighted mean over sources. Ranks and intervals are as in
+--   monthly_rank, which ranks within one source. rank_in_class is among ranked models of a
+--   size_class. rank_change is NULL if the month before has other sources.
 -- Source: Uncheatable Eval, rankings over time; docs/metrics.md (Ranks, Intervals).
 create or replace macro monthly_rank_at(left_out) as table
     with figures as (

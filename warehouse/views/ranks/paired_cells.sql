@@ -1,11 +1,11 @@
--- Every two models that have a figure of the same source and month.
+-- All pairs of models that have a figure of the same source and month.
 -- Grain: one row per model, other_model, source, protocol, month; model comes first in the
 --   alphabet. For other views to read.
--- Units: difference is model less other_model, in bits per byte. sum_of_variances is of the two
---   figures as if they were independent (they are not: it only weighs months, for degrees of
---   freedom); degrees_of_freedom are those of the interval, the fewer of the two models' (three
---   times those of the cell where its clusters allow, see ADR 0016). num_documents are the model's.
--- has_same_documents: both have measured the same documents, and the same bytes of each.
+-- Units: difference is model less other_model, in bits per byte. sum_of_variances treats both
+--   figures as independent, although they are not: it only weights months, for degrees of freedom.
+--   degrees_of_freedom are for the interval: the lower value of both models, each three times that
+--   of the cell if its clusters allow (ADR 0016). num_documents are those of `model`.
+-- has_same_documents: both models measured the same documents, and the same bytes of each.
 -- Source: docs/metrics.md (Pairs).
 create or replace view internal.paired_cells as
 with figures as (

@@ -1,9 +1,9 @@
--- How alike the ranking of models is from one month to the next.
--- Grain: one row per protocol, source, month (against the month before it); source NULL is the mean
---   over sources of text (comparable_cells_at says which models and cells it is over).
--- Units: num_models are those that both months have, by which alone the correlations are made.
---   Spearman's is Pearson's correlation of ranks, equals sharing the mean of theirs; Kendall's is
---   tau-b. Both are NULL below 3 models, or where all models of a month are equal.
+-- Correlation between the models' ranks in consecutive months.
+-- Grain: one row per protocol, source, month (compared with the month before); source NULL is the
+--   mean over sources of text (comparable_cells_at has its models and cells).
+-- Units: num_models are the models of both months; only they enter the correlations. spearman is
+--   Pearson's correlation of ranks, with mean ranks for ties; kendall is tau-b. Both are NULL below
+--   3 models, or if all models of a month are equal.
 -- Source: Uncheatable Eval (rankings are stable from month to month); docs/metrics.md (Ranks).
 create or replace view rank_stability as
 with models as materialized (

@@ -1,10 +1,10 @@
--- How surely a model's month differs from every other model's of the same source and month.
--- Grain: one row per model, other_model, source, protocol, month, both ways round. For other views
+-- Significance of the difference of every two models in the same source and month.
+-- Grain: one row per model, other_model, source, protocol, month, in both orders. For other views
 --   to read.
--- Units: difference is model less other_model, in bits per byte; p_value is two-sided, of Student's
---   t with the standard error of paired bootstrap replicates. It is NULL where a month is of a
---   single cluster, and below 2 degrees of freedom (less what rounding takes), where nothing can
---   be sure.
+-- Units: difference is model less other_model, in bits per byte. p_value is two-sided, of Student's
+--   t with the standard error of paired bootstrap replicates. It is NULL if a month has a single
+--   cluster, and below 2 degrees of freedom (1.999 because of rounding), where no difference is
+--   significant.
 -- Source: docs/metrics.md (Pairs).
 create or replace view internal.ranked_pairs as
 with vectors as (

@@ -1,10 +1,9 @@
--- The mean difference of two models over the months in which both measured the same documents.
+-- Mean difference of two models over the months in which both measured the same documents.
 -- Grain: one row per model, other_model, source, protocol. For other views to read.
--- Units: difference is model less other_model, in bits per byte, the unweighted mean over months.
---   standard_error is of the mean of paired bootstrap replicates (pages that come back month after
---   month weigh the same in all of them), NULL where a month is of a single cluster.
--- Replicates are averaged once per model and set of months, not once per pair: most pairs have the
---   same months.
+-- Units: difference is model less other_model, in bits per byte: the unweighted mean over months.
+--   standard_error is of the mean of paired bootstrap replicates (a page that recurs in several
+--   months has the same weight in all of them); NULL if a month has a single cluster.
+-- Replicates are averaged once per model and set of months, not per pair: most pairs share a set.
 -- Source: docs/metrics.md (Pairs).
 create or replace view internal.same_document_differences as
 with pairs as materialized (

@@ -1,9 +1,9 @@
--- What two models lost on the documents that both measured, where theirs are not the same.
--- Grain: one row per model, other_model, source, protocol, month, cluster_id; only of paired_cells
---   whose documents differ, so far as they share any. For other views to read.
--- Only documents of which both measured as many bytes: of others, they measured different parts.
--- Units: difference_bits is model less other_model, in bits; num_bytes are UTF-8.
-
+-- Difference of two models by cluster of shared documents, for cells with different documents.
+-- Grain: one row per model, other_model, source, protocol, month, cluster_id; only paired_cells
+--   with different documents that share some. For other views to read.
+-- Only documents of which both models measured equally many bytes; otherwise they measured
+--   different parts.
+-- Units: difference_bits is model less other_model, in bits; num_bytes is UTF-8 length.
 -- Source: docs/metrics.md (Pairs).
 create or replace view internal.shared_clusters as
 with pairs as materialized (

@@ -1,8 +1,8 @@
--- The difference of two models on the documents that both measured, where theirs are not the same.
+-- Difference of two models on the documents that both measured, for cells with different documents.
 -- Grain: one row per model, other_model, source, protocol, month. For other views to read.
--- Units: difference is model less other_model, in bits per byte, a ratio of sums over the clusters
+-- Units: difference is model less other_model, in bits per byte: a ratio of sums over the clusters
 --   of shared_clusters. standard_error is the jackknife's over clusters, as in landed_cells;
---   degrees_of_freedom are as in paired_cells. NULL where the documents are of one cluster.
+--   degrees_of_freedom are as in paired_cells. NULL with a single cluster.
 -- Source: docs/metrics.md (Pairs).
 create or replace view internal.shared_documents as
 with clusters as materialized (
@@ -24,7 +24,7 @@ sums as materialized (
     having sum(num_bytes) > 0
 ),
 
--- How far leaving a cluster out moves the difference; NULL where it has all the bytes.
+-- Change of the difference if a cluster is left out; NULL if it has all bytes.
 residuals as (
     select
         s.model,

@@ -1,9 +1,8 @@
--- The mean difference of two models on a source, over all months that both have.
+-- Mean difference of two models on a source, over all months that both have.
 -- Grain: one row per model, other_model, source, protocol. For other views to read.
 -- Units: difference is model less other_model, in bits per byte: the unweighted mean of the monthly
---   differences on the documents that both measured. A month whose documents differ counts by
---   those that are shared, and as independent of other months; degrees_of_freedom are
---   Satterthwaite's.
+--   differences on the documents that both measured. A month with different documents counts with
+--   its shared documents, and as independent of other months. degrees_of_freedom: Satterthwaite's.
 -- Source: docs/metrics.md (Pairs).
 create or replace view internal.source_differences as
 with parts as (

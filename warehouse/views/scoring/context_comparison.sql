@@ -1,11 +1,11 @@
--- What longer contexts and overlapping windows bring, and what they cost: rate, time, memory.
+-- Benefit and cost of longer contexts and overlapping windows: compression, time and memory.
 -- Grain: one row per model, source, protocol; only over the months (or the undated corpus) that all
---   of the model's protocols have measured on this source, so that its rows compare.
--- Units: as the names say. bits_per_byte is the unweighted mean of the cells' figures; seconds are
---   wall clock; speeds and seconds_per_megabyte (10^6 bytes) are sums over sums. What scoring took
---   is NULL unless every cell has a record; context, device and dtype also where cells differ.
---   context is what the cells' records say: the protocol's, or the model's where that is shorter.
--- A cell with a loss that is not finite is not measured, as in monthly_loss.
+--   protocols of the model have measured on this source, so that rows are comparable.
+-- Units: as the names say. bits_per_byte is the unweighted mean over cells. seconds are wall-clock
+--   time; speeds and seconds_per_megabyte (10^6 bytes) are ratios of sums. Costs are NULL unless
+--   every cell has a record; context, device and dtype also if cells differ. context is the window
+--   in the cells' records: the protocol's, or the model's if that is shorter.
+-- A cell with a loss that is not finite does not count, as in monthly_loss.
 -- Source: Li et al. 2024, arXiv 2402.00861, Table 5.
 -- Further columns: internal.context_comparison_details.
 create or replace view context_comparison as

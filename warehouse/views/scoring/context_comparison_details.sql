@@ -1,5 +1,5 @@
 -- Every column of context_comparison. Units and NULLs: see that view.
--- Grain: one row per model, source, protocol; only over the months (or the undated corpus) that all
+-- Grain: one row per model, source, protocol.
 create or replace view internal.context_comparison_details as
 with cells as materialized (
     select

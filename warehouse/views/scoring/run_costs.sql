@@ -1,8 +1,8 @@
--- What scoring took: time, speed, memory and energy.
--- Grain: one row per model, protocol, device, dtype. Only cells with a record.
--- Units: as the names say. num_tokens are the scored ones of measured chunks, num_tokens_read what
---   the model was given, context included; speeds are sums over sums, of wall-clock seconds.
---   energy_joules is NULL unless every cell has it: a part of the energy is not the energy.
+-- Time, speed, memory and energy of scoring.
+-- Grain: one row per model, protocol, device, dtype. Only cells with a cost record.
+-- Units: as the names say. num_tokens are the scored tokens of measured chunks; num_tokens_read are
+--   the tokens given to the model, context included. Speeds are ratios of sums, per wall-clock
+--   second. energy_joules is NULL unless every cell has it: a partial sum would be misleading.
 -- Source: reads cell_costs and landed_cells.
 create or replace view run_costs as
 with runs as (

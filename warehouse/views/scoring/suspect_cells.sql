@@ -1,9 +1,9 @@
--- Cells whose losses may be wrong: the canary drifted, and no good run of it lies between.
+-- Cells whose losses may be wrong: the canary drifted, without a good run in between.
 -- Grain: one row per model, source, month, protocol (a cell).
--- A run is good where |drift| <= 1e-6. A cell is suspect where a bad run of its device and dtype is
---   next to it in time with no good run in between: scored after the last good run before the bad
---   one, and before the next good run after it. Cells without a record, or of a device that has no
---   runs, are not suspect. Score a suspect cell again (delete its files) to be rid of it.
+-- A run of the canary is good if |drift| <= 1e-6. A cell is suspect if a bad run of its device and
+--   dtype is next to it in time. No good run may lie between the scoring and the bad run. Cells
+--   without a cost record, or of a device without runs, are not suspect. To clear a suspect cell,
+--   delete its files and score it again.
 -- Units: drift is relative; drifted_at is UTC.
 -- Source: reads cell_costs and canary_runs.
 create or replace view suspect_cells as

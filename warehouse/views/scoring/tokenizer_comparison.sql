@@ -1,12 +1,12 @@
--- The tokenizers of the models: size, how much text a token takes, and whether text survives.
+-- Size of the models' tokenizers, text per token, and lossy documents.
 -- Grain: one row per model, revision. Compressors have no tokenizer.
 -- Units: tokens_per_byte and bytes_per_token are of UTF-8 text, over the measured chunks of the
---   default protocol (what is scored once, in order); images and audio, whose cells have no
---   characters, are left out. NULL where the default protocol has scored none.
--- A document is lossy where the tokenizer does not give it back as it was. is_lossy (flag
---   lossy_tokenizer, left out of headline) holds where more than one in a thousand documents are:
---   one exotic character in a large corpus throws no model out, a normaliser that changes ordinary
---   text does. Only cells with a record count; NULL where there are none.
+--   default protocol (every token is scored once, in order). Images and audio are left out: their
+--   cells have no characters. NULL if nothing was scored under the default protocol.
+-- A document is lossy if it cannot be restored from its tokens. is_lossy (flag lossy_tokenizer;
+--   headline leaves such models out): more than one in a thousand documents are lossy. So one
+--   exotic character does not exclude a model, but a normaliser of ordinary text does. Only cells
+--   with a cost record count; NULL without such cells.
 -- Source: Li et al. 2024, arXiv 2402.00861.
 create or replace view tokenizer_comparison as
 with sums as (

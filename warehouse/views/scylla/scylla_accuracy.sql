@@ -1,8 +1,8 @@
--- How often a model's answers to a puzzle were right.
+-- Accuracy of a model's answers to a puzzle.
 -- Grain: one row per model, puzzle, protocol, split, rules (strict or lenient).
--- Units: shares, 0 to 1; accuracy_low and _high bound a 95 % interval (Wilson's). Unparsed and
---   truncated answers count as wrong; errors are not scored. parse_rate is the share of the scored
---   items from which an answer was read. A cell of too few inputs has rows without items.
+-- Units: shares, 0 to 1; accuracy_low and _high bound Wilson's 95 % interval. Unparsed and
+--   truncated answers count as wrong; errors are not scored. parse_rate is the share of scored
+--   items from which an answer was read. A cell with too few inputs has rows without items.
 -- Source: Wilson 1927; docs/metrics.md (Puzzles).
 -- Further columns: internal.scylla_accuracy_details.
 create or replace view scylla_accuracy as

@@ -1,11 +1,11 @@
--- The level of complexity at which a model leans most on what it has seen: that of the largest gap.
+-- The level of complexity with the largest gap between accuracy in and out of distribution.
 -- Grain: one row per model, protocol, ood_split, rules.
--- Units: critical_level is 1 to 5, the first on a tie, and NULL where status is none: no level's
---   signed gap has a 95 % interval above 0. gap is that of largest_level, the level of the largest
---   clipped gap, tested or not. probability is the share of bootstrap replicates whose largest gap
---   is at largest_level. joint_p_value allows for the levels looked at: of five, with no true
---   gap, some interval lies above 0 in 12 % of models. missing_levels have no answers;
---   partial_levels lack some puzzle.
+-- Units: largest_level (1 to 5) has the largest clipped gap, the lowest level on a tie; gap is this
+--   gap. critical_level is largest_level if any level's signed gap has a 95 % interval above 0
+--   (status found), else NULL. probability: share of bootstrap replicates in which largest_level
+--   has the largest gap. joint_p_value allows for the number of levels: without true gaps, at least
+--   one of five intervals is above 0 in 12 % of models. missing_levels have no answers;
+--   partial_levels lack answers to some puzzle.
 -- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
 create or replace view scylla_critical_complexity as
 with largest as (
@@ -14,7 +14,7 @@ with largest as (
         protocol,
         ood_split,
         rules,
-        -- Means of equal shares may differ in the last digit.
+        -- Rounded, because means of equal shares may differ in the last digit.
         arg_min(level, (-round(gap, 12), level)) filter (where gap is not null) as largest_level,
         max(gap) as gap,
         count(*) filter (where signed_gap_low > 0) as num_above,

@@ -1,6 +1,6 @@
--- What became of each item of a puzzle, by the strict rules and by the lenient ones.
+-- The status of each item of a puzzle, by the strict and by the lenient rules.
 -- Grain: one row per model, puzzle, protocol, split, item, rules.
--- Units: is_correct is NULL where there was an error: such an item is not scored.
+-- Units: is_correct is NULL if there was an error: the item is not scored.
 -- Source: docs/metrics.md (Puzzles).
 create or replace view internal.scylla_judged_answers as
 with readings as (

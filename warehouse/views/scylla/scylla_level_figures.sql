@@ -1,12 +1,12 @@
--- Means over the puzzles of a level, with what their intervals follow from.
+-- Means over the puzzles of a level, with the inputs of their intervals.
 -- Grain: one row per model, protocol, ood_split, rules, level (1 to 5; NULL: all anchors).
 -- Units: as scylla_puzzle_scores; probes are in no mean. score is the mean of the puzzles' scores:
---   each gap is clipped before the mean is taken. num_expected is how many puzzles there are: 3, 4,
---   3, 3, 4, and 17 in all, unless somebody has added one.
--- A clipped gap is larger than the true one by chance, by 0.4 standard errors where the true gap
---   is 0 and by less and less elsewhere. score_bias is 0.42 exp(-z^2) standard errors a puzzle, z
---   the gap in standard errors; score_error has the variance of a normal variable that is clipped
---   at z + 0.7. The interval in scylla_scores follows from both; why these: scylla_scores.yml.
+--   each gap is clipped before the mean. num_expected is the number of puzzles: 3, 4, 3, 3, 4 at
+--   levels 1 to 5, 17 in all, unless puzzles were added.
+-- By chance, a clipped gap exceeds the true gap: by 0.4 standard errors on average if the true gap
+--   is 0, and by less for larger gaps. score_bias is 0.42 exp(-z^2) standard errors per puzzle,
+--   with z the gap in standard errors. score_error uses the variance of a normal variable clipped
+--   at z + 0.7. scylla_scores computes its interval from both.
 -- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
 create or replace view internal.scylla_level_figures as
 with registry as (
@@ -73,7 +73,7 @@ select
     avg(puzzle.gap) as gap,
     avg(puzzle.signed_gap) as signed_gap,
     avg(puzzle.smoothed_gap) filter (where puzzle.score is not null) as smoothed_gap,
-    -- NULL where errors leave a puzzle without a single pair.
+    -- NULL if a puzzle has no pair because of errors.
     case
         when count(puzzle.gap_variance) = count(puzzle.score)
             then sqrt(sum(puzzle.gap_variance)) / nullif(count(puzzle.score), 0)

@@ -1,11 +1,10 @@
--- Scores and critical level by the paper's own way of counting, beside the corrected ones.
+-- Scores and critical level by the paper's method, with the corrected figures.
 -- Grain: one row per model, protocol, ood_split, level (1 to 5).
--- Units: as scylla_scores. paper_*: answers read by the paper's rules; accuracy is over the items
---   from which an answer was read, and 0 where fewer than a tenth were; the critical level is that
---   of the largest gap, tested by nothing, the earliest on a tie. score and critical_level: the
+-- Units: as scylla_scores. paper_*: answers are read by the paper's rules. Accuracy is over the
+--   items from which an answer was read; 0 if these are fewer than a tenth. The critical level has
+--   the largest gap, without a test; the lowest level on a tie. score and critical_level: the
 --   corrected figures under the strict rules.
 -- Source: Qi et al. 2024 and its released code; docs/metrics.md (Puzzles).
---  
 create or replace view scylla_paper_scores as
 with counted as (
     select

@@ -1,9 +1,9 @@
--- Where a probe would stand among the levels: at which its accuracy is that of the anchors.
--- Grain: one row per model, puzzle, protocol, ood_split, rules; puzzles that have no level.
--- Units: level_equivalent is 1 to 5, where the line through the levels' mean accuracies out of
---   distribution first has the probe's, from level 1 on; num_crossings counts all such places (a
---   stretch of equal height is one). first_level and last_level are the ends of the line, which
---   passes over levels without answers. No interval: take it as a few tenths of a level.
+-- The level at which the anchors (puzzles with a level) have the accuracy of a probe.
+-- Grain: one row per model, puzzle, protocol, ood_split, rules; puzzles without a level (probes).
+-- Units: level_equivalent (1 to 5) is the first level at which the line through the levels' mean
+--   accuracies out of distribution has the probe's accuracy. num_crossings counts all such places
+--   (a flat stretch is one place). first_level and last_level are the ends of the line, which skips
+--   levels without answers. There is no interval; the error is a few tenths of a level.
 -- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
 create or replace view scylla_probes as
 with differences as (

@@ -1,9 +1,9 @@
--- The paper's scores (Table 2), and ours beside them where a model has the same name.
+-- The paper's scores (Table 2), with tidemark's scores of models with the same name.
 -- Grain: one row per published_model, level, model, protocol.
--- Units: scores -1 to 1. Names are compared without a hub's organisation, in lower case and without
---   other signs than letters and digits. Ours are on data out of distribution of the paper's range
---   (split ood). NULL: we have not asked this model. The paper's runs cannot be repeated: versions
---   of models, prompts and judging differ.
+-- Units: scores are -1 to 1. Names are compared in lower case, without the hub's organisation, and
+--   by letters and digits only. tidemark's scores are for split ood, which has the paper's range.
+--   NULL if tidemark has not asked the model. The paper's runs cannot be repeated: versions of
+--   models, prompts and judging differ.
 -- Source: Qi et al. 2024, Table 2.
 create or replace view scylla_published as
 with printed as (

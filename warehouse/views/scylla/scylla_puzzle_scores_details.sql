@@ -34,7 +34,7 @@ moments as (
         (num_only_id - num_only_ood) / (num_pairs + 2) as middle,
         (num_only_id + num_only_ood + 1) / (num_pairs + 2) as square,
         (num_ood + 1) / (num_pairs + 2) as ood_share,
-        -- Of id - ood, times ood: -1 where only the latter is right.
+        -- Mean of (id - ood) * ood: the product is -1 if only ood is right, else 0.
         -(num_only_ood + 0.5) / (num_pairs + 2) as product
     from pairs
 )
@@ -55,7 +55,7 @@ select
         as signed_gap_low,
     m.middle + 1.959963984540054e0 * sqrt((m.square - m.middle * m.middle) / m.num_pairs)
         as signed_gap_high,
-    -- Spelt out: greatest() passes over NULL.
+    -- greatest() would ignore NULL.
     case
         when id.accuracy > ood.accuracy then id.accuracy - ood.accuracy
         when id.accuracy <= ood.accuracy then 0e0

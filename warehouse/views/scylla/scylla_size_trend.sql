@@ -1,11 +1,11 @@
--- Whether larger models have their critical complexity at a higher level.
--- Grain: one row per model, protocol, ood_split, rules; the trend is the same in all rows of a
+-- Trend of the critical level over the size of models.
+-- Grain: one row per model, protocol, ood_split, rules. The trend is equal in all rows of a
 --   protocol, ood_split, rules and is_control: scripted models have a trend of their own. Order by
 --   parameters.
--- Units: slope is in levels per tenfold number of weights (least squares), rank_correlation is
---   Spearman's, with the mean rank where models tie. Both are over num_models: those whose size is
---   known and whose critical level was found; a model without one is left out, not put at a level.
---   reason says why a model is not among these, trend_reason why there is no trend.
+-- Units: slope is in levels per tenfold number of weights (least squares). rank_correlation is
+--   Spearman's, with mean ranks for ties. Both are over the num_models models with a known size and
+--   a critical level; other models are left out, see reason. trend_reason says why there is no
+--   trend.
 -- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
 create or replace view scylla_size_trend as
 with sized as (

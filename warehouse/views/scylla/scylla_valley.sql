@@ -1,9 +1,9 @@
--- Accuracy in and out of distribution, and the gap between them, against the level of complexity.
+-- Accuracy in and out of distribution and the gap between them, by level of complexity.
 -- Grain: one row per model, protocol, ood_split, rules, level (1 to 5).
--- Units: means over the puzzles of the level, shares; gap is the mean of the clipped gaps,
---   signed_gap that of the others, with a 95 % interval. p_value, one-sided: how often chance
---   alone makes a signed gap as large where the true one is 0; joint_p_value allows for all levels
---   that were looked at (Bonferroni).
+-- Units: shares: means over the puzzles of the level. gap is the mean of the clipped gaps,
+--   signed_gap the mean of the signed gaps, with a 95 % interval. p_value is one-sided: the
+--   probability of such a signed gap if the true gap is 0. joint_p_value allows for all levels with
+--   answers (Bonferroni).
 -- Source: Qi et al. 2024, figure 5; docs/metrics.md (Puzzles).
 create or replace view scylla_valley as
 with tested as (

@@ -1,9 +1,9 @@
--- How much each month's text differs from that of the month before, and from the first month's.
--- Grain: one row per source, month that was compared; the first month is compared with none.
--- Units: differences are 1 - similarity (Gestalt matching of characters), 0 = the same text.
---   NULL = not measured, with the reason, or not compared: the month before is not sealed.
--- Figures of the two methods say different things: articles follows the same pages through their
---   versions, pooled holds one month's sample of texts against another's.
+-- Difference of each month's text from the text of the month before and of the first month.
+-- Grain: one row per source, compared month; the first month is not compared and has no row.
+-- Units: differences are 1 - similarity (Gestalt matching of characters); 0 if the texts are equal.
+--   NULL if not measured (see reason), or not compared because the month before is not sealed.
+-- Do not compare figures of the two methods: articles compares versions of the same pages; pooled
+--   compares one month's sample of texts with another month's sample.
 -- Source: Li et al. 2024, arXiv 2402.00861, appendix B; `tidemark compare-texts`.
 create or replace view text_difference as
 with first_months as (

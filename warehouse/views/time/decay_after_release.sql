@@ -1,9 +1,9 @@
--- How much worse (in %) a model does 3, 6, 9 and 12 months after its release.
--- Grain: one row per model, source, protocol; only models whose release the catalogue knows.
--- Units: base_bits_per_byte is the mean of the six months before release; decay_h_pct is
---   100 * (mean of the three months that end h months after release / base - 1). NULL where a
---   month is missing; decay_mean_pct is the mean of those that are there. *_low and *_high bound a
---   95 % interval (decay_errors), NULL where a month is of a single cluster.
+-- Rise (in %) of a model's bits per byte 3, 6, 9 and 12 months after its release.
+-- Grain: one row per model, source, protocol; only models with a release date in the catalogue.
+-- Units: base_bits_per_byte is the mean of the six months before release. decay_h_pct is 100 *
+--   (mean of the three months that end h months after release / base - 1); NULL if a month is
+--   missing. decay_mean_pct is the mean of the figures that are not NULL. *_low and *_high bound a
+--   95 % interval (decay_errors); NULL if a month has a single cluster.
 -- Source: Zhu et al. (FreshBench), Tables 9, 11, 12; docs/metrics.md (Time, Intervals).
 -- Further columns: internal.decay_after_release_details.
 create or replace view decay_after_release as

@@ -1,5 +1,5 @@
 -- Every column of decay_after_release. Units and NULLs: see that view.
--- Grain: one row per model, source, protocol; only models whose release the catalogue knows.
+-- Grain: one row per model, source, protocol; only models with a release date in the catalogue.
 create or replace view internal.decay_after_release_details as
 with means as (
     select

@@ -1,8 +1,10 @@
--- Monthly figures around a model's release. For decay_after_release.
--- Grain: one row per model, source, protocol, month; only models whose release the catalogue knows.
--- Units: as monthly_loss; spread as in split_cells_at. horizon: 0 for the six months before
---   release, 3, 6, 9 or 12 for the three months that end so many months after it; NULL for other
---   months, and where a month of the period is missing.
+-- Monthly figures of a model, with their periods before and after its release. For
+--   decay_after_release.
+-- Grain: one row per model, source, protocol, month; only models with a release date in the
+--   catalogue.
+-- Units: as monthly_loss; spread as in split_cells_at. horizon: 0 for the six months before the
+--   month of release. 3, 6, 9 or 12: three months each, from the month of release on. NULL for
+--   other months, and if a month of the period is missing.
 -- Source: Zhu et al. (FreshBench), Tables 9, 11, 12; docs/metrics.md (Time).
 create or replace view internal.decay_cells as
 with points as (

@@ -1,9 +1,9 @@
--- What a monthly figure counts in a model's decay after release. For decay_errors.
--- Grain: one row per model, source, protocol, figure, horizon; figure is 3, 6, 9 or 12 (months
---   after release), or 0 for the mean of those that are there.
--- Units: coefficient, in % per bit per byte, of each of the horizon's num_cells figures, by the
---   delta method: the decay is 100 * (mean of the horizon / mean of the base - 1). variance and
---   spread are sums over these cells, NULL where one has no standard error.
+-- Coefficients of monthly figures in a model's decay after release. For decay_errors.
+-- Grain: one row per model, source, protocol, figure, horizon. figure is 3, 6, 9 or 12 (months
+--   after release), or 0 for the mean of the existing figures.
+-- Units: coefficient, in % per bit per byte, of each of the horizon's num_cells figures. It is the
+--   derivative (delta method) of 100 * (mean of the horizon / mean of the base - 1). variance and
+--   spread are sums over these cells; variance is NULL if a cell has no standard error.
 -- Source: docs/metrics.md (Time, Intervals).
 create or replace view internal.decay_coefficients as
 with means as (

@@ -1,6 +1,6 @@
--- Half of the 95 % intervals of a model's decay after release. For decay_after_release.
+-- Half widths of the 95 % intervals of a model's decay after release. For decay_after_release.
 -- Grain: one row per model, source, protocol.
--- Units: percent; NULL where the decay is, or where a month has no standard error.
+-- Units: percent; NULL if the decay is NULL, or if a month has no standard error.
 -- Source: docs/metrics.md (Intervals); ADR 0016.
 create or replace view internal.decay_errors as
 with figures as (

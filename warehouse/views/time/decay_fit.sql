@@ -1,13 +1,13 @@
--- Which curve a model's decay follows: four fits to its monthly bits per byte.
+-- Fits of linear, exponential, power and logarithmic curves to a model's monthly bits per byte.
 -- Grain: one row per model, source, protocol, fit.
--- Fits, t = 1 the first month: linear level + rate * t; exponential level * exp(rate * t); power
---   level * t^rate; logarithmic level + rate * ln(t). By least squares; exponential and power
---   through the logarithms of the figures (the paper does not say how; its k is -rate).
--- Months: those after the cutoff, where decay begins; all where the catalogue knows no cutoff, and
---   then fit_basis says so. A missing month counts in t.
--- Units: residual_variance is the population variance of the residuals, leave_one_out_error the
---   mean square of the errors for a month that is left out, both in (bits per byte)^2, whatever
---   was fitted; NULL with fewer than three months. best_by_*: the least of the four.
+-- Fits, with t = 1 in the first month: linear level + rate * t; exponential level * exp(rate * t);
+--   power level * t^rate; logarithmic level + rate * ln(t). All by least squares; exponential and
+--   power in the logarithms of the figures (the paper does not say how; its k is -rate).
+-- Months: those after the cutoff, where decay begins. If the cutoff is unknown, all months count,
+--   and fit_basis is `all months`. A missing month counts in t.
+-- Units: residual_variance is the population variance of the residuals. leave_one_out_error is the
+--   mean squared error for a left-out month. Both are in (bits per byte)^2, also for logarithmic
+--   fits; NULL with fewer than three months. best_by_*: True for the least of the four fits.
 -- Source: Zhu et al. (FreshBench), appendix E; docs/metrics.md (Time).
 create or replace view decay_fit as
 with centred as (
@@ -30,7 +30,7 @@ residuals as (
     from centred
 ),
 
--- A month that is left out lies 1 / (1 - leverage) times as far from its own line.
+-- The residual of a left-out month is residual / (1 - leverage).
 errors as (
     select
         *,

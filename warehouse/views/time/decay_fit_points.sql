@@ -1,9 +1,9 @@
--- The months that curves of decay are fitted to, and what each curve makes of them. For decay_fit.
+-- The months to which decay_fit fits curves, with transformed coordinates. For decay_fit.
 -- Grain: one row per model, source, protocol, fit, month; fit is linear, exponential, power or
 --   logarithmic.
--- Units: t counts calendar months, 1 the first month that is fitted; y is bits per byte. u and v
---   are what a straight line v = intercept + slope * u is fitted through: t or ln t, y or ln y;
---   v is NULL in all of a curve's rows where ln y does not exist for one.
+-- Units: t counts calendar months; 1 is the first fitted month. y is bits per byte. The straight
+--   line v = intercept + slope * u is fitted, where u is t or ln t, and v is y or ln y. v is NULL
+--   in all rows of a curve if one of its figures has no logarithm.
 -- Source: Zhu et al. (FreshBench), appendix E; docs/metrics.md (Time).
 create or replace view internal.decay_fit_points as
 with points as (

@@ -1,7 +1,8 @@
--- Half of the 95 % intervals around a split. For train_test_gap_at and train_test_gap_overall_at.
+-- Half widths of the 95 % intervals around a split. For train_test_gap_at,
+--   train_test_gap_overall_at.
 -- Grain: one row per model, scope, protocol; scope is a source, or NULL for the mean over sources.
--- Parameter: split_on, as of split_cells_at.
--- Units: bits per byte; NULL where a side has no month, or one without a standard error.
+-- Parameter: split_on, as in split_cells_at.
+-- Units: bits per byte; NULL if a side has no month, or a month without a standard error.
 -- Source: docs/metrics.md (Intervals); ADR 0016.
 create or replace macro internal.gap_errors_at(split_on) as table
     with coefficients as materialized (

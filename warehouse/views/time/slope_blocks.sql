@@ -1,9 +1,9 @@
--- How uncertain a slope over months is for months that differ by chance. For tbi_likelihood.
+-- Uncertainty of a slope that is due to random variation between months. For tbi_likelihood.
 -- Grain: one row per model, scope, protocol with at least 8 months; scope is a source, or NULL for
 --   the mean over sources.
--- Units: bits per byte per month. error is half of a 95 % interval: the jackknife that leaves out
---   one block of months at a time, about the square root of their number, because neighbours
---   resemble each other; Student's t with a degree of freedom less than there are blocks.
+-- Units: bits per byte per month. error is half of a 95 % interval, by a jackknife that leaves out
+--   one block of months at a time, because neighbouring months are similar. The number of blocks is
+--   about the square root of the number of months; Student's t has one degree of freedom less.
 -- Source: docs/metrics.md (Intervals); delete-a-group jackknife: Kott 2001, "The Delete-a-Group
 --   Jackknife", Journal of Official Statistics 17(4); ADR 0016.
 create or replace view internal.slope_blocks as
@@ -51,7 +51,7 @@ blocks as (
     group by model, scope, protocol, number * num_blocks // num_months
 ),
 
--- Sums over the months that are not of the block; over all months those of x and y are 0.
+-- Sums over the months outside the block; over all months, x and y sum to 0.
 others as (
     select
         *,

@@ -1,8 +1,8 @@
--- Monthly figures and what each counts in a slope over months. For tbi_likelihood and its kin.
--- Grain: one row per model, scope, protocol, source, month; scope is the source, or NULL for the
---   mean over sources: of text, with two months or more, over the months that all of these have.
--- Units: x counts months from the scope's mean month; coefficient is what the slope has of the
---   cell's bits per byte, NULL where there is a single month; spread as in split_cells_at.
+-- Monthly figures with their coefficients in a slope over months. For tbi_likelihood and its mean.
+-- Grain: one row per model, scope, protocol, source, month. scope is the source, or NULL for the
+--   mean over sources: sources of text with two months or more, and only their common months.
+-- Units: x is the number of months since the scope's mean month. coefficient is the weight of the
+--   cell's bits per byte in the slope; NULL with a single month. spread: as in split_cells_at.
 -- Source: docs/metrics.md (Likelihood, Time).
 create or replace view internal.slope_cells as
 with points as (
@@ -76,6 +76,6 @@ select
     bits_per_byte,
     standard_error,
     spread,
-    -- Every source of a scope has the same months: their mean's slope is the mean of their slopes.
+    -- All sources of a scope have the same months, so the mean's slope is the mean of slopes.
     x / nullif(sum(x * x) over (partition by model, protocol, scope), 0) as coefficient
 from centred;

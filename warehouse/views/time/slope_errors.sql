@@ -1,9 +1,9 @@
--- Half of the 95 % intervals of slopes over months. For tbi_likelihood and its mean over sources.
+-- Half widths of the 95 % intervals of slopes over months. For tbi_likelihood and its mean.
 -- Grain: one row per model, scope, protocol; scope is a source, or NULL for the mean over sources.
---   Left out with fewer than 8 months, or where a month has no standard error.
--- Units: bits per byte per month. The wider of two: for months that differ by chance (slope_blocks)
---   and for documents that are drawn by chance, of which the same come back every month where pages
---   are monitored, so that months alone do not show it.
+--   No row with fewer than 8 months, or if a month has no standard error.
+-- Units: bits per byte per month. error is the larger of two errors: for random months
+--   (slope_blocks), and for random documents (bootstrap). With monitored pages, the same documents
+--   recur every month, so the variation between months does not show the second error.
 -- Source: docs/metrics.md (Intervals); ADR 0016.
 create or replace view internal.slope_errors as
 with cells as materialized (

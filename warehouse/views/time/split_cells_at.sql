@@ -1,11 +1,11 @@
--- Monthly figures and the side of a split that each is on. For train_test_gap_at and its kin.
--- Grain: one row per model, source, protocol, month; models without a split are left out.
--- Parameter: split_on, the first day that counts as after; NULL splits each model after its own
---   cutoff month.
--- Units: as monthly_loss; spread is (standard error)^4 over the degrees of freedom, for
---   Satterthwaite's formula: 3 times those of the cell where its clusters allow, see ADR 0016.
--- is_common: the month counts in means over sources: of text, of a source with months on both
---   sides, and all such sources have it.
+-- Monthly figures of each model, with their side of a split. For train_test_gap_at and its mean.
+-- Grain: one row per model, source, protocol, month; models without a split date are left out.
+-- Parameter: split_on, the first day after the split; NULL splits each model after its own cutoff
+--   month.
+-- Units: as monthly_loss. spread is (standard error)^4 / degrees of freedom, for Satterthwaite's
+--   formula. These degrees of freedom are 3 times the cell's if its clusters allow (ADR 0016).
+-- is_common: the month counts in means over sources. Its source is text with months on both sides,
+--   and all such sources have the month.
 -- Source: docs/metrics.md (Likelihood, Time).
 create or replace macro internal.split_cells_at(split_on) as table
     with cells as (

@@ -1,9 +1,9 @@
--- What a side's monthly figures count in figures around a split. For gap_errors_at.
+-- Coefficients of the monthly figures of a side in figures around a split. For gap_errors_at.
 -- Grain: one row per model, scope, protocol, is_after, figure (before, after, gap, next); scope is
---   a source, or NULL for the mean over sources. Sides with a month without a standard error are
---   left out.
--- Parameter: split_on, as of split_cells_at.
--- Units: coefficient of each of num_cells monthly figures; variance and spread are sums over these.
+--   a source, or NULL for the mean over sources. No row if a month of the side has no standard
+--   error.
+-- Parameter: split_on, as in split_cells_at.
+-- Units: coefficient of each of num_cells monthly figures; variance and spread are sums over them.
 -- Source: docs/metrics.md (Time, Intervals).
 create or replace macro internal.split_coefficients_at(split_on) as table
     with cells as materialized (

@@ -1,7 +1,7 @@
 -- Sums of the replicates' deviations before and after a split. For gap_errors_at.
 -- Grain: one row per model, scope, protocol, is_after, replicate; scope is a source, or NULL for
 --   the cells that count in means over sources.
--- Parameter: split_on, as of split_cells_at.
+-- Parameter: split_on, as in split_cells_at.
 -- Units: deviation in bits per byte.
 -- Source: docs/metrics.md (Intervals).
 create or replace macro internal.split_replicates_at(split_on) as table

@@ -1,9 +1,9 @@
--- Temporal bias index of likelihood: the slope of bits per byte over the months.
+-- Temporal bias index of likelihood: the slope of bits per byte over months.
 -- Grain: one row per model, source, protocol.
--- Units: bits per byte per month (or year); positive means that newer text costs more.
---   bias_slope = -tbi, so that positive means "better on newer"; the intercept is where
---   year * 12 + month is 0. *_low and *_high bound a 95 % interval (slope_errors), NULL with fewer
---   than 8 months or where one is of a single cluster.
+-- Units: bits per byte per month (or year); positive means that newer text costs more. bias_slope =
+--   -tbi_per_month: positive means "better on newer". The intercept is the line at year * 12 +
+--   month = 0. *_low and *_high bound a 95 % interval (slope_errors); NULL with fewer than 8
+--   months, or if a month has a single cluster.
 -- Source: Zhu et al. (FreshBench), section 3.2; docs/metrics.md (Time, Intervals).
 create or replace view tbi_likelihood as
 with fits as (

@@ -1,10 +1,9 @@
--- Temporal bias index of likelihood as the mean over sources: how steeply bits per byte rise.
+-- Mean over sources of the temporal bias index of likelihood: how steeply bits per byte rise.
 -- Grain: one row per model, protocol; only models that have a source with two months or more.
--- Units: bits per byte per month (or year); positive means that newer text costs more: the
---   unweighted mean of the sources' slopes. Only sources with two months or more count, over the
---   months that all of these have; num_sources and num_months say what is left, and the slope is
---   NULL where that is less than two months. Images and audio are left out. bias_slope = -tbi.
---   *_low and *_high as in tbi_likelihood.
+-- Units: bits per byte per month (or year); positive means that newer text costs more. The mean of
+--   slopes is unweighted, over sources of text with two months or more, and over the months that
+--   all of them have. num_sources and num_months count both; NULL below two common months. Images
+--   and audio are left out. bias_slope = -tbi_per_month. *_low and *_high: as in tbi_likelihood.
 -- Source: Zhu et al. (FreshBench), section 3.2; mean over sources as in Uncheatable Eval;
 --   docs/metrics.md (Likelihood, Time, Intervals).
 create or replace view tbi_likelihood_overall as

@@ -1,5 +1,5 @@
 -- Bits per byte before and after each model's own cutoff, and the gap between them.
--- Grain: one row per model, source, protocol; only models whose cutoff the catalogue knows.
+-- Grain: one row per model, source, protocol; only models with a cutoff in the catalogue.
 -- Units and columns: as train_test_gap_at; split_date is the first day after the cutoff month.
 -- Source: docs/metrics.md (Time).
 -- train_test_gap_at has further columns.

@@ -1,11 +1,11 @@
 -- Bits per byte before and after a split, and the gap between them.
 -- Grain: one row per model, source, protocol.
--- Parameter: split_on, the first day that counts as after; NULL splits each model after its own
---   cutoff month, and leaves out models without one.
--- Units: bits per byte. *_before, *_after and *_all are unweighted means of the monthly figures,
---   *_weighted ratios of the periods' sums; gap = after - before; NULL where a side is empty.
---   *_low and *_high bound a 95 % interval (Student's t on the cluster bootstrap's standard error),
---   NULL where a month of theirs has none: it is of a single cluster.
+-- Parameter: split_on, the first day after the split; NULL splits each model after its own cutoff
+--   month, and leaves out models without a cutoff.
+-- Units: bits per byte. *_before, *_after and *_all are unweighted means of the monthly figures;
+--   *_weighted are ratios of the months' sums. gap = after - before; NULL if one side is empty.
+--   *_low and *_high bound a 95 % interval (Student's t, standard error by cluster bootstrap); NULL
+--   if one of the months has a single cluster.
 -- Source: Li et al. 2024, Table 3 and Rate24 (expected_next); docs/metrics.md (Time, Intervals).
 create or replace macro train_test_gap_at(split_on) as table
     with periods as (

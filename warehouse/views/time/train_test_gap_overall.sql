@@ -1,5 +1,5 @@
--- Bits per byte before and after each model's own cutoff, and the gap, as the mean over sources.
--- Grain: one row per model, protocol; only models whose cutoff the catalogue knows.
+-- Mean over sources of bits per byte before and after each model's own cutoff, and of the gap.
+-- Grain: one row per model, protocol; only models with a cutoff in the catalogue.
 -- Units and columns: as train_test_gap_overall_at.
 -- Source: docs/metrics.md (Time).
 -- train_test_gap_overall_at has further columns.

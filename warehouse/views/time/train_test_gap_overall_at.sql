@@ -1,10 +1,10 @@
--- Bits per byte before and after a split, and the gap, as the mean over sources.
+-- Mean over sources of bits per byte before and after a split, and of the gap.
 -- Grain: one row per model, protocol; only models that have a source with months on both sides.
--- Parameter: split_on, as of train_test_gap_at.
--- Units: bits per byte. Unweighted means over sources of the means over months. Only sources with
---   months on both sides count, over the months that all of these have; num_sources,
---   num_months_before and num_months_after say what is left. Images and audio are left out.
---   Intervals as in train_test_gap_at.
+-- Parameter: split_on, as in train_test_gap_at.
+-- Units: bits per byte: unweighted means over sources of the means over months. Only sources of
+--   text with months on both sides count, and only the months that all of them have. num_sources,
+--   num_months_before and num_months_after count both. Images and audio are left out. Intervals are
+--   as in train_test_gap_at.
 -- Source: mean over sources as in Uncheatable Eval; docs/metrics.md (Likelihood, Time, Intervals).
 create or replace macro train_test_gap_overall_at(split_on) as table
     with periods as (
@@ -16,7 +16,7 @@ create or replace macro train_test_gap_overall_at(split_on) as table
             count(distinct source) as num_sources,
             count(distinct month) filter (where not is_after) as num_months_before,
             count(distinct month) filter (where is_after) as num_months_after,
-            -- Every source has the same months, so this is the mean over sources of their means.
+            -- All sources have the same months, so this is the mean of the sources' means.
             avg(bits_per_byte) as mean_all,
             avg(bits_per_byte) filter (where not is_after) as mean_before,
             avg(bits_per_byte) filter (where is_after) as mean_after

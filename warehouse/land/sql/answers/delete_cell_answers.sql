@@ -1,4 +1,4 @@
--- Delete the answers that a cell replaces: those of its month, and those to questions that were
+-- Delete the answers that a cell replaces: answers of its month, and answers to questions that were
 -- resolved again since. Input: answers_to_land. Parameters: model, source, protocol, month.
 delete from forecast_answers
 where

@@ -1,4 +1,4 @@
--- The problem of each staged answer, NULL where it can be landed. find_problem reads the first.
+-- The problem of each staged answer, NULL if it can be landed. find_problem reads the first.
 create or replace temp table judged_rows as
 with checked as (
     select

@@ -1,4 +1,4 @@
--- Set the release of all imported answers of a model to that of the staged answers.
+-- Copy the release in a model's staged answers to all its imported answers.
 update forecast_answers
 set released = given.released
 from (
