@@ -71,7 +71,7 @@ def _list_columns(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "| column | is | unit |"
     yield "|---|---|---|"
     for name, facts in columns.items():
-        cells = (f"`{name}`", str(facts["description"]), str(facts.get("unit", "")))
+        cells = (f"`{name}`", str(facts["description"]), facts.get("unit") or "")
         yield "| " + " | ".join(map(_escape, cells)) + " |"
 
 
