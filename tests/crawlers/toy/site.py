@@ -58,5 +58,5 @@ class Site(WorldSite):
 
 
 def _row(story: Story, month: Month, number: int) -> dict[str, object]:
-    posted = month.start + (month.end - month.start) / 100 * number
+    posted = month.end - (month.end - month.start) / 100 * (number + 1)
     return {"id": f"{month}-{number}", "posted": posted.replace(microsecond=0).isoformat()}

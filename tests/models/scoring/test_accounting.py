@@ -316,3 +316,14 @@ def test_tokens_that_the_tokenizer_adds_make_no_text_lossy(family):
     assert tokens.bytes.tolist() == [0, *plain.bytes.tolist(), plain.bytes[-1]]
     (nothing,) = accountant.tokenize([""], special_tokens=True)
     assert (nothing.ids.tolist(), nothing.bytes.tolist()) == ([ends[0][1], ends[1][1]], [0, 0, 0])
+
+
+def test_an_added_id_beyond_the_vocabulary_goes_by_offsets() -> None:
+    tokenizer = byte_level()
+    beyond = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<new> $A", special_tokens=[("<new>", beyond)]
+    )
+    [found] = Accountant(tokenizer).tokenize(["tide"], special_tokens=True)
+    assert found.ids[0] == beyond
+    assert found.bytes.tolist()[:2] == [0, 0]
