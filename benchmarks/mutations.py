@@ -15,7 +15,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGETS = {
-    "models/scoring/windows.py": ["tests/models/scoring/test_windows.py"],
+    "models/scoring/windows.py": [
+        "tests/models/scoring/test_windows.py",
+        "tests/models/scoring/test_passes.py",
+        "tests/models/scoring/test_machine.py",
+    ],
     "models/scoring/accounting.py": ["tests/models/scoring/test_accounting.py"],
     "warehouse/land/losses.py": [
         "tests/warehouse/land/test_losses.py",
