@@ -201,8 +201,10 @@ FIGURES: tuple[Figure, ...] = (
         for horizon in (3, 6, 9, 12)
     ),
     Figure("internal.decay_after_release_details", "decay_mean_pct", of_decay(3, 6, 9, 12)),
-    Figure("control_adjusted_gap", "adjusted_gap", of_adjusted_gap),
-    Figure("control_adjusted_gap_overall", "adjusted_gap", of_adjusted_gap),
+    *(
+        Figure(f"{macro}(cast(null as date))", "adjusted_gap", of_adjusted_gap)
+        for macro in ("control_adjusted_gap_at", "control_adjusted_gap_overall_at")
+    ),
     Figure("estimated_cutoff", "estimated_cutoff", of_cutoff, is_discrete=True),
     Figure("monthly_rank", "rank", of_rank, is_discrete=True),
     Figure("model_difference", "difference", of_pair),

@@ -26,6 +26,7 @@ from warehouse.database.writer import (
     write_journal,
     writer_path,
 )
+from warehouse.estimates.estimate import estimate
 from warehouse.read.check import check_database
 
 
@@ -44,6 +45,7 @@ def publish(settings: Settings) -> str:
                 _copy_file(settings, staged.path)
             else:
                 _copy_lake(settings, staged.path)
+            write_estimates(settings, staged.path)
             check_snapshot(staged.path)
     return store.url(SNAPSHOT)
 
@@ -79,6 +81,14 @@ def _copy_lake(settings: Settings, target: Path) -> None:
                 connection.table(f"{LAKE}.{table}").insert_into(f"snapshot.{table}")
         with explain_database_errors(f"write {target}"):
             connection.execute("detach snapshot")
+
+
+def write_estimates(settings: Settings, path: Path) -> None:
+    """Fit the estimates of a database file that is to be published, and write their tables."""
+    with contextlib.closing(connect_file(path, settings)) as connection:
+        with transaction(connection, "estimate from the snapshot"):
+            estimate(connection)
+        write_journal(connection)
 
 
 def check_snapshot(path: Path) -> None:

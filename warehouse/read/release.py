@@ -38,6 +38,7 @@ from core.storage.store import Store, explain_disk_errors, sha256_of_file
 from warehouse.database.schema import SCHEMA_VERSION, SNAPSHOT, list_checks, read_sql
 from warehouse.database.statements import explain_database_errors
 from warehouse.database.writer import STORAGE_VERSION, locked, transaction
+from warehouse.estimates.estimate import estimate
 from warehouse.land.landed import read_rows, scored_cells
 from warehouse.read.check import check_home
 from warehouse.read.query import connect_to_read, local_snapshot
@@ -208,7 +209,7 @@ def _refuse_absent(database: Path, month: Month) -> None:
 
 
 def _trim(database: Path, month: Month) -> None:
-    """Delete rows of later months, and models, sources and protocols without other rows."""
+    """Delete rows of later months and of dimensions without other rows; estimate again."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "storage_compatibility_version": STORAGE_VERSION,
         "enable_external_access": False,
@@ -218,6 +219,7 @@ def _trim(database: Path, month: Month) -> None:
         with transaction(connection, what):
             for table in list_checks("read/trimming"):
                 connection.execute(read_sql("read/trimming", table), {"last": month.first_day})
+            estimate(connection)
         connection.execute("checkpoint")
 
 

@@ -1,24 +1,39 @@
--- Gap of each model at its own cutoff, less the gap of a control on the same documents.
--- Grain: one row per model, source, protocol, control; only models with a known cutoff.
--- Units and columns: as control_adjusted_gap_at; split_date is the first day after the cutoff.
--- Source: docs/metrics.md (Control-adjusted figures and change points).
--- control_adjusted_gap_at has further columns.
+-- The gap of each model at its own cutoff, less what other models on the same documents share.
+-- Grain: one row per model, source, protocol; every model with dated figures.
+-- Units: bits per byte. basis panel: the gap less what is common to models with other cutoffs on
+--   the same documents; *_low and *_high bound a 95 % interval over months. basis compressor, where
+--   the panel cannot tell the gap (reason): the gap less that of control:zstd, without interval or
+--   test, as months that are hard for models alone count as gap. Its interval speaks of these
+--   documents alone (*_documents). q_value: see internal.panel_tests.
+-- Source: docs/metrics.md (The panel, Control-adjusted figures and change points).
 create or replace view control_adjusted_gap as
 select
-    model,
-    source,
-    protocol,
-    control,
-    adjusted_gap,
-    adjusted_gap_low,
-    adjusted_gap_high,
-    bits_per_byte_gap,
-    control_bits_per_byte_gap,
-    num_months_before,
-    num_months_after,
-    num_months_left_out,
-    is_default_control,
-    is_text,
-    split_date,
-    split_basis
-from control_adjusted_gap_at(cast(null as date));
+    t.model,
+    t.source,
+    t.protocol,
+    coalesce(t.value, c.adjusted_gap) as adjusted_gap,
+    t.value_low as adjusted_gap_low,
+    t.value_high as adjusted_gap_high,
+    t.p_value,
+    t.q_value,
+    case
+        when t.value is not null then 'panel'
+        when c.adjusted_gap is not null then 'compressor'
+    end as basis,
+    t.reason,
+    c.adjusted_gap as compressor_adjusted_gap,
+    c.adjusted_gap_low as compressor_adjusted_gap_low_documents,
+    c.adjusted_gap_high as compressor_adjusted_gap_high_documents,
+    e.num_months_before,
+    e.num_months_after,
+    e.num_documents
+from internal.panel_tests as t
+inner join internal.panel_effects as e
+    on t.model = e.model and t.source = e.source and t.protocol = e.protocol
+left join control_adjusted_gap_at(cast(null as date)) as c
+    on
+        t.model = c.model
+        and t.source = c.source
+        and t.protocol = c.protocol
+        and c.is_default_control
+where t.effect = 'gap';

@@ -1,7 +1,36 @@
--- Mean over sources of the control-adjusted gap at each model's own cutoff.
--- Grain: one row per model, protocol, control; only models with a known cutoff.
--- Units and columns: as control_adjusted_gap_overall_at.
--- Source: docs/metrics.md (Control-adjusted figures and change points).
+-- The gap of each model at its own cutoff, less what is common to other models, over all sources.
+-- Grain: one row per model, protocol; every model with dated figures of text.
+-- basis panel: of the mean curve over sources of text; basis compressor: the mean of sources'
+--   figures.
+-- Units: bits per byte. basis panel: the gap less what is common to models with other cutoffs on
+--   the same documents; *_low and *_high bound a 95 % interval over months. basis compressor, where
+--   the panel cannot tell the gap (reason): the gap less that of control:zstd, without interval or
+--   test, as months that are hard for models alone count as gap. Its interval speaks of these
+--   documents alone (*_documents). q_value: see internal.panel_tests.
+-- Source: docs/metrics.md (The panel, Control-adjusted figures and change points).
 create or replace view control_adjusted_gap_overall as
-select *
-from control_adjusted_gap_overall_at(cast(null as date));
+select
+    t.model,
+    t.protocol,
+    coalesce(t.value, c.adjusted_gap) as adjusted_gap,
+    t.value_low as adjusted_gap_low,
+    t.value_high as adjusted_gap_high,
+    t.p_value,
+    t.q_value,
+    case
+        when t.value is not null then 'panel'
+        when c.adjusted_gap is not null then 'compressor'
+    end as basis,
+    t.reason,
+    c.adjusted_gap as compressor_adjusted_gap,
+    c.adjusted_gap_low as compressor_adjusted_gap_low_documents,
+    c.adjusted_gap_high as compressor_adjusted_gap_high_documents,
+    e.num_months_before,
+    e.num_months_after,
+    e.num_documents
+from internal.panel_tests as t
+inner join internal.panel_effects as e
+    on t.model = e.model and t.protocol = e.protocol and e.source is null
+left join control_adjusted_gap_overall_at(cast(null as date)) as c
+    on t.model = c.model and t.protocol = c.protocol and c.is_default_control
+where t.effect = 'gap' and t.source is null;

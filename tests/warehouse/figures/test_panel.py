@@ -1,0 +1,348 @@
+"""The panel against joint least squares with a dummy for each month, written without its module."""
+
+import datetime as dt
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.linalg
+import scipy.stats
+
+from core.month import Month
+from core.schemas.tables import LOSSES
+from core.settings import Settings
+from tests.losses import loss_row
+from warehouse.estimates import panel
+from warehouse.estimates.panel import PanelFit, fit_panel
+from warehouse.land.losses import open_warehouse
+from warehouse.read.publish import publish
+from warehouse.read.query import query
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+FIRST = Month("2021-01")
+START = FIRST.months_since(Month("1970-01"))
+NUM_MONTHS = 24
+# Of models m0 to m7, in months from the first: a thermometer, equal ones, none, after the window.
+CUTOFFS = (-5, 4, 9, 9, 13, 18, None, 40)
+
+
+class Joint:
+    """Least squares of all models' months at once, at given sensitivities."""
+
+    def __init__(self, y: Array, cutoffs: Array, months: Any) -> None:
+        self.y, self.cutoffs, self.months = y, cutoffs, months
+        self.cells = [(i, m) for i in range(len(y)) for m in range(len(months)) if self.has(i, m)]
+        self.models = sorted({i for i, _ in self.cells})
+        self.theta = dict.fromkeys(self.models, 1.0)
+        for _ in range(3 if self.models else 0):
+            free = {i: np.clip(self.free_slope(i), 0.5, 1.5) for i in self.models}
+            mean = np.mean(list(free.values()))
+            self.theta = {i: value / mean for i, value in free.items()}
+
+    def has(self, model: int, month: int) -> bool:
+        own = self.months[~np.isnan(self.y[model])]
+        is_in = not np.isnan(self.cutoffs[model]) and len(set(own // 3)) >= 4
+        return is_in and not np.isnan(self.y[model, month])
+
+    def own_columns(self, model: int) -> tuple[list[int], Array, list[str]]:
+        own = [m for i, m in self.cells if i == model]
+        age = self.months[own] - self.cutoffs[model]
+        columns, names = [np.ones(len(own))], ["level"]
+        if (age > 0).any() and (age <= 0).any():
+            columns.append(np.where(age > 0, 1.0, 0.0))
+            names.append("gap")
+        if (age > 0).sum() >= 2:
+            columns.append(np.where(age > 0, age - age[age > 0].mean(), 0.0))
+            names.append("growth")
+        return own, np.array(columns).T, names
+
+    def design(self) -> tuple[Array, dict[tuple[int, str], int]]:
+        """Return the joint design: months first, then each model's columns."""
+        place: dict[tuple[int, str], int] = {}
+        blocks = [np.zeros((len(self.cells), len(self.months)))]
+        for row, (i, m) in enumerate(self.cells):
+            blocks[0][row, m] = self.theta[i]
+        for i in self.models:
+            _, columns, names = self.own_columns(i)
+            block = np.zeros((len(self.cells), len(names)))
+            block[[k for k, (j, _) in enumerate(self.cells) if j == i]] = columns
+            for k, name in enumerate(names):
+                place[i, name] = sum(b.shape[1] for b in blocks) + k
+            blocks.append(block)
+        return np.hstack(blocks), place
+
+    def difficulty(self) -> Array:
+        values = np.array([self.y[cell] for cell in self.cells])
+        design = self.design()[0]
+        return np.asarray(scipy.linalg.lstsq(design, values, cond=1e-10)[0][: len(self.months)])
+
+    def with_difficulty(self, model: int) -> tuple[Array, Array, list[str]]:
+        own, columns, names = self.own_columns(model)
+        both = np.column_stack([columns, self.difficulty()[own]])
+        left = both[:, -1] - columns @ scipy.linalg.lstsq(columns, both[:, -1])[0]
+        if np.abs(left).max() < 1e-9:
+            both = columns
+        return both, self.y[model, own], names
+
+    def free_slope(self, model: int) -> float:
+        design, values, names = self.with_difficulty(model)
+        if design.shape[1] == len(names):
+            return 1.0
+        return float(scipy.linalg.lstsq(design, values)[0][-1])
+
+    def effect(self, model: int, name: str) -> tuple[float, float] | None:
+        """Return figure and standard error, or None if the months cannot tell it."""
+        design, place = self.design()
+        if (model, name) not in place:
+            return None
+        if np.abs(scipy.linalg.null_space(design, 1e-9)[place[model, name]]).max(initial=0) > 1e-7:
+            return None
+        own, values, names = self.with_difficulty(model)
+        row = scipy.linalg.pinv(own)[names.index(name)]
+        error = self.error(design, model, row)
+        return (float(row @ values), error) if error is not None else None
+
+    def error(self, design: Array, model: int, row: Array) -> float | None:
+        inverse = scipy.linalg.pinv(design, rtol=1e-10)
+        owners = np.array([i for i, _ in self.cells])
+        at = np.array([m for _, m in self.cells])
+        weights = -self.theta[model] * (row @ inverse[at[owners == model]])
+        weights[owners == model] += row
+        values = np.array([self.y[cell] for cell in self.cells])
+        hat = design @ inverse
+        left = values - hat @ values
+        free = {i: (1 - np.diag(hat)[owners == i]).sum() - 1 for i in self.models}
+        self.num_free = sum(free.values())
+        if self.num_free < 0.5:
+            return None
+        variance = left @ left / sum(free.values())
+        of_models = 0.0
+        for i in self.models:
+            mine = left[owners == i]
+            s2 = mine @ mine / free[i] if free[i] >= 1 else variance
+            of_models += s2 * (weights[owners == i] ** 2).sum()
+        quarters = self.months[at] // 3
+        scores = [(weights * left)[quarters == q].sum() for q in set(self.months // 3)]
+        clustered = len(scores) / (len(scores) - 1) * np.square(scores).sum()
+        return math.sqrt(max(variance * weights @ weights, of_models, clustered))
+
+
+def draw(number: int, models: list[int]) -> Array:
+    """Draw an unbalanced panel: drift, sensitivities, growing gaps, a third of months missing."""
+    rng = np.random.default_rng(number)
+    drift = 0.002 * np.arange(NUM_MONTHS) + rng.normal(0, 0.03, NUM_MONTHS)
+    y = 1 + 0.1 * np.arange(len(models))[:, None] + rng.normal(0, 0.01, (len(models), NUM_MONTHS))
+    for row, model in zip(y, models, strict=True):
+        row += rng.uniform(0.7, 1.3) * drift
+        age = np.arange(NUM_MONTHS) - (CUTOFFS[model] or 0)
+        row += np.where(age > 0, 0.05 + 0.002 * age, 0)
+        row[rng.random(NUM_MONTHS) < rng.choice([0.05, 0.33, 0.6])] = np.nan
+    return y
+
+
+def members(number: int) -> list[int]:
+    rng = np.random.default_rng([number, 1])
+    return sorted(rng.choice(len(CUTOFFS), 1 + number % len(CUTOFFS), replace=False).tolist())
+
+
+def numbered(models: list[int]) -> Array:
+    return START + np.array([np.nan if CUTOFFS[m] is None else CUTOFFS[m] for m in models], float)
+
+
+def assert_close(figure: float | None, expected: float | None, what: object) -> None:
+    is_none = figure is None or math.isnan(figure)
+    assert is_none == (expected is None), what
+    if figure is not None and expected is not None:
+        assert figure == pytest.approx(expected, rel=1e-9, abs=1e-9), what
+
+
+@pytest.mark.parametrize("number", [4, 6, 7])
+def test_fit(number: int) -> None:
+    y, cutoffs = draw(number, members(number)), numbered(members(number))
+    fit, joint = fit_panel(y, cutoffs, months()), Joint(y, cutoffs, months())
+    for model in range(len(y)):
+        for name in ("gap", "growth"):
+            expected = joint.effect(model, name) or (None, None)
+            assert_close(getattr(fit, name)[model], expected[0], (model, name))
+            assert_close(getattr(fit, f"{name}_error")[model], expected[1], (model, name))
+
+
+def months() -> Any:
+    return START + np.arange(NUM_MONTHS)
+
+
+@pytest.mark.long
+def test_the_views_agree_with_least_squares_on_50_panels(settings: Settings) -> None:
+    rows = []
+    for number in range(50):
+        models = members(number)
+        for model, curve in zip(models, draw(number, models), strict=True):
+            rows += [cell(f"m{model}", f"s{number:02}", m, bits) for m, bits in enumerate(curve)]
+    land(settings, [row for row in rows if not math.isnan(row["nll_nats"])])
+    for number in range(50):
+        assert_source_agrees(settings, number)
+
+
+def assert_source_agrees(settings: Settings, number: int) -> None:
+    source = [f"s{number:02}"]
+    gaps = by_model(query(settings, "from control_adjusted_gap where source = ?", source))
+    growths = by_model(query(settings, "from ageing where source = ?", source))
+    thetas = by_model(query(settings, "from model_sensitivity where source = ?", source))
+    models = [m for m in members(number) if f"m{m}" in gaps]
+    y = draw(number, members(number))[[members(number).index(m) for m in models]]
+    joint = Joint(y, numbered(models), months())
+    for place, model in enumerate(models):
+        freedom = len({int(m) // 3 for m in months()[~np.isnan(y[place])]}) - 1
+        for row, view, name in (
+            (gaps[f"m{model}"], "adjusted_gap", "gap"),
+            (growths[f"m{model}"], "growth_per_month", "growth"),
+        ):
+            figure, error = joint.effect(place, name) or (None, None)
+            assert_close(row[view], figure, (number, model, name))
+            assert (row["reason"] is None) == (figure is not None)
+            if figure is not None and error is not None:
+                half = (row[f"{view}_high"] - row[f"{view}_low"]) / 2
+                freedom = min(freedom, joint.num_free)
+                # t_975 is a polynomial, right to 1e-7.
+                assert half == pytest.approx(scipy.stats.t.ppf(0.975, freedom) * error, rel=3e-7)
+        theta = joint.theta.get(place) if len(joint.models) > 1 else None
+        assert_close(thetas[f"m{model}"]["sensitivity"], theta, (number, model))
+
+
+def by_model(rows: pa.Table) -> dict[str, dict[str, Any]]:
+    return {row["model"]: row for row in rows.to_pylist()}
+
+
+def cell(model: str, source: str, month: int, bits: float, document: str = "d") -> dict[str, Any]:
+    first = (FIRST + month).first_day
+    nats = bits * 1000 * math.log(2)
+    return loss_row(model, source, first, document, nll_nats=nats, num_chars=1000, num_bytes=1000)
+
+
+def land(settings: Settings, rows: list[dict[str, Any]]) -> None:
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses(pa.Table.from_pylist(rows, schema=LOSSES), "panels")
+        warehouse.upsert_models(
+            [
+                {"name": f"m{number}", "cutoff": FIRST + cutoff, "cutoff_provenance": "stated"}
+                for number, cutoff in enumerate(CUTOFFS)
+                if cutoff is not None
+            ]
+        )
+    publish(settings)
+
+
+def staggered(cutoffs: list[float], noise: float = 0.005) -> tuple[Array, PanelFit]:
+    """Fit models with a gap of 0.1 and growth of 0.01 a month from their cutoffs on."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(0, noise, (len(cutoffs), NUM_MONTHS)) + rng.normal(0, 0.05, NUM_MONTHS)
+    for row, cutoff in zip(y, cutoffs, strict=True):
+        age = np.arange(NUM_MONTHS) - (-99 if math.isnan(cutoff) else cutoff)
+        after = age > 0
+        if after.any():
+            row += np.where(after, 0.1 + 0.01 * (age - age[after].mean()), 0)
+    return y, fit_panel(y, START + np.array(cutoffs), months())
+
+
+@pytest.mark.parametrize(
+    ("cutoffs", "gap_reason", "growth_reason"),
+    [([8], panel.NO_CONTROL, panel.NO_CONTROL),
+     ([8, 8, 8], panel.NO_CONTROL, panel.NO_CONTROL),
+     ([math.nan, 5, 9], panel.NO_CUTOFF, panel.NO_CUTOFF),
+     ([-9, 5, 9], panel.NONE_BEFORE, None),
+     ([23, 5, 9], panel.NONE_AFTER, panel.NONE_AFTER),
+     ([22, 5, 9], None, panel.ONE_AFTER),
+     ([8, 5], None, None),
+     ([8, 40], None, None)],
+)  # fmt: skip
+def test_a_figure_that_cannot_be_told_has_a_reason(
+    cutoffs: list[float], gap_reason: str | None, growth_reason: str | None
+) -> None:
+    _, fit = staggered(cutoffs)
+    assert (fit.gap_reason[0], fit.growth_reason[0]) == (gap_reason, growth_reason)
+    for figure, error, reason in (
+        (fit.gap, fit.gap_error, gap_reason),
+        (fit.growth, fit.growth_error, growth_reason),
+    ):
+        assert np.isnan(figure[0]) == np.isnan(error[0]) == (reason is not None)
+
+
+def test_too_few_blocks() -> None:
+    y, _ = staggered([5, 9, 12])
+    y[0, 9:] = np.nan
+    fit = fit_panel(y, START + np.array([5.0, 9.0, 12.0]), months())
+    assert fit.gap_reason == (panel.FEW_BLOCKS, None, None)
+    assert np.isnan(fit.theta[0])
+
+
+def test_a_thermometer_tells_what_models_that_change_at_once_cannot() -> None:
+    _, alone = staggered([11, 11, 11])
+    _, fit = staggered([11, 11, 11, -30])
+    assert np.isnan(alone.gap).all()
+    assert fit.gap[:3] == pytest.approx([0.1] * 3, abs=0.02)
+    assert np.isnan(alone.difficulty[12:]).all(), "only months before the cutoff compare"
+    assert not np.isnan(alone.difficulty[:12]).any()
+
+
+def test_a_fit_depends_on_the_figures_alone() -> None:
+    y, fit = staggered([3, 7, 7, 15, -2])
+    again = fit_panel(y.copy(), START + np.array([3.0, 7, 7, 15, -2]), months())
+    assert np.array_equal(fit.gap, again.gap, equal_nan=True)
+    assert np.array_equal(fit.difficulty, again.difficulty)
+    turned = fit_panel(y[::-1], START + np.array([-2.0, 15, 7, 7, 3]), months())
+    assert turned.growth[::-1] == pytest.approx(fit.growth, rel=1e-9, nan_ok=True)
+
+
+def test_the_difficulty_without_a_model() -> None:
+    y, fit = staggered([3, 8, 12, 16, 19], noise=0)
+    assert fit.difficulty_without(2) == pytest.approx(fit.difficulty, abs=1e-9)
+    _, pair = staggered([8, 12])
+    assert np.isnan(pair.difficulty_without(1)[9:]).all()
+
+
+def test_a_world_without_gaps_shows_none() -> None:
+    excluded = []
+    for number in range(60):
+        rng = np.random.default_rng(number)
+        shocks = rng.standard_normal(36)
+        for month in range(1, 36):
+            shocks[month] += 0.5 * shocks[month - 1]
+        drift = 0.02 * shocks + 0.003 * np.arange(36)
+        y = np.linspace(0.8, 1.2, 6)[:, None] * drift + rng.normal(0, 0.01, (6, 36))
+        fit = fit_panel(y, np.linspace(4, 28, 6).round(), np.arange(36))
+        excluded.append(np.abs(fit.gap / fit.gap_error) > scipy.stats.t.ppf(0.975, 11))
+    assert np.mean(excluded) <= 0.06
+
+
+@pytest.mark.long
+def test_a_differing_document_costs_itself(settings: Settings) -> None:
+    rng = np.random.default_rng(2)
+    lengths = rng.uniform(0.5, 1.5, (NUM_MONTHS, 3))
+    rows = [
+        cell(f"m{model}", "news", month, 1 + model + lengths[month, document], f"d{document}")
+        for model in (1, 2, 4)
+        for month in range(NUM_MONTHS)
+        for document in range(3)
+        if (model, month, document) != (2, 7, 0)
+    ]
+    rows += [cell("m4", "far", month, 1.0, "x") for month in range(NUM_MONTHS)]
+    rows += [cell(f"m{m}", "far", month, 1.0) for month in range(NUM_MONTHS) for m in (1, 2)]
+    land(settings, rows)
+    found = query(settings, "from control_adjusted_gap where source = 'news' order by model")
+    assert found["adjusted_gap"].to_pylist() == pytest.approx([0, 0, 0], abs=1e-9)
+    assert found["num_documents"].to_pylist() == [72, 71, 72]
+    [row] = query(
+        settings, "from control_adjusted_gap where source = 'far' and model = 'm4'"
+    ).to_pylist()
+    assert row["reason"] == "other documents than most models"
+    mean = query(settings, "from control_adjusted_gap_overall where model = 'm4'").to_pylist()
+    assert mean[0]["reason"] == "other sources than most models"
+    tables = [query(settings, f"from internal.{name}") for name in TABLES]
+    publish(settings)
+    assert tables == [query(settings, f"from internal.{name}") for name in TABLES]
+    assert max(tables[1]["month"].to_pylist()) < dt.date(2023, 1, 1)
+
+
+TABLES = ("panel_effects", "panel_difficulty")

@@ -1,0 +1,300 @@
+"""The panel: models with other cutoffs read the same months, and are each other's controls.
+
+For model i and month m, with c_i the last month that the model has seen:
+
+    y_im = alpha_i + theta_i lambda_m + delta_i after_im + epsilon_i after_im (h_im - hbar_i) + u_im
+
+- y: bits per byte, of the documents that the models share.
+- lambda: the month's difficulty for language models, with mean 0.
+- theta: the model's sensitivity to it, between 0.5 and 1.5, with mean 1 over the models.
+- after: 1 if m > c_i, else 0. h: m - c_i. hbar: the mean of h over the model's months after.
+- delta: the average gap over these months. epsilon: its growth a month.
+
+Estimation. X_i has the columns 1, after and after (h - hbar), so far as the model's months tell
+them apart. R_i = I - X_i X_i+ on the model's months, and 0 elsewhere. Begin with theta = 1.
+
+    M = sum_i theta_i^2 R_i        lambda = M+ sum_i theta_i R_i y_i
+    theta_i = (R_i lambda)' y_i / |R_i lambda|^2, clipped to 0.5 ... 1.5, then divided by the mean
+
+Three rounds, then lambda once more. w_i is the row of the pseudoinverse of [X_i, lambda] that gives
+delta_i or epsilon_i, as w_i' (y_i - theta_i lambda). theta_i is free there, so that its error is in
+the interval. As lambda is linear in all y, an effect is sum_j W_ij' y_j:
+
+    W_ij = 1{i=j} w_i - theta_i theta_j R_j M+ w_i
+
+Error. The residuals are u_j = R_j (y_j - theta_j lambda). s_j^2 is the variance of model j's, s^2
+that of all. The squared error is the greatest of
+
+    s^2 sum_j |W_ij|^2        sum_j s_j^2 |W_ij|^2        G/(G-1) sum_g (sum_j W_ijg' u_jg)^2
+
+the last (CR1) over the G blocks of three calendar months: a block has the months of all models. An
+interval is Student's t with G_i - 1 degrees of freedom (G_i: blocks of model i), or fewer as s^2.
+
+Identification. lambda is known up to the null space of M, whose members every X_i can imitate. An
+effect is known if w_i is orthogonal to it. lambda is told of the most months that compare.
+
+For a thermometer (cutoff before the window) delta is part of alpha. A model with an unknown cutoff
+or too few months does not enter lambda.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_SENSITIVITY, MOST_SENSITIVITY = 0.5, 1.5
+NUM_ROUNDS, MONTHS_OF_A_BLOCK, MIN_BLOCKS = 3, 3, 4
+_RANK_TOLERANCE, _ZERO = 1e-9, 1e-7  # of eigenvalues, against the largest; of products
+
+NO_CUTOFF = "cutoff unknown"
+NO_CONTROL = "no other model with another cutoff"
+NONE_BEFORE = "no month before the cutoff"
+NONE_AFTER = "no month after the cutoff"
+ONE_AFTER = "one month after: no growth"
+FEW_BLOCKS = "too few blocks of three months"
+FEW_MONTHS = "too few months for an interval"
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class PanelFit:
+    """The figures of a panel, by model or by month; NaN where there is none.
+
+    ``difficulty``, ``gap`` and ``growth`` are lambda, delta and epsilon, with standard errors.
+    """
+
+    theta: Floats
+    difficulty: Floats
+    difficulty_error: Floats
+    difficulty_degrees_of_freedom: float
+    gap: Floats
+    gap_error: Floats
+    growth: Floats
+    growth_error: Floats
+    degrees_of_freedom: Floats
+    gap_reason: tuple[str | None, ...]
+    growth_reason: tuple[str | None, ...]
+    _annihilators: Floats
+    _remainders: Floats
+
+    def difficulty_without(self, model: int) -> Floats:
+        """Return lambda of the other models at their sensitivities; NaN in months not told."""
+        theta = np.nan_to_num(self.theta)
+        theta[model] = 0
+        return _told(_solve(theta, self._annihilators, self._remainders))
+
+
+def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> PanelFit:
+    """Fit the panel of one source and protocol.
+
+    Args:
+        losses: bits per byte, NaN where there is none; (models, months).
+        cutoffs: last month seen, numbered as ``months`` are; NaN = unknown; (models,).
+        months: ascending calendar numbers, January of a year a multiple of 12; (months,).
+    """
+    blocks = np.unique(months // MONTHS_OF_A_BLOCK, return_inverse=True)[1]
+    observed = ~np.isnan(losses)
+    num_blocks = np.array([len(set(blocks[row])) for row in observed])
+    enters = ~np.isnan(cutoffs) & (num_blocks >= MIN_BLOCKS)
+    designs = [
+        _design(months, row, cutoff) if is_in else None
+        for row, cutoff, is_in in zip(observed, cutoffs, enters, strict=True)
+    ]
+    annihilators = np.array([_annihilator(each, len(months)) for each in designs])
+    remainders = np.einsum("ijk,ik->ij", annihilators, np.nan_to_num(losses))
+    solution = _fit_sensitivities(annihilators, remainders, enters)
+    theta = solution.theta
+    num_columns = np.array([each.columns.shape[1] if each else 0 for each in designs])
+    num_free = observed.sum(axis=1) * enters - num_columns - 1
+    errors = _Errors(solution, annihilators, remainders, num_free, blocks)
+    effects = np.full((2, 2, len(losses)), np.nan)  # gap and growth; figure and error
+    reasons: list[list[str | None]] = [[], []]
+    for model, design in enumerate(designs):
+        for which, column in enumerate(("gap", "growth")):
+            reason = _reason(design, column, enters[model], np.isnan(cutoffs[model]))
+            if reason is None and design is not None:
+                weights = design.weights(column, solution.difficulty)
+                own = np.nan_to_num(losses[model]) - theta[model] * solution.difficulty
+                error = errors.of_effect(model, weights)
+                if np.abs(weights @ solution.unknown).max(initial=0) > _ZERO * abs(weights).max():
+                    reason = NO_CONTROL
+                elif np.isnan(error):
+                    reason = FEW_MONTHS
+                else:
+                    effects[which, :, model] = weights @ own, error
+            reasons[which].append(reason)
+    return PanelFit(
+        theta=np.where(enters & (enters.sum() > 1), theta, np.nan),
+        difficulty=_told(solution),
+        difficulty_error=errors.of_difficulty(_comparable(solution.unknown)),
+        difficulty_degrees_of_freedom=max(1, min(int(blocks.max(initial=0)), errors.num_free)),
+        gap=effects[0, 0],
+        gap_error=effects[0, 1],
+        growth=effects[1, 0],
+        growth_error=effects[1, 1],
+        degrees_of_freedom=np.maximum(1, np.minimum(num_blocks - 1, errors.num_free)),
+        gap_reason=tuple(reasons[0]),
+        growth_reason=tuple(reasons[1]),
+        _annihilators=annihilators,
+        _remainders=remainders,
+    )
+
+
+@dataclass(frozen=True)
+class _Design:
+    """X of one model: columns over the observed months, and the names of those after the first."""
+
+    observed: Flags
+    columns: Floats  # (observed months, columns)
+    names: tuple[str, ...]
+    num_after: int
+
+    def weights(self, column: str, difficulty: Floats) -> Floats:
+        """Return w: a row of the pseudoinverse of [X, lambda], 0 in months not observed."""
+        number = 1 + self.names.index(column)
+        extended = np.column_stack([self.columns, difficulty[self.observed]])
+        weights = np.zeros(len(self.observed))
+        left = extended[:, -1] - self.columns @ (np.linalg.pinv(self.columns) @ extended[:, -1])
+        if np.linalg.norm(left) <= _ZERO * np.linalg.norm(extended[:, -1]):
+            extended = self.columns
+        weights[self.observed] = np.linalg.pinv(extended)[number]
+        return weights
+
+
+def _design(months: NDArray[np.int64], observed: Flags, cutoff: float) -> _Design:
+    ages = months[observed] - cutoff
+    after = ages > 0
+    num_after = int(after.sum())
+    columns, names = [np.ones(len(ages))], []
+    if 0 < num_after < len(ages):
+        columns.append(after.astype(float))
+        names.append("gap")
+    if num_after > 1:
+        columns.append(np.where(after, ages - ages[after].mean(), 0))
+        names.append("growth")
+    return _Design(observed, np.column_stack(columns), tuple(names), num_after)
+
+
+def _annihilator(design: _Design | None, num_months: int) -> Floats:
+    """Return R: what X leaves of a curve; 0 in months not observed; (months, months)."""
+    matrix = np.zeros((num_months, num_months))
+    if design is not None:
+        base, _ = np.linalg.qr(design.columns)
+        inside = np.ix_(design.observed, design.observed)
+        matrix[inside] = np.eye(len(base)) - base @ base.T
+    return matrix
+
+
+def _reason(design: _Design | None, column: str, is_in: bool, is_unknown: bool) -> str | None:
+    """Return why X cannot have a column; None if it has."""
+    if is_unknown:
+        return NO_CUTOFF
+    if design is None or not is_in:
+        return FEW_BLOCKS
+    if design.num_after == 0:
+        return NONE_AFTER
+    if column == "gap":
+        return NONE_BEFORE if design.num_after == len(design.columns) else None
+    return ONE_AFTER if design.num_after == 1 else None
+
+
+def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) -> _Solution:
+    """Return theta, 0 for models that do not enter, with its lambda."""
+    solution = _solve(enters.astype(float), annihilators, remainders)
+    for _ in range(NUM_ROUNDS if enters.any() else 0):
+        left = annihilators @ solution.difficulty
+        squares = (left * left).sum(axis=1)
+        is_told = squares > _ZERO * squares.max(initial=0)
+        slopes = (left * remainders).sum(axis=1) / np.where(is_told, squares, 1)
+        slopes = np.clip(np.where(is_told, slopes, 1), LEAST_SENSITIVITY, MOST_SENSITIVITY)
+        theta = np.where(enters, slopes, 0) / slopes[enters].mean()
+        solution = _solve(theta, annihilators, remainders, solution.unknown)
+    return solution
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """lambda at given theta, the pseudoinverse of M, and a base of its null space in columns."""
+
+    theta: Floats
+    difficulty: Floats
+    inverse: Floats
+    unknown: Floats
+
+
+def _solve(
+    theta: Floats, annihilators: Floats, remainders: Floats, unknown: Floats | None = None
+) -> _Solution:
+    """Solve for lambda; ``unknown``, which all theta share, saves the slowest step."""
+    total = np.einsum("i,ijk->jk", theta**2, annihilators)
+    if unknown is None:
+        values, vectors = np.linalg.eigh(total)
+        unknown = vectors[:, values <= _RANK_TOLERANCE * max(values[-1], 1e-300)]
+    inverse = np.linalg.inv(total + unknown @ unknown.T) - unknown @ unknown.T
+    return _Solution(theta, inverse @ (theta @ remainders), inverse, unknown)
+
+
+def _comparable(unknown: Floats) -> Flags:
+    """Tell the most months whose lambda differ by nothing unknown; none if there are no two."""
+    is_near = np.abs(unknown[:, None] - unknown).max(axis=2, initial=0) <= _ZERO
+    counts = is_near.sum(axis=1)
+    return np.asarray(is_near[counts.argmax()] & (counts.max() > 1))
+
+
+def _told(solution: _Solution) -> Floats:
+    """Return lambda less its mean; NaN for months that are not comparable."""
+    is_told = _comparable(solution.unknown)
+    mean = solution.difficulty[is_told].mean() if is_told.any() else 0
+    return np.where(is_told, solution.difficulty - mean, np.nan)
+
+
+class _Errors:
+    """The standard errors of linear functions of lambda and of one model's curve."""
+
+    def __init__(
+        self,
+        solution: _Solution,
+        annihilators: Floats,
+        remainders: Floats,
+        num_free: NDArray[np.int64],
+        blocks: NDArray[np.int64],
+    ) -> None:
+        self._theta, self._inverse = solution.theta, solution.inverse
+        self._annihilators = annihilators
+        self._blocks = np.eye(int(blocks.max(initial=0)) + 1)[blocks]  # (months, blocks)
+        self._residuals = remainders - self._theta[:, None] * (annihilators @ solution.difficulty)
+        squares = (self._residuals**2).sum(axis=1)
+        # A model's free residuals: months less X, theta and its share in lambda.
+        free = num_free - self._theta**2 * np.einsum("ijk,kj->i", annihilators, self._inverse)
+        free = np.where(self._theta > 0, free, 0)
+        self.num_free = float(free.sum())
+        self._variance = squares.sum() / self.num_free if self.num_free > 0.5 else np.nan
+        self._variances = np.where(free >= 1, squares / np.maximum(free, 1), self._variance)
+
+    def of_effect(self, model: int, weights: Floats) -> float:
+        """Return the standard error of w' (y - theta lambda) of a model."""
+        all_weights = self._of_difficulty(-self._theta[model] * weights)
+        all_weights[model] += weights
+        return self._error(all_weights)
+
+    def of_difficulty(self, is_told: Flags) -> Floats:
+        """Return the standard error of each month's lambda less the mean; NaN if not told."""
+        errors, shares = np.full(len(is_told), np.nan), is_told / max(is_told.sum(), 1)
+        for month in np.flatnonzero(is_told):
+            errors[month] = self._error(self._of_difficulty(np.eye(len(is_told))[month] - shares))
+        return errors
+
+    def _of_difficulty(self, weights: Floats) -> Floats:
+        """Return the weights of all y in a linear function of lambda; (models, months)."""
+        return np.asarray(self._theta[:, None] * (self._annihilators @ (self._inverse @ weights)))
+
+    def _error(self, weights: Floats) -> float:
+        squares = (weights**2).sum(axis=1)
+        scores = (weights * self._residuals).sum(axis=0) @ self._blocks
+        of_all, of_models = self._variance * squares.sum(), self._variances @ squares
+        clustered = scores @ scores * len(scores) / max(len(scores) - 1, 1)
+        return float(np.sqrt(max(of_all, of_models, clustered)))
