@@ -250,7 +250,6 @@ def _of_versions(store: Store, seal: Seal) -> str:
 
 
 def _account(manifest: Mapping[str, object]) -> Iterator[Row]:
-    """Yield the numbers of requested, kept, dropped and failed items, with reasons."""
     if "requested" not in manifest:
         return
     sums: dict[str, int] = {}

@@ -280,6 +280,5 @@ def _read(source: Path, target: Path) -> bytes:
 
 
 def _write(target: Path, data: bytes) -> None:
-    """Write a file atomically."""
     path = target.absolute()
     Store(str(path.parent)).write_bytes(path.name, data)

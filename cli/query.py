@@ -151,7 +151,6 @@ def find_client() -> Path:
 
 @contextmanager
 def _interrupts_left_to_the_client() -> Iterator[None]:
-    """Ignore Ctrl-C in this process during the ``with`` block, so that the client handles it."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield

@@ -120,7 +120,6 @@ def backfill_command(
 
 
 def _print_plan(request: Request, settings: Settings) -> None:
-    """Print the plan of a run, without doing any of its work."""
     from instruments.run_plan import plan_run
 
     plan = plan_run(request, settings)

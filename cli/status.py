@@ -153,7 +153,6 @@ def _since(start: str) -> str:
 
 
 def _plain(status: Status, server: ServerStatus | None) -> dict[str, Any]:
-    """Return the states of data root and server as a mapping that can be written as JSON."""
     return {
         "home": status.home,
         "months": [str(month) for month in status.months],

@@ -94,13 +94,11 @@ def _shown(value: object) -> str:
 
 
 def _width(rows: Sequence[Sequence[str]]) -> int:
-    """Return the width of a table with borders, in characters; long text is wrapped."""
     columns = ("\n".join(column).split("\n") for column in zip(*rows, strict=True))
     return 1 + sum(min(max(map(cell_len, lines)), _MAX_COLUMN) + 3 for lines in columns)
 
 
 def _print_records(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print each row as a block of lines, with name and value of one column per line."""
     pad = max(map(cell_len, names))
     for number, row in enumerate(rows, start=1):
         out.print(f"─ record {number} ".ljust(pad + 3, "─"), style="bold")

@@ -50,7 +50,6 @@ def find_reasons_to_hold(
 
 
 def _rows(info: SourceInfo, crawled: Crawled) -> Iterator[str]:
-    """Check the number of documents against the source's bounds; no minimum with ``--limit``."""
     found, declared = crawled.num_documents, f"{info.name} declares"
     is_whole = crawled.manifest.get("limit") is None
     if is_whole and info.min_documents is not None and found < info.min_documents:
@@ -112,7 +111,6 @@ def _drift(before: Sequence[Seal], crawled: Crawled) -> Iterator[str]:
 
 
 def _shrunk(newest: Seal | None, crawled: Crawled) -> Iterator[str]:
-    """Reject a partial crawl with fewer documents than the sealed version."""
     if newest is None or crawled.manifest["status"] != "partial":
         return
     if crawled.num_documents < newest.num_documents:

@@ -132,7 +132,6 @@ class _Crawl:
             return self._begun
 
     def documents(self) -> Generator[pa.Table]:
-        """Yield tables of the documents that pass the hygiene stages."""
         with closing(self._hygiene.sift(map(self._examine, self._items()))) as outcomes:
             for table in tables_of(filter(self._ledger.keeps, outcomes), self._partition):
                 self._num_bytes += sum(table["num_bytes"].to_pylist())
@@ -176,13 +175,11 @@ class _Crawl:
         }
 
     def _require_gain(self, is_partial: bool) -> None:
-        """Raise SourceUnavailable if a partial crawl adds no documents to the existing seal."""
         begun, kept = self._begun, self._ledger.kept
         if begun and is_partial and kept <= begun.num_documents:
             raise SourceUnavailable(f"{kept} documents were found, {begun.num_documents} before")
 
     def _items(self) -> Iterator[Item]:
-        """Yield the crawler's items; if the site fails, stop and keep the earlier items."""
         num_items = 0
         try:
             for item in self._crawler.fetch_month(self._month, self._context):

@@ -85,7 +85,6 @@ def _list_all(api: GitHubApi, month: Month) -> Iterator[Repository | Drop | Fail
 def _list_window(
     api: GitHubApi, terms: str, month: Month, start: dt.datetime, end: dt.datetime
 ) -> Iterator[Repository | Drop | Failure]:
-    """Yield repositories created in [start, end); halve a window with too many results."""
     window = f"{start:%Y-%m-%dT%H:%M:%SZ}..{end - _SECOND:%Y-%m-%dT%H:%M:%SZ}"
     query = f"created:{window} {terms}"
     try:

@@ -154,7 +154,6 @@ class _Visit:
     licence: str
 
     def items(self, quota: Quota) -> Iterator[Item]:
-        """Yield the project's files; files above MAX_FILES or above the quota become drops."""
         paths = {change.path: change for change in self.work.changes}
         drawn = sorted(paths, key=lambda p: self.context.rank(f"{self.project}/{self.month}/{p}"))
         makers = {path: partial(self._document, paths[path]) for path in drawn}

@@ -173,10 +173,7 @@ def _read_licences(api: GitHubApi, name: str, files: list[TreeEntry]) -> list[st
 
 
 def most_starred(month: Month, context: CrawlContext, count: int) -> Iterator[str | Drop | Failure]:
-    """Yield the most starred repositories' names, then a drop or failure per unreadable hour.
-
-    Raise SourceUnavailable if the file of no hour could be read.
-    """
+    """Yield the most starred repositories' names, then a drop or failure per unreadable hour."""
     stars: Counter[str] = Counter()
     lost: list[Drop | Failure] = []
     hours = draw_hours(month, context)

@@ -74,7 +74,6 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _list_posts(month: Month, language: str, fetcher: Fetcher) -> Iterator[_Row | Drop | Repeat]:
-    """Yield each post of one site once, oldest first; yield a Repeat for each repetition."""
     key = INFO.site_key(SITE, language)
     seen: set[int] = set()
     number, num_pages = 1, 1
@@ -107,7 +106,6 @@ def _name(native_id: int, language: str) -> str:
 
 
 def _is_no_list(fetched: Fetched, page: int) -> bool:
-    """Return True to retry: the body is not JSON, is an error, or is empty with posts left."""
     answer = decode(fetched)
     if isinstance(answer, dict):
         return "code" in answer  # a WordPress error has the fields code, message and data

@@ -98,7 +98,6 @@ def _list_paths(month: Month, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]
 
 
 def _is_no_list(fetched: Fetched) -> bool:
-    """Return True to retry: the body is not JSON, is an error, or is empty with pages left."""
     answer = decode(fetched)
     if not isinstance(answer, dict):
         return answer is None
@@ -159,13 +158,11 @@ class _Page:
         return max((moment for moment in map(read_time, times) if moment), default=None)
 
     def links(self, name: str) -> list[dict[str, Any]]:
-        """Return the linked pages of a relation, such as ``organisations``."""
         links = self.fields.get("links")
         rows = links.get(name) if isinstance(links, dict) else None
         return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
     def translations(self, languages: tuple[str, ...]) -> Iterator[str]:
-        """Yield the paths of this page's translations to ``languages``."""
         for other in self.links("available_translations"):
             path = _path_of({"link": other.get("base_path")})
             if path not in (None, self.path) and other.get("locale") in languages:
@@ -187,7 +184,6 @@ def _fetch_page(path: str, month: Month, context: CrawlContext) -> Iterator[Item
 
 
 def _is_no_page(fetched: Fetched) -> bool:
-    """Return True to retry a response 200 that is not the record of a page: no ``base_path``."""
     fields = decode(fetched)
     return fields is None or (isinstance(fields, dict) and "base_path" not in fields)
 

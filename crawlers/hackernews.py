@@ -139,7 +139,6 @@ def _is_answer(answer: object) -> bool:
 
 
 def _is_busy(page: Fetched) -> bool:
-    """Return True if a response 200 is a transient error, or is empty although it counts hits."""
     answer = page.json()
     if not isinstance(answer, dict):
         return False
@@ -167,14 +166,12 @@ def _read_story(row: Row, given_at: dt.datetime, month: Month) -> Story | Drop:
 
 
 def _text(markup: object) -> str:
-    """Return a text without markup; return '' for a deleted, dead or flagged text."""
     if not isinstance(markup, str) or markup.strip() in _EMPTIED:
         return ""
     return post_to_text(markup)
 
 
 def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Drop | Failure:
-    """Return a story with its comments; a story without comments needs no request."""
     if not story.num_comments:
         return _document(story, [], story.retrieved_at)
     try:
@@ -193,7 +190,6 @@ def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Dro
 
 
 def _read_comments(children: Sequence[object], month: Month) -> list[Comment]:
-    """Return the comments before the month's end, oldest first, without deleted and dead ones."""
     found: dict[int, Comment] = {}
     for child in children:
         if not isinstance(child, dict) or child.get("deleted") or child.get("dead"):

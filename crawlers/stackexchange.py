@@ -171,7 +171,6 @@ def _read_question(found: Found, span: Span, month: Month) -> Question | Drop | 
 
 
 def _read_post(row: Row, id_field: str) -> Post | None:
-    """Return a question or an answer; None if a required field is missing."""
     number, body = row.get(id_field), row.get("body")
     created_at = read_epoch(row.get("creation_date"))
     if type(number) is not int or created_at is None or not isinstance(body, str):
@@ -194,7 +193,6 @@ def _with_answers(
     context: CrawlContext,
     quota: Quota,
 ) -> Iterator[Item]:
-    """Yield a document per question until the quota is full; drop the remaining questions."""
     size = context.limit or max(len(questions), 1)  # a batch never exceeds the limit
     for start in range(0, len(questions), size):
         batch = questions[start : start + size]

@@ -81,7 +81,6 @@ def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iter
 
 
 def _draw_windows(month: Month, context: CrawlContext) -> list[tuple[dt.datetime, dt.datetime]]:
-    """Cut the month at random times into NUM_WINDOWS windows; return them in random order."""
     step = (month.end - month.start) / NUM_WINDOWS
     cuts = [month.start]
     for number in range(1, NUM_WINDOWS):

@@ -63,10 +63,7 @@ class KeptPage:
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield the month-end version of every monitored page, in the order of the titles.
-
-    Pages in other languages are found through the language links of the English pages.
-    """
+    """Yield the month-end version of every monitored page, in the order of the titles."""
     english = MediaWiki(context.fetcher)
     for wiki, share in wiki_documents.editions(INFO, context):
         yield from _fetch_edition(wiki, english, month, share)
@@ -140,12 +137,7 @@ def _version(wiki: MediaWiki, page: KeptPage, revision: Revision, month: Month) 
 def resolve(
     wiki: MediaWiki, english: MediaWiki, titles: Sequence[str], store: Store
 ) -> dict[str, KeptPage | None]:
-    """Return each English title's page in ``wiki``; PAGES_FILE stores the pages of earlier crawls.
-
-    Raises:
-        MalformedInput: PAGES_FILE is damaged.
-        SourceUnavailable, AccessRefused, SourceChanged: see ``MediaWiki``.
-    """
+    """Return each English title's page in ``wiki``; PAGES_FILE stores pages of earlier crawls."""
     language = wiki.edition.language
     known = _read_pages(store)
     missing = [title for title in titles if (language, title) not in known]
@@ -189,7 +181,6 @@ def _ask(wiki: MediaWiki, english: MediaWiki, titles: Sequence[str]) -> Iterable
 
 
 def _titles_in(english: MediaWiki, titles: Sequence[str], language: str) -> dict[str, str]:
-    """Map English titles to the titles of the same pages in another language, if they exist."""
     target: dict[str, str] = {}
     names: dict[str, str] = {}
     links = {"prop": "langlinks", "lllang": language, "lllimit": "max"}

@@ -212,7 +212,6 @@ def _damaged(fetched: Fetched, what: str) -> SourceChanged:
 
 
 def _read_creation(line: bytes, url: str) -> DumpedCreation | None:
-    """Return the article creation that a line records; None for all other events."""
     columns = line.decode("utf-8", errors="replace").split("\t")
     if len(columns) not in _PAGE_ID:
         raise SourceChanged(

@@ -158,7 +158,6 @@ def _absence(
     match: _Match,
     match_related: _Match,
 ) -> EventTrigger:
-    """Return a trigger for the absence of ``expect`` events ``within`` a time after ``after``."""
     return EventTrigger(
         posture=Posture.Proactive,
         after=after,

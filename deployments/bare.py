@@ -36,13 +36,7 @@ _PATH = ":".join(map(str, [Path(sys.executable).parent, *_POSTGRESQL[-1:]]))
 
 
 class Process:
-    """A process that runs a service, with its address, its folders and its log.
-
-    Args:
-        service: the service to run.
-        folder: folder for the files of all services; named volumes are in its folder ``volumes``.
-        addresses: the IP addresses of all services, by name.
-    """
+    """A process that runs a service, with its address, its folders and its log."""
 
     def __init__(self, service: Service, folder: Path, addresses: Mapping[str, str]) -> None:
         self.service = service

@@ -54,10 +54,6 @@ def read_variables(path: Path) -> dict[str, str]:
 def read_services(path: Path, variables: Mapping[str, str]) -> dict[str, Service]:
     """Return the services of all active profiles (``COMPOSE_PROFILES``), dependencies first.
 
-    Args:
-        path: path of compose.yaml.
-        variables: values for ``${NAME}`` in the file, as in ``.env``.
-
     Raises:
         ComposeError: a variable has no value, or a dependency is not among the services.
     """
@@ -187,7 +183,6 @@ def read_image(dockerfile: Path, target: str) -> Image:
 
 
 def _instructions(dockerfile: Path) -> Iterator[tuple[str, str]]:
-    """Yield (instruction, arguments) of each line of a Dockerfile."""
     lines = dockerfile.read_text(encoding="utf-8").splitlines()
     text = "\n".join(line for line in lines if not line.startswith("#"))
     for line in text.replace("\\\n", " ").splitlines():

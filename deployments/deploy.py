@@ -174,7 +174,6 @@ class _Deployer:
             self._do(Change("made", what, "limit 1"), create, new)
 
     def make_deployments(self, wanted: list[Deployment]) -> dict[str, UUID]:
-        """Create, update or remove deployments; return the ids of the wanted ones by full name."""
         existing, ids = self._existing(), {}
         for each in wanted:
             found = existing.pop(each.full_name, None)

@@ -19,7 +19,6 @@ NEEDED = ("monthly/monthly", "score/score", "report/report")
 
 
 class _Part(BaseModel):
-    # Unknown keys are refused.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -43,7 +42,6 @@ class Deployment(_Part):
 
     Attributes:
         entrypoint: module and function name of the flow, joined by a dot.
-        pull_steps: steps that Prefect runs before the flow.
     """
 
     name: str

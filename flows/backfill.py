@@ -45,7 +45,6 @@ def backfill(
 
 
 def _announce(plan: RunPlan) -> State[str]:
-    """Publish a plan as an artifact, and return a state with the plan's total as message."""
     total = plan.total()
     parts = [f"## {table.title}\n\n{_markdown(table)}" for table in plan.tables()]
     create_markdown_artifact(

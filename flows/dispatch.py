@@ -100,7 +100,6 @@ class Coordinator:
                 self._tend(client, part)
 
     def _read_runs(self, client: SyncPrefectClient) -> dict[Part, FlowRun]:
-        """Return the latest child run of each part, if it still exists on the server."""
         parts = {run.id: part for part, run in self._runs.items()}
         ids, found = list(parts), list[FlowRun]()
         for start in range(0, len(ids), _PAGE):
@@ -165,7 +164,6 @@ class Coordinator:
             client.set_flow_run_state(run.id, Crashed(message=why), force=True)
 
     def _warn_of_idle_pools(self) -> None:
-        """Log one warning for each work pool whose runs are taken by no worker."""
         runs = self._runs.values()
         taken = {run.work_pool_name for run in runs if run.state and run.state.is_running()}
         for run in runs:

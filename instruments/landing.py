@@ -121,7 +121,6 @@ def land_puzzles(
 
 
 def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:
-    """Land the documents and duplicates of the cells' partitions, unless they have landed."""
     if not cells:
         return
     landed = warehouse.find_landed(cells[0].model)

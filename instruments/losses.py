@@ -138,10 +138,7 @@ def plan_scoring(
 
 
 def load_model(plan: ScoringPlan, settings: Settings) -> None:
-    """Load the model of a plan, so that a broken model fails once, not once per cell.
-
-    Do nothing if no cell is pending.
-    """
+    """Load the model of a plan, so that a broken model fails once, not once per cell."""
     if plan.pending:
         with held.hold(scorer_of, plan.entry, plan.pending[0].revision, settings):
             pass
@@ -314,7 +311,6 @@ def score_and_land(
 
 
 def _find_drift(plan: ScoringPlan, settings: Settings) -> list[Failure]:
-    """Run the canary if it is due; return its failure, or an empty list if there is none."""
     if not plan.pending or plan.entry.kind in ("control", "remote") or not is_canary_due(settings):
         return []
     run = check_canary(settings)

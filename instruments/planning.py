@@ -85,12 +85,6 @@ def plan_question_crawl(
 ) -> tuple[dict[str, list[Month]], list[str]]:
     """Return the months to crawl of each source of questions, and reasons for left-out sources.
 
-    Args:
-        sources: names of sources; None means all sources with permission.
-        months: past months, in which the questions were resolved.
-        settings: settings with the path of the data root, which contains the permissions.
-        add_tokens: function that returns settings with the credentials of a source.
-
     Raises:
         UnknownName: there is no such source.
         FutureMonth: the last month has not ended.
@@ -138,8 +132,6 @@ def check_request(
 
 def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]:
     """Return a message for each model of a run that the Hugging Face hub refuses to provide.
-
-    In the run, such a model would fail; the other models would be scored.
 
     Raises:
         UnknownName: there is no such model.

@@ -1,8 +1,4 @@
-"""The third instrument: answers of models to the puzzles of the Scylla benchmark.
-
-A model writes example inputs of a puzzle. Then it solves these inputs, and inputs of the same form
-with other numbers.
-"""
+"""The third instrument: answers of models to the puzzles of the Scylla benchmark."""
 
 from __future__ import annotations
 
@@ -125,7 +121,6 @@ def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) 
 
 
 def _protocol_of(settings: Settings) -> str:
-    """Return the protocol's name, which contains the sampling settings that are not the default."""
     parts = [
         _PROTOCOL,
         "" if settings.puzzle_sampling == "unique" else settings.puzzle_sampling,
@@ -200,7 +195,6 @@ def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings, wait: bo
 
 
 def _describe(record: PuzzleRecord) -> Done:
-    """Convert the record of a cell to the result of an attempt."""
     lack = (
         f"{record.num_errors} items have no answer; run the same command again, and only these are "
         "asked"

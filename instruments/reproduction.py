@@ -1,7 +1,4 @@
-"""`tidemark reproduce`: score one cell again, and compare the new with the landed losses.
-
-The data root stays unchanged; the new losses are not stored.
-"""
+"""`tidemark reproduce`: score one cell again, and compare the new with the landed losses."""
 
 from __future__ import annotations
 
@@ -111,7 +108,6 @@ def _key(cell: Cell) -> dict[str, object]:
 
 
 def _find(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Cell, dict[str, Any]]:
-    """Return a landed cell, and the record of its scoring."""
     cells = scored_cells(connection)
     found = [cell for cell in cells if cell.name == name]
     if not found:
@@ -146,7 +142,6 @@ def _sealed(store: Store, cell: Cell) -> Seal:
 
 
 def _load(cell: Cell, record: dict[str, Any], settings: Settings, model: str | None) -> Scorer:
-    """Load the cell's model, with the dtype and the batch size of the original scoring."""
     entry = find_model(model or cell.model, settings)
     if entry.backend.on_device:
         entry = dataclasses.replace(entry, revision=cell.revision)
@@ -178,7 +173,6 @@ def _score(scorer: Scorer, cell: Cell, seal: Seal, store: Store) -> pa.Table:
 
 
 def _conditions(record: dict[str, Any]) -> dict[str, str]:
-    """Return device, dtype and library versions of a scoring record as one mapping."""
     if not record:
         return {}
     versions = {str(name): str(number) for name, number in record["versions"].items()}

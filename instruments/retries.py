@@ -104,10 +104,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def retrying(what: str, work: Callable[[], _T], sleep: Callable[[float], Any] = rest) -> _T:
-    """Run ``work``; retry it after transient errors; raise the error of the last attempt.
-
-    ``what`` describes the work in the log. ``sleep`` waits for a number of seconds.
-    """
+    """Run ``work``; retry it after transient errors; raise the error of the last attempt."""
     tries: dict[tuple[float, ...], int] = {}
     while True:
         try:

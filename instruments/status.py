@@ -128,7 +128,6 @@ class _Corpus:
         self._infos: dict[str, SourceInfo | None] = {}
 
     def months(self) -> list[Month]:
-        """Return the months from the first to the last sealed one, else the last past month."""
         found = [each.month for each in self._manifests if each.month is not None]
         found = found or [Month.last_complete()]
         return list(month_range(min(found), max(found)))
@@ -173,7 +172,6 @@ class _Corpus:
         return info.lacks(partition.month) is not None
 
     def seconds_to_crawl(self, partitions: dict[str, tuple[str, ...]]) -> float | None:
-        """Return the estimated seconds to crawl the missing months; None if unknown."""
         total = 0.0
         for source, states in partitions.items():
             missing = sum(state in ("missing", "held", "crawling") for state in states)
@@ -206,7 +204,6 @@ def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:
 def _models(
     store: Store, settings: Settings, corpus: _Corpus, newest: RunRecord | None
 ) -> list[ModelState]:
-    """Return the state of each model; cells are counted by their file names."""
     protocol = newest.request().protocol if newest else settings.protocol
     scored = _list_cells(store, protocol)
     asked = newest.request().models if newest else ()
@@ -251,7 +248,6 @@ def _folder_of(folder: str) -> tuple[str, Partition]:
 
 
 def _claimed(store: Store) -> dict[str, list[str]]:
-    """Return the cells that processes have claimed, by model."""
     found: dict[str, list[str]] = defaultdict(list)
     for name in list_claimed(store):
         if name.startswith("losses/"):
@@ -273,7 +269,6 @@ def _name_of(asked: str, settings: Settings) -> str:
 
 
 def _seconds_of(store: Store, num_pending: int, done: dict[Partition, str]) -> float | None:
-    """Return the estimated seconds for the pending cells: their number times the median time."""
     if not num_pending:
         return 0.0
     paths = [f"{path.removesuffix('.parquet')}.json" for _, path in sorted(done.items())]

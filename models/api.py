@@ -70,14 +70,11 @@ def connect(entry: ModelEntry, settings: Settings, budget: Budget, store: Store)
 
 
 class _ApiModel:
-    """The common part of an answerer and a generator behind an API."""
-
     def __init__(self, entry: ModelEntry, rounds: ApiRounds) -> None:
         self._entry, self._rounds = entry, rounds
 
     @property
     def name(self) -> str:
-        """Name of the model, as in the ``model`` column."""
         return self._entry.name
 
     @property
@@ -133,7 +130,6 @@ class ApiAnswerer(_ApiModel):
             )
 
     def _body(self, prompt: str) -> Body:
-        """Return the request body; unsupported parameters are removed when it is sent."""
         return self._message(prompt) | {
             "temperature": 0,
             "max_tokens": self._entry.max_output_tokens or _OUTPUT_TOKENS,
@@ -204,7 +200,6 @@ class ApiGenerator(_ApiModel):
                 yield _generation(name, outcome)
 
     def _body(self, request: GenerationRequest, decoding: Decoding) -> Body:
-        """Return the request body; unsupported parameters are removed when it is sent."""
         most = decoding.max_new_tokens
         body = self._message(request.prompt) | {
             "temperature": decoding.temperature,

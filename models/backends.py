@@ -40,11 +40,8 @@ class Backend:
 
     Attributes:
         on_device: True if the model runs on the device and in the dtype of the settings.
-        from_hub: True if the model's files may come from the Hugging Face hub.
         is_listed: True if catalogue files may contain entries of this kind.
         is_control: True for compressors, whose loss depends on the text alone.
-        is_server: True if the ``location`` of an entry is a server's address.
-        is_paid: True if each request may cost money.
         codes: True if the codec can compress texts with the model's probabilities.
         answers_together: number of requests sent to a server at once; 0 without a server.
         fields: optional fields of ``ModelEntry`` that this backend uses.

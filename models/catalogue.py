@@ -61,7 +61,6 @@ def _known_kind(kind: str) -> str:
 
 
 def _released(value: object) -> object:
-    """Convert a string YYYY-MM to the first day of that month; return any other value unchanged."""
     if isinstance(value, str) and re.fullmatch(r"\d{4}-\d{2}", value):
         month = _month(value)
         return month.first_day if month else None
@@ -338,7 +337,6 @@ def _control(name: str) -> ModelEntry:
 
 
 def _record(entry: ModelEntry) -> dict[str, Any]:
-    """Return the entry as a dict for YAML, without fields that have their defaults."""
     record: dict[str, Any] = {}
     for field in dataclasses.fields(entry):
         value = getattr(entry, field.name)
@@ -348,7 +346,6 @@ def _record(entry: ModelEntry) -> dict[str, Any]:
 
 
 def _suggest(name: str, entries: list[ModelEntry]) -> list[str]:
-    """Return the names of entries that are similar to ``name``."""
     names = {entry.name.lower(): entry.name for entry in entries}
     names |= {entry.location.rsplit("/", 1)[-1].lower(): entry.name for entry in entries}
     last = name.rstrip("/").rsplit("/", 1)[-1].lower()

@@ -60,10 +60,8 @@ class Method:
     """A compressor at one setting.
 
     Attributes:
-        revision: version of the compression library.
         start: function that returns a new encoder. Its arguments are the sink, the form of the
             bytes, and the number of bytes (None if not known in advance).
-        errors: exceptions that the library raises on failure.
         sees_form: True if the compressed output depends on the form of the bytes.
     """
 
@@ -161,8 +159,6 @@ class _Images:
 
 
 class _Recording:
-    """An encoder that writes one FLAC file."""
-
     def __init__(self, sink: Sink, sample_bytes: int) -> None:
         import soundfile
 

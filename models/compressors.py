@@ -187,7 +187,6 @@ class _Archive:
             self._failure = error
 
     def close(self, num_chars: int) -> Chunk:
-        """Finish compression; return the loss and the sizes as a chunk."""
         try:
             self._end()
         except self._method.errors as error:

@@ -75,7 +75,6 @@ def _draw(layers: Sequence[alt.Chart], width: int, height: int) -> str:
 
 
 def _point_colours(is_after: bool, is_split: bool) -> tuple[str, str]:
-    """Return the fill and stroke colours of a point; ``is_split`` is True if a cutoff is known."""
     stroke = AFTER if is_after else BEFORE if is_split else UNKNOWN
     return "white" if is_after else stroke, stroke
 
@@ -99,7 +98,6 @@ def _frame(
 
 
 def _cutoff_marks(cutoff: Month | None, window: tuple[Month, Month], x: alt.X) -> list[alt.Chart]:
-    """Return the cutoff's label above the plot, and a dashed line at the end of that month."""
     first, last = window
     shown = min(max(cutoff, first - 1), last) if cutoff else first - 1
     text = f"cutoff {cutoff}" if cutoff else "no cutoff known"
@@ -131,7 +129,6 @@ def _ticks(first: Month, last: Month) -> list[Month]:
 
 
 def _domain(values: list[float]) -> list[float]:
-    """Return the range of the bits-per-byte axis; its lower end is at least 0."""
     low, high = min(values), max(values)
     span = max(1.15 * (high - low), 0.2 * high) or 1.0
     bottom = max(0.0, (low + high - span) / 2)

@@ -77,7 +77,6 @@ def exported_views() -> dict[str, ViewDescription]:
 def _export(
     connection: duckdb.DuckDBPyConnection, name: str, description: ViewDescription, path: Path
 ) -> dict[str, Any]:
-    """Write one view to a file; return the entry of the view for the manifest."""
     try:
         view = connection.table(name)
     except duckdb.Error as error:
@@ -111,8 +110,6 @@ def _export(
 
 
 class _Counter:
-    """An iterator over batches that counts their rows."""
-
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = batches
         self.num_rows = 0

@@ -163,7 +163,6 @@ def _sealed_text(store: Store, partition: Partition, as_of: dt.datetime | None) 
 
 
 def _write_documents(store: Store, seal: Seal, file: IO[str]) -> Counter[str]:
-    """Write one JSON line per document; return the number of documents by licence."""
     licences: Counter[str] = Counter()
     for batch in read_documents(store, seal, _COLUMNS):
         for row in batch.to_pylist():

@@ -58,7 +58,6 @@ def _fields(settings: Settings, rows: list[dict[str, Any]]) -> dict[str, object]
 def _row(
     row: dict[str, Any], points: list[Point], window: tuple[dt.date, dt.date]
 ) -> dict[str, str]:
-    """Return the table row of one model, source and protocol; unknown values are empty texts."""
     known_until = row["cutoff"] or row["released"]
     # Markup disables escaping, which is safe: the chart contains no untrusted text.
     chart = Markup(forecast_chart(points, window, known_until))  # noqa: S704

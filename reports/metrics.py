@@ -1,7 +1,4 @@
-"""Metrics for Prometheus, computed from the data root's files and the published snapshot.
-
-A scrape lists the data root's files, and reads only new and changed files.
-"""
+"""Metrics for Prometheus, computed from the data root's files and the published snapshot."""
 
 from __future__ import annotations
 
@@ -134,7 +131,6 @@ class DataRoot(Collector):
         return "partial" if self._json(path).get("status") == "partial" else "complete"
 
     def _json(self, path: str) -> dict[str, Any]:
-        """Return the JSON object in a file; a damaged file counts as an empty object."""
         try:
             facts = json.loads(self._store.read_bytes(path))
         except ValueError:

@@ -138,7 +138,6 @@ def _monthly(settings: Settings, protocol: str) -> pl.DataFrame:
 def _sections(
     monthly: pl.DataFrame, gaps: list[list[GapRow]], window: tuple[Month, Month]
 ) -> dict[str, list[Panel]]:
-    """Return the charts by source, with the models in the order of the table."""
     sections: dict[str, list[Panel]] = {}
     figures: dict[tuple[str, str], dict[Month, float]] = {}
     for source, model, month, bits in monthly.select(

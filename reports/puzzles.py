@@ -66,7 +66,6 @@ def _fields(settings: Settings, rows: list[dict[str, Any]]) -> dict[str, object]
 def _model(
     name: str, rows: Sequence[dict[str, Any]], probes: Sequence[dict[str, Any]]
 ) -> dict[str, object]:
-    """Return one model's values for the template: table row, probes and chart."""
     levels = [row for row in rows if row["level"] is not None]
     (overall,) = (row for row in rows if row["level"] is None)
     asked = [
@@ -108,7 +107,6 @@ def _score(value: float | None) -> str:
 
 
 def _certainty(row: dict[str, Any]) -> str:
-    """Return text about the certainty of the critical level; empty if no level is critical."""
     if row["critical_level"] is None:
         return ""
     joint = row["joint_p_value"]

@@ -93,13 +93,10 @@ async def _live(request: Request) -> Response:
 
 
 class _Files:
-    """Handlers that respond with files of one data root."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def health(self, request: Request) -> Response:
-        """Respond with status 200 if the report's page can be opened, else with 503."""
         try:
             (await run_in_threadpool(self._open, PAGE)).file.close()
         except StorageError as error:
@@ -108,11 +105,9 @@ class _Files:
         return PlainTextResponse("ok\n")
 
     async def snapshot(self, request: Request) -> Response:
-        """Respond with the published snapshot."""
         return await self._respond(request, SNAPSHOT)
 
     async def report(self, request: Request) -> Response:
-        """Respond with the report, or with another file of the report's folder."""
         path = request.path_params["path"] or "index.html"
         if not _PATH.fullmatch(path):
             return PlainTextResponse("not found\n", 404)
@@ -219,8 +214,6 @@ def _matches(tags: str, etag: str) -> bool:
 
 
 class _Sending(StreamingResponse):
-    """A response that streams a file, and closes the file at the end or after a disconnect."""
-
     file: IO[bytes]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

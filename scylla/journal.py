@@ -33,14 +33,7 @@ _LOCK_WAIT_S = 10.0  # maximum time to wait until another process releases the l
 
 @dataclass(frozen=True)
 class Kept:
-    """A generation in the journal.
-
-    Attributes:
-        key: result of ``entry_key``.
-        text: generated text.
-        finish: reason for the end of the text; texts with ``error`` are not stored.
-        num_tokens: number of generated tokens, or None if unknown.
-    """
+    """A generation in the journal."""
 
     key: str
     text: str

@@ -127,7 +127,6 @@ def _statements(plain: str) -> Iterator[tuple[str, bool]]:
 
 
 def _begins(statement: str, shape: AnswerShape) -> bool:
-    """Return True if an answer of this shape follows the marker immediately."""
     begun = _BARE.match(statement)
     if begun is None:
         return False
@@ -261,7 +260,6 @@ def _last_list(plain: str) -> Answer | None:
 
 
 def _last(pattern: re.Pattern[str], plain: str) -> str:
-    """Return the text of the last match, or an empty text."""
     found = deque(pattern.finditer(plain), maxlen=1)
     return found[0][0] if found else ""
 
@@ -368,8 +366,6 @@ _REPLACEMENTS = [
 
 
 class _Characters(dict[int, str]):
-    """Replacements by character code, computed at a character's first occurrence."""
-
     def __missing__(self, code: int) -> str:
         character = chr(code)
         category = unicodedata.category(character)

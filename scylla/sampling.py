@@ -71,8 +71,6 @@ class PuzzleData:
 
 @dataclass(frozen=True)
 class _Target:
-    """An OOD split, the numbers that its items may use, and its items."""
-
     split: Split
     universe: Sequence[int]
     items: list[Instance] = field(default_factory=list)
@@ -219,7 +217,6 @@ def _require_apart(
 
 
 def _numbers(puzzle: Puzzle, instance: Instance) -> Iterator[int]:
-    """Yield the numbers of an input; skip the zeros on a matrix's diagonal."""
     for place, row in enumerate(instance.rows):
         for column, number in enumerate(row):
             if puzzle.input_shape != "matrix" or column != place:
@@ -312,8 +309,6 @@ def _place(lengths: Sequence[int], universe: Sequence[int], rng: random.Random) 
 def _find_room(
     length: int, universe: Sequence[int], taken: set[int], rng: random.Random
 ) -> int | None:
-    """Draw the start of a run of free numbers in the universe, or return None if there is none."""
-
     def is_room(index: int) -> bool:
         start = universe[index]
         return universe[index + length - 1] == start + length - 1 and taken.isdisjoint(

@@ -153,7 +153,6 @@ class _Reader:
     lists: list[_List] = field(default_factory=list)
 
     def read(self, text: str) -> list[_List]:
-        """Return the lists of a text in order."""
         self.lists = []
         depth, position, before, is_first = 0, 0, "", False
         for bracket in _BRACKET.finditer(text):
@@ -209,7 +208,6 @@ def extract_examples(texts: Iterable[str], shape: InputShape) -> Written:
 
 
 def _groups(text: str, lists: list[_List], shape: InputShape) -> Iterator[list[_List]]:
-    """Yield groups of lists; each group forms one example."""
     group: list[_List] = []
     for each in lists:
         if group and not _belongs(text, group[-1], each, shape):
@@ -228,7 +226,6 @@ def _belongs(text: str, before: _List, each: _List, shape: InputShape) -> bool:
 
 
 def _complete(group: list[_List], shape: InputShape) -> Iterator[list[_List]]:
-    """Yield the group of lists if it is a complete example of the shape."""
     if not group:
         return
     is_nested = group[0].is_first and group[-1].is_last
@@ -292,12 +289,10 @@ def prompts_digest() -> str:
 
 @functools.cache
 def _templates() -> dict[str, str]:
-    """Return the text of each prompt file by name, without the final line break."""
     return {path.name: path.read_text(encoding="utf-8").rstrip() for path in _FOLDER.glob("*.txt")}
 
 
 def _around_input(puzzle: Puzzle) -> tuple[str, str]:
-    """Return the texts of a question before and after the input."""
     text = string.Template(_templates()["question.txt"]).substitute(
         title=puzzle.title, statement=puzzle.statement, input=_PLACE, answer_rule=puzzle.answer_rule
     )

@@ -91,7 +91,6 @@ def _status(status: int, body: bytes = b"simulated fault", **headers: str) -> Fa
     return Fault("status", "", status=status, body=body, headers=named)
 
 
-# Faults by name; ``knob`` applies one of them to a site.
 KNOBS: dict[str, Fault] = {
     "429 with Retry-After in seconds": _status(429, Retry_After="1"),
     "429 with Retry-After as a date": Fault("status", "", status=429, retry_date_s=0.5),

@@ -117,7 +117,6 @@ class _Query:
         return MAX_ROWS if text == "max" else min(int(text), MAX_ROWS)
 
     def _log_events(self) -> Json:
-        """Return ``list=logevents``, oldest first; the time window includes both ends."""
         if self.args.get("leaction") != "create/create" or self.args.get("ledir") != "newer":
             raise _ApiError("badvalue", "the simulated log lists creations only, oldest first")
         world = self.wiki.world
@@ -133,7 +132,6 @@ class _Query:
         return _paged("logevents", rows, "lecontinue", more)
 
     def _all_revisions(self) -> Json:
-        """Return ``list=allrevisions``, oldest first; adjacent edits of one page form one row."""
         if self.args.get("arvnamespace") != "0" or self.args.get("arvdir") != "newer":
             raise _ApiError("badvalue", "the simulated list has articles only, oldest first")
         world = self.wiki.world
@@ -161,7 +159,6 @@ class _Query:
         return _paged("allrevisions", groups, "arvcontinue", more)
 
     def _category_members(self) -> Json:
-        """Return ``list=categorymembers``, sorted by title."""
         title = self.args.get("cmtitle", "")
         if not title.startswith(("Category:", "Kategorie:")):
             raise _ApiError("invalidcategory", "The category name you entered is not valid.")

@@ -207,7 +207,6 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report exceptions of a site; ignore disconnects of clients."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 

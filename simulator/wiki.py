@@ -265,7 +265,6 @@ class Wiki:
         return replace(self._made[page_id], title=title)
 
     def _month_of(self, page_id: int, month: Month) -> list[Revision]:
-        """Return a page's edits in a month; the last edit contains the whole story."""
         index = month.months_since(self.world.first) + 1
         if page_id % 5 == 1 and index % 6 == 5:
             return []

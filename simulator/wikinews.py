@@ -63,7 +63,6 @@ class NewsWiki(Wiki):
         return [page for page in pages if self._day(page.page_id) == day]
 
     def _day(self, page_id: int) -> dt.datetime:
-        """Return an article's day: the month's first day for story 0, the last day for story 1."""
         offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
         month = self.world.first + offset
         days = (month.end - month.start).days
@@ -118,7 +117,6 @@ def news_article(story: Story, world: World, day: dt.datetime) -> str:
 
 
 def _linked(paragraph: str, story: Story, world: World) -> str:
-    """Link two names to Wikipedia with template ``w``, as Wikinews does."""
     names = [name for name in world.names(story.month) if re.search(rf"\b{name}\b", paragraph)]
     first, second, *_ = [*names, "-", "-"]
     paragraph = re.sub(rf"\b{first}\b", f"{{{{w|{first}}}}}", paragraph, count=1)

@@ -84,10 +84,7 @@ class Story:
 
 
 class World:
-    """The source of all simulated text, which depends only on the seed and the month.
-
-    Worlds with different seeds have the same sentence patterns, but different names.
-    """
+    """The source of all simulated text, which depends only on the seed and the month."""
 
     def __init__(
         self,
@@ -120,10 +117,7 @@ class World:
         return [_name(rng, number) for number in range(NAMES_PER_MONTH)]
 
     def stories(self, month: Month, site: str) -> list[Story]:
-        """Return a site's stories of a month; an empty list outside the world's months.
-
-        Each month has the same mix of topics and lengths. Sites share names, but not stories.
-        """
+        """Return a site's stories of a month; an empty list outside the world's months."""
         if not self.first <= month <= self.last:
             return []
         return [self.story(month, site, number) for number in range(self.stories_per_month)]

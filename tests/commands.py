@@ -41,7 +41,6 @@ class Ran:
         return self.raw.decode()
 
     def expect(self, code: int, *says: str, out: str | None = None) -> Self:
-        """Assert the exit code, parts of standard error, and all of standard output."""
         assert self.code == code, self.err
         for part in says:
             assert part in self.err, self.err
@@ -95,7 +94,6 @@ def tidemark(
 
 @pytest.fixture
 def environment(home: Path) -> dict[str, str]:
-    """Return an environment for processes: of this shell's, only what finds programs."""
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "TIDEMARK_HOME": str(home)}
 
 
@@ -135,7 +133,6 @@ def web() -> Iterator[Web]:
 
 @pytest.fixture
 def sites(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
-    """Replace the real sites by the simulated web; its faults last for one test."""
     for key, url in web.urls.items():
         monkeypatch.setenv(f"TIDEMARK_SITES__{key.upper()}", url)
     monkeypatch.setenv("TIDEMARK_REQUEST_INTERVAL_S", "0")
@@ -145,7 +142,6 @@ def sites(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random Llama that reads bytes, in an ordinary Hugging Face folder."""
     folder = tmp_path_factory.mktemp("models") / "tiny"
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: index for index, letter in enumerate(["<s>", *letters])}

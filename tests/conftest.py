@@ -69,7 +69,6 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 @pytest.fixture(autouse=True)
 def only_loopback(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every connection beyond this machine fail, and name the test that tried it."""
     if "live" in request.keywords:
         return
     connect = socket.socket.connect
@@ -99,7 +98,6 @@ def one_fresh_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings with the test's own folder as data root, and crawlers without pauses."""
     return Settings(home=str(tmp_path / "home"), request_interval_s=0, device="cpu")
 
 
@@ -120,7 +118,6 @@ class Hub:
 
     @property
     def paths(self) -> list[str]:
-        """Return the paths of requests so far, without HEAD requests about files."""
         return [path for _, method, path in self.web.requests if method == "GET"]
 
 
@@ -139,7 +136,6 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 @pytest.fixture(scope="session")
 def shared() -> Iterator[Path]:
-    """Return the project's shared data if the checkout has it beside it."""
     if not SHARED.exists():
         pytest.skip(f"no shared data at {SHARED}")
     yield SHARED

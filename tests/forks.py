@@ -15,14 +15,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def run_process(*command: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, and keep what it writes; options are those of ``subprocess``."""
     options = {"check": False, **options}
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
 
 
 class Forks:
-    """Gives jobs to the process, which ``forking`` has started."""
-
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdin and process.stdout
         self._feed, self._says = process.stdin, process.stdout
@@ -51,7 +48,6 @@ class Forks:
 def forking(
     script: str, environment: Mapping[str, str], cwd: Path = ROOT, arguments: Sequence[str] = ()
 ) -> Iterator[Forks]:
-    """Run a Python script that ends in ``serve`` in its own process; ``cwd`` is where jobs run."""
     with subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
         env={**environment, "PYTHONPATH": str(ROOT)},
@@ -66,7 +62,6 @@ def forking(
 
 
 def serve(work: Callable[[Any], None]) -> None:
-    """Do a job for each line of input in a fork; print errors on standard error."""
     print("warm", flush=True)  # noqa: T201
     for line in sys.stdin:
         child = os.fork()

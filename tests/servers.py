@@ -46,7 +46,6 @@ class PrefectServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables for the server's clients, without those of this shell."""
         return {
             "PATH": f"{PREFECT.parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.folder),
@@ -121,7 +120,6 @@ class PrefectServer:
         return answer.json() if answer.content else None
 
     def stop(self, with_signal: int = signal.SIGTERM) -> None:
-        """End the server; SIGKILL ends it as a power cut does."""
         if self._process is not None:
             end_group(self._process, with_signal)
         self._process = None
@@ -130,7 +128,6 @@ class PrefectServer:
     def worker(
         self, pool: str, *options: str, **environment: str
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """Run a worker of a pool until the block ends; then kill it and its children."""
         log = f"worker-{pool}-{time.monotonic_ns()}.log"
         process = self._prefect(log, "worker", "start", "--pool", pool, *options, **environment)
         try:
@@ -166,7 +163,6 @@ class PostgreSQL:
         return f"postgresql+asyncpg://tidemark@127.0.0.1:{self._port}/postgres"
 
     def start(self) -> None:
-        """Start the server; after a kill it recovers from its log."""
         options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
         self._run("pg_ctl", "-w", "-l", f"{self._folder}/log", "-o", options, "start")
 
@@ -181,7 +177,6 @@ class PostgreSQL:
 
 
 def end_group(process: subprocess.Popen[bytes], with_signal: int) -> None:
-    """Signal a process and all its children, and wait for their end."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, with_signal)
     try:

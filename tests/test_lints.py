@@ -37,7 +37,6 @@ def called(node: ast.AST) -> str:
 
 
 def durations_in(function: ast.AST) -> set[str]:
-    """Return the names that are assigned the difference of a clock's readings."""
     return {
         target.id
         for node in ast.walk(function)
@@ -90,7 +89,6 @@ def slept_assertions(function: ast.AST) -> Iterator[Fault]:
 
 
 def chances(function: ast.AST) -> Iterator[Fault]:
-    """Find draws of numbers from a generator that no seed begins."""
     source = ast.unparse(function)
     for node in ast.walk(function):
         name = called(node)
@@ -104,7 +102,6 @@ def chances(function: ast.AST) -> Iterator[Fault]:
 
 
 def equal_floats(function: ast.AST) -> Iterator[Fault]:
-    """Find `==` between two computed floats, without `approx`."""
     for node in ast.walk(function):
         if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq):
             continue

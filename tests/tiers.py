@@ -48,7 +48,6 @@ def _functions_of(item: pytest.Function) -> Iterator[Any]:
 
 
 def _names(function: Any, seen: set[int]) -> Iterator[str]:
-    """Yield the full names of the objects that a function and its callees in tests/ name."""
     test = getattr(function, "hypothesis", None)
     function = inspect.unwrap(test.inner_test if test else function)
     function = getattr(function, "__func__", function)
@@ -82,7 +81,6 @@ def _module_names(module: ModuleType) -> Iterator[str]:
 
 
 def _imports_torch(name: str) -> Iterator[str]:
-    """Yield torch's name if a module of the project imports torch at its top."""
     module = sys.modules.get(name)
     if name.split(".")[0] in {"models", "benchmarks"} and "torch" in vars(module or object):
         yield "torch"

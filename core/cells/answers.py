@@ -37,7 +37,6 @@ class Answer:
         chosen_index: index of the chosen option, or None if the response contains no clear choice.
         reason: why a choice is missing. ``truncated`` together with a choice means that the prompt
             was cut to fit the model's context. None in all other cases.
-        response: the text that a generating model wrote.
     """
 
     question_id: str
@@ -138,7 +137,6 @@ def write_answers(
 
 
 def _lacking(store: Store, cell: AnswerCell) -> list[AnswerCell]:
-    """Return the keys of the existing incomplete files of a cell."""
     return [
         dataclasses.replace(cell, missing=path.rpartition(_LACKS)[2].removesuffix(".parquet"))
         for path in store.list(f"{cell.stem}{_LACKS}*.parquet")

@@ -100,10 +100,7 @@ def read_cell_record(store: Store, cell: Cell) -> CellRecord | None:
 
 
 def median_seconds(store: Store, record_paths: Sequence[str]) -> float | None:
-    """Return the median scoring time of a cell in seconds, or None if no record can be read.
-
-    At most MAX_TIMED records are read. Unreadable records are skipped.
-    """
+    """Return the median scoring time of a cell in seconds, or None if no record can be read."""
     step = max(1, len(record_paths) // MAX_TIMED)
     seconds = []
     for path in record_paths[::step][:MAX_TIMED]:

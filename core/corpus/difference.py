@@ -154,7 +154,6 @@ def _column(store: Store, seal: Seal, name: str) -> list[Any]:
 
 
 def _texts(store: Store, seal: Seal, key: str, chosen: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield (key, text) of each document whose value in column ``key`` is in ``chosen``."""
     for batch in read_documents(store, seal, columns=[key, "text"]):
         for name, text in zip(batch[key].to_pylist(), batch["text"], strict=True):
             if name in chosen:

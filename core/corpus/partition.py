@@ -146,8 +146,6 @@ def _completed(row: Mapping[str, Any], partition: Partition) -> dict[str, Any]:
 def read_seal(store: Store, partition: Partition, as_of: dt.datetime | None = None) -> Seal | None:
     """Return the newest version of a partition, or None if no version is sealed.
 
-    If ``as_of`` is given, versions that were sealed after that time are ignored.
-
     Raises:
         StorageError: a manifest is damaged.
     """

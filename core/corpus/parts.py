@@ -25,7 +25,6 @@ class PartWriter:
 
     Attributes:
         digest: SHA-256 over the ids and digests of the added documents, in row order.
-        num_bytes: size of the content of the added documents.
         files: the manifest's entries for the written parts: name, rows, sha256.
         is_kept: True if a manifest lists the parts, so that ``discard`` must keep them.
     """
@@ -120,11 +119,7 @@ def holds_text(table: pa.Table) -> bool:
 
 
 def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
-    """Compare all files of a partition with its seal; yield (path, description) of each damage.
-
-    Each file must have the checksum in the manifest. Each document must have the digest in its row.
-    The digest over all documents must be that of the seal.
-    """
+    """Compare all files of a partition with its seal; yield (path, description) of each damage."""
     digest, num_documents, is_readable = hashlib.sha256(), 0, True
     checksums = _checksums(seal)
     for path in seal.parts:

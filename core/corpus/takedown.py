@@ -149,7 +149,6 @@ def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> N
 
 
 def _without(table: pa.Table, ids: Collection[str]) -> pa.Table:
-    """Return a table without the rows that contain one of the document ids."""
     wanted = pa.array(sorted(ids), pa.string())
     for name in _ID_COLUMNS:
         if name in table.column_names:
@@ -173,10 +172,7 @@ def clear_remains(store: Store) -> None:
 
 
 def forget_in_sidecars(store: Store, sources: Collection[str], ids: Collection[str]) -> None:
-    """Remove documents from the additional Parquet files of all partitions of some sources.
-
-    For example, a table of duplicates of another month may contain the id of a document.
-    """
+    """Remove documents from the additional Parquet files of all partitions of some sources."""
     for folder in ("month=*", "month=*/version=*", "month=*/held"):
         for path in store.list(f"corpus/source=*/{folder}/*.parquet"):
             is_part = path.rpartition("/")[2].startswith(("part-", ".tmp-"))
@@ -185,10 +181,7 @@ def forget_in_sidecars(store: Store, sources: Collection[str], ids: Collection[s
 
 
 def forget_losses(store: Store, partitions: Collection[Partition], ids: Collection[str]) -> None:
-    """Remove the rows of documents from all loss files of some partitions.
-
-    If no row of a file is left, delete the file and its record.
-    """
+    """Remove the rows of documents from all loss files of some partitions."""
     for partition in sorted(partitions, key=str):
         folder = partition.path.removeprefix("corpus/")
         for path in store.list(f"losses/model=*/{folder}/.tmp-*"):

@@ -368,8 +368,6 @@ def _is_of(type_: pa.DataType, kinds: set[str]) -> bool:
 
 
 def _first_uncastable(column: pa.ChunkedArray, type_: pa.DataType) -> int:
-    """Return the index of the first row that cannot be cast, found by bisection."""
-
     def fails(row: int) -> bool:
         try:
             column.slice(0, row + 1).cast(type_)

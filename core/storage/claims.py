@@ -232,7 +232,6 @@ def list_claimed(store: Store) -> list[str]:
 
 
 def _holders(store: Store) -> Iterator[tuple[str, Holder]]:
-    """Yield path and content of all claims; log and skip damaged claims."""
     for path in store.list(f"{FOLDER}/*.json"):
         try:
             holder = _read(store, path)
@@ -245,7 +244,6 @@ def _holders(store: Store) -> Iterator[tuple[str, Holder]]:
 
 @contextlib.contextmanager
 def _beating(store: Store, held: dict[str, Holder], beat_s: float) -> Iterator[None]:
-    """Increase the beats of held claims, from a thread, until the ``with`` block ends."""
     ended = threading.Event()
 
     def beat() -> None:
@@ -276,7 +274,6 @@ def _key(name: str) -> str:
 
 
 def _read(store: Store, path: str) -> Holder | None:
-    """Return the content of a claim's file, or None if the file does not exist."""
     try:
         return Holder.model_validate_json(_bytes_of(store, path))
     except FileNotFoundError:

@@ -157,7 +157,6 @@ class ObjectStore:
         raise AssertionError("unreachable")
 
     def _explain(self, error: BaseException) -> str:
-        """Return the message, with a remedy, for a permanent failure."""
         cause = _typed(error)
         if isinstance(cause, _NO_KEYS):
             return f"no keys for bucket {self._bucket!r} ({cause}): {_HOW_TO_GIVE_KEYS}"
@@ -169,7 +168,6 @@ class ObjectStore:
         return str(error)
 
     def _refusal(self) -> str | None:
-        """List one object; return the error code if the store refuses the request, else None."""
         try:
             self._list_one()
         except FAILURES as error:

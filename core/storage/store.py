@@ -35,7 +35,6 @@ class Stamp:
 
     Attributes:
         modified_at: seconds since 1970; 0 if unknown.
-        num_bytes: size of the file.
         tag: the object store's tag of the content (ETag); empty on a local disk.
     """
 

@@ -71,10 +71,6 @@ def find_papers(
 
     The API's time window has whole minutes and includes both ends. So papers of the first minute of
     the next month may be included. Papers that move between pages during the crawl are repeated.
-
-    Raises:
-        SourceUnavailable: the API does not answer, or returns empty pages again and again.
-        SourceChanged: the API reports an error, or a page is not as documented.
     """
     wanted = " OR ".join(f"cat:{name}" for name in categories)
     window = f"[{month.start:%Y%m%d%H%M} TO {month.end:%Y%m%d%H%M}]"
@@ -111,10 +107,6 @@ class Licences:
 
     If many are wanted, the constructor fetches lists of all papers changed in the month. Lists take
     few requests, and have most papers of a recent month. Other papers are requested one by one.
-
-    Raises:
-        SourceUnavailable: OAI-PMH does not answer.
-        SourceChanged: a response is not as documented.
     """
 
     def __init__(
@@ -217,7 +209,6 @@ def _is_error(node: Any) -> bool:
 
 
 def _read_entry(node: Any) -> Entry | Unreadable:
-    """Parse a list entry; return Unreadable if its URL or date is missing or malformed."""
     address, title = _text(node, "id"), _text(node, "title")
     if _is_error(node):
         raise SourceChanged(f"arXiv: the query API refuses: {_text(node, 'summary')[:200]!r}")

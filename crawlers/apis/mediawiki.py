@@ -261,7 +261,6 @@ def _revision(page: Mapping[str, Any], row: Mapping[str, Any], at: dt.datetime) 
 
 
 def _is_busy(fetched: Fetched) -> bool:
-    """Return True for a temporary error; the fetcher then retries, and does not cache the error."""
     if not fetched.body.strip():
         return True
     if not fetched.body.lstrip().startswith(b"{") or b'"error' not in fetched.body:

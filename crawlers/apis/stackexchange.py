@@ -125,7 +125,6 @@ def _read_rules(status: int, fetched: Fetched) -> float | None:
 
 
 def _is_busy(fetched: Fetched) -> bool:
-    """Return True if a response is a temporary error, or an empty page before the last page."""
     answer = fetched.json()
     if not isinstance(answer, dict):
         return False
@@ -134,7 +133,6 @@ def _is_busy(fetched: Fetched) -> bool:
 
 
 def _refusal(answer: Row) -> SourceError | None:
-    """Return the exception for an API response; None if it has no error or is retried."""
     number = answer.get("error_id")
     if number is None or number in _PASSING:
         return None

@@ -122,10 +122,7 @@ def sample_at_month_end(
 
 
 def _at_month_end(wiki: MediaWiki, page_ids: Sequence[int], month: Month) -> dict[int, Version]:
-    """Return the last revision before a month's end of at most BATCH pages, by page id.
-
-    A page becomes a drop if it is now deleted, in another namespace, or a disambiguation page.
-    """
+    """Return the last revision before a month's end of at most BATCH pages, by page id."""
     try:
         pages = wiki.pages(
             prop="info|pageprops|revisions",

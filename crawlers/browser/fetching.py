@@ -4,9 +4,8 @@ Chromium itself has no network access (``_FLAGS``). The polite fetcher (``crawle
 sends the requests of a page instead. So robots.txt, request intervals, allowed hosts, size limits,
 retries, cache and user agent are the same as without a browser. Other network access fails
 (WebSockets, WebRTC, beacons, DNS). Only a page's HTML, scripts, styles and data are fetched, and
-only from the source's hosts. Images, media, fonts and frames are refused. Pop-ups are closed, and
-downloads are refused. Only log-in forms are sent. A browser may be used by one thread only, since
-it uses Playwright's synchronous API.
+only from the source's hosts. Only log-in forms are sent. A browser may be used by one thread only,
+since it uses Playwright's synchronous API.
 """
 
 from __future__ import annotations

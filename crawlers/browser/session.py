@@ -2,8 +2,7 @@
 
 A session is a Playwright browser context with its own cookies. It writes nothing to disk. If the
 browser crashes, the session continues in a new browser and stays logged in. Scripts of a page
-cannot read the cookies, and cookies that scripts set are not sent. The polite fetcher sends the
-requests of a page.
+cannot read the cookies, and cookies that scripts set are not sent.
 """
 
 from __future__ import annotations
@@ -225,7 +224,6 @@ class Session:
         raise ItemFailed("browser", f"the browser crashed {tries} times at {url}: {message}")
 
     def _drop(self) -> None:
-        """Kill the browser, which ends all of its contexts."""
         self._context = None
         self._browser.kill()
 
@@ -276,7 +274,6 @@ class Session:
                     context.unroute_all()
 
     def _wait(self, page: Page, selector: str, clock: Clock, asked: PageRequests) -> None:
-        """Wait until an element matches the selector, or until the page's time is used up."""
         while True:
             try:
                 page.wait_for_selector(selector, state="attached", timeout=self._left_ms(clock))
@@ -290,7 +287,6 @@ class Session:
         return max(1.0, 1000 * (self._browser.limits.page_s - clock.elapsed_s))
 
     def _too_slow(self, url: str, ready: str, asked: PageRequests) -> SourceError:
-        """Return why a page is not ready in time: its first failed request's error, or timeout."""
         if asked.refusal is not None:
             return asked.refusal
         return ItemFailed(

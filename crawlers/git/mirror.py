@@ -238,7 +238,6 @@ class Mirror:
         return [_parse_change(*pair) for pair in zip(tokens[::2], tokens[1::2], strict=True)]
 
     def _top_files(self, commit: str, pattern: re.Pattern[str]) -> list[str]:
-        """Return the object ids of regular top-level files with names that match ``pattern``."""
         oids = []
         for entry in self._git.local(self._folder, "ls-tree", "-z", commit).split(b"\0")[:-1]:
             meta, _, name = entry.decode(errors="backslashreplace").partition("\t")

@@ -116,7 +116,6 @@ class Boilerplate:
 
 
 def _line_keys(text: str) -> set[int]:
-    """Return the hashes of a text's first 4,096 distinct lines, without short lines."""
     keys: set[int] = set()
     for line in text.split("\n"):
         if key := _line_key(line):
@@ -127,7 +126,6 @@ def _line_keys(text: str) -> set[int]:
 
 
 def _line_key(line: str) -> int:
-    """Return a line's hash, or 0 if the line is shorter than MIN_LINE_CHARS."""
     line = line.strip()
     return (_hash(line) or 1) if len(line) >= MIN_LINE_CHARS else 0
 

@@ -166,10 +166,7 @@ class SealedMonths:
         return {str(seal.partition.month): seal.digest for seal in self.earlier}
 
     def compare(self, texts: MonthTexts, sample: GramSample, keeps_versions: bool) -> Comparison:
-        """Compare the kept texts with all earlier months.
-
-        With ``keeps_versions``, compute similarities to previous versions instead of duplicates.
-        """
+        """Compare the kept texts with all earlier months."""
         no_shares = np.full(len(texts), np.nan, dtype=np.float32)
         found = Comparison({}, no_shares, np.zeros(len(texts), dtype=np.int64))
         seen = SeenShares(sample)
@@ -248,11 +245,7 @@ def _rank(hit: Hit) -> tuple[bool, Month, float, str]:
 
 
 def read_duplicates(store: Store, source: str | None = None) -> pa.Table:
-    """Return the duplicates recorded by ``later_duplicates``, of one source or of all sources.
-
-    Raise SchemaMismatch if a file does not match the schema. Raise StorageError if a file cannot be
-    read.
-    """
+    """Return the duplicates recorded by ``later_duplicates``, of one source or of all sources."""
     tables = [DUPLICATES.empty_table()]
     for seal in list_sealed(store, source):
         path = f"{seal.folder}/{DUPLICATES_FILE}"

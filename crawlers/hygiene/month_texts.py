@@ -93,7 +93,6 @@ class Spool:
             raise StorageError(f"{self._path} cannot be read ({error}); crawl again") from error
 
     def _delete_stale(self) -> None:
-        """Delete the folders of spools whose process has ended."""
         for path in self._parent.glob("*.lock"):
             with contextlib.suppress(Timeout), FileLock(path, timeout=0):
                 shutil.rmtree(path.with_suffix(""), ignore_errors=True)

@@ -54,10 +54,7 @@ class Hygiene:
         self._files: dict[str, bytes] = {}
 
     def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome]:
-        """Yield drops, failures and repeats at once; at the end, yield each document or its drop.
-
-        Raise StorageError if a sealed month of the source is damaged, or the disk is full.
-        """
+        """Yield drops, failures and repeats at once; then yield each document or its drop."""
         with Spool(self._settings.scratch) as spool:
             lines = LineSample()
             for outcome in outcomes:
@@ -81,7 +78,6 @@ class Hygiene:
         return Description(self._manifest, self._files)
 
     def _has_boilerplate(self, row: Row) -> bool:
-        """Return True unless a row is code or a page version, where boilerplate is kept."""
         return not (_is_code(row) or self._info.keeps_versions)
 
     def _count_lines(self, spool: Spool, lines: LineSample) -> None:
@@ -93,7 +89,6 @@ class Hygiene:
         self._boilerplate = counts.boilerplate()
 
     def _judge(self, batch: list[Row]) -> None:
-        """Judge texts one by one, and store their data for the comparison."""
         gram_sets = []
         for row in batch:
             is_cut = self._cut(row)
@@ -113,7 +108,6 @@ class Hygiene:
         self._texts.sign(gram_sets)
 
     def _cut(self, row: Row) -> bool:
-        """Remove boilerplate from a row's text; return True if the text had any."""
         if not self._boilerplate or not self._has_boilerplate(row):
             return False
         before = row["text"]
@@ -121,7 +115,6 @@ class Hygiene:
         return bool(row["text"] != before)
 
     def _redact(self, row: Row) -> dict[str, int]:
-        """Redact a row's text if the settings say so; return the number of replacements by kind."""
         if not self._settings.redact:
             return {}
         row["text"], counts = redact(row["text"])
@@ -169,7 +162,6 @@ class Hygiene:
                 number += 1
 
     def _findings(self, number: int, comparison: duplicates.Comparison) -> dict[str, Any]:
-        """Return the columns of the schema DOCUMENTS that hygiene computes."""
         share = float(comparison.shares[number])
         is_seen = (
             share >= sketches.SEEN_BEFORE and comparison.num_sampled[number] >= sketches.MIN_SAMPLED

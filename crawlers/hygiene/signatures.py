@@ -95,7 +95,6 @@ class _Links:
         return row
 
     def join(self, one: int, other: int) -> None:
-        """Merge the sets of two rows; the lower root becomes the common root."""
         low, high = sorted((self._root(one), self._root(other)))
         self._parents[high] = low
 
@@ -130,11 +129,7 @@ class Index:
             self._keys.append(keys[order])
 
     def similar_to(self, others: Signatures) -> Iterator[tuple[int, int, float]]:
-        """Yield each similar pair: row in ``others``, row in the index, similarity.
-
-        In each band, a text is compared with at most 16 indexed texts. If a pair is missed in one
-        band, another band usually finds it.
-        """
+        """Yield each similar pair: row in ``others``, row in the index, similarity."""
         pairs = [self._candidates(others, band) for band in range(NUM_BANDS)]
         packed = np.unique(np.concatenate(pairs))
         theirs, ours = np.divmod(packed, max(len(self._signatures), 1))

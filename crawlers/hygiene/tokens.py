@@ -54,10 +54,7 @@ class Tokens(NamedTuple):
 
 
 def tokens_of(text: str, is_code: bool) -> Tokens:
-    """Hash the tokens of an NFC text; time and memory are linear in its length.
-
-    In prose, case is ignored, and punctuation only separates words. In code, each sign is a token.
-    """
+    """Hash the tokens of an NFC text; time and memory are linear in its length."""
     table = _kinds(is_code)
     hashes: list[Hashes] = []
     num_letters = num_visible = 0

@@ -57,13 +57,6 @@ def import_media(
     Files that are damaged, too small or of another format are dropped; the manifest counts them by
     reason. The use of memory does not depend on the number of files.
 
-    Args:
-        path: a file, or a folder of images or of recordings.
-        partition: source and month of the files, as stated by the user.
-        store: the storage that the partition is written to.
-        replace: write a new version if different content is sealed already.
-        licence: SPDX id of all files.
-
     Raises:
         UsageError: the path does not exist, or has no image or recording, or has both; the month is
             not over; the source's name is empty, or the source has another kind of content.
@@ -80,7 +73,6 @@ def import_media(
 
 
 def _find_kinds(path: Path) -> dict[str, MediaKind | None]:
-    """Return each file's kind by relative path, detected from its first bytes; None if unknown."""
     if not (path.is_dir() or path.is_file()):
         raise UsageError(f"there is no file or folder {path}")
     try:
@@ -128,7 +120,6 @@ class _Judge:
     forgotten: frozenset[str]
 
     def outcomes(self) -> Iterator[dict[str, Any] | Drop]:
-        """Yield the rows of all files, and a drop for each file that cannot be used."""
         for name, kind in self.kinds.items():
             yield from self._documents_of(name, kind)
 
@@ -349,7 +340,6 @@ def _quantise(mono: npt.NDArray[np.float64]) -> bytes:
 
 
 def _require_whole(sound: soundfile.SoundFile, num_frames: int, file: IO[bytes]) -> None:
-    """Refuse a recording if fewer frames were decoded than the file declares."""
     slack = 0
     if sound.format == "MP3":
         # Without an index (Xing header), the length is an estimate, at which decoding stops.

@@ -38,11 +38,7 @@ class Piece:
 
 
 def require_target(partition: Partition, content: Content, store: Store) -> None:
-    """Refuse a partition that cannot be imported.
-
-    Raise UsageError if the source has no name, the month is not over, or other months of the source
-    have another kind of content.
-    """
+    """Refuse a partition that cannot be imported."""
     if not partition.source.strip():
         raise UsageError("the source needs a name; say --source NAME")
     if partition.month is not None:
@@ -72,10 +68,7 @@ def regular_files(folder: Path) -> list[str]:
 
 
 def require_unicode(text: str, where: str) -> str:
-    """Return ``text``; refuse lone surrogates, which are possible in JSON, but not in UTF-8.
-
-    Raise MalformedInput if there is a surrogate; the error names ``where`` and the character.
-    """
+    """Return ``text``; refuse lone surrogates, which are possible in JSON, but not in UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -117,11 +110,7 @@ def read_records(path: Path, format_: str, max_bytes: int) -> Iterator[Record | 
 
 
 def find_format(path: Path, format_: str) -> str:
-    """Return the format of ``path``; for ``auto``, detect it from the path and the first bytes.
-
-    Raise UnknownName if the format is unknown. Raise UsageError if the path is missing, or its
-    format is unclear.
-    """
+    """Return the format of ``path``; for ``auto``, detect it from the path and the first bytes."""
     if format_ not in {"auto", *FORMATS}:
         raise UnknownName("format", format_, ["auto", *FORMATS])
     if not (path.is_dir() or path.is_file()):
@@ -298,7 +287,6 @@ def _folder(path: Path, max_bytes: int) -> Iterator[Record | Drop]:
 
 
 def _record(entry: Mapping[str, Any], where: str, native_id: str) -> Record:
-    """Return a record of the fields in ``entry`` that are known; other fields are ignored."""
     if "text" not in entry:
         fields = ", ".join(sorted(entry)[:10]) or "none"
         raise MalformedInput(f"{where} has no `text` field; its fields are: {fields}")
@@ -317,7 +305,6 @@ def _record(entry: Mapping[str, Any], where: str, native_id: str) -> Record:
 
 
 def _scalar(entry: Mapping[str, Any], name: str, where: str) -> str | None:
-    """Return the field ``id`` or ``date`` as text; None if it is missing."""
     value = entry.get(name)
     if value is None:
         return None
@@ -329,7 +316,6 @@ def _scalar(entry: Mapping[str, Any], name: str, where: str) -> str | None:
 
 
 def _decode(data: bytes, where: str, offset: int = 0, has_mark: bool = False) -> str:
-    """Decode UTF-8; if ``has_mark``, remove a byte order mark at the start."""
     skipped = 3 if has_mark and data.startswith(codecs.BOM_UTF8) else 0
     try:
         return data[skipped:].decode()

@@ -114,7 +114,6 @@ class _Judge:
         self._ids: dict[str, str] = {}  # native id -> place of the record that has it
 
     def examine(self, record: Record | Drop) -> dict[str, Any] | Drop:
-        """Return the row of a record, or a drop if the record is not kept."""
         if isinstance(record, Drop):
             return record
         source = self._partition.source

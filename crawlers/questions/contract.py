@@ -160,13 +160,7 @@ class Listing:
     def page(
         self, path: str, params: Mapping[str, str | int], is_busy: Callable[[Fetched], bool]
     ) -> Fetched:
-        """Fetch a page of the list; retry if ``is_busy`` returns True for the response.
-
-        Raises:
-            AccessRefused: robots.txt, or the site, forbids the list.
-            SourceChanged: the list does not exist.
-            ItemFailed: a temporary failure.
-        """
+        """Fetch a page of the list; retry if ``is_busy`` returns True for the response."""
         try:
             return self.fetcher.get(
                 self.key,

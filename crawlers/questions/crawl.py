@@ -168,10 +168,7 @@ class _Walk:
         self._describe: dict[str, object] = {}
 
     def run(self) -> None:
-        """Read the list; if the site fails, stop and keep the items read so far.
-
-        Raise EmptyPartition or SourceError as ``crawl_questions`` does.
-        """
+        """Read the list; if the site fails, stop and keep the items read so far."""
         started_at, fetcher = manifest.now(), self._context.fetcher
         try:
             for month, found in self._crawler.fetch_questions(list(self.ledgers), self._context):
@@ -218,7 +215,6 @@ class _Walk:
             ledger.pass_over(tidied)
 
     def describe(self, month: Month) -> dict[str, object]:
-        """Return the facts of a month for its manifest, including its counts."""
         window = {"start": month.start.isoformat(), "end": month.end.isoformat()}
         return {**self._describe, "window": window, **self.ledgers[month].describe()}
 

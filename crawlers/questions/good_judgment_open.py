@@ -161,11 +161,9 @@ class _Page:
 
     @property
     def is_final(self) -> bool:
-        """True if the question is answered or void."""
         return bool(self._right) or self._is_void
 
     def question(self, closed_at: dt.datetime) -> Question | Drop:
-        """Return the question of the page, or a drop if the page lacks a required field."""
         title = "".join(map(_text, self._tree.xpath("//h3[@id='question-name-header']")))
         if not title or len(self._options) < 2:
             return Drop(self._name, "parse_error", f"{self._url}: no title, or no two options")

@@ -85,7 +85,6 @@ def fetch_questions(
 
 
 def _list_markets(listing: Listing) -> Iterator[Row]:
-    """Yield all markets, from the newest to the oldest."""
     oldest = _page({"limit": 1, "order": "asc"}, listing)[0]["id"]
     params: dict[str, str | int] = {"limit": PAGE_SIZE}
     passed: set[str] = set()
@@ -103,7 +102,6 @@ def _list_markets(listing: Listing) -> Iterator[Row]:
 
 
 def _page(params: dict[str, str | int], listing: Listing) -> list[Row]:
-    """Fetch a page of the list; every page has at least one market."""
     answer = listing.page("/v0/markets", params, _is_busy)
     rows = decode(answer)
     if not all(isinstance(row, dict) and _ID.fullmatch(str(row.get("id"))) for row in rows):

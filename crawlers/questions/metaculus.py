@@ -113,7 +113,6 @@ def _is_busy(answer: Fetched) -> bool:
 
 
 def _questions_of(post: Row) -> list[Row]:
-    """Return the question of a post, or all questions of a group; [] for other posts."""
     group = _object(post.get(_GROUPS))
     rows = group.get("questions") if group else [post.get("question")]
     found = map(_object, rows if isinstance(rows, list) else [])
@@ -185,7 +184,6 @@ def _object(value: object) -> Row:
 
 
 def _crowd(row: Row, options: tuple[str, ...]) -> tuple[CrowdForecast, ...]:
-    """Return the community's last forecast if made before closing and resolution, else ()."""
     found = row
     for key in ("aggregations", "recency_weighted", "latest"):
         found = _object(found.get(key))

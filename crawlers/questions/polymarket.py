@@ -69,7 +69,6 @@ def fetch_questions(
 
 
 def _list_markets(listing: Listing, until: dt.datetime) -> Iterator[Row]:
-    """Yield closed markets, latest first, until one closed before ``until``."""
     params: dict[str, str | int] = {
         "closed": "true", "include_tag": "true", "volume_num_min": MIN_VOLUME_USD,
         "limit": PAGE_SIZE, "order": "closedTime", "ascending": "false",

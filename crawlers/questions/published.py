@@ -150,10 +150,7 @@ def is_forecastbench(file: File) -> bool:
 
 
 def read_forecastbench(files: Sequence[File], source: str, into: Published) -> None:
-    """Add the questions of all question sets to ``into``, with answers of the resolution sets.
-
-    Raise MalformedInput if a set is malformed; the error names file, entry and expected form.
-    """
+    """Add the questions of all question sets to ``into``, with answers of the resolution sets."""
     resolutions = _resolutions([file for file in files if "resolutions" in file.value])
     sets = [file for file in files if "questions" in file.value]
     if not sets or not resolutions:
@@ -356,7 +353,6 @@ def _tags(entry: Entry, where: str) -> tuple[str, ...]:
 def _crowd_percents(
     answers: Mapping[str, Entry], closed_at: dt.datetime
 ) -> tuple[CrowdForecast, ...]:
-    """Return the crowd's final forecast, or () unless all options have a percentage."""
     found = []
     for option, told in answers.items():
         match = _PERCENT.fullmatch(str(told.get("Final Crowd Forecast")))

@@ -137,7 +137,6 @@ def _open_tar(data: bytes) -> Iterator[tarfile.TarFile]:
 
 
 def _regular_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the regular files of an archive; skip links, devices, pipes and sparse files."""
     for number, member in enumerate(archive):
         if number >= MAX_MEMBERS:
             raise ItemUnavailable("too_large", f"more than {MAX_MEMBERS} members")

@@ -82,8 +82,6 @@ def one_line(markup: str) -> str:
 
 
 class _Writer:
-    """Writer that joins the pieces of a post's text into blocks, and the blocks into one text."""
-
     def __init__(self) -> None:
         self._done: list[str] = []
         self._pieces: list[str] = []  # text pieces of the current block

@@ -206,7 +206,6 @@ def _read_markdown(lines: list[str]) -> list[str]:
 
 
 def _append(kept: list[str], line: str) -> None:
-    """Append a line of prose, but never a second blank line in a row."""
     if line.strip() or (kept and kept[-1].strip()):
         kept.append(line.rstrip())
 

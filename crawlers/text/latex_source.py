@@ -1,8 +1,7 @@
 """LaTeX sources as markup: joins a paper's files into one document, and selects its prose.
 
-Papers are untrusted, so included files are looked up only in the package, never on the disk. The
-nesting of inputs and of macros is limited. Some regular expressions take quadratic time on crafted
-text, so callers need a time limit, as in ``latex.LatexReader``.
+The nesting of inputs and of macros is limited. Some regular expressions take quadratic time on
+crafted text, so callers need a time limit, as in ``latex.LatexReader``.
 """
 
 from __future__ import annotations
@@ -288,10 +287,7 @@ def drop_silent_macros(text: str) -> str:
 
 
 def find_prose(source: str) -> tuple[str, bool]:
-    """Return the prose of a document, as markup, and True if it has an introduction.
-
-    Raise ItemUnavailable (``too_large``) if macros expand without bound.
-    """
+    """Return the prose of a document, as markup, and True if it has an introduction."""
     body, has_introduction = cut_body(expand_macros(source))
     body = _QUOTE.sub(lambda match: "`" if match[1] == "l" else "'", body)
     return _LENGTH.sub("", drop_silent_macros(drop_floats(body))), has_introduction

@@ -211,7 +211,6 @@ class _Scanner:
         return end
 
     def _end_of(self, name: str, position: int) -> int | None:
-        """Return the position of the next end tag with a name, or None."""
         if position > self.last_end.get(name, -1):
             return None
         match = re.compile(rf"</{name}(?![a-zA-Z])", re.IGNORECASE).search(self.source, position)
@@ -226,14 +225,12 @@ def _link_text(inner: str) -> str:
 
 
 def _template_text(inner: str, shown: frozenset[str]) -> str:
-    """Return the last unnamed argument of a template in ``shown``, else an empty string."""
     name, *arguments = inner.split("|")
     unnamed = [argument for argument in arguments if not _NAMED.match(argument)]
     return unnamed[-1].strip() if unnamed and name.strip().lower() in shown else ""
 
 
 def _prose_lines(lines: Iterable[str], closing: frozenset[str]) -> Iterator[str]:
-    """Yield lines without list and heading marks; omit sections with a title in ``closing``."""
     dropped_level = 0  # heading level of the excluded section, or 0
     for line in lines:
         level = _heading_level(line)
@@ -248,7 +245,6 @@ def _prose_lines(lines: Iterable[str], closing: frozenset[str]) -> Iterator[str]
 
 
 def _heading_level(line: str) -> int:
-    """Return the level of a heading, 1 for ``= title =`` up to 6; 0 for other lines."""
     if len(line) < 3 or line[0] != "=" or line[-1] != "=":
         return 0
     ahead, behind = (len(line) - len(part) for part in (line.lstrip("="), line.rstrip("=")))

@@ -150,7 +150,6 @@ class Sender:
         return self._session.get_redirect_target(response)
 
     def _route(self, url: str) -> Mapping[str, Any]:
-        """Return this machine's proxy and certificate settings; loopback uses no proxy."""
         if urlsplit(url).hostname in _LOOPBACK:
             return {"proxies": {}}
         found = self._session.merge_environment_settings(url, {}, None, None, None)
@@ -165,12 +164,10 @@ class _GuardedAdapter(HTTPAdapter):
         super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        """Create the connection pools for direct connections."""
         super().init_poolmanager(*arguments, **options)
         self.poolmanager.pool_classes_by_scheme = self._pools()
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
-        """Return the connection pools for a proxy; create them if needed."""
         manager = super().proxy_manager_for(proxy, **options)
         if not proxy.lower().startswith("socks"):  # SOCKS has its own connection classes
             manager.pool_classes_by_scheme = self._pools()
@@ -292,7 +289,6 @@ _DAMAGE = {
 
 
 def _reason_of(error: BaseException) -> str:
-    """Return why a transfer failed: ``timeout``, ``damaged_answer`` or ``network``."""
     if any(type(each) in _TIMEOUTS for each in _parts(error)):
         return "timeout"
     if any(type(each) in _DAMAGE for each in _parts(error)):

@@ -1,7 +1,4 @@
-"""Sending of requests to a source's hosts, which ``fetcher.py`` uses after a cache miss.
-
-This module handles robots.txt, pacing, retries, redirects, size limits and token hiding.
-"""
+"""Sending of requests to a source's hosts, which ``fetcher.py`` uses after a cache miss."""
 
 from __future__ import annotations
 
@@ -118,8 +115,6 @@ class Ask:
 
 
 class _Hop(NamedTuple):
-    """One request of a chain of redirects."""
-
     url: str  # URL without secret parameters
     sent_url: str
     headers: Mapping[str, str]
@@ -216,7 +211,6 @@ class Exchange:
             raise ItemFailed(failure.reason, str(failure)) from failure
 
     def _persist(self, ask: Ask) -> Answer:
-        """Follow a URL to its final response; retry after temporary failures."""
         attempt = 1
         while True:
             try:
@@ -270,7 +264,6 @@ class Exchange:
             )
 
     def _exchange(self, hop: _Hop, ask: Ask, interval_s: float) -> Answer:
-        """Wait until the host may receive a request, send one, and read the response."""
         self._circuit.require_closed()
         url = hop.url
         host = self._shared_pace or urls.host_of_url(url) or url

@@ -196,7 +196,6 @@ class Fetcher:
         self._exchange.count(**more)
 
     def _without_tokens(self, work: Callable[[], _T]) -> _T:
-        """Run ``work``, and remove tokens from the TidemarkError that it may raise."""
         try:
             return work()
         except TidemarkError as error:

@@ -154,7 +154,6 @@ def _wait_s(record: _Record, interval_s: float) -> float:
 
 
 def _pause_s(failure: TryAgain, failures: int) -> float:
-    """Return the pause in s that the site asked for, else one that grows with each failure."""
     if failure.pause_s is not None:
         return failure.pause_s
     doublings = min(failures - 1, _MAX_DOUBLINGS)
@@ -261,12 +260,7 @@ class ApiRules:
 
 
 def require_ok(status: int, url: str, rules: ApiRules | None = None) -> None:
-    """Raise an error if the status is not 200.
-
-    Raise ItemUnavailable if the URL is permanently unavailable. Raise ItemFailed if the site
-    failed. Raise TokenRefused if the site requires a token, or rejects ours. Raise SourceChanged
-    for any other status.
-    """
+    """Raise an error if the status is not 200."""
     if status == 200:
         return
     if reason := {**_DROP_REASONS, **(rules.drops if rules else {})}.get(status):

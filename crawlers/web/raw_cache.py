@@ -64,10 +64,7 @@ class RawCache:
         self._folder = folder
 
     def load(self, request: str) -> Fetched | None:
-        """Return the response to a request (any text that identifies it); None if not stored.
-
-        Raise StorageError if the file exists, but cannot be read.
-        """
+        """Return the response to a request (any text that identifies it); None if not stored."""
         path = self._path(request)
         try:
             data = zstandard.ZstdDecompressor().decompress(path.read_bytes())
@@ -128,7 +125,6 @@ def _delete(path: Path) -> None:
 
 
 def _host_of(path: Path) -> str | None:
-    """Return the host of a cached file's response; None if the file's first line is damaged."""
     try:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
             head = b""

@@ -324,7 +324,6 @@ def _decode(
 
 
 def _reporter(step: str, total: int) -> Advance:
-    """Return a function that adds up numbers of finished tokens and reports the progress."""
     done = 0
 
     def advance(num_tokens: int) -> None:

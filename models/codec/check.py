@@ -118,7 +118,6 @@ def _measured_chunks(store: Store, cells: Sequence[Cell]) -> Iterator[SampledChu
 def _tokens_of(
     store: Store, sample: Sequence[SampledChunk], cutter: Cutter
 ) -> list[Tokens | Verdict]:
-    """Return the tokens of each sampled chunk, or a Verdict if they cannot be found."""
     wanted: dict[Cell, dict[str, list[SampledChunk]]] = {}
     for chunk in sample:
         wanted.setdefault(chunk.cell, {}).setdefault(chunk.document_id, []).append(chunk)
@@ -180,7 +179,6 @@ def _silent(num_tokens: int) -> None:
 
 
 def _disagreement(chunk: SampledChunk, coded: CodedChunk) -> str | None:
-    """Return a message if a code's size contradicts the stored loss, or None if both agree."""
     predicted, size = chunk.predicted_bytes, len(coded.code)
     # A code may be shorter than the loss, because the codec's lowest probability is 2^-60.
     least = predicted * (1 - _TOLERANCE) - _MISSING_BYTES - coded.floored_bits / 8

@@ -164,7 +164,6 @@ def _take_steps(
     coder: _Encoder | _Decoder,
     advance: Advance,
 ) -> None:
-    """Run steps, each of which codes one token per row, until all rows are complete."""
     run = model.start()
     fed = [first] * len(lengths) if isinstance(first, int) else []
     for position in range(max(lengths)):
@@ -194,7 +193,6 @@ def _code_step(logits: torch.Tensor, rows: Sequence[int], coder: _Encoder | _Dec
 def _frequencies(
     logits: torch.Tensor, rows: Sequence[int]
 ) -> Iterator[tuple[Sequence[int], Frequencies]]:
-    """Yield some of the given rows at a time, with their frequencies."""
     size = max(1, _SLICE.get(logits.device.type, 2**18) // logits.shape[1])
     for begin in range(0, len(rows), size):
         part = rows[begin : begin + size]

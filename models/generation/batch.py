@@ -244,7 +244,6 @@ class Batch:
         self._read.read(chosen)
 
     def _taken(self, row: Row, token: int) -> Generation | None:
-        """Append a token to a row; return its generation if the token ends it."""
         if token in self._ends:
             return self._finished(row, "stop")
         row.tokens.append(token)

@@ -100,7 +100,6 @@ def _generation_identity(source: CausalLMIdentity) -> GenerationIdentity:
 
 
 def _takes_questions(source: CausalLMIdentity) -> bool:
-    """Return True if there is a chat template that accepts a question."""
     fill = source.text_model.chat_text
     if fill is None:
         return False
@@ -113,7 +112,6 @@ def _takes_questions(source: CausalLMIdentity) -> bool:
 
 
 def _ends(files: CheckpointFiles) -> tuple[int, ...]:
-    """Return the ids of tokens that end a text, from the configuration and the tokenizer."""
     stated: Any = None
     for folder in filter(None, (files.adapter, files.folder)):
         if stated is None and (folder / GENERATION_CONFIG).is_file():
@@ -217,7 +215,6 @@ class LocalGenerator:
         return max(1, min(self._most_rows, self.budget // length))
 
     def _run(self, rows: Sequence[Row], decoding: Decoding) -> Iterator[Generation]:
-        """Run a batch; split it in halves if the device's memory is full."""
         batch: Batch | None = None
         try:
             batch = or_device_full(

@@ -114,7 +114,6 @@ class LocalAnswerer:
     def _shown(
         self, text: str, continuations: Sequence[str], protocol: AnswerProtocol
     ) -> TextPrompt:
-        """Return a prompt; in chat mode, put it into the template and strip spaces of options."""
         if not protocol.is_chat or self._chat_text is None:
             return TextPrompt(text, tuple(continuations))
         own = tuple(each.removeprefix(" ") for each in continuations)
@@ -140,7 +139,6 @@ class LocalAnswerer:
 def _blocks(
     questions: Iterable[Question], protocol: AnswerProtocol
 ) -> Iterator[list[tuple[Question, list[Prompt]]]]:
-    """Group questions with their prompts; a group is complete at ``_BLOCK_PROMPTS`` prompts."""
     block: list[tuple[Question, list[Prompt]]] = []
     held = 0
     for question in questions:
@@ -181,7 +179,6 @@ def _answer(
 
 
 def _reason(scores: Sequence[OptionScore]) -> str | None:
-    """Return the reason for having no choice among these options, or None."""
     if any(score.num_tokens == 0 or score.num_bytes == 0 for score in scores):
         return "no_tokens"
     return "too_long" if any(score.is_too_long for score in scores) else None

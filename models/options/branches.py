@@ -155,7 +155,6 @@ def _run(forward: Forward, trees: Sequence[Tree], is_masked: bool) -> list[list[
 
 
 def _options(forward: Forward, rows: _Rows) -> dict[str, torch.Tensor]:
-    """Return the attention mask and the positions of rows that contain trees."""
     branch = forward.send(rows.branch)  # (rows, width)
     width = branch.shape[1]
     sees = (branch[:, None, :] == 0) | (branch[:, None, :] == branch[:, :, None])
@@ -213,7 +212,6 @@ def _padded(targets: Tokens, columns: int) -> Tokens:
 
 
 def _split(nats: Losses, trees: Sequence[Tree]) -> list[list[Losses]]:
-    """Split the losses of all scored positions of ``_lay_out`` by tree and branch."""
     found: list[list[Losses]] = []
     place = 0
     for tree in trees:
@@ -307,7 +305,6 @@ def _copies(cache: Any, tree: Tree, places: Sequence[int]) -> Iterator[tuple[Seq
 
 
 def _repeated(cache: Any, rows: int) -> Any:
-    """Return the cache of one row, repeated for several rows."""
     if isinstance(cache, list):  # tensors whose first dimension is the row
         return [part.repeat_interleave(rows, 0) for part in cache]
     cache.reorder_cache(torch.zeros(rows, dtype=torch.int64))

@@ -109,7 +109,6 @@ def extract_choice(response: str, options: Sequence[str]) -> int | None:
 
 
 def _plain(response: str) -> str:
-    """Return the text without reasoning, markup and spaces around lines."""
     text = _THOUGHT.sub("", response)
     text = _END_OF_THOUGHT.split(text)[-1]  # some servers omit the opening tag
     if len(text) > 2 * _MOST_CHARS:
@@ -190,14 +189,12 @@ def _leading(text: str, shown: Sequence[str]) -> int | None:
 
 
 def _equal(text: str, shown: Sequence[str]) -> int | None:
-    """Return the only option with exactly this text, or None if there is none or several."""
     said = text.casefold().strip(" .!\"'()[]")
     same = [index for index, option in enumerate(shown) if option.strip(" .!\"'()[]") == said]
     return same[0] if len(same) == 1 else None
 
 
 def _stated_text(text: str, shown: Sequence[str]) -> int | None:
-    """Return the option whose text is stated as the answer."""
     ends = rf"(?=\s*(?:[.;:!)\"'\n](?!\w)|\Z)|,?\s{_WHY})"
     # Try the longest option first, because its text may begin with another option's text.
     order = sorted(range(len(shown)), key=lambda index: -len(shown[index]))

@@ -172,7 +172,6 @@ class OptionScorer:
             ]
 
     def _run(self, trees: Sequence[Tree]) -> list[list[Losses]]:
-        """Return losses of each tree's branches; each ``Way`` has its own batches."""
         pieces: dict[Way, list[tuple[int, Tree]]] = {}
         for number, tree in enumerate(trees):
             way = next((each for each in self.ways if each.takes(tree)), self._last)
@@ -207,7 +206,6 @@ class OptionScorer:
         return found
 
     def _run_batch(self, way: Way, trees: Sequence[Tree]) -> list[list[Losses]]:
-        """Run a batch; split it in halves if the device's memory is full."""
         try:
             return way.losses(trees)
         except DeviceFull as error:

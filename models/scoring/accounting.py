@@ -44,10 +44,7 @@ class TokenizedText(NamedTuple):
 
 
 class Accountant:
-    """Tokenizes texts and counts the characters and bytes that tokens cover.
-
-    Truncation and padding of the tokenizer are disabled.
-    """
+    """Tokenizes texts and counts the characters and bytes that tokens cover."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         tokenizer.no_truncation()
@@ -141,7 +138,6 @@ def token_bytes(tokenizer: Tokenizer) -> list[bytes] | None:
 
 
 def _kinds(part: object) -> set[str]:
-    """Return the type names of a tokenizer's component and of its subcomponents."""
     if isinstance(part, list):
         return set().union(*map(_kinds, part))
     if isinstance(part, dict):

@@ -80,7 +80,6 @@ class Block:
     """Some documents of a partition, in order.
 
     Attributes:
-        is_first: True for the partition's first block.
         tokens: tokens of each document, by ``Tokenization``, or None for media if the tokenizer has
             no byte tokens.
         seconds: time of tokenizing the block, in s.
@@ -317,7 +316,6 @@ class StreamRun(Run):
         return None if len(tokens.ids) else "no_tokens"
 
     def _score(self, windows: Sequence[Window]) -> Iterator[tuple[Window, list[Row]]]:
-        """Score windows; yield each window with its rows."""
         jobs = [Job(self._ids, window, self.prefix, self._offset) for window in windows]
         for window, nats in zip(windows, self._losses(jobs, self._of_media), strict=True):
             yield window, list(self._share(window, nats))
@@ -336,7 +334,6 @@ class StreamRun(Run):
             yield member.row(float(own.sum()), len(own), (self._covered, window.end))
 
     def _forget(self) -> None:
-        """Delete tokens and documents that no later window reads or covers."""
         keep = max(self._offset, min(self._next.window.begin, self._covered - self.context))
         self._ids = self._ids[keep - self._offset :].copy()
         self._offset = keep

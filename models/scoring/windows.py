@@ -313,7 +313,6 @@ class Batches:
 
 
 def _digest(arrays: Sequence[Tokens]) -> bytes:
-    """Return a digest of a batch's arrays, the key of its stored result."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(len(array).to_bytes(8, "little"))

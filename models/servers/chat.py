@@ -166,7 +166,6 @@ class ApiClient:
         raise Lost(f"the answer has no message in it: {str(answer)[:200]}", answer)
 
     def _refusal(self, status: int, answer: Any, said: str, pause_s: float | None) -> Exception:
-        """Return the exception for an error response."""
         where = f"{self.address}: answered {status}"
         fields, codes = _error_of(answer)
         if codes & _NO_MONEY or status == 402:
@@ -195,7 +194,6 @@ class ApiClient:
         return ModelError(f"{where}: {said!r}")
 
     def _hide(self, said: str) -> str:
-        """Return a server's message or an error without the key."""
         return said if self._key is None else said.replace(self._key.get_secret_value(), _HIDDEN)
 
 
@@ -248,7 +246,6 @@ def _mapped(value: Any, change: Callable[[str], str], most_deep: int = _MOST_DEE
 
 
 def _error_of(answer: Any) -> tuple[dict[str, Any], set[str]]:
-    """Return the fields of an error, and its codes."""
     error = answer.get("error") if isinstance(answer, dict) else None
     fields = error if isinstance(error, dict) else {}
     return fields, {str(fields[name]) for name in ("code", "type") if fields.get(name)}
@@ -267,7 +264,6 @@ def _status_said(answer: dict[str, Any]) -> int | None:
 
 
 def _is_filtered(error: dict[str, Any], codes: set[str], said: str) -> bool:
-    """Return True if an error reports that a content filter refused the request."""
     metadata = error.get("metadata")
     is_flagged = isinstance(metadata, dict) and "reasons" in metadata  # OpenRouter's error format
     is_policy = any(code.startswith("content_policy") for code in codes)
@@ -275,7 +271,6 @@ def _is_filtered(error: dict[str, Any], codes: set[str], said: str) -> bool:
 
 
 def _unsupported(param: object, said: str) -> str | None:
-    """Return the optional parameter that an error rejects, or None."""
     if param in _OPTIONAL:
         return str(param)
     return next((name for name in _OPTIONAL if f"'{name}'" in said or f'"{name}"' in said), None)

@@ -155,7 +155,6 @@ class Asker:
         return cost_of(self._entry, _num_bytes(body) + self._template_tokens, output)
 
     def _paid(self, body: dict[str, Any], answer: dict[str, Any], most: Cost) -> tuple[Cost, bool]:
-        """Return the cost of a response, and True if it is an estimate."""
         usage = usage_of(answer)
         if usage is None:
             return most, True
@@ -212,22 +211,18 @@ def _paid(cost: Cost, is_estimated: bool) -> Paid:
 
 @dataclass
 class _Round:
-    """The state of a round (at most 256 requests) that its threads share."""
-
     ended: threading.Event = field(default_factory=threading.Event)
     failure: TidemarkError | None = None
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     num_in_a_row: int = 0
 
     def take(self, key: str, outcome: Outcome) -> None:
-        """Store a request's outcome; end the round after too many failures in a row."""
         self.outcomes[key] = outcome
         self.num_in_a_row = self.num_in_a_row + 1 if isinstance(outcome, GivenUp) else 0
         if self.num_in_a_row >= _MAX_GIVEN_UP:
             self.ended.set()
 
     def fail(self, failure: TidemarkError) -> None:
-        """Store the reason for sending no more requests."""
         self.failure = self.failure or failure
         self.ended.set()
 
@@ -338,7 +333,6 @@ class ApiRounds:
     def _explained(
         self, failure: TidemarkError | None, given_up: Sequence[str], keys: Iterable[str]
     ) -> TidemarkError:
-        """Return the error of a failed run, with the number of stored responses and advice."""
         wanted = set(keys)
         num_kept = sum(map(self.cache.has, wanted))
         where = self.cache.store.url(self.cache.folder)

@@ -66,12 +66,9 @@ class Recipe:
     The defaults suit about a megabyte of text. An epoch then takes seconds on two cores.
 
     Attributes:
-        cutoff: last month with training text.
         seed: seed of the initial weights and of the order of the windows.
         vocabulary_size: maximum size of the BPE's vocabulary, with 256 bytes and 2 special tokens.
         context: longest window in tokens, its start token included.
-        epochs: number of passes over all windows.
-        learning_rate: highest learning rate of AdamW.
     """
 
     name: str
@@ -193,7 +190,6 @@ def _is_trained(folder: Path, plan: dict[str, object]) -> bool:
 
 
 def _open_work(work: Path, plan: dict[str, object]) -> None:
-    """Create the hidden folder of a run in progress; empty the folder if its plan differs."""
     path = work / "plan.json"
     text = json.dumps(plan, indent=2).encode()
     if not path.is_file() or path.read_bytes() != text:
@@ -224,7 +220,6 @@ def _build_model(recipe: Recipe, vocabulary_size: int) -> LlamaForCausalLM:
 def _train(
     work: Path, corpus: PackedCorpus, recipe: Recipe, settings: Settings, progress: Progress | None
 ) -> LlamaForCausalLM:
-    """Run all steps, starting at the last checkpoint if there is one."""
     device, _ = choose_device(settings)
     model = _build_model(recipe, corpus.tokenizer.get_vocab_size())
     nn.Module.to(model, device)
@@ -265,7 +260,6 @@ def _learn(
     inputs: torch.Tensor,
     targets: torch.Tensor,
 ) -> None:
-    """Run one step of AdamW on the mean loss of the tokens that are not padding."""
     # Padding is on the right, where causal attention hides it from all counted tokens.
     states = model.model(input_ids=inputs, use_cache=False).last_hidden_state  # (batch, T, hidden)
     counts = targets != IGNORED  # (batch, T); T: length of the longest window
@@ -285,7 +279,6 @@ def _save(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimizer,
 
 
 def _restore(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimizer) -> int:
-    """Load a checkpoint and return its number of finished steps; 0 if there is no checkpoint."""
     if not path.is_file():
         return 0
     state = torch.load(path, map_location=model.device, weights_only=True)
@@ -297,7 +290,6 @@ def _restore(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimiz
 def _publish(
     work: Path, folder: Path, model: LlamaForCausalLM, corpus: PackedCorpus, plan: dict[str, object]
 ) -> None:
-    """Write the model's folder under a hidden name, then rename it to its place."""
     recipe: Any = plan["recipe"]
     ready = work / "model"
     shutil.rmtree(ready, ignore_errors=True)

@@ -41,7 +41,6 @@ class PackedCorpus:
     """The corpus as windows of token ids.
 
     Attributes:
-        tokenizer: tokenizer that was trained on the corpus.
         tokens: tokens of all documents, with an end token after each document; (num_tokens,).
         bounds: begin and end of each window in ``tokens``, without start token; (num_windows, 2).
     """

@@ -138,8 +138,6 @@ def fetch_with_base(
 
 @dataclass(frozen=True)
 class _Blob:
-    """A file of the hub, and its path in the cache."""
-
     file: HubFile
     url: str
     size: int  # in bytes; 0 if the hub does not state the size
@@ -147,7 +145,6 @@ class _Blob:
 
     @property
     def part(self) -> Path:
-        """The path of the unfinished download."""
         return self.path.with_name(f"{self.path.name}.part")
 
 
@@ -163,7 +160,6 @@ def _locate(file: HubFile, listing: Listing, settings: Settings) -> _Blob:
 
 
 def _download(blob: _Blob, location: str) -> None:
-    """Download a file, or resume its download; verify the file and give it its final name."""
     if _size_of(blob.part) > blob.size:
         blob.part.unlink()  # not a part of this file, or the size is unknown
     with blob.part.open("ab") as file:
@@ -185,7 +181,6 @@ def _download(blob: _Blob, location: str) -> None:
 
 
 def _difference(blob: _Blob) -> str | None:
-    """Return how a downloaded file differs from the hub's record, or None."""
     if blob.size and _size_of(blob.part) != blob.size:
         return "size"
     # The ETag of a large file is its digest.

@@ -45,7 +45,6 @@ from models.weights.hub import is_hub_id
 # Hide the warnings of transformers, because our own errors report all relevant problems.
 transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 
-# Configuration keys for the maximum number of tokens of a sequence.
 _CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_seq_length")
 _UNLIMITED = 10**9  # tokenizers without a limit state a larger number
 
@@ -59,7 +58,6 @@ class CheckpointFiles:
         revision: commit of the hub, or digest of the folder's files. For an adapter,
             ``<digest>+<own>+<base>``, where the digest covers the two revisions after it.
         context: maximum number of tokens of one input, or None without a maximum.
-        attention: name of the attention implementation.
         adapter: folder of an adapter to merge into the weights, or None without an adapter.
     """
 
@@ -118,7 +116,6 @@ def open_checkpoint(location: str, revision: str | None, settings: Settings) -> 
 def _open_adapter(
     folder: Path, identity: tuple[str, str], revision: str | None, settings: Settings
 ) -> CheckpointFiles:
-    """Open an adapter and its base model."""
     location, own = identity
     require_safe_adapter(folder, location, settings.allow_pickle_weights)
     base, base_revision = read_base(folder, location)
@@ -149,7 +146,6 @@ def _open_adapter(
 
 
 def _open_folder(location: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
-    """Return a model's local folder and its revision."""
     folder = Path(location).expanduser()
     if not folder.is_dir():
         if not is_hub_id(location):

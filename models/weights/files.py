@@ -180,7 +180,6 @@ def weight_paths(folder: Path, location: str, allow_pickle: bool) -> list[Path]:
 
 
 def _parts(index: Path, location: str) -> list[Path]:
-    """Return the files listed in an index."""
     try:
         parts = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -311,7 +311,6 @@ _APPENDIX = "\\section{More}\nWhat stands here is not the paper's prose.\n"
 
 
 def _latex_files(paper: Paper, is_revised: bool) -> dict[str, bytes]:
-    """Return the files of a source package by path; its text is the story's paragraphs."""
     first, *others = (_markup(text) for text in paper.story.paragraphs)
     if is_revised:
         first = f"This version was revised. {first}"
@@ -335,7 +334,6 @@ def _escape(text: str) -> str:
 
 
 def _markup(paragraph: str) -> str:
-    """Return a paragraph as LaTeX with short lines, a citation and a comment."""
     lines = textwrap.wrap(_escape(paragraph), 76, break_on_hyphens=False)
     lines.insert(1, "% a remark of the authors, 50% true")
     return "\n".join(lines).replace(". ", "~\\citep[see][p.~3]{one,two}. ", 1) + "\n"

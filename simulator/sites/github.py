@@ -102,7 +102,6 @@ class Site(WorldSite):
 
 
 def _trending_row(repository: Repository, period: str) -> str:
-    """Return a list row as HTML, with a sponsor link first and line breaks in the link texts."""
     owner, name = repository.name.split("/")
     return f"""<article class="Box-row">
   <div class="float-right d-flex"><a href="/sponsors/{owner}" class="btn-sm btn">Sponsor</a></div>
@@ -204,7 +203,6 @@ def _old_text(world: World, name: str, month: Month) -> list[bytes]:
 
 
 def _decoys(month: Month, texts: list[str]) -> list[bytes]:
-    """Return files that crawlers must drop: generated files, a link and a submodule."""
     return [
         _file(f"src/_vendor/copy_{month}.py", texts[0] + "\n"),
         _file(f"src/packed_{month}.py", f"DATA = {'0,' * 600!r}\n"),

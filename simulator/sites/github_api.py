@@ -209,7 +209,6 @@ def _links(request: Request, page: int, per_page: int, total: int) -> dict[str, 
 
 
 def _commits(repository: Repository, request: Request) -> Response:
-    """Return the commits until the committer date ``until``, newest first."""
     sha = request.arg("sha", "main")
     if sha != "main" and not _commit(repository, sha):
         return as_json({"message": f"No commit found for SHA: {sha}"}, 404)
@@ -260,7 +259,6 @@ def _not_found() -> Response:
 
 
 def _unless_known(request: Request, answer: Response) -> Response:
-    """Add an ETag to a response; return status 304 if the client has the same ETag."""
     if answer.status != 200:
         return answer
     tag = f'W/"{hashlib.sha256(answer.body).hexdigest()}"'

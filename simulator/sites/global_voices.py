@@ -96,7 +96,6 @@ class Site(WorldSite):
 
 
 def _complaint(request: Request) -> str:
-    """Return the name of the first parameter that WordPress would reject, else an empty text."""
     per_page, number = integer(request, "per_page", 10), integer(request, "page", 1)
     if per_page is None or not 1 <= per_page <= MAX_PER_PAGE:
         return "per_page"
@@ -120,7 +119,6 @@ def _link(article: Article) -> str:
 
 
 def _describe(number: int, article: Article, language: str) -> Json:
-    """Return an article as a post with all known fields of the API."""
     saved = article.changed
     if saved <= article.published:
         saved = article.published - dt.timedelta(hours=5)  # saved early, for scheduled publication
@@ -142,7 +140,6 @@ def _describe(number: int, article: Article, language: str) -> Json:
 
 
 def _content(article: Article) -> str:
-    """Return the article as HTML with pictures, embeds and links between the paragraphs."""
     if article.oddity == "roundup":
         return '<p><a href="https://example.org/">A blog</a> looks back.</p>'
     parts = [f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in article.blocks]

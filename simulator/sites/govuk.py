@@ -240,7 +240,6 @@ def _details(article: Article, first: dt.datetime, locale: str) -> Json:
 
 
 def _body(article: Article, locale: str) -> str:
-    """Return the body as HTML with a picture, contact and download, which crawlers must drop."""
     if article.oddity == "short":
         return '<div class="govspeak"><p>Watch the video.</p></div>'
     parts = [f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in article.blocks]

@@ -1,10 +1,4 @@
-"""Simulated Hacker News: Algolia's search API, and items (stories and comments).
-
-Every third story of a month has a text; the other stories are links with comments. The first story
-is posted in the first second of the month, and the last story in the last second. Three more
-stories have no text: a link without comments, a link with only deleted comments, and a story that
-was removed after the search indexed it.
-"""
+"""Simulated Hacker News: Algolia's search API, and items (stories and comments)."""
 
 from __future__ import annotations
 
@@ -146,7 +140,6 @@ class Site(WorldSite):
     def _comments(
         self, month: Month, story_id: int, posted_at: dt.datetime, number: int
     ) -> tuple[Post, ...]:
-        """Return no comments, or two within the month, a deleted one, and one after the month."""
         if number % 6 == 3:
             return ()
         room = month.end - posted_at

@@ -29,8 +29,6 @@ _STORED = re.compile(r"/store/(?P<sha256>[0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class _File:
-    """One file of a commit; the content is read at each request."""
-
     where: Path
     size: int
     sha256: str

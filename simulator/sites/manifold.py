@@ -111,7 +111,6 @@ def _binary(question: SimulatedQuestion) -> dict[str, Any]:
 
 
 def _choices(question: SimulatedQuestion) -> dict[str, Any]:
-    """Return the fields of a market with several options; resolved options have price 1 or 0."""
     answers = [
         {"id": f"a{index}", "index": index, "text": option, "createdTime": _ms(question.opened),
          "probability": question.crowd[index]}
@@ -135,7 +134,6 @@ def _right(question: SimulatedQuestion) -> int:
 
 
 def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
-    """Return one market per kind in ODDITIES: changed copies of the last answered market."""
     answered = [question for question in asked if question.answer_index is not None]
     last = max(answered, key=lambda question: (question.resolved, question.id))
     found = []

@@ -2,7 +2,7 @@
 
 Most posts have one question. Each month, two questions form one post (a group). One question of the
 last month is in a group with an open question. The answer of some questions was known a day or more
-before the site published it. Two more posts have no options: a numeric question, and a text.
+before the site published it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,6 @@ def _post(question: SimulatedQuestion) -> dict[str, Any]:
 
 
 def _group(asked: list[SimulatedQuestion]) -> dict[str, Any]:
-    """Return a post of two questions with common texts; one title consists of the label only."""
     first = asked[0]
     rows = [
         {**_question(each), "title": title, "label": label, "description": "",

@@ -116,7 +116,6 @@ def _market(question: SimulatedQuestion) -> dict[str, Any]:
 
 
 def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
-    """Return one market per kind in ODDITIES, copied from the last answered yes/no question."""
     answered = [each for each in asked if each.is_binary and each.answer_index is not None]
     last = max(answered, key=lambda question: (question.resolved, question.id))
     return [

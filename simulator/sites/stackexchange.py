@@ -179,7 +179,6 @@ class Site(WorldSite):
         return row
 
     def _questions(self, month: Month) -> list[Post]:
-        """Return one question per story of a month, and one that is edited after the month."""
         count = len(self.world.stories(month, "stackexchange"))
         step = (month.end - month.start) // (count + 1)
         asked = []
@@ -200,7 +199,6 @@ class Site(WorldSite):
         return asked
 
     def _answers(self, question: Post) -> list[Post]:
-        """Return up to three answers; the third is written or edited after the month."""
         month, number = Month.of(question.created_at), question.id // 10 % 10_000
         room = month.end - question.created_at
         posts = []
@@ -262,7 +260,6 @@ def _bad_parameter(request: Request, has_key: bool) -> Response | None:
 
 
 def _error(number: int, name: str, message: str, status: int | None = None) -> Response:
-    """Return an error of the API as JSON, by default under status 400 (or 403 or 404)."""
     if status is None:
         status = number if number in {403, 404} else 400
     body = {"error_id": number, "error_message": message, "error_name": name}

@@ -87,7 +87,6 @@ class Dumps(WorldSite):
 
 
 def _events(wiki: Wiki, months: Sequence[Month]) -> str:
-    """Return the dump's lines, sorted by time: events of revisions, pages and users."""
     lines = []
     for month in months:
         for new in sorted(wiki.pages_created(month), key=lambda new: new.revisions[0].timestamp):

@@ -189,7 +189,6 @@ def _send_waiting(client: SyncPrefectClient) -> None:
 
 
 def _parts(upstream: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Split the keys of inputs into lists of ``MAX_UPSTREAM``, the maximum of one event."""
     yield upstream[:MAX_UPSTREAM]
     for start in range(MAX_UPSTREAM, len(upstream), MAX_UPSTREAM):
         yield upstream[start : start + MAX_UPSTREAM]

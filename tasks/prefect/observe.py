@@ -37,15 +37,11 @@ _progress = ProgressArtifacts().report
 
 
 class _WithoutTokens(logging.Formatter):
-    """A formatter that hides credentials in messages and tracebacks."""
-
     def format(self, record: logging.LogRecord) -> str:
         return hide_known(super().format(record))
 
 
 class _OfThisRun(logging.Filter):
-    """A filter that adds flow and task run ids to log records, and drops records outside a run."""
-
     def filter(self, record: logging.LogRecord) -> bool:
         task_run_id, flow_run_id = get_task_and_flow_run_ids()
         flow_run_id = flow_run_id or flow_run.id

@@ -46,7 +46,6 @@ class ClusterTaskRunner(RayTaskRunner[Any]):  # type: ignore[misc]  # prefect_ra
 
 
 def _cancel(submitted: list[Any]) -> None:
-    """Interrupt running tasks, and wait ``_STOP_S`` s while they delete temporary files."""
     running = ray.wait(submitted, num_returns=len(submitted), timeout=0)[1] if submitted else []
     for each in running:
         ray.cancel(each)

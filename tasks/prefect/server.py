@@ -215,7 +215,6 @@ def _num_completed(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> int:
 
 
 def _known(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> dict[UUID, StateType | None]:
-    """Return the state types of the task runs that the server knows; for at most ``_PAGE`` ids."""
     wanted = TaskRunFilter(id=TaskRunFilterId(any_=list(task_runs)))
     found = client.read_task_runs(task_run_filter=wanted, limit=_PAGE)
     return {each.id: each.state_type for each in found}

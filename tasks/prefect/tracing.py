@@ -68,8 +68,6 @@ def _provider() -> TracerProvider:
     from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
     class Ids(RandomIdGenerator):
-        """A generator that returns the ids in ``_given``, or random ids if there are none."""
-
         def generate_trace_id(self) -> int:
             return _given.ids.trace_id if _given.ids else super().generate_trace_id()
 

@@ -27,7 +27,6 @@ def _import(tidemark: Tidemark, folder: Path, month: str, *texts: str) -> None:
 
 
 def _words(text: str) -> str:
-    """Return a table's text without its frame, with broken lines joined."""
     return re.sub(r"[\s│]+", " ", text)
 
 

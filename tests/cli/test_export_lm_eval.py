@@ -45,7 +45,6 @@ def model(tiny_model: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sealed(tidemark: Tidemark, tmp_path: Path) -> str:
-    """A month of hostile texts under a hostile name."""
     source = "x'; drop table models; --"
     file = tmp_path / "texts.json"
     records = [{"text": text, "licence": "CC0-1.0"} for text in TEXTS]

@@ -18,7 +18,6 @@ Tidemark = Callable[..., Any]
 
 @pytest.fixture
 def gallery(tmp_path: Path) -> Path:
-    """Two images of two patches each, an image that is too small, and a file that is no image."""
     folder = tmp_path / "gallery"
     folder.mkdir()
     rng = np.random.default_rng(0)

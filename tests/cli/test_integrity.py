@@ -115,12 +115,8 @@ def test_what_is_no_text_is_refused(tidemark: Tidemark, tiny_model, tmp_path) ->
     assert not (tmp_path / "out").exists()
 
 
-# verify-losses
-
-
 @pytest.fixture
 def scored(tidemark: Tidemark, tiny_model: Path, home: Path, tmp_path: Path) -> Path:
-    """Score two months with the tiny model; return a cell's losses."""
     for month, word in (("2024-01", "first"), ("2024-02", "second")):
         folder = tmp_path / month
         folder.mkdir()

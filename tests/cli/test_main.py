@@ -20,9 +20,6 @@ Tidemark = Callable[..., Any]
 TIDEMARK = Path(sys.executable).parent / "tidemark"
 
 
-# Wrong usage: exit code 2, one line on stderr with the remedy, and no effect.
-
-
 @pytest.mark.parametrize(
     ("command", "says"),
     [
@@ -127,9 +124,6 @@ def test_help_tells_more_than_the_name(tidemark: Tidemark, command: str) -> None
     assert len(ran.out.split()) > 20
 
 
-# Listings.
-
-
 def test_listings(tidemark: Tidemark, home: Path) -> None:
     assert tidemark("version").out.strip()[0].isdigit()
     sources = tidemark("sources", "list").out
@@ -166,9 +160,6 @@ def test_names_of_strangers_are_no_markup(tidemark: Tidemark) -> None:
     assert tidemark("models", "add", "[red]x[/red]", "org/model").code == 0
     assert "[red]x[/red]" in tidemark("models", "list").out
     tidemark("models", "show", "[bold]").expect(2, "'[bold]'")
-
-
-# The job, step by step.
 
 
 @pytest.mark.long
@@ -232,9 +223,6 @@ def test_undated_texts_are_scored_too(tidemark: Tidemark, tmp_path: Path) -> Non
     assert tidemark("score", "-m", "control:zstd").out == "1 cells landed\n"
     ran = tidemark("sql", "select source, month from internal.landed_cells", "--format", "json")
     assert json.loads(ran.out) == [{"source": "book", "month": None}]
-
-
-# Queries.
 
 
 @pytest.fixture
@@ -317,9 +305,6 @@ def test_queries_need_no_right_to_write(
     (elsewhere / "warehouse.duckdb").write_bytes(published.read_bytes())
     assert tidemark("sql", QUERY, at=elsewhere).code == 0
     assert [path.name for path in elsewhere.iterdir()] == ["warehouse.duckdb"]
-
-
-# As processes of a shell.
 
 
 def test_streams_and_exit_codes_of_a_process(

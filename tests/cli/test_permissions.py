@@ -32,7 +32,6 @@ def gated(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def unasked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give the site a socket; fail the test if anybody connects."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
@@ -89,7 +88,6 @@ def test_the_permission_is_in_the_manifest(
     assert BEGAN <= recorded_at <= dt.datetime.now(dt.UTC)
     assert "A. Smith" in tidemark("corpus", "show", gated, str(MONTH)).out
 
-    # After a withdrawal, sealed months stay readable, and nothing more is crawled.
     (home / "permissions" / f"{gated}.json").unlink()
     asked = len(sites.requests)
     assert tidemark("crawl", "--source", gated, "--month", str(MONTH)).code == 1

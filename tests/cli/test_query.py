@@ -52,9 +52,6 @@ def published(snapshot: bytes, home: Path) -> Path:
     return home / "warehouse.duckdb"
 
 
-# tidemark sql.
-
-
 def test_a_statement_from_a_file_or_a_pipe(
     tidemark: Tidemark, published: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -153,8 +150,6 @@ def test_hostile_names_change_nothing(tidemark: Tidemark, published: Path) -> No
     assert [line[0] for line in lines] == sorted(HOSTILE)
 
 
-# tidemark shell.
-
 CLIENT = """#!/bin/sh
 for argument in "$@"; do echo "[$argument]"; done > '{folder}/called'
 [ -s "$2" ] || exit 9
@@ -164,7 +159,6 @@ exit 3
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Put a client on the PATH; return its recorded arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "duckdb"
@@ -238,9 +232,6 @@ def test_the_real_client_reads_and_cannot_write(
     assert refused.returncode != 0
     assert b"read-only" in refused.stderr
     assert (root / "warehouse.duckdb").read_bytes() == before
-
-
-# tidemark export figures.
 
 
 def exported(folder: Path) -> dict[str, bytes]:

@@ -30,7 +30,6 @@ FILES = [
 
 @pytest.fixture
 def scored(tidemark: Tidemark, home: Path, tmp_path: Path) -> Path:
-    """Score two months and an undated corpus with two compressors; return the texts' folder."""
     folder = tmp_path / "texts"
     folder.mkdir()
     for name in ("2024-01", "2024-02", "undated"):

@@ -84,7 +84,6 @@ def rules(text: str) -> str:
 
 @pytest.fixture(autouse=True)
 def handlers() -> object:
-    """Restore signal handlers that the command replaces."""
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     yield
     for each, handler in before.items():

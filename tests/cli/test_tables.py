@@ -156,9 +156,6 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
             write_table(run("select 1 as a"), "csv", path)
 
 
-# On a terminal: a table where it fits, else one record below the other.
-
-
 WIDE = "select " + ", ".join(f"{n} as column_{n:02}" for n in range(25)) + " from range(2)"
 
 

@@ -43,8 +43,6 @@ def list_scenes() -> list[str]:
 
 
 class Trap:
-    """A site unknown to all sources; only a redirect or link leads to it."""
-
     keys = ("trap",)
     robots = None
 
@@ -56,8 +54,6 @@ class Trap:
 
 
 class Webs:
-    """The simulated webs of this run, one for each month that some source needs."""
-
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
         self._running: dict[Month, Web] = {}
@@ -119,7 +115,6 @@ class Scene(ABC):
 
     @property
     def keys(self) -> set[str]:
-        """Return the first key of each site of the source."""
         return {self.web.sites[key].keys[0] for key in self.info.sites}
 
     @property
@@ -137,7 +132,6 @@ class Scene(ABC):
         return list(firsts.values())
 
     def check(self, outcome: Any) -> None:
-        """Check the invariants: nothing false is kept, and every item is counted."""
         for name, item in outcome.items.items():
             self.check_item(name, item)
         if outcome.seal is None:
@@ -280,7 +274,6 @@ def _noting(rows: dict[str, dict[str, Any]]) -> Iterator[None]:
 
 
 def _shorten_lists(crawler: object, gone: set[str], folder: Path) -> dict[str, Path]:
-    """Write copies of a crawler's lists that keep only two of the names in ``gone``."""
     lists = {}
     for name, path in vars(crawler).items():
         if isinstance(path, Path) and path.suffix == ".txt":

@@ -44,12 +44,10 @@ FINAL = ["403", "404"]  # the cache may keep these for a while
 
 
 def assign(classes: dict[str, list[str]], position: int) -> list[str]:
-    """Return one fault of each class, for the source at a position in the list of sources."""
     return [names[position % len(names)] for names in classes.values()]
 
 
 def deal(items: Sequence[T], number: int, of: int) -> list[T]:
-    """Return the share of items for hand ``number`` of ``of``; at least one item."""
     return list(items[number::of]) or [items[number % len(items)]]
 
 

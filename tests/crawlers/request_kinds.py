@@ -28,7 +28,6 @@ def kind_of(url: str, source: str) -> str:
 
 @functools.cache
 def words_of(source: str) -> frozenset[str]:
-    """Return the path segments in a source's code, shared modules included."""
     words = {"", "robots.txt"}
     for tree in _trees(f"crawlers.{source}", set()):
         words |= {word for text in _constants(tree) if "/" in text for word in text.split("/")}
@@ -36,7 +35,6 @@ def words_of(source: str) -> frozenset[str]:
 
 
 def _trees(module: str, passed: set[str]) -> Iterator[ast.Module]:
-    """Yield the syntax tree of a module and of the modules of this room that it imports."""
     passed.add(module)
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None or module in _SHARED:
@@ -57,7 +55,6 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def _constants(tree: ast.Module) -> Iterator[str]:
-    """Yield the texts in the code, docstrings left out."""
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:

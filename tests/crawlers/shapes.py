@@ -60,7 +60,6 @@ class Shape:
                 self.num_within[path] += is_first
 
     def is_always(self, path: str) -> bool:
-        """Return True if every parent of the field had the field."""
         parent = self.parents[path]
         return parent is None or self.num_within[path] >= self.num_seen[parent]
 
@@ -82,13 +81,10 @@ class Difference:
 
     @property
     def is_fault(self) -> bool:
-        """Return True if the simulator has a field that the site lacks, or gives another type."""
         return self.what in ("missing", "another type")
 
 
 class ShapingFetcher(Fetcher):
-    """A fetcher that notes the shape of every response by kind of request."""
-
     def __init__(self, source: str, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._source = source
@@ -155,7 +151,6 @@ def _is_kept(item: object) -> bool:
 
 
 def compare(simulated: dict[str, Shape], true: dict[str, Shape]) -> Iterator[Difference]:
-    """Yield the differences of true responses from simulated ones, faults first."""
     for kind in sorted({*simulated, *true}):
         if kind not in true:
             yield Difference(kind, "", "not asked", "only the simulated site was asked so")
@@ -189,7 +184,6 @@ def _headers(fetched: Fetched) -> Iterator[Place]:
 
 
 def _body(fetched: Fetched) -> Iterator[Place]:
-    """Yield the fields of a body: JSON, XML, HTML, or else only its packing."""
     start = fetched.body[:_SEEN].lstrip()
     if start[:1] in (b"{", b"["):
         try:
@@ -227,7 +221,6 @@ def _json(value: Any, path: str, parent: str, is_first: bool = True) -> Iterator
 
 
 def _xml(node: Any, path: str, parent: str, is_first: bool = True) -> Iterator[Place]:
-    """Yield elements and attributes; names have no namespaces."""
     path = f"{path}/{_local(node.tag)}"
     yield Place(path, "element", parent, is_first)
     for name in node.attrib:
@@ -244,7 +237,6 @@ def _local(name: object) -> str:
 
 
 def _html(body: bytes) -> Iterator[Place]:
-    """Yield the elements of a page with their classes, as selectors that a parser may use."""
     try:
         tree = lxml.html.document_fromstring(body)
     except (etree.LxmlError, ValueError):
@@ -267,7 +259,6 @@ def _selectors(node: Any) -> Iterator[str]:
 
 
 def _packing(body: bytes) -> str:
-    """Return the format of a body without structure."""
     if body.startswith(b"\x1f\x8b"):
         try:
             inner = zlib.decompressobj(wbits=31).decompress(body, _SEEN)

@@ -159,7 +159,6 @@ def check_unnoticed(scene: Scene, home: Path) -> None:
 
 @pytest.mark.long
 def test_transient_faults_change_nothing(scene: Scene, tmp_path: Path) -> None:
-    """One fault of each class, dealt to the kinds of requests in turn."""
     names, kinds = assign(TRANSIENT, NAMES.index(scene.name)), scene.kinds
     num = max(len(names), len(kinds))
     pairs = zip(itertools.cycle(names), itertools.cycle(kinds), strict=False)
@@ -175,7 +174,6 @@ def test_every_transient_fault_changes_nothing(scene: Scene, name: str, tmp_path
 
 
 def check_contained(scene: Scene, name: str, kinds: list[tuple[str, str]], folder: Path) -> None:
-    """Check that one request's permanent fault affects nothing else, and a rerun repairs it."""
     trap = scene.web.urls["trap"]
     for number, (key, target) in enumerate(kinds):
         fault = knob(name, key, exactly(target), ALWAYS)
@@ -327,9 +325,6 @@ def test_killed_and_resumed_is_undisturbed(scene: Scene, tmp_path: Path) -> None
     assert outcome.seal is not None
     assert outcome.seal.digest == scene.digest
     assert len(scene.web.requests) - begun < len(scene.targets)
-
-
-# Questions come in lists of pages.
 
 
 @pytest.mark.parametrize("scene", QUESTIONS, indirect=True)

@@ -45,7 +45,6 @@ def month_to_ask(info: SourceInfo) -> Month | None:
 def check_source(
     crawler: Crawler | QuestionCrawler, month: Month, settings: Settings, folder: Path
 ) -> tuple[list[Difference], list[str]]:
-    """Compare a site's responses with the simulated ones; return differences and faults."""
     with serve(World(0, month - 1, month)) as web:
         news = {
             "sites": web.urls,
@@ -97,9 +96,6 @@ def test_the_true_site_responds_in_the_shape_of_the_simulated_one(
     assert faults == []
 
 
-# The check itself, on loopback.
-
-
 @pytest.fixture(scope="module")
 def web() -> Iterator[Web]:
     with serve(World(7, MONTH - 1, MONTH)) as running:
@@ -119,8 +115,6 @@ def test_a_site_that_has_not_changed_is_found_as_it_was(
 
 
 class ChangedWiki(wikimedia.Wikipedia):
-    """A wiki whose revisions have another name for their time."""
-
     def respond(self, request: Request) -> Response:
         response = super().respond(request)
         return replace(response, body=response.body.replace(b'"timestamp"', b'"when"'))

@@ -106,7 +106,6 @@ class Api:
 def server(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
-    """A server with a password."""
     keys = {"PREFECT_SERVER_API_AUTH_STRING": AUTH, "PREFECT_API_AUTH_STRING": AUTH}
     server = PrefectServer(tmp_path_factory.mktemp("server"), prefect_template, **keys)
     server.start()

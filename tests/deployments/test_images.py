@@ -1,5 +1,3 @@
-"""Dockerfile, compose.yaml and their readers; no container engine is needed."""
-
 import json
 import re
 import sys

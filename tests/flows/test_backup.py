@@ -70,7 +70,6 @@ def test_a_home_comes_back(
     assert tidemark(*query).out == figures
     back = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
     assert {file for file in files if not file.startswith("work/")} <= back
-    # Landing again begins with what came from elsewhere, too.
     assert dump() == tables
     assert tidemark("score", "-m", "control:gzip", "-s", "news").code == 0
     assert tidemark("check", "--deep").out == "sound\n"

@@ -1,5 +1,3 @@
-"""The coordinator of a deployed run on a real server, without workers."""
-
 import signal
 import threading
 import time
@@ -66,7 +64,6 @@ def test_a_part_that_crashes_is_started_again_and_given_up_after_three(
 ) -> None:
     record = begin("crashing", "arxiv")
     for number in (1, 2, 3):
-        # A coordinator that goes on finds one run of former ones a look; then it is under way.
         look(record, quick, times=number + 1)
         runs = crash(client, record)
         assert len(runs) == number

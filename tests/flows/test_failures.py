@@ -35,8 +35,6 @@ def imported(tidemark: Tidemark, tmp_path: Path) -> Path:
     return path
 
 
-# Models that cannot be read.
-
 UNKNOWN = "config.json is not one that transformers knows"
 CODE = {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"}
 
@@ -94,9 +92,6 @@ def test_a_protocol_that_a_model_cannot_take(
     tidemark("score", "-m", tiny_model, "--context", "4096").expect(1, "4096")
 
 
-# A full disk.
-
-
 class Disk:
     def __init__(self, folder: Path) -> None:
         self._ballast = folder / "ballast"
@@ -125,7 +120,6 @@ def disk(small_disk: Path) -> Disk:
 
 @pytest.fixture
 def mend(tidemark: Tidemark, disk: Disk, home: Path) -> Callable[..., Iterator[str]]:
-    """Run a command with free space, then on full disks that are freed; compare results."""
 
     def mend(
         command: Sequence[str | Path], leave: tuple[int, ...], state: Callable[[Path], Any],
@@ -227,9 +221,6 @@ def test_a_query_into_a_file_on_a_full_disk(
     assert f"no space left while writing {small_disk}/out.csv" in ran.err
 
 
-# Text that is none, too long, or not there.
-
-
 @pytest.mark.slow
 def test_a_document_of_50_mb_is_scored_where_it_is_allowed(
     tidemark: Tidemark, tmp_path: Path, environment: dict[str, str]
@@ -253,9 +244,6 @@ def test_a_document_of_50_mb_is_scored_where_it_is_allowed(
     [row] = json.loads(sums.out)
     assert row["n"] == len(document) + len(TEXT * 3)
     assert row["many"]
-
-
-# What somebody else has damaged.
 
 
 def test_a_snapshot_that_is_no_database(tidemark: Tidemark, home: Path) -> None:

@@ -51,7 +51,6 @@ def test_a_model_that_fails_is_a_hole_with_a_name(
 
 
 def test_a_partial_month_is_named_and_fails_nothing(tidemark: Tidemark, sites: Web) -> None:
-    """One source fails midway: its month is partial, the other complete, the run succeeds."""
     which = ("-s", "arxiv", "-s", "wikipedia_new", "-m", "control:zstd")
     sites.faults.append(Fault("status", "arxiv", r"/src/\d+\.\d+0003v1", 99, 501))
     ran = tidemark("run", "--month", "2024-01", *which)

@@ -100,7 +100,6 @@ def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
 def workers(
     client: SyncPrefectClient, prefect_server: PrefectServer, web: Web, home: Path
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Start one worker of the pool crawl, and two of the pool gpu with one run at a time each."""
     environment = {
         "TIDEMARK_HOME": str(home),
         "TIDEMARK_REQUEST_INTERVAL_S": "0",
@@ -217,7 +216,6 @@ def scorer_of(model: str, store: Store) -> int | None:
 
 
 def kill_machine_of(pid: int, workers: list[subprocess.Popen[bytes]]) -> None:
-    """Kill a run and its worker, as a power cut does."""
     [worker] = [each for each in workers if pid in runs_of(each)]
     runs = psutil.Process(worker.pid).children(recursive=True)
     os.killpg(worker.pid, signal.SIGKILL)
@@ -274,5 +272,4 @@ def test_events_tell_of_partitions_and_models(client: SyncPrefectClient) -> None
         ("tidemark.model.landed", "tidemark.model.control:zstd"),
     ):
         assert told.count((event, resource)) == 1, (event, resource)
-    # Each of the two back-fills that overlapped tells of it, who waited for the other one, too.
     assert ("tidemark.partition.sealed", "tidemark.partition.govuk.2024-01") in told

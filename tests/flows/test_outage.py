@@ -67,7 +67,6 @@ def test_a_server_that_is_killed_misses_nothing(deployed: PrefectServer, home: P
 def test_a_flow_run_that_is_killed_loses_the_running_cell(
     deployed: PrefectServer, home: Path, api: str
 ) -> None:
-    """The next run does not wait for the dead one."""
     months = seal_slow_months(home, 5, megabytes=0.1)
     store = Store(str(home))
     with deployed.worker(POOL, TIDEMARK_HOME=str(home)), get_client(sync_client=True) as client:
@@ -92,7 +91,6 @@ def test_a_flow_run_that_is_killed_loses_the_running_cell(
 
 @contextlib.contextmanager
 def unreadable(partition: Path) -> Iterator[None]:
-    """Make a process that opens the documents wait, until the block ends."""
     [documents] = partition.glob("*.parquet")
     aside = documents.with_name("aside")
     documents.rename(aside)
@@ -122,7 +120,6 @@ else:
 def test_who_score_the_same_cells_at_once_score_each_once(
     deployed: PrefectServer, home: Path
 ) -> None:
-    """Two commands without Prefect, and one flow."""
     seal_slow_months(home, 12, megabytes=0.7)
     environment = {**deployed.environment, "TIDEMARK_HOME": str(home)}
     without = {name: value for name, value in environment.items() if name != "PREFECT_API_URL"}

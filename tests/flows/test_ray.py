@@ -53,7 +53,6 @@ class RayCluster:
         return done.stdout.splitlines()[-1]
 
     def end(self) -> list[dict[str, Any]]:
-        """End the cluster; return Ray's events of the cells that were scored on it, in order."""
         self._feed.write("\n")
         self._feed.flush()
         events = json.loads(self._says.readline())

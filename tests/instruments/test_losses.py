@@ -338,7 +338,6 @@ def test_a_full_device_starts_the_cell_again_with_half_the_budget(
     assert budget is not None and 64 <= budget <= 700
     assert all(size <= budget for size in tried[-3:])
     found = [store.read_bytes(cell.path) for cell in the_plan.pending]
-    # As if it had been scored with that from the start.
     small = settings.model_copy(update={"batch_tokens": budget})
     num_tried = len(tried)
     for cell in the_plan.pending:

@@ -58,7 +58,6 @@ def test_a_model_is_reproduced_from_a_release(
     assert ran.code == 0, ran.err
     assert ran.out.splitlines()[-1] == "reproduced"
     elsewhere = shutil.copytree(home / "releases" / "2024-01", tmp_path / "downloaded")
-    # What is landed may go on; the release stays.
     tamper(home, "update chunk_losses set nll_nats = 0")
     assert tidemark("reproduce", TINY, "--model", tiny_model).code == 1
     again = tidemark("reproduce", TINY, "--release", elsewhere, "--model", tiny_model)

@@ -134,7 +134,6 @@ class Together(Toy):
 def test_what_others_finish_meanwhile_counts_and_is_not_done_again(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, others: tuple[str, ...]
 ) -> None:
-    """Other processes hold and finish some cells of the group."""
     store, attempt = Store(settings.home), Toy.attempt
 
     def attempt_beside(plan: Toy, cells: tuple[str, ...], settings: Settings, wait: bool) -> Done:

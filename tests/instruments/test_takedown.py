@@ -67,7 +67,6 @@ def _id(store: Store, partition: Partition = MARCH, version: int = 1) -> str:
 
 
 def _build(settings: Settings) -> Store:
-    """Two months, the first in two versions, one held back; scored, released, fetched."""
     store = Store(settings.home)
     describe: dict[str, object] = {
         "base_urls": {"pages": "http://127.0.0.1:8"},
@@ -166,7 +165,6 @@ def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> 
     assert _mentions(home, *done.document_ids) <= stones | databases  # their records
     assert not _in_databases(home, *done.document_ids)
     assert store.list(f"{MARCH.path}/version=3/*") == []
-    # The rest is sound and unchanged.
     assert {seal.digest for seal in list_versions(store, MARCH)} == digests
     for seal in list_sealed(store):
         assert (seal.num_documents, seal.manifest["forgotten"]) == (7, 1)
@@ -182,7 +180,6 @@ def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> 
 
 @pytest.mark.long
 def test_sums_are_those_of_the_other_documents(home: Settings, tmp_path: Path) -> None:
-    """The sums equal those of losses without the document."""
     store = Store(home.home)
     gone = _id(store)
     columns = "* exclude (num_clusters, standard_error, degrees_of_freedom, fingerprint)"
@@ -206,7 +203,6 @@ def test_sums_are_those_of_the_other_documents(home: Settings, tmp_path: Path) -
     assert query(home, "select model from internal.cell_replicates").num_rows % 200 == 0
     [row] = query(home, "from internal.landed_partitions where month = '2024-03-01'").to_pylist()
     assert row["num_documents"] == 7
-    # Scored already, and still so.
     landed, failures = score_and_land(home, MODELS[:1], None, [MARCH.month], ["default"])  # type: ignore[list-item]
     assert failures == []
     assert landed <= 1  # of the newer version that was scored before

@@ -32,7 +32,6 @@ def publish_figures(settings: Settings) -> Callable[..., Settings]:
 
 @pytest.fixture(scope="session")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Two models with steps, one without a known cutoff, and a control; two names are hostile."""
     figures = {
         **step("early", HOSTILE_SOURCE, "2024-04", 1.0, 1.5),
         **step("early", "code", "2024-04", 2.0, 2.2),

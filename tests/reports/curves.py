@@ -12,14 +12,12 @@ HOSTILE_MODEL, HOSTILE_SOURCE = """<script>alert(1)</script>&"x\"""", "<b>news</
 SPREAD = (-0.06, -0.02, 0.03, 0.05)
 NUM_BYTES = 1000
 
-# Bits per byte of a model on a source in a month.
 Figures = dict[tuple[str, str, Month], float | None]
 
 
 def step(
     model: str, source: str, last_before: str, before: float, after: float, months: int = 8
 ) -> Figures:
-    """Make a curve over months from 2024-01 on: one level up to a month, another after it."""
     return {
         (model, source, month): before if month <= Month(last_before) else after
         for month in month_range(FIRST, FIRST + (months - 1))

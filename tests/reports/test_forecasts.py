@@ -17,7 +17,6 @@ HEADER = "model,release_date,question_id,opened,closed,num_options,is_correct,p_
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Two models: one of known release with probabilities, a hostile one without either."""
     folder = tmp_path_factory.mktemp("forecasts")
     lines = [HEADER]
     for number in range(60):
@@ -73,7 +72,6 @@ def test_a_browser_shows_every_chart_and_reaches_nothing(published: Settings) ->
         window.goto(Path(published.home, PAGE.path).resolve().as_uri())
         assert window.locator("figure svg").count() == 2
         assert window.evaluate("document.documentElement.scrollWidth") <= 1280
-        # Of each chart: a point a quarter.
         assert window.locator("figure svg").first.locator("path[aria-hidden], path").count() > 13
         assert asked == [asked[0]]
         browser.close()

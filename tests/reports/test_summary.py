@@ -20,7 +20,6 @@ pytestmark = pytest.mark.long
 
 
 def figures_of(row: GapRow) -> tuple[str | None, ...]:
-    """All but the interval, which the bootstrap draws."""
     line = astuple(row)
     return (*line[:5], *line[6:])
 

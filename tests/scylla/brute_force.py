@@ -13,8 +13,6 @@ Choice = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Oracle:
-    """All right answers of one puzzle, and the post-conditions of posing."""
-
     answers: Callable[[Instance], Answers]
     is_valid: Callable[[Instance], bool]
 

@@ -27,7 +27,6 @@ def draw_rows(puzzle: Puzzle, rng: random.Random, highest: int, longest: int) ->
 def pose_with_repair(
     puzzle: Puzzle, rows: Rows, elements: Sequence[int], rng: random.Random
 ) -> Instance | None:
-    """Return the instance of the rows, after as many repairs as the sampler makes."""
     for _ in range(_TRIES):
         instance = puzzle.pose(rows, rng)
         if instance is not None:
@@ -47,7 +46,6 @@ def instances_of(puzzle: Puzzle, count: int) -> list[Instance]:
 
 @st.composite
 def instances(draw: st.DrawFn, puzzle: Puzzle, longest: int = 8) -> Instance:
-    """A valid input: of few different numbers, in which much is alike, or of many."""
     rng = random.Random(draw(st.integers(0, 2**32)))
     highest = draw(st.sampled_from([4, 9, 30, 100, 9999]))
     longest = max(longest, puzzle.min_length)

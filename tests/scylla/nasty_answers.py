@@ -5,7 +5,6 @@ Read = tuple[int, ...] | None
 BIG = 10**18 - 1
 
 NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
-    # Plainly stated.
     (7, 7, [
         "The answer is 7", "The answer is 7.", "The answer is: 7", "the answer is 7\n",
         "THE ANSWER IS 7!", "Answer: 7", "answer:7", "Answer = 7", "\x41ns: 7", "\\boxed{min = 7}",
@@ -22,7 +21,6 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
     (21, 21, ["The answer is twenty-one (21)."]),
     (107, 107, ["The answer is one hundred and seven (107)."]),
     (None, None, ["The answer is seven."]),
-    # Text around it.
     (None, 7, [
         "The answer for k=3 is 7", "The answer is the 3rd number in the sorted list, which is 7.",
         "The answer is approximately 7"]),
@@ -36,7 +34,6 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
     (None, None, ["The answer is 7/1", "The answer is \u00bd"]),
     (None, 34, ["12\n34"]),
     (12, 12, ["The answer is 12\n34"]),
-    # Which of several statements.
     (7, 7, [
         "The answer is 3. Wait, no. The answer is 7.",
         "The answer is 7. The answer is not obvious.",
@@ -47,7 +44,6 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
         "The answer is 7. The answer is 7.9.", "The answer is 7 or 8", "The answer is 7 and 8",
         "The answer is 7, 8", "The answer is 7 8", "The answer is 7-8", "The answer is 7 to 8",
         "The answer is [7, 8]", "The answer is 7 + 8", "\\boxed{7} or \\boxed{8}"]),
-    # LaTeX.
     (7, 7, [
         "\\boxed{7}", "\\boxed{ 7 }", "$\\boxed{7}$.", "$$\\boxed{\\text{7}}$$",
         "\\boxed{\\mathbf{{7}}}", "\\boxed{\\text{The answer is }7}", "\\boxed{x = 7}", "\\fbox{7}",
@@ -56,12 +52,10 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
     (1234, 1234, ["\\boxed{1{,}234}"]),
     (None, None, ["\\boxed{12", "The answer is $3 \\times 4$", "The answer is $2^3$"]),
     (None, 2, ["The answer is $\\frac{7}{2}$"]),
-    # Markdown.
     (7, 7, [
         "**Answer:** 7", "**Answer: 7**", "The answer is **7**.", "The answer is *7*",
         "The answer is `7`", "The answer is:\n\n```\n7\n```\n", "The answer is:\n```python\n7\n```",
         "Answer:\n- 7", "Answer:\n\n* 7", "> The answer is 7", "### Answer: <b>7</b>"]),
-    # Signs, separators, fractions, size.
     (-5, -5, ["The answer is -5", "The answer is \u22125."]),
     (5, 5, ["The answer is +5"]),
     (None, -5, ["-5"]),
@@ -79,18 +73,15 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
     (None, 1234, ["1,234"]),
     (7, 7, ["The answer is 7.0", "The answer is 7.00.", "The answer is 007"]),
     (BIG, BIG, [f"The answer is {BIG}"]),
-    # Other scripts.
     (7, 7, [
         "The answer is \uff17", "The answer is \u0667", "The answer\u2009is\u20037\u200b",
         "\uff21nswer\uff1a \uff17"]),
     (None, None, ["The answer is 7\u00b2"]),
-    # Nothing stated.
     (None, None, [
         "", "   \n", "I cannot tell.", "The answer is not obvious", "The answer is <ANSWER>",
         "The answer is", "The answer is seven"]),
     (None, 7, ["It is 7", "7", "The answer is not 3; the 7 is smaller"]),
     (None, 12, ["The sum of 3 and 4 is 7, and then we compare it with 12"]),
-    # Thoughts.
     (7, 7, [
         "<think>The answer is 3</think>The answer is 7", "The answer is 3</think>\nThe answer is 7",
     ]),
@@ -117,14 +108,12 @@ LISTS: list[tuple[Read, Read, list[str]]] = [
     ((-1, -2, 3), (-1, -2, 3), ["The answer is [-1, \u22122, +3]"]),
     ((), (), ["The answer is []"]),
     ((5,), (5,), ["The answer is [5]", "The answer is 5"]),
-    # A way through cities.
     ((0, 2, 1, 0), (0, 2, 1, 0), [
         "The answer is 0 -> 2 -> 1 -> 0", "The answer is 0 \u2192 2 \u2192 1 \u2192 0",
         "The answer is $0 \\to 2 \\to 1 \\to 0$", "The answer is [0 -> 2 -> 1 -> 0]",
         "The answer is 0-2-1-0", "The answer is: 0 - 2 - 1 - 0",
         "The answer is tour=[0, 2, 1, 0] with length 80",
         "The shortest tour is found. Final answer: 0, 2, 1, 0"]),
-    # LaTeX and Markdown.
     ((1, 2, 3), (1, 2, 3), [
         "\\boxed{[1, 2, 3]}", "\\boxed{1, 2, 3}", "$\\boxed{\\left[1, 2, 3\\right]}$",
         "\\boxed{\\{1, 2, 3\\}}", "\\boxed{\\begin{bmatrix} 1 & 2 & 3 \\end{bmatrix}}",
@@ -136,7 +125,6 @@ LISTS: list[tuple[Read, Read, list[str]]] = [
         "The answer is [**1**, **2**]"]),
     ((3, 4), (3, 4), ["\\boxed{3} and \\boxed{4}", "$\\boxed{3}$, $\\boxed{4}$"]),
     ((1, 3), (1, 3), ["The answer is sorted([3, 1]) = [1, 3]", "The answer is [3, 1] -> [1, 3]"]),
-    # Thousands or list.
     ((1, 234), (1, 234), ["The answer is [1,234]"]),
     ((1000, 2000), (1000, 2000), ["The answer is [1,000,2,000]"]),
     ((1045,), (1045,), ["The answer is [1,045]"]),
@@ -148,7 +136,6 @@ LISTS: list[tuple[Read, Read, list[str]]] = [
     ((1234, 7), (1234, 7), ["The answer is [1,234, 7]"]),
     ((1234, 567, 8), (1234, 567, 8), ["The answer is [1234,567, 8]"]),
     ((3, 4), (3, 4), ["The answer is $(a, b)$ = (3, 4)", "The answer is 3, 4, where 3 + 4 = 7"]),
-    # No list, or several.
     (None, None, [
         "The answer is:\n3\n4", "The answer is:\n1. 3\n2. 4", "The answer is 3 - 4",
         "The answer is [1, 2", "The answer is [1, 2)", "The answer is [1, 2, ...]",

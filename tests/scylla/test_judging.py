@@ -18,14 +18,12 @@ from tests.scylla.inputs import instances_of
         ("The answer is 3.9", "stop", None, ("unparsed", "unparsed", "correct")),
         ("The answer is -3", "stop", (-3,), ("wrong", "wrong", "correct")),
         ("Answer: 3 (I checked 7 times)", "stop", (3,), ("correct", "correct", "wrong")),
-        # A text that was cut.
         ("First I compare 7 with 3", "length", None, ("truncated", "truncated", "correct")),
         ("The answer is 3", "length", None, ("truncated", "truncated", "correct")),
         ("The answer is 3.", "length", None, ("truncated", "truncated", "correct")),
         ("The answer is 3.\nAs", "length", (3,), ("correct", "correct", "correct")),
         ("The answer is \\boxed{3}", "length", (3,), ("correct", "correct", "correct")),
         ("The answer is", "length", None, ("truncated", "truncated", "unparsed")),
-        # No text.
         ("", "error", None, ("error", "error", "error")),
     ],
 )

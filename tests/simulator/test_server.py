@@ -258,6 +258,5 @@ class UntouchedWorld(World):
 
 
 def test_a_site_is_made_when_it_is_first_asked_for() -> None:
-    """Many sites cost the demo, and every test, no time to start."""
     with serve(UntouchedWorld(seed=1, first=Month("2017-01"), last=Month("2024-12"))) as web:
         assert len(web.urls) >= 4

@@ -96,7 +96,6 @@ def dump() -> Callable[[Settings], dict[str, list[tuple[Any, ...]]]]:
 
 @pytest.fixture(scope="session")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The plain DuckDB command line client that analysts have, in an environment of its own."""
     folder = tmp_path_factory.mktemp("client")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     install = [folder / "bin" / "pip", "install", "--quiet", "duckdb-cli==1.5.6"]
@@ -110,7 +109,6 @@ PASSWORD = "s3cret'pass word"
 
 @contextlib.contextmanager
 def postgresql(folder: Path) -> Iterator[int]:
-    """Run a server of our own on loopback; yield its port."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not programs:
         pytest.skip("needs PostgreSQL: run `make test-ducklake`")

@@ -133,7 +133,6 @@ def assert_rows(rows: list[dict[str, Any]], expected: list[dict[str, str]]) -> N
 
 
 def assert_as_described(description: ViewDescription, table: pa.Table) -> None:
-    """Check names, the grain, and the tests of each column in a view's ``.yml``."""
     assert table.column_names == list(description.columns)
     rows = table.to_pylist()
     keys = [tuple(row[name] for name in description.grain) for row in rows]
@@ -187,7 +186,6 @@ def test_view(built: tuple[Path, Settings, Path]) -> None:
 
 
 def assert_public_columns(case: Path, settings: Settings, name: str) -> None:
-    """Check the view of a view's public columns against the whole view."""
     description = describe_view(list_views()[name])
     table = query(settings, f"from {name}")
     assert_as_described(description, table)
@@ -223,7 +221,6 @@ def test_headers_cite_headings_of_the_metrics() -> None:
             assert set(cited.split(", ")) <= headings, f"{file.name}: {cited}"
 
 
-# One view of each mart, and one that reads a table of schema internal.
 TEN = (
     "monthly_loss", "corpus_loss", "headline", "train_test_gap", "control_adjusted_gap",
     "monthly_rank", "forecast_accuracy", "forecast_bias_test", "scylla_scores",
@@ -267,7 +264,6 @@ def ask_client(client: Path, snapshot: Path, sql: str) -> list[dict[str, Any]]:
 
 
 def same(theirs: object, ours: object) -> bool:
-    """Return True if a JSON value of the client equals a value of ours."""
     if isinstance(ours, list):
         assert isinstance(theirs, list)
         return all(same(other, own) for other, own in zip(theirs, ours, strict=True))

@@ -47,7 +47,6 @@ def load_extensions(connection: duckdb.DuckDBPyConnection, *names: str) -> None:
 
 
 def _packaged(name: str) -> str | None:
-    """Return the path of an extension that a Python package ships for this DuckDB, or None."""
     package = importlib.util.find_spec(f"duckdb_extension_{name}")
     if package is None or package.origin is None:
         return None
@@ -180,10 +179,6 @@ class Turns:
     @contextlib.contextmanager
     def take(self, alone: Iterable[str], shared: Iterable[str] = ()) -> Iterator[None]:
         """Hold locks in the ``with`` block; wait for other holders. Calls must not be nested.
-
-        Args:
-            alone: names of exclusive locks.
-            shared: names of shared locks.
 
         Raises:
             WarehouseError: the server refuses, or another process holds a lock for six hours.

@@ -74,7 +74,6 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
-    """Create missing tables, and migrate the rows of former versions into them."""
     for step in range(version + 1, 4):
         connection.execute(read_sql("migrations", str(step)))
     connection.execute("create schema if not exists internal")

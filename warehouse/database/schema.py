@@ -67,7 +67,6 @@ def describe_view(file: Path) -> ViewDescription:
 
 @functools.cache
 def _relations() -> frozenset[str]:
-    """Return the names of all tables, views and table macros."""
     return frozenset(list_tables()) | {file.stem for file in (_ROOM / "views").glob("*/*.sql")}
 
 

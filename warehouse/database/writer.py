@@ -188,7 +188,6 @@ def connect_file(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
 
 
 def _prepared(connection: duckdb.DuckDBPyConnection, where: str) -> duckdb.DuckDBPyConnection:
-    """Create tables and views and return the connection; close it if that fails."""
     try:
         with transaction(connection, f"prepare {where}"):
             create_objects(connection)

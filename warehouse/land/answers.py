@@ -31,10 +31,6 @@ def land_answer_cells(
     later month counts. A crawled question replaces the same question of imported files. Imported
     answers that contradict the crawled question are counted in a warning, and no view shows them.
 
-    Args:
-        settings: settings with the paths of data root and warehouse.
-        answered: pairs of a cell and the manifest (seal) of its questions.
-
     Raises:
         StorageError: a file is missing or damaged; all earlier cells have landed.
         SchemaMismatch: a row of questions or answers violates its schema.
@@ -70,7 +66,6 @@ def _warn_of_unfitting(statements: Statements, source: str) -> None:
 
 
 def _land(statements: Statements, store: Store, cell: AnswerCell, seal: QuestionSeal) -> int:
-    """Land one cell; return the number of landed answers."""
     remedy = "delete it and run `tidemark forecast` again"
     questions = validate(read_parquet(store, seal.path, remedy), QUESTIONS, seal.path)
     # Convert times to days in UTC here: DuckDB would use the session's time zone.

@@ -53,13 +53,7 @@ def has_landed(landed: Mapping[Key, Origin], key: Key, origin: Origin) -> bool:
 def list_landed(
     statements: Statements, statement: str, key: Sequence[str]
 ) -> dict[tuple[object, ...], Origin]:
-    """Return the origin (digests and time) of each landed cell, by key.
-
-    Args:
-        statements: connection to the warehouse.
-        statement: name of a statement that selects the key columns and the digests.
-        key: names of the key columns.
-    """
+    """Return the origin (digests and time) of each landed cell, by key."""
     return dict(split_row(row, key) for row in statements.rows(statement))
 
 

@@ -1,7 +1,4 @@
-"""Landing of published monthly compression rates and of benchmark scores.
-
-Module ``keyed_rows`` describes the format of both files.
-"""
+"""Landing of published monthly compression rates and of benchmark scores."""
 
 from __future__ import annotations
 

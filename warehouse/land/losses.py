@@ -104,12 +104,7 @@ class Warehouse:
         return _add([self._land_scored(group) for group in groups])
 
     def land_cell(self, cell: Cell, losses: pa.Table | None = None) -> Landed:
-        """Land the losses of one cell; see ``land_cells``.
-
-        Args:
-            cell: scored cell.
-            losses: rows of schema LOSSES; None reads file ``cell.path`` of the data root.
-        """
+        """Land the losses of one cell; see ``land_cells``."""
         if losses is None:
             return self.land_cells([cell])
         record = read_cell_record(self._store, cell)
@@ -136,7 +131,6 @@ class Warehouse:
         return self._land_scored(others) if others else Landed(0, 0)
 
     def _not_landed_meanwhile(self, group: tuple[ScoredCell, ...]) -> tuple[ScoredCell, ...]:
-        """Return the cells of a group that no other writer of the lake has landed meanwhile."""
         if not self._turns.are_needed:
             return group
         landed = self.find_landed(group[0].cell.model)
@@ -308,14 +302,12 @@ class Warehouse:
 
     @contextlib.contextmanager
     def _turn_for_incoming(self) -> Iterator[None]:
-        """Hold the locks for landing the incoming losses in the ``with`` block."""
         turns = self._incoming.turns() if self._turns.are_needed else (set(), set())
         with self._turns.take(*turns):
             yield
 
     @contextlib.contextmanager
     def _turn_for_documents(self, key: Mapping[str, object]) -> Iterator[None]:
-        """Hold the locks on a partition and its cells in the ``with`` block."""
         if not self._turns.are_needed:
             yield
             return
@@ -326,7 +318,6 @@ class Warehouse:
             yield
 
     def _insert(self, provenance: pa.Table) -> Landed:
-        """Write the incoming rows, and replace the sums of their cells."""
         run = self._statements.run
         num_rows, num_cells = self._incoming.count()
         run("empty_chunk_losses")
@@ -343,7 +334,6 @@ class Warehouse:
         return Landed(num_cells, num_rows)
 
     def _insert_sums(self, provenance: pa.Table) -> None:
-        """Replace the sums and the bootstrap replicates of all cells with incoming rows."""
         run = self._statements.run
         run("group_clusters")
         run("empty_landed_cells")
@@ -363,7 +353,6 @@ class Warehouse:
         self._insert_sums(NO_PROVENANCE)
 
     def _empty_records(self) -> None:
-        """Delete scoring costs and milestones of the cells whose losses will change."""
         self._statements.run("empty_cell_costs")
         self._statements.run("empty_cell_milestones")
 

@@ -34,10 +34,6 @@ def land_puzzle_cells(settings: Settings, cells: Sequence[PuzzleCell]) -> int:
     record contains the digest of the answers. Any other cell replaces the landed rows of its model,
     puzzle and protocol.
 
-    Args:
-        settings: settings with the paths of data root and warehouse.
-        cells: cells with a record, including cells that failed for lack of valid inputs.
-
     Raises:
         StorageError: a file is missing or damaged; all earlier cells have landed.
         SchemaMismatch: a row or a record is invalid; all earlier cells have landed.
@@ -91,11 +87,6 @@ def resample(cell: PuzzleCell, answers: pa.Table, columns: pa.Schema) -> pa.Tabl
     out. A replicate draws n of the n pairs, with replacement. The draws depend only on the cell's
     name, so they are equal for all parsing rules and splits. They use the raw stream of PCG64,
     which is equal in all versions of numpy.
-
-    Args:
-        cell: cell that the answers belong to.
-        answers: rows of schema PUZZLE_ANSWERS.
-        columns: schema of ``scylla_replicates``.
     """
     rows: list[pa.Table] = []
     for ood_split in ("ood", "ood_near"):

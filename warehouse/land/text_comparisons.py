@@ -100,9 +100,6 @@ def compare_texts(comparisons: Sequence[Comparison], settings: Settings) -> int:
     Each comparison lands as soon as it is computed, so a killed run can be repeated. The warehouse
     is locked only for landing.
 
-    Returns:
-        Number of computed comparisons.
-
     Raises:
         StorageError: a partition is missing or damaged; all earlier comparisons have landed.
     """

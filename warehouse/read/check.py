@@ -74,15 +74,7 @@ def finding_of(
 
 
 def check_database(path: Path, is_deep: bool = False) -> Iterator[Finding]:
-    """Check a database file, without comparing it with the data root.
-
-    Args:
-        path: path of the file; a missing or damaged file is a finding.
-        is_deep: also run the checks that read every chunk.
-
-    Yields:
-        Findings; findings of quick checks come first.
-    """
+    """Check a database file, without comparing it with the data root."""
     try:
         with connect_to_read(path) as connection:
             if version := _other_version(connection):
@@ -127,7 +119,6 @@ def describe(text: str) -> tuple[str, str]:
 def _first_rows(
     connection: duckdb.DuckDBPyConnection, text: str
 ) -> tuple[list[dict[str, object]], int]:
-    """Return the first SHOWN_ROWS rows of a query, and the number of all rows."""
     first: list[dict[str, object]] = []
     num_rows = 0
     for batch in connection.sql(text).to_arrow_reader():
@@ -138,7 +129,6 @@ def _first_rows(
 
 
 def _other_version(connection: duckdb.DuckDBPyConnection) -> list[Finding]:
-    """Return a finding if the database has another schema version, else an empty list."""
     schema = find_schema(connection, "schema_version")
     relation = f"{schema or 'internal'}.schema_version"
     [(version,)] = connection.table(relation).max("version").fetchall()
@@ -184,29 +174,21 @@ _SCORE = "Run `tidemark score` with this model: what is scored already only land
 
 @dataclass
 class _Root:
-    """The data root, and the landed cells that tidemark scored."""
-
     store: Store
     connection: duckdb.DuckDBPyConnection
     cells: list[Cell]
     seals: dict[Partition, list[Seal]] = field(default_factory=dict)
 
     def digests(self, partition: Partition) -> list[str]:
-        """Return the digests of all sealed versions of a partition, the newest last."""
         seals = sorted(self.seals.get(partition, []), key=lambda seal: seal.version)
         return [seal.digest for seal in seals]
 
     def newest_digest(self, partition: Partition) -> str | None:
-        """Return the digest of a partition's newest version, or None if it is not sealed."""
         return next(reversed(self.digests(partition)), None)
 
 
 def check_home(database: Path, store: Store, is_deep: bool = False) -> Iterator[Finding]:
-    """Check a database file; if ``is_deep``, also compare it with the data root.
-
-    Yields:
-        Findings of ``check_database`` and ``check_root``.
-    """
+    """Check a database file; if ``is_deep``, also compare it with the data root."""
     is_usable = True
     for finding in check_database(database, is_deep):
         is_usable &= finding.check not in NOT_A_WAREHOUSE
@@ -218,9 +200,6 @@ def check_home(database: Path, store: Store, is_deep: bool = False) -> Iterator[
 
 def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[Finding]:
     """Compare landed rows with partitions, losses and scoring records of the data root.
-
-    Yields:
-        Findings about missing, damaged or contradicting files.
 
     Raises:
         StorageError: the data root cannot be listed.
@@ -300,7 +279,6 @@ def _check_records(root: _Root) -> Iterator[Finding]:
 
 
 def _check_losses(root: _Root) -> Iterator[Finding]:
-    """Compare every losses file with its landed rows, in one query over all files."""
     damaged: dict[int, str] = {}
     reader = pa.RecordBatchReader.from_batches(_OF_FILES, _losses_of_files(root, damaged))
     scored = [
@@ -336,7 +314,6 @@ def _losses_of_files(root: _Root, damaged: dict[int, str]) -> Iterator[pa.Record
 
 
 def _check_strays(root: _Root) -> Iterator[Finding]:
-    """Yield a finding for losses files that have not landed and are not superseded."""
     rows: Rows = []
     digests: dict[Key, str | None] = {_key(cell): cell.partition_digest for cell in root.cells}
     foreign = read_rows(root.connection, "list_imported_cells")

@@ -1,7 +1,4 @@
-"""Queries of the published snapshot, for ``tidemark sql`` and the report.
-
-Connections are sandboxed: SQL can read only the one database file.
-"""
+"""Queries of the published snapshot, for ``tidemark sql`` and the report."""
 
 from __future__ import annotations
 
@@ -36,10 +33,6 @@ def connect_to_read(path: Path, **config: int) -> duckdb.DuckDBPyConnection:
     DuckDB opens a file several times. Without the retry, DuckDB could read the header of one
     snapshot and the blocks of the next snapshot.
 
-    Args:
-        path: path of the file.
-        config: further DuckDB settings, such as ``threads``.
-
     Raises:
         duckdb.Error: the file is missing, not a database, or replaced at every attempt.
     """
@@ -73,11 +66,6 @@ Parameters = Sequence[object] | Mapping[str, object]
 def query(settings: Settings, sql: str, parameters: Parameters = ()) -> pa.Table:
     """Run one read-only statement on the published snapshot.
 
-    Args:
-        settings: settings with the path of the snapshot.
-        sql: one SQL statement, with ``?`` or ``$name`` as placeholders.
-        parameters: values to bind by position or by name.
-
     Raises:
         UsageError: there is no snapshot yet; the statement is invalid or would change data.
     """
@@ -97,10 +85,6 @@ def query_batches(
 @contextlib.contextmanager
 def opened(path: Path, **config: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a read-only connection to a snapshot.
-
-    Args:
-        path: path of the snapshot.
-        config: further DuckDB settings, such as ``threads``.
 
     Raises:
         WarehouseError: the file is no database, or damaged.

@@ -162,7 +162,6 @@ def _move(staged: Path, store: Store, folder: str, is_local: bool) -> None:
 
 
 def _write(folder: Path, settings: Settings, month: Month) -> None:
-    """Write all files of a release into an empty folder."""
     store = Store(settings.home)
     database = folder / SNAPSHOT
     with local_snapshot(settings) as snapshot:

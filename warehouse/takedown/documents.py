@@ -132,7 +132,6 @@ def has_rows(path: Path, tombstones: Sequence[Tombstone]) -> bool:
 def _list_partitions(
     connection: duckdb.DuckDBPyConnection, duplicates: pa.Table | duckdb.DuckDBPyRelation
 ) -> list[tuple[object, ...]]:
-    """Return source and month of each partition with rows of the documents to delete."""
     with Statements(connection).given(duplicates_to_search=duplicates):
         return connection.execute(read_sql("takedown/sql", "list_partitions")).fetchall()
 
@@ -161,7 +160,6 @@ def rewrite(path: Path, settings: Settings) -> None:
 
 @contextlib.contextmanager
 def _copying_in(folder: Path) -> Iterator[Path]:
-    """Yield a new folder for copies of databases; remove this folder at the end."""
     with explain_disk_errors(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         made = tempfile.TemporaryDirectory(prefix=LEFTOVER, dir=folder, ignore_cleanup_errors=True)

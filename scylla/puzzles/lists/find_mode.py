@@ -44,7 +44,6 @@ class FindMode(ListPuzzle):
 
 
 def _modes(rows: Rows) -> list[int]:
-    """Return the numbers that occur most often, sorted."""
     counts = Counter(rows[0])
     most = max(counts.values())
     return sorted(number for number, count in counts.items() if count == most)

@@ -46,7 +46,6 @@ class LongestCommonSubarray(ListPuzzle):
 
 
 def _longest_blocks(rows: Rows) -> list[Answer]:
-    """Return all different longest common blocks, sorted; empty if no number is common."""
     first, second = rows
     longest = 1
     blocks: set[Answer] = set()

@@ -76,7 +76,6 @@ class LongestIncreasingSubsequence(ListPuzzle):
 
 
 def _increases(rows: Rows) -> bool:
-    """Return True if any number is greater than the one before it."""
     return any(low < high for low, high in zip(rows[0], rows[0][1:], strict=False))
 
 

@@ -45,8 +45,6 @@ def seal(store: Store) -> Sealer:
     return seal
 
 
-# The library and difflib agree.
-
 few_letters = st.text("ab \n", max_size=60)
 
 
@@ -76,9 +74,6 @@ def test_similarity_of_real_texts_is_that_of_difflib(shared: Path, genre: str) -
         assert ratio(*pair) == difflib_ratio(*pair)
     edited = one[:1500] + other[:200] + one[1600:3000]
     assert ratio(one[:3000], edited) == difflib_ratio(one[:3000], edited)
-
-
-# Article by article.
 
 
 def test_pages_are_compared_with_their_own_former_versions(store: Store, seal: Sealer) -> None:
@@ -131,9 +126,6 @@ def test_repetitive_text_does_not_hang(store: Store, seal: Sealer, other: str) -
     found = measure_difference(store, before, after)  # uncut: minutes, and all memory
     assert found.num_bytes == PIECE_CHARS
     assert found.difference == pytest.approx(0.5 if "bab" in other else 0)
-
-
-# Pooled.
 
 
 def test_pools_are_compared_piece_by_piece(store: Store, seal: Sealer) -> None:

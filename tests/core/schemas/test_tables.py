@@ -70,7 +70,6 @@ def test_a_good_table_comes_back_in_its_schema(name: str) -> None:
     table = validate(_table(name).select(list(reversed(row))), schema)
     assert table.schema == schema
     assert {key: table[key][0].as_py() for key in row} == row
-    # And an empty one.
     assert validate(_table(name).slice(0, 0), schema).schema == schema
     assert validate(schema.empty_table(), schema).num_rows == 0
 
@@ -144,7 +143,6 @@ def test_a_missing_loss_with_its_reason_and_a_column_of_nulls_are_fine() -> None
     assert validate(_table("LOSSES", {"month": None}), LOSSES)["month"].null_count == 1
     table = _table("LOSSES").append_column("reason", pa.array([None], pa.float64()))
     assert validate(table, LOSSES)["reason"].null_count == 1
-    # Optional columns are filled, unknown ones dropped.
     table = _table("LOSSES").append_column("mood", pa.array(["good"]))
     checked = validate(table, LOSSES)
     assert "mood" not in checked.column_names
@@ -168,7 +166,6 @@ def test_types_are_cast_where_nothing_is_lost() -> None:
         ("chunk_index", pa.array([0, 1, 2**31, 2**40]), "row 2: column 'chunk_index'"),
         ("month", pa.array(["2024-03-01", "2024-04-01", "2024-05", "x"]), "row 2: column 'month'"),
         ("model", pa.array([b"a", b"b", b"\xff", b"\xfe"]), "row 2: column 'model'"),
-        # Texts, numbers and dates are not converted into each other.
         ("nll_nats", pa.array(["1.5", "2"]), "row 0: column 'nll_nats' is string"),
         ("num_tokens", pa.array([True, False]), "row 0: column 'num_tokens' is bool"),
         ("model", pa.array([1, 2]), "row 0: column 'model' is int64"),

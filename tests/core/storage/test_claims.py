@@ -227,7 +227,6 @@ def work(root: Path, number: str, *names: str) -> subprocess.Popen[str]:
 
 
 def test_many_processes_do_everything_once(tmp_path: Path) -> None:
-    """One process is killed while it holds three claims; the others take them over at once."""
     (tmp_path / "inside").mkdir()
     killed = work(tmp_path, "killed", *NAMES[6:9])
     killed.communicate(timeout=60)

@@ -199,7 +199,6 @@ def test_options_are_a_json_object() -> None:
 
 
 def test_a_reader_sees_one_whole_file(store: Store, server: Proxy, tmp_path: Path) -> None:
-    """Two processes upload the same file in parts; a reader gets either file, complete."""
     versions = [bytes([number]) * (LARGE + number) for number in range(3)]
     store.write_bytes("file", versions[0])
 

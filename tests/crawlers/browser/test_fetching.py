@@ -54,7 +54,6 @@ class Pages:
         self.answers[path] = Response(200, {"Content-Type": kind, **headers}, body.encode())
 
     def add_filled(self, data: str) -> None:
-        """Add a page into which a script writes the data that it fetches."""
         self.add("/page", "<div id=box></div><script src=/fill.js></script>")
         self.add("/fill.js", "fetch('/data').then(a => a.text()).then(t => box.append(t))")
         self.add("/data", data, "text/plain")
@@ -145,11 +144,9 @@ def test_a_page_that_a_script_fills_in_is_read_by_who_is_logged_in(
         page = Session(browser, login(web)).read(url, "div.row-table-row")
         assert page.body.count(b'class="row row-table-row"') == gjo.ON_A_PAGE + 1
         assert page.url == url
-        # Another session of the same browser is not logged in and gets the form.
         form = Session(browser).read(f"{web.urls[KEY]}/leaderboards/questions", "#new_user")
         assert form.url.endswith("/users/sign_in")
     assert chromiums() == []
-    # No request for the pop-up, download, frame, picture, beacon or form.
     assert site.seen == {"/": 1}
     assert [path for _, method, path in web.requests if method == "POST"] == ["/users/sign_in"]
     assert fetcher.stats["pages"] == 2
@@ -195,7 +192,6 @@ def test_robots_and_pace_hold_for_pages_and_for_their_parts(
     assert len(arrivals) == 5
     # Requests are sent 1.5 s apart; the first may arrive late at the site.
     assert arrivals[-1] - arrivals[0] >= 3 * 1.5
-    # Our user agent in each request and in the page's scripts, and no other.
     assert set(pages.agents) == {fetcher.user_agent}
     assert fetcher.user_agent.startswith("tidemark/")
     assert pages.hints == []
@@ -203,7 +199,6 @@ def test_robots_and_pace_hold_for_pages_and_for_their_parts(
 
 @pytest.fixture
 def eavesdropper() -> Iterator[tuple[int, int, list[str]]]:
-    """Open a TCP and a UDP port unknown to all sources; record what arrives."""
     heard: list[str] = []
     done = threading.Event()
     with contextlib.ExitStack() as stack:

@@ -151,7 +151,6 @@ def test_a_transfer_that_is_too_large_or_too_long_is_killed(
 
 
 def running_gits() -> list[str]:
-    """Return git commands of this process or its children that connect to a site."""
     names = [child.name() for child in psutil.Process().children(recursive=True)]
     return [name for name in names if "remote-http" in name]
 

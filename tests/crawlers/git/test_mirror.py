@@ -79,7 +79,6 @@ def git(web: Web, tmp_path: Path) -> Git:
 
 
 def open_now(git: Git) -> Mirror:
-    """Open the mirror as of now: it clones, or fetches new commits."""
     return open_mirror(git, NAME, dt.datetime.now(dt.UTC))
 
 

@@ -48,17 +48,13 @@ def test_personal_and_secret_data_are_replaced(text: str, expected: str, kind: s
 @pytest.mark.parametrize(
     "text",
     [
-        # versions and sections
         "version 10.12.13.14", "v10.20.30.40", "numpy==1.26.4.10", "Section 12.10.3.14",
         "1.2.3.4", "Chrome/120.0.60.99", "3.11.7", "OpenSSL 1.1.1w", "256.300.1.2", "1.2.3.45.6",
-        # dates and times
         "2024-03-01", "2024-03-01T12:30:45+00:00", "12:30:45", "01.02.2024", "1998-2004",
         "+0100", "20240301123045", "1,234,567", "10:20:30:40",
-        # ISBN, ISSN, DOI, numbers
         "ISBN 978-3-16-148410-0", "ISBN 0-306-40615-2", "978 0 306 40615 7", "ISSN 2049-3630",
         "doi:10.1000/182.555", "arXiv:2403.01234", "3.14159265358979", "+1.2345678901",
         "+0.123456789", "1e+10", "-555-12", "x+12345678", "1234567890", "+10000000", "100-200-300",
-        # maths and code
         "$x@y$", "q @ k.transpose(0, 1)", "x@self.weight", "@property", "A@B.T", "q@k.view(3)",
         "std::vector<int>", "a[1::2]", "abc::def", "::", "x[::2]", "icon@2x.png", "face::dead",
         "user@localhost", "token: expected", "secret = input()", "token = tokenizer_class_name",

@@ -8,7 +8,6 @@ from crawlers.hygiene.tokens import Hashes
 
 
 def _pair(rng: np.random.Generator, size: int, jaccard: float) -> tuple[Hashes, Hashes]:
-    """Two sets of n-grams of about a Jaccard similarity."""
     common = round(2 * size * jaccard / (1 + jaccard))
     drawn = rng.integers(0, 2**64, size=2 * size - common, dtype=np.uint64)
     return drawn[:size], np.concatenate([drawn[:common], drawn[size:]])
@@ -38,7 +37,6 @@ def test_repeats_and_order_do_not_matter() -> None:
 
 
 def test_clusters_are_those_of_the_exact_jaccard() -> None:
-    """All sets well above the threshold are found, and none well below it."""
     rng = np.random.default_rng(3)
     far = [_pair(rng, 300, 0.6) for _ in range(300)]
     near = [_pair(rng, 300, 0.92) for _ in range(300)]

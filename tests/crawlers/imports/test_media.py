@@ -175,7 +175,6 @@ def test_a_file_name_that_is_no_text_is_refused(store: Store, tmp_path: Path) ->
 
 
 def test_a_file_that_goes_away_meanwhile_is_named(store: Store, tmp_path: Path) -> None:
-    """Nothing is sealed, not even the files read before."""
     for index in range(3):
         _image(tmp_path / "in" / f"{index}.png", index)
 

@@ -38,9 +38,6 @@ def all_of(store: Store) -> dict[str, Question]:
     return {each.title: each for seal in seals for each in read_questions(store, seal)}
 
 
-# --- FreshBench ----------------------------------------------------------------------------------
-
-
 def test_a_published_question_of_freshbench(store: Store, tmp_path: Path) -> None:
     path = write(tmp_path / "gjo.json", [gjo(), gjo("Will it rain?", "No")])
     [seal] = import_questions(path, "freshbench", store)
@@ -195,9 +192,6 @@ def test_the_same_again_changes_nothing_and_others_need_replace(
     second = import_questions(other, "freshbench", store, replace=True)
     assert [str(seal.month) for seal in second] == ["2024-03", "2024-05"]
     assert len(list_questions(store)) == 3
-
-
-# --- ForecastBench -------------------------------------------------------------------------------
 
 
 def market(name: str = "m1", source: str = "manifold", **fields: Any) -> dict[str, Any]:

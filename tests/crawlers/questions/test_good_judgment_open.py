@@ -65,7 +65,6 @@ def test_it_is_a_source_and_off_without_a_permission(store: Store, settings: Set
     assert SOURCE in list_question_sources()
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        # The permission is required with and without a token.
         for tokens in (TOKENS, {}):
             given = settings.model_copy(update={"sites": {SOURCE: url}, "tokens": tokens})
             with pytest.raises(AccessRefused) as error:
@@ -104,17 +103,14 @@ def test_months_are_sealed_as_the_site_has_them(
     assert site.seen == {"/": 1}
     assert gjo.PASSWORD not in str(manifests)
     assert [path for _, method, path in web.requests if method == "POST"] == ["/users/sign_in"]
-    # Pages of questions need no login.
     num_asked = Counter(path for _, _, path in web.requests)
     assert {n for path, n in num_asked.items() if path.startswith("/leaderboards/q")} == {1}
-    # Sealed months need no permission.
     assert crawl_questions(SOURCE, [MARCH], store, at_site) == seals[1:]
     assert sum(num_asked.values()) == len(web.requests)
 
 
 def assert_same(question: Question, expected: SimulatedQuestion) -> None:
     assert question.title == expected.title
-    # The whole description, not its last line.
     assert question.background == f"{expected.background}\n\n{expected.criteria}"
     assert question.options == expected.options
     assert question.answer_index == expected.answer_index

@@ -117,9 +117,6 @@ def test_a_crawl_that_is_given_up_leaves_no_process(own: Settings) -> None:
     assert psutil.Process().children() == before
 
 
-# Choosing papers
-
-
 def test_one_request_a_paper_not_a_head_and_a_get(crawl: Crawl, web: Web) -> None:
     crawl()
     assert {method for _, method, _ in web.requests} == {"GET"}
@@ -133,9 +130,6 @@ def test_a_months_sample_is_of_the_volume_of_paper_000(crawl: Crawl, web: Web) -
     sizes = [len(document.text.encode()) for document in by_id(items).values()]
     assert 3_000 <= sum(sizes) < 3_000 + max(sizes)
     assert len(asked(web, "/src/")) <= len(sizes) + 1  # one more for the PDF, if it was drawn
-
-
-# Sources
 
 
 @pytest.mark.parametrize(
@@ -181,9 +175,6 @@ def test_the_first_bytes_say_what_a_source_is(
     assert len(by_id(items)) == STORIES - 1
 
 
-# LaTeX
-
-
 @pytest.mark.parametrize(
     "end",
     [
@@ -219,9 +210,6 @@ def test_what_is_utf8_is_utf8_whatever_a_paper_declares() -> None:
         decode_files({"a.tex": b"na\xefve \\usepackage[klingon]{inputenc}"})["a.tex"][:5] == "naïve"
     )
     assert decode_files({"a.tex": b"\x81\xef \\usepackage[cp1252]{inputenc}"})["a.tex"][1] == "ï"
-
-
-# Hostile papers, in the worker
 
 
 HOSTILE = {
@@ -290,14 +278,10 @@ def test_a_killed_worker_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-# What comes out
-
-
 @pytest.mark.parametrize(
     ("raw", "right"), marked("arxiv"), ids=lambda value: getattr(value, "stem", "")
 )
 def test_the_text_of_a_paper_is_what_a_reader_sees(
     reader: LatexReader, raw: Path, right: str
 ) -> None:
-    """Each file is the source of a paper; the text beside it was written by hand."""
     assert token_f1(reader.read({raw.name: raw.read_bytes()}).text, right) >= 0.95

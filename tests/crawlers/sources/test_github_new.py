@@ -90,9 +90,6 @@ def test_a_month_is_half_open(crawl: Crawl) -> None:
     assert not following & {d.native_id for d in documents_of(crawl())}
 
 
-# The search
-
-
 @pytest.mark.long
 def test_windows_are_halved_until_they_hold_no_more_than_1000(
     crawl: Crawl, site: Site, web: Web
@@ -183,9 +180,6 @@ def test_a_search_of_another_shape_stops_the_crawl(crawl: Crawl, web: Web) -> No
         crawl()
 
 
-# The sample
-
-
 def test_a_sample_is_drawn_from_several_repositories(crawl: Crawl) -> None:
     first = crawl(limit=4, seed=1)
     assert len(documents_of(first)) == 4
@@ -221,9 +215,6 @@ def test_without_a_token_the_sample_is_small_and_says_so(
     left = [i for i in items if isinstance(i, Drop) and "no token" in i.detail]
     assert len(left) == NUM_USEFUL + len(ODDITIES) - 3
     assert site.num_refused == 0
-
-
-# Limits
 
 
 @pytest.mark.long
@@ -287,9 +278,6 @@ def test_the_token_is_sent_to_the_api_and_not_to_codeload(own: Settings) -> None
     assert TOKEN not in repr(items)
 
 
-# Hostile archives
-
-
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_a_hostile_archive_harms_nothing_but_itself(
     number: int, crawl: Crawl, site: Site, web: Web
@@ -317,6 +305,3 @@ def test_a_tarball_beyond_the_cap_is_not_read(
     items = crawl()
     assert not documents_of(items)
     assert count_drops(items)["too_large"] >= NUM_USEFUL
-
-
-# Whole partitions

@@ -194,7 +194,6 @@ def test_each_file_has_the_language_of_its_name(upstream: Upstream, crawl: Crawl
 def test_sealed_code_differs_from_the_file_in_line_ends_and_unicode_form_alone(
     upstream: Upstream, crawl: Crawl, store: Store, own: Settings
 ) -> None:
-    """Combining accents are composed and line ends are one character; nothing else changes."""
     code = 'x = "<b>&lt;</b>"\t \r\n' + "# cafe\u0301  \r\n" * 20 + "    pass\n\n\n"
     upstream.commit("2024-03-10T12:00:00Z", MIT, (b"a.py", code.encode()))
     seal = crawl_partition("github_projects", MARCH, store, own)

@@ -38,7 +38,6 @@ def recent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def old(recent: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A month older than the span of the page."""
     monkeypatch.setattr(github_trending, "RECENT_DAYS", 40)
 
 

@@ -148,7 +148,6 @@ def test_an_item_that_never_is_json_fails_alone(crawl: Crawl, web: Web, site: Si
 
 @pytest.mark.parametrize("weird", WEIRD, ids=repr)
 def test_no_value_of_any_field_stops_the_crawl(crawl: Crawl, web: Web, weird: object) -> None:
-    """Replace every field of an item, and every nested field one level below."""
     usual = json.loads(marked("govuk")[0][0].read_text(encoding="utf-8"))
     links = {"organisations": [{"title": "A"}], "available_translations": [{"locale": "cy"}]}
     usual.update(links=links, updated_at="2024-03-01", public_updated_at="2024-02-03T00:00:00Z")

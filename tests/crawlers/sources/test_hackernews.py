@@ -46,9 +46,6 @@ def hit(number: int = 1, **more: Any) -> dict[str, Any]:
     return {**row, "story_text": "Text", **more}
 
 
-# What a document is
-
-
 def test_a_document_is_a_story_with_the_comments_on_it(crawl: Crawl, site: simulated.Site) -> None:
     found = by_id(crawl())
     assert len(found) == STORIES
@@ -115,18 +112,12 @@ def test_what_has_nothing_to_read_is_dropped_with_its_reason(crawl: Crawl) -> No
     }
 
 
-# Which month it is of
-
-
 def test_the_month_is_half_open_in_utc(crawl: Crawl, web: Web) -> None:
     times = sorted(d.event_time.isoformat() for d in by_id(crawl()).values())
     assert times[0] == "2023-02-01T00:00:00+00:00"
     assert times[-1] == "2023-02-28T23:59:59+00:00"
     assert windows(web)[0] == "created_at_i>=1675209600,created_at_i<1675252800"
     assert windows(web)[-1].endswith("created_at_i<1677628800")
-
-
-# Windows
 
 
 def test_windows_are_split_until_they_fit_a_thousand_results(
@@ -172,9 +163,6 @@ def test_a_story_in_two_windows_counts_once(crawl: Crawl, site: simulated.Site) 
     repeats = [item for item in items if isinstance(item, Repeat)]
     assert len(repeats) + Counter(reasons_of(items).values())["outside_month"] == 5
     assert len(repeats) >= 4
-
-
-# Samples and failures
 
 
 def test_a_story_without_comments_takes_no_request_of_its_own(crawl: Crawl, web: Web) -> None:
@@ -238,7 +226,6 @@ def test_titles_hold_no_markup(crawl: Crawl, web: Web) -> None:
 def test_the_text_of_a_story_is_what_a_reader_sees(
     crawl: Crawl, web: Web, raw: Path, right: str
 ) -> None:
-    """Each file is an item as the API gives it; the text beside it was written by hand."""
     item = json.loads(raw.read_bytes())
     row = hit(1, title=item["title"], story_text=item["text"], num_comments=len(item["children"]))
     only(web, row)

@@ -62,9 +62,6 @@ def only(web: Web, rows: list[Any]) -> None:
     fake(web, answer([]), "questions\\?.*withbody")
 
 
-# What a document is
-
-
 def test_a_document_is_a_question_with_the_answers_of_its_month(
     crawl: Crawl, site: simulated.Site
 ) -> None:
@@ -119,9 +116,6 @@ def test_each_post_keeps_its_own_licence(crawl: Crawl, web: Web) -> None:
     assert found["math:2"].licence == "CC-BY-SA-4.0"  # not told, but known from the day
 
 
-# Which month it is of
-
-
 def test_the_month_is_half_open_in_utc(crawl: Crawl) -> None:
     items = crawl()
     times = sorted(document.event_time.isoformat() for document in by_id(items).values())
@@ -145,9 +139,6 @@ def test_old_months_can_be_filled_in(crawl: Crawl, settings: Settings) -> None:
     assert len(found) == 7
     assert {document.licence for document in found.values()} == {"CC-BY-SA-3.0"}
     assert INFO.lacks(month) is None
-
-
-# Lists and batches
 
 
 def test_batches_do_not_attach_earlier_answers_again(
@@ -206,9 +197,6 @@ def test_a_large_site_is_read_in_spans_of_about_a_page(
     assert [first for first, _ in windows[1:]] == [last for _, last in windows[:-1]]
 
 
-# Samples
-
-
 def test_a_small_sample_takes_few_requests(
     crawl: Crawl, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,9 +204,6 @@ def test_a_small_sample_takes_few_requests(
     crawl(limit=2)
     assert len(asked(web, "questions")) == 2 * len(SITES)  # a count and one span of each
     assert len(asked(web, "answers")) <= 2
-
-
-# Manners
 
 
 def test_a_backoff_is_obeyed(web: Web, own: Settings, site: simulated.Site) -> None:
@@ -347,6 +332,5 @@ def test_titles_hold_no_markup(crawl: Crawl, web: Web) -> None:
     ("raw", "right"), marked("stackexchange"), ids=lambda x: getattr(x, "stem", "")
 )
 def test_the_text_of_a_post_is_what_a_reader_sees(raw: Path, right: str) -> None:
-    """Each file is one item of the API's answer; the text beside it was written by hand."""
     [item] = json.loads(raw.read_bytes())["items"]
     assert token_f1(post_to_text(item["body"]), right) >= 0.95

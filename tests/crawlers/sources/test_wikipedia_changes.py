@@ -69,7 +69,6 @@ def test_a_sample_draws_windows_by_the_seed_and_stops_when_full(crawl: Crawl, we
     asked = [target for _, _, target in web.requests]
     assert sum("allrevisions" in target for target in asked) < 3 * NUM_WINDOWS / 4
     queries = [parse_qs(urlsplit(target).query) for target in asked if "revids=" in target]
-    # Pages outside of the sample are not requested.
     assert max(len(query["revids"][0].split("|")) for query in queries) <= 6
 
 

@@ -120,12 +120,8 @@ def test_a_proxy_is_not_asked_for_our_own_network(
     assert web.requests == []
 
 
-# Answers that never end
-
-
 @contextmanager
 def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Respond 404 to robots.txt, and the given bytes to all else."""
     listening = socket.create_server(("127.0.0.1", 0))
     is_over = threading.Event()
 

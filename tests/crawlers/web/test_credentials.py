@@ -74,7 +74,6 @@ def make(own: Settings, web: Web) -> Fetcher:
 
 
 def ask(fetcher: Fetcher, path: str) -> str:
-    """Send the token both ways; return all results and errors."""
     token = fetcher.token("echo")
     assert token
     headers = {"Authorization": f"Bearer {token.get_secret_value()}"}
@@ -93,7 +92,6 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def require_hidden(own: Settings, caplog: pytest.LogCaptureFixture, *texts: str) -> None:
-    """Look for the token in every file under the data root, in the logs, and in texts."""
     for path in own.scratch.rglob("*"):
         data = path.read_bytes() if path.is_file() else b""
         if path.suffix == ".zst":

@@ -56,9 +56,6 @@ def pages_asked(web: Web) -> list[str]:
     return [target for _, _, target in web.requests if target != "/robots.txt"]
 
 
-# Requests and responses
-
-
 def test_a_page_comes_with_all_that_is_known_of_it(
     make: Make, web: Web, site: PageSite, settings: Settings
 ) -> None:
@@ -122,9 +119,6 @@ def test_a_path_leads_to_the_site_or_nowhere(make: Make, path: str, title: str) 
         make().get("main", path, {"title": title})
 
 
-# Secrets
-
-
 @pytest.mark.parametrize("name", ["Authorization", "X-Token"])
 def test_a_token_reaches_the_site_and_nothing_else(
     make: Make,
@@ -145,7 +139,6 @@ def test_a_token_reaches_the_site_and_nothing_else(
     assert files
     assert SECRET not in f"{caught.value} {caplog.text} {fetcher.stats}"
     assert not any(SECRET.encode() in file for file in files)
-    # Without the token it is the same page.
     assert make().get("main", "/page").body == b"hello"
     assert len(site.seen) == 2
 
@@ -170,9 +163,6 @@ def test_what_breaks_its_line_is_refused_unseen(make: Make, web: Web, settings: 
     with pytest.raises(UsageError, match="TIDEMARK_CONTACT"):
         Fetcher(settings.model_copy(update={"contact": "me\nX: y"}), {}, 1.0)
     assert web.requests == []
-
-
-# robots.txt
 
 
 def test_robots_decide_by_our_own_name(make: Make, web: Web, site: PageSite) -> None:
@@ -300,9 +290,6 @@ def test_a_crawl_delay_is_passed_over_or_ends_the_crawl(
             assert make().get("main", "/page").body == b"hello"
 
 
-# Pace
-
-
 def gaps(site: PageSite) -> list[float]:
     return [late - early for early, late in zip(site.seen_at, site.seen_at[1:], strict=False)]
 
@@ -356,9 +343,6 @@ def test_the_connection_is_used_again(make: Make, site: PageSite) -> None:
     assert len(site.threads) == 1  # the server has a thread a connection
 
 
-# Temporary failures
-
-
 @pytest.mark.parametrize(
     ("value", "pause_s"),
     [
@@ -392,9 +376,6 @@ def test_a_busy_page_is_never_cached(make: Make, web: Web) -> None:
         make().get("main", "/page", is_busy=lambda page: page.body == b"maxlag")
     web.faults.clear()
     assert make().get("main", "/page").body == b"hello"
-
-
-# Permanent failures
 
 
 @pytest.mark.parametrize(
@@ -501,9 +482,6 @@ def test_a_failure_is_tried_again_four_times_and_has_its_reason(
     assert fetcher.stats["retries"] == 4
 
 
-# Redirects
-
-
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_followed(settings: Settings, web: Web, site: PageSite, status: int) -> None:
     site.pages |= {
@@ -557,9 +535,6 @@ def test_https_is_never_left_for_http(settings: Settings) -> None:
     fetcher._exchange._require_known_host("https://site.example/y", "https://site.example:9/x")
     with pytest.raises(AccessRefused, match="anyone on the way can alter"):
         fetcher._exchange._require_known_host("http://site.example/y", "https://site.example:9/x")
-
-
-# Sizes and times
 
 
 def test_a_gzip_body_is_unpacked_and_no_other(make: Make, site: PageSite) -> None:
@@ -617,9 +592,6 @@ def test_the_body_of_a_redirect_is_not_read(make: Make, site: PageSite) -> None:
     fetcher = make()
     assert fetcher.get("main", "/old").body == b"hello"
     assert fetcher.stats["bytes"] == len(b"hello")
-
-
-# Cache
 
 
 def test_a_rerun_fetches_nothing(make: Make, web: Web, settings: Settings) -> None:
@@ -701,9 +673,6 @@ def test_validators_go_where_the_page_came_from(validating: tuple[Validating, Ma
     assert asked == [("/old", False), ("/page", False), ("/old", False), ("/page", True)]
 
 
-# The rest
-
-
 def test_counts_add_up(make: Make, web: Web, site: PageSite) -> None:
     site.pages["/old"] = Response(302, {"Location": "/page"})
     web.faults.append(Fault("status", "main", "/page", times=2))
@@ -737,9 +706,6 @@ def test_nothing_of_the_users_netrc_is_sent(
     monkeypatch.setenv("NETRC", str(netrc))
     make().get("main", "/page")
     assert "authorization" not in site.seen[0].headers
-
-
-# Rules of an API on its limits
 
 
 def test_a_rule_sees_refusals_with_their_body_and_the_request_is_tried_again(

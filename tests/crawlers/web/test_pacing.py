@@ -182,8 +182,6 @@ def test_with_a_turnstile_a_turn_lasts_until_the_host_may_be_asked_again(
     assert held == [("h", 30), ("h", 50), ("h", 0)]
 
 
-# Processes
-
 ROOT = Path(__file__).resolve().parents[3]
 _ASKS = """
 import sys

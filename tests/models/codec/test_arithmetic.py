@@ -85,9 +85,6 @@ def test_a_part_that_could_not_be_decoded_is_refused(part):
         ArithmeticEncoder().encode(*part)
 
 
-# Frequencies
-
-
 @st.composite
 def logits(draw: st.DrawFn) -> torch.Tensor:
     size = draw(st.one_of(st.integers(1, 5), st.sampled_from([255, 256, 257, 600])))

@@ -50,7 +50,6 @@ TEXTS = {
 
 
 def save_model(folder: Path, config: PreTrainedConfig, tokenizer: Tokenizer, **special: str) -> str:
-    """Write a random model that has opinions, with its tokenizer; windows of 64 tokens."""
     return save_tiny(folder, config, tokenizer, scale=4, model_max_length=64, **special)
 
 
@@ -199,9 +198,6 @@ def test_a_text_that_the_tokenizer_changes_is_refused_before_weights_are_read(
         compress("cafe\u0301", entry(folder), settings)
 
 
-# Damage
-
-
 @pytest.fixture(scope="module")
 def coded(request: pytest.FixtureRequest) -> bytes:
     folder = request.getfixturevalue("llama_folder")
@@ -310,9 +306,6 @@ def test_compressors_and_missing_models_are_refused(settings, tmp_path):
         compress("x", ModelEntry("control:zstd", kind="control", location="zstd"), settings)
     with pytest.raises(ModelLoadError):
         compress("x", ModelEntry("gone", location=str(tmp_path / "gone")), settings)
-
-
-# What decides the floats
 
 
 def test_threads_and_dtype_are_those_of_the_file(llama_folder, settings):

@@ -112,7 +112,6 @@ def test_greedy_texts_are_those_of_transformers(
 
 
 def test_a_text_is_the_same_alone_and_beside_others(llama: LocalGenerator) -> None:
-    """Prompts of sixteen lengths in one batch, in any order."""
     text = " ".join(SENTENCES)
     requests = asked([text[: 2 + 2 * n] for n in range(16)])
     together = written(llama, requests, SAMPLED)
@@ -157,7 +156,6 @@ def first_logits(folder: str, prompt: str) -> torch.Tensor:
 def test_first_tokens_are_as_frequent_as_their_probabilities(
     decoding: Decoding, folders: dict[str, str], llama: LocalGenerator
 ) -> None:
-    """The probabilities are computed token by token, the choices by the loop."""
     prompt = "The tide"
     logits = first_logits(folders["llama"], prompt)
     read = set(AutoTokenizer.from_pretrained(folders["llama"])(prompt)["input_ids"])
@@ -254,7 +252,6 @@ def test_a_text_ends_with_the_first_match(stop: str, llama: LocalGenerator) -> N
 
 
 def test_texts_are_given_as_they_end(llama: LocalGenerator) -> None:
-    """The first text to end is yielded while others are still written."""
     decoding = replace(SAMPLED, max_new_tokens=40, stop=r"\w{3}")
     found = list(llama.generate(asked(PROMPTS), decoding))
     sizes = [each.num_tokens or 0 for each in found]

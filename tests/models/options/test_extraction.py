@@ -16,7 +16,6 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
 @pytest.mark.parametrize(
     ("options", "letter", "responses"),
     [
-        # A stated letter is found.
         (OPTIONS, "B", [
             "B", " b\n", "B.", "(B)", "[b]", "**B**", "`B`", '"B"', "\uff22", "Option B",
             "Answer: B", "**Answer:** B", "Answer: B) No", "Answer: (B) No", "answer: b", "B. No",
@@ -44,7 +43,6 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
             "A", "a", "A.", "A. Yes", "The answer is A", "The answer is A.", "the answer is a",
             "The answer is A because it has passed.", "I think A", "I choose A.",
         ]),
-        # The pronoun is no letter.
         (MANY, "I", ["I", "(I)", "I.", "Answer: I", "The answer is I.", "I think I"]),
         (MANY, "C", ["I think C", "The answer is: I think C."]),
         (MANY, None, [

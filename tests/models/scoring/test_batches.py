@@ -15,8 +15,6 @@ START = 7
 
 
 class Sums:
-    """An engine whose loss is the sum of a row's tokens so far; it counts its calls."""
-
     max_batch_tokens = None
 
     def __init__(self, room: int = 10**9) -> None:
@@ -110,7 +108,6 @@ def test_a_batch_that_was_run_is_not_run_again_until_it_is_forgotten():
     again = batches.run(jobs, None, tallies[1])
     assert len(engine.passes) == 2
     assert [nats.tolist() for nats in again] == [nats.tolist() for nats in first]
-    # The cost of a separate pass is still counted.
     assert tallies[0].num_tokens_read == tallies[1].num_tokens_read == 8
     assert tallies[0].seconds == tallies[1].seconds > 0
     batches.run(jobs[:2], None, tallies[2])

@@ -146,8 +146,6 @@ def test_the_fused_activation_is_the_same_function():
 
 
 class _Toy(PreTrainedModel):
-    """An engine with equal probability for all tokens, and memory for 16 inputs."""
-
     config_class = PreTrainedConfig
 
     def __init__(self, sees_all: bool = False) -> None:

@@ -155,7 +155,6 @@ def test_each_stream_agrees_with_the_peer(protocol, peer, run, scored):
     if "bpb" in golden:
         assert bits / found["num_bytes"] == pytest.approx(golden["bpb"], rel=1e-5)
         assert bits / 8 / found["num_bytes"] == pytest.approx(golden["ratio"], rel=1e-5)
-    # The rows are documents' own: none is there twice, and none of the text is lost.
     assert losses.group_by(["document_id", "chunk_index"]).aggregate([]).num_rows == len(losses)
 
 
@@ -179,7 +178,6 @@ def test_the_default_protocol_charges_what_a_whole_pass_charges(scored):
     assert totals[1:] == pytest.approx(totals[:1] * 2, rel=1e-6)
 
 
-# Each: losses of the scored tokens of the whole corpus, by document where windows are.
 Peer = Callable[[Plain, list[str], int, int], list[float]]
 
 
@@ -204,7 +202,6 @@ def sliding(model: Plain, texts: list[str], context: int, stride: int) -> list[f
 
 
 def slide(model: Plain, ids: list[int], context: int, stride: int) -> list[float]:
-    """Score a text once: its head, then so many tokens each time, given those before."""
     if not ids:
         return []
     start = [] if model.start is None else [model.start]

@@ -173,7 +173,6 @@ def test_byte_tokens_are_the_256_that_are_reserved_for_bytes(bytes_folder, llama
     assert tokens.bytes.tolist() == list(range(len(raw) + 1))
     assert set(tokens.chars.tolist()) == {0}
     assert len(model.tokenize_bytes(b"").ids) == 0
-    # The letters of a byte-level BPE are pieces of text.
     other = text_model_of(PreTrainedTokenizerFast.from_pretrained(llama_folder))
     assert other.byte_tokens is None
     assert not other.facts.has_byte_tokens

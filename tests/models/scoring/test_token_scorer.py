@@ -62,7 +62,6 @@ def table_of(
 
 
 def rows_of(table: pa.Table) -> Rows:
-    """Key rows by document and chunk; check that keys are unique and without gaps."""
     rows = table.to_pylist()
     keyed = {(row["document_id"], row["chunk_index"]): row for row in rows}
     assert len(keyed) == len(rows)
@@ -358,7 +357,6 @@ def test_a_tokenizer_that_adds_bos_shares_what_does_not_score_it(starting_folder
     "name", ["default", "sliding-48-16", "lm-eval-no-bos", "own-context", "disjoint-20"]
 )
 def test_milestones_are_sums_over_first_tokens(name, llama_folder):
-    """Against the losses of documents that are cut off there."""
     model, _ = watch(llama_folder)
     tokenizer = model.text_model.tokenizer
     protocol = get_protocol(name)

@@ -1,5 +1,3 @@
-"""Models behind a paid API, checked against the simulated server's ledger of answers and bills."""
-
 import json
 import logging
 import os
@@ -130,9 +128,6 @@ def test_another_request_is_another_answer(api: Api) -> None:
     ask(api, questions(1))
     assert list(api.answerer(max_output_tokens=17).answer(questions(1), GENERATE))
     assert len(api.site.ledger) == 2
-
-
-# Temporary failures
 
 
 @pytest.mark.parametrize("status", [409, 425, 429, 500, 502, 503, 529])
@@ -335,9 +330,6 @@ def test_an_error_under_status_200_that_says_what_it_is_costs_nothing(api: Api) 
     assert api.num_notes == 0
 
 
-# Permanent failures
-
-
 def test_a_revoked_key_ends_the_run_at_once_and_loses_nothing(api: Api) -> None:
     api.site.revoke_after = 10
     with pytest.raises(ModelLoadError, match=r"refuses the key.*TIDEMARK_API_KEYS__SIM.*10 of 40"):
@@ -357,7 +349,6 @@ def test_a_revoked_key_ends_the_run_at_once_and_loses_nothing(api: Api) -> None:
         ({"status": 402, "body": b'{"error": {"code": 402, "message": "no"}}'}, "no money", 1),
         ({"status": 404}, "expected location and served_name", 1),
         ({"status": 302, "headers": {"Location": "http://127.0.0.1:9/"}}, "a redirect", 1),
-        # These may be about one question alone.
         ({"status": 403}, "refuses the key", 5),
         ({"status": 400, "body": b'{"error": {"message": "What?"}}'}, "answered 400: 'What", 5),
         ({"status": 422, "body": b'{"error": {"message": "What?"}}'}, "answered 422: 'What", 5),
@@ -387,9 +378,6 @@ def test_parameters_that_a_model_does_not_take_are_left_out(api: Api) -> None:
     assert not {"max_tokens", "temperature"} & set(body)
     api.site.unsupported = ()  # paid answers are found though the request would differ now
     expect_complete(api, asked, ask(api, asked))
-
-
-# Answers without a choice
 
 
 @pytest.mark.parametrize(
@@ -473,9 +461,6 @@ def test_a_question_that_is_flagged_has_a_reason(api: Api, answered: Response) -
     assert (first.reason, second.reason) == ("content_filter", None)
 
 
-# The limit of a run
-
-
 def test_the_limit_of_tokens_is_kept_and_what_was_answered_too(api: Api) -> None:
     api.site.pause_s = 0.01
     asked, limit = questions(60), 2_000
@@ -556,8 +541,6 @@ def test_the_settings_give_a_run_its_limits(monkeypatch: pytest.MonkeyPatch) -> 
     budget = Budget.of(load_settings())
     assert (budget.max_tokens, budget.max_dollars) == (5000, 0.25)
 
-
-# Kills, several at once, disks
 
 SCRIPT = """
 import sys
@@ -678,9 +661,6 @@ def test_a_damaged_answer_is_named_rather_than_paid_again(api: Api) -> None:
     assert len(api.site.ledger) == 1
 
 
-# The key
-
-
 def test_the_key_is_seen_nowhere(
     api: Api, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -740,9 +720,6 @@ def test_the_key_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
     settings = load_settings()
     assert settings.api_keys["open_router"].get_secret_value() == KEY
     assert KEY not in repr(settings) + settings.model_dump_json()
-
-
-# The catalogue
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-"""Texts of models behind an API, checked against the simulated server's own record."""
-
 from dataclasses import replace
 from typing import Any
 

@@ -264,7 +264,6 @@ def leaf_modules(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
 
 @pytest.mark.parametrize("kind", ["llama_folder", "gpt2_folder", "opt_folder"])
 def test_a_model_spread_over_devices_is_scored_as_on_one(kind, request, settings, tmp_path):
-    """The hooks that move activations between devices, with the CPU and a disk as the devices."""
     files = open_checkpoint(request.getfixturevalue(kind), None, settings)
     ids = [torch.arange(length).numpy() % 400 for length in (5, 30, 17)]
     targets = [row[1:] for row in ids]

@@ -20,7 +20,6 @@ MARKDOWN = MarkdownIt("gfm-like", {"html": True, "linkify": False})
 
 
 def shown(text: str) -> str:
-    """Return the text of rendered Markdown; report all but one paragraph."""
     words = []
     for token in MARKDOWN.parse(text):
         for part in token.children or [token]:

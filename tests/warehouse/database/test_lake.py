@@ -79,7 +79,6 @@ def object_store() -> Iterator[str]:
 
 @pytest.fixture
 def bucket(object_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Make a data root in the object store, and put its keys into the environment."""
     url = object_store
     for name, value in {
         "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
@@ -120,7 +119,6 @@ def cells_of(store: Store, model: str) -> list[tuple[Seal, Cell]]:
 
 
 def losses_of(store: Store, seal: Seal, cell: Cell) -> pa.Table:
-    """Return losses of two chunks a document, lower in months up to the cutoff."""
     month, cutoff = seal.partition.month, MODELS[cell.model]
     assert month is not None
     [documents] = [batch for batch in read_documents(store, seal, columns=["document_id"])]
@@ -139,7 +137,6 @@ def losses_of(store: Store, seal: Seal, cell: Cell) -> pa.Table:
 
 
 def land_models(settings: Settings, models: Sequence[str]) -> None:
-    """Land models as a worker does; several processes run it at once."""
     store = Store(settings.home)
     with open_warehouse(settings) as warehouse:
         warehouse.upsert_sources([{"name": source, "category": "text"} for source in PARTITIONS])
@@ -171,8 +168,6 @@ def is_same(one: object, other: object) -> bool:
 
 
 def tables_and_views(settings: Settings) -> dict[str, list[Row]]:
-    """Return every row of every table and view, sorted by columns that are no doubles."""
-
     def key(row: Row) -> str:
         return repr([item for item in row if not isinstance(item, float | list)])
 
@@ -191,13 +186,10 @@ def importable(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> 
 
 
 class Reader:
-    """An analyst with DuckDB alone, who reads the lake itself, read-only."""
-
     def __init__(self, settings: Settings) -> None:
         self.connection = connect_lake(settings, read_only=True)
 
     def find_halves(self) -> list[object]:
-        """Return inconsistencies that no reader may see, such as cells without all their rows."""
         return [
             row
             for check in list_checks()
@@ -238,7 +230,6 @@ def test_four_writers_of_whom_one_is_killed(bucket: str, catalogue: str, tmp_pat
     land_models(lake, [own[-1]])  # the same command again
     found = assert_as_embedded(lake, tmp_path)
     assert not [name for name in FULL if not found[name]]
-    # The snapshot is a plain file.
     publish(lake)
     for sql in ("from headline", "from train_test_gap_at(date '2024-02-01')"):
         assert query(lake, sql).num_rows > 0
@@ -255,7 +246,6 @@ def test_two_writers_of_the_same_cells_in_a_shared_folder(lake: Settings, tmp_pa
 
 
 def assert_as_embedded(lake: Settings, tmp_path: Path) -> dict[str, list[Row]]:
-    """Compare every table and view with those of one process that lands everything."""
     embedded = Settings(home=lake.home, work_dir=tmp_path / "embedded")
     land_models(embedded, list(MODELS))
     expected, found = tables_and_views(embedded), tables_and_views(lake)
@@ -265,8 +255,6 @@ def assert_as_embedded(lake: Settings, tmp_path: Path) -> dict[str, list[Row]]:
         assert [pair for pair in pairs if not is_same(*pair)] == [], name
     return found
 
-
-# An unreachable lake, and concurrent writers.
 
 WRONG = {
     "password": ({"password": "hunter2"}, 'authentication failed for user "tidemark"'),

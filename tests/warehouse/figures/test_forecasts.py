@@ -189,7 +189,6 @@ def test_the_line_is_that_of_least_squares(worlds: Worlds) -> None:
 
 @pytest.mark.parametrize("p_correct", [[0.5, 0.25, 1.0, 0.75, 0.0], [0.5, 0.25, 0.75, 0.625, 0.5]])
 def test_the_interval_of_a_score_is_students(worlds: Worlds, p_correct: list[float]) -> None:
-    """And the interval stays in the range of a score."""
     given = enumerate(p_correct)
     rows = ", ".join(f"('prob', 'made', 'q{n}', 'x', {p}, true, {p > 0.5})" for n, p in given)
     worlds.ask(

@@ -30,8 +30,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 class Curves:
-    """Monthly figures of the model with a gap, and their replicates, source by source."""
-
     def __init__(self, settings: Settings, sources: tuple[str, ...]) -> None:
         where = "where model like 'world-%-gap' and source like '%' || ? order by month"
         cells = [
@@ -161,7 +159,6 @@ def test_intervals_hold_what_they_promise() -> None:
     assert {figure for figure, _ in tallies} == set(FIGURES)
     assert {design for _, design in tallies} == {"fresh", "pages", "both"}
     for (figure, design), tally in tallies.items():
-        # Only estimated cutoffs count.
         assert len(tally.covered) == 40 or figure.view == "estimated_cutoff"
         assert tally.keeps(figure.bounds), f"{figure.view}.{figure.column}, {design}"
     coverages = [tally.coverage for (figure, _), tally in tallies.items() if not figure.is_discrete]

@@ -17,7 +17,6 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def threshold(degrees_of_freedom: int) -> float:
-    """Return the threshold of the view's header."""
     return 15 + 30 / degrees_of_freedom + 260 / degrees_of_freedom**2
 
 

@@ -1,5 +1,3 @@
-"""Ranks, pairs and power against numpy and scipy; for coverage see ``test_intervals.py``."""
-
 import datetime as dt
 from typing import Any
 
@@ -42,7 +40,6 @@ def documents(name: str, bits: Vector, lengths: Any) -> Rows:
 
 
 def random_rows(rng: np.random.Generator) -> Rows:
-    """Four models, two sources, three months of twenty documents; all models read the same ones."""
     rows = []
     for source in SOURCES:
         for month in MONTHS:
@@ -56,8 +53,6 @@ def random_rows(rng: np.random.Generator) -> Rows:
 
 
 class Oracle:
-    """The statistics of cells and of differences, from losses and replicates, by numpy."""
-
     def __init__(self, rows: Rows, replicates: Rows) -> None:
         self.losses: dict[Any, list[tuple[float, float]]] = {}
         for row in rows:

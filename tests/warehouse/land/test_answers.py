@@ -81,7 +81,6 @@ def test_what_is_answered_anew_takes_the_former_place(
     first = answered([question("a"), question("b")])
     other = answered([question("a"), question("b")], protocol="text")
     land_answer_cells(settings, [first, other])
-    # The site replaced b by c; the questions are sealed again, and the model has changed.
     again = answered([question("a"), question("c")], revision="r2")
     assert land_answer_cells(settings, [again]) == 1
     rows = peek("from forecast_answers order by protocol, question_id")

@@ -258,7 +258,6 @@ def test_parquet_may_have_lists_and_dates(settings: Settings, tmp_path: Path, pe
     assert (row["question_id"], row["tags"]) == ("7", ["Finance", "Sports"])
     [answer] = peek("from forecast_answers")
     assert answer["probabilities"] == [0.625, 0.375]
-    # The likeliest option is the chosen one, and it was right.
     assert (row["p_correct"], row["p_chosen"]) == (0.625, 0.625)
 
 
@@ -293,8 +292,6 @@ def test_the_recipe_for_two_files_makes_one(
     assert [(row["num_options"], row["answer_index"]) for row in rows] == [(2, 0), (5, 1)]
     assert rows[0]["tags"] == ["US Politics", "Elections"]
 
-
-# The outcome: one a question, known sooner or later.
 
 A_WRONG, B_RIGHT = "a,,q1,2022-01-05,,4,0,,2,,,\n", "b,,q1,2022-01-05,,4,1,,2,,,\n"
 
@@ -361,7 +358,6 @@ def test_scores_of_answers_whose_outcome_is_not_known_are_left_open(give: Any, p
     assert (row["num_answers"], row["num_unknown"], row["num_brier"]) == (2, 1, 0)
     figures = ("brier_score", "log_score", "log_score_low", "calibration_error", "bins")
     assert [row[name] for name in figures] == [None] * 5
-    # Another model's answer says it.
     give("b,,q2,2022-01-05,,3,1,,2,,,\n", MORE)
     [row] = peek("from internal.forecast_calibration_details")
     assert (row["num_unknown"], row["num_brier"], row["brier_score"]) == (0, 2, (0.375 + 0.875) / 2)

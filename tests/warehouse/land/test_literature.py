@@ -426,7 +426,6 @@ def test_table_3_of_paper_000(landed: str, shared: Path, ask: Any) -> None:
 
 
 def test_table_3_as_it_ships(landed: str, ask: Any) -> None:
-    """The printed table that ships agrees with the rates, where the models' names are the same."""
     rows = ask(
         """
         select g.model, f.printed, 100 * g.bits_per_byte_after / 8 as rate

@@ -93,7 +93,6 @@ def test_a_bad_file_changes_nothing(
 
 
 def test_a_large_file_lands_in_batches(settings: Settings, ask: Any, tmp_path: Path) -> None:
-    """More rows than one batch, and than DuckDB keeps in one row group."""
     n = 300_000
     number = pa.array(range(n), pa.int64())
     names = {"model": "m", "revision": "r", "source": "s", "protocol": "default", "nll_nats": 2.0}
@@ -264,7 +263,6 @@ def test_own_losses_cannot_pass_for_published_rates(land: Any, dump: Any, settin
 
 
 def test_the_sums_and_errors_of_a_cell(land: Any, settings: Any) -> None:
-    """Against the jackknife of a ratio, cluster by cluster."""
     rng = np.random.default_rng(2)
     num_bytes = rng.integers(50, 5000, 25)
     nats = num_bytes * rng.normal(0.7, 0.1, 25)

@@ -96,7 +96,6 @@ def test_a_damaged_record_lands_nothing(
 
 
 def test_a_cell_that_was_scored_again_lands_again(land_cell: Any, peek: Any) -> None:
-    """For example a cell that the canary has made suspect."""
     land_cell({}, record=RECORD)
     later = {"scored_at": NOON + dt.timedelta(microseconds=1), "seconds": 3.0}
     again = RECORD.model_copy(update={**later, "milestones": RECORD.milestones[:1]})
@@ -129,7 +128,6 @@ def test_foreign_losses_keep_the_record_unless_they_take_the_place(
     assert counts(peek) == [1, 2, 1]
     land({"document_id": "d0", "nll_nats": 99.0}, replace=True)
     assert counts(peek) == [0, 0, 1]
-    # The user's replacement stays, as before.
     assert land_cell({"document_id": "d0"}, record=RECORD) == Landed(0, 0)
 
 

@@ -56,7 +56,6 @@ def write_own(store: Store, cell: Cell, losses: pa.Table) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, losses: Any) -> Path:
-    """Publish an own cell of three documents (one unmeasured), and a foreign cell."""
     home = tmp_path_factory.mktemp("made") / "home"
     settings, store = Settings(home=str(home)), Store(str(home))
     seal = seal_texts(store, "a" * 30, "é" * 20, "c" * 10)
@@ -100,7 +99,6 @@ DAMAGE = {
     "cells_come_once": [
         ["insert into internal.landed_partitions from internal.landed_partitions"],
         ["insert into cell_costs from cell_costs"],
-        # Another revision of the model, beside the first and with rows of its own.
         ["insert into internal.landed_cells "
          "select * replace ('r2' as revision) from internal.landed_cells "
          f"where {FOREIGN}",
@@ -224,9 +222,6 @@ def test_the_first_rows_are_shown_and_all_are_counted(home: Path) -> None:
     assert finding.first.startswith("model=org/model, source=news, month=2024-01-01")
 
 
-# Files that are no database of ours.
-
-
 def test_a_half_written_database_is_explained(home: Path) -> None:
     raw = (home / SNAPSHOT).read_bytes()
     for size in (200_000, 5000, 100, 0):
@@ -267,9 +262,6 @@ def test_hostile_names_are_names(home: Path, losses: Any) -> None:
         warehouse.land_cell(cell)
     shutil.copy(settings.scratch / "writer.duckdb", home / SNAPSHOT)  # without its checks
     assert set(names(home)) == {"cells_cover_partitions", "documents_add_up"}
-
-
-# The data root.
 
 
 def names(home: Path) -> list[str]:

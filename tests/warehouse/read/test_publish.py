@@ -22,7 +22,6 @@ from warehouse.read.query import query
 
 pytestmark = pytest.mark.long
 
-# Lands files and publishes after each.
 WORKER = """
 from pathlib import Path
 from core.settings import Settings
@@ -184,7 +183,6 @@ def test_readers_never_err_while_a_writer_publishes(folder: Path, settings: Sett
 def test_kill_at_any_moment_leaves_both_files_sound(
     folder: Path, tmp_path: Path, dump: Any
 ) -> None:
-    """Eight kills; each snapshot is readable, and the last lacks nothing."""
     undisturbed = Settings(home=str(tmp_path / "undisturbed"))
     files = [str(file) for file in sorted(folder.glob("*.parquet"))]
     settings = Settings(home=str(tmp_path / "killed"))
