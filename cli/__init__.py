@@ -1,1 +1,1 @@
-"""The command line, one module per group of commands. Only it may import all other packages."""
+"""The command line, one module per group of commands. Only this package may import all others."""

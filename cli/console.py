@@ -16,7 +16,7 @@ from core import progress
 from core.errors import TidemarkError, UsageError
 from core.progress import duration
 
-# The width of tables in piped output; the default of rich is 80 columns.
+# Width of tables in piped output, in columns; the library rich would use 80.
 _PIPED_WIDTH = 200
 # Control characters, except tab and newline, and characters that change the text's direction.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

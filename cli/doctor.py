@@ -23,7 +23,7 @@ from core.storage.store import Store
 if TYPE_CHECKING:
     from core.settings import Settings
 
-MIN_FREE_BYTES = 5 * 2**30  # for a month of the default sources, a small model and two snapshots
+MIN_FREE_BYTES = 5 * 2**30  # room for a month of the default sources, a small model, 2 snapshots
 
 _CONDITIONS = "use an object store that supports conditional puts (If-None-Match: *)"
 

@@ -131,6 +131,6 @@ def main() -> None:
         err.print(visible(f"error: {error}"), soft_wrap=True)
         sys.exit(2 if isinstance(error, UsageError) else 1)
     except BrokenPipeError:
-        # The pipe's reader (such as head) has ended. Without this, Python would report it at exit.
+        # The pipe's reader (such as head) has ended. Else Python would report an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -23,7 +23,7 @@ models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 
 @models_app.command("list")
 def models_list(context: typer.Context) -> None:
-    """List the models of the catalogue: shipped and own models, controls, reference models."""
+    """List the models of the catalogue: shipped models, yours, compressors, reference models."""
     from models.catalogue import list_models
 
     rows = [
@@ -214,7 +214,7 @@ def models_train(
 ) -> None:
     """Train a small reference model on the sealed corpus up to a month.
 
-    The model is a control: its cutoff is known, so the results must show a gap at this month.
+    The model is a control: its cutoff is known, so its loss must rise after this month.
     """
     settings = settings_for_tasks(context)
     from instruments.training import train
@@ -227,7 +227,7 @@ def models_train(
 
 
 def _add_to_catalogue(settings: Settings, replace: bool, location: str, **fields: object) -> None:
-    """Add an entry with those ``fields`` that are not None; a cutoff gets provenance "stated"."""
+    """Add an entry with those ``fields`` that are not None; mark a cutoff as "stated"."""
     from pydantic import ValidationError
 
     from models.catalogue import ModelEntry, add_model, kind_of

@@ -114,8 +114,8 @@ def metrics_command(
 
 @contextmanager
 def _until_ctrl_c(where: str, options: str) -> Iterator[None]:
-    """Wait for Ctrl-C or SIGTERM after the ``with`` block. UsageError: the address is in use."""
-    for end in (signal.SIGINT, signal.SIGTERM):  # background jobs of a shell ignore SIGINT
+    """Wait for Ctrl-C or SIGTERM after the ``with`` block. Convert OSError to UsageError."""
+    for end in (signal.SIGINT, signal.SIGTERM):  # as shells make background jobs ignore SIGINT
         signal.signal(end, signal.default_int_handler)
     try:
         yield
@@ -160,7 +160,7 @@ def take_over_command(context: typer.Context) -> None:
     """Make this machine the only writer of the warehouse, in place of the former writer.
 
     Use this if the scratch folder of the former writer is lost. The new database begins as a copy
-    of the published snapshot. The next `tidemark score` or `run` lands the cells scored later.
+    of the published snapshot. The next `tidemark score` or `run` lands the missing cells.
     """
     from warehouse.database.writer import take_over
 

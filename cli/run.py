@@ -42,7 +42,7 @@ def demo_command(
     known months. The models and three compressors are scored on every month. The report shows
     whether the two months are found. A second run reuses finished work.
     """
-    before = context.parent.params["home"] if context.parent else None  # `tidemark --home X demo`
+    before = context.parent.params["home"] if context.parent else None  # of tidemark --home X demo
     given = before if home is None else home
     from core.settings import load_settings
 

@@ -46,7 +46,7 @@ def crawl_command(
 ) -> None:
     """Crawl months of sources into sealed Parquet partitions.
 
-    Sealed months are skipped, but failed items of a partial month are requested again. Without
+    Sealed months are skipped, but failed items of an incomplete month are requested again. Without
     --month, the last complete month is crawled.
     """
     from core.settings import prefect_server

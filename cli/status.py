@@ -56,7 +56,7 @@ def status_command(
 
 
 def _months(status: Status) -> Iterator[str]:
-    """Yield lines that show the months of each source, with one character per month."""
+    """Yield lines that show the state of each month of each source, as one character per month."""
     from instruments.status import MARKS
 
     if not status.months:

@@ -57,7 +57,7 @@ def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) 
 
 
 def _with_unique_names(schema: pa.Schema) -> pa.Schema:
-    """Number repeated column names as DuckDB does in subqueries; ``A`` and ``a`` are equal."""
+    """Number repeated column names as DuckDB does in subqueries; ``A`` repeats ``a``."""
     given = {name.lower() for name in schema.names}
     seen: set[str] = set()
     fields = []

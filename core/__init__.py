@@ -1,6 +1,6 @@
 """Shared definitions for all packages of the repository.
 
-It contains record schemas, months, settings, errors, storage, and the paths of corpus and loss
-files. It imports no other package of tidemark and does no I/O at import. Only its module
-``core/settings.py`` reads environment variables.
+The package contains record schemas, months, settings, errors, storage, and the paths of corpus and
+loss files. Package core imports no other package of tidemark and does no I/O at import. Only its
+module ``core/settings.py`` reads environment variables.
 """

@@ -12,13 +12,13 @@ _further: tuple[Listener, ...] = ()
 
 
 def listen(listener: Listener | None) -> None:
-    """Send all later reports of this process to ``listener``, or to nobody if it is None."""
+    """Send all later progress reports of this process to ``listener`` (None: to nobody)."""
     global _listener
     _listener = listener
 
 
 def listen_too(listener: Listener) -> None:
-    """Add a further listener, which receives all reports until the process ends."""
+    """Add a further listener, which receives all progress reports until the process ends."""
     global _further
     if listener not in _further:
         _further = (*_further, listener)

@@ -39,7 +39,7 @@ class RunRequest(_Facts):
     started_at: AwareDatetime  # UTC
     months: tuple[str, ...]  # months as YYYY-MM, in order of time
     sources: tuple[str, ...]
-    models: tuple[str, ...]  # catalogue names, folders or controls
+    models: tuple[str, ...]  # catalogue names, folders or controls (compressors)
     protocol: str
 
     def window(self) -> list[Month]:
@@ -56,11 +56,11 @@ class Outcome(_Facts):
 
     done: int  # number of sealed partitions (source) or landed cells (model)
     holes: tuple[str, ...] = ()  # missing partitions or cells, each with the reason
-    partial: tuple[str, ...] = ()  # sealed partitions that lack items, with numbers of failures
+    partial: tuple[str, ...] = ()  # sealed partitions that lack items, with the reason
 
 
 class RunResult(_Facts):
-    """The outcome of a run; ``holes`` and ``partial`` are those of all its parts."""
+    """The outcome of a run; ``holes`` and ``partial`` unite the lists of all parts."""
 
     ended_at: AwareDatetime  # UTC
     report: str  # URL of the report page; empty if no page was written
@@ -74,7 +74,7 @@ _Record = TypeVar("_Record", bound=_Facts)
 
 
 class RunRecord:
-    """The files of one run. Methods raise StorageError, and MalformedInput for malformed files."""
+    """The files of one run. Methods raise StorageError, or MalformedInput for malformed files."""
 
     def __init__(self, store: Store, run: str) -> None:
         self.run = run
@@ -116,7 +116,7 @@ class RunRecord:
 
     def missing(self, stage: Stage) -> list[str]:
         """Return the names of the parts that have not ended, in the order of the request."""
-        ended = set(self._list_ended(stage))  # reads only file names, as callers poll this
+        ended = set(self._list_ended(stage))  # reads only file names, as callers poll this method
         return [part for part in self.request().parts(stage) if part not in ended]
 
     def _list_ended(self, stage: Stage) -> dict[str, str]:
@@ -126,7 +126,7 @@ class RunRecord:
     def finish(self, report: str, holes: Sequence[str] = ()) -> RunResult:
         """Sum up the outcomes of all parts, and store the result of the run.
 
-        Each part that has not ended becomes a hole. ``holes`` are holes that belong to no part.
+        Each part that has not ended becomes a hole (missing work). ``holes`` are additional holes.
         """
         stages: tuple[Stage, ...] = ("crawl", "score")
         crawled, scored = (self.outcomes(stage) for stage in stages)

@@ -313,7 +313,7 @@ def set_library_defaults(settings: Settings) -> None:
 def set_rwkv_environment(with_v7: bool) -> None:
     """Set the environment variables of the rwkv package, which change its results.
 
-    The next import of ``rwkv.model`` then provides the class of version 7, or of versions 4 to 6.
+    The next import of ``rwkv.model`` then provides the model class of RWKV 7, or of RWKV 4 to 6.
     """
     strays = ["RWKV_RESCALE_LAYER", "RWKV_DE_VERSION", "RWKV_DML_ON"]
     # This variable would allow pickles to run code when torch loads them.

@@ -1,12 +1,12 @@
 """arXiv: the first version of each paper submitted in the month, from its LaTeX source.
 
-A paper belongs to the month in which its version 1 was submitted. (The paper id follows the
-announcement, and the OAI datestamp follows the last change.) Later versions contain text of later
-months and are never requested. Papers without LaTeX source are dropped. arXiv allows one connection
-and one request every 3 s for all its hosts together (https://info.arxiv.org/help/api/tou.html). The
-API lists a paper when it is announced, up to some days after its submission. So a month is complete
-only about a week after its end. CATEGORIES is a sample of arXiv's categories. Listing a month takes
-about 20 requests. Reading a paper takes one or two requests.
+A paper belongs to the month in which its version 1 was submitted. Its id states the month of
+announcement, and its OAI datestamp the last change, so neither is used. Later versions contain text
+of later months and are never requested. Papers without LaTeX source are dropped. arXiv allows one
+connection and one request every 3 s for all its hosts together
+(https://info.arxiv.org/help/api/tou.html). The API lists a paper when it is announced, up to some
+days after its submission. So a month is complete only about a week after its end. Listing a month
+takes about 20 requests. Reading a paper takes one or two requests.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ INFO = SourceInfo(
     request_interval_s=5.0,  # at the documented 3 s, arXiv returned status 429 in 2026
     shares_pace=True,
     redirect_hosts=("arxiv.org",),
-    monthly_bytes=28_000_000,  # bytes per month in Li et al. 2024, table 1
+    monthly_bytes=28_000_000,  # bytes of text per month in Li et al. 2024, table 1
 )
 CATEGORIES = (
     "cs.CL", "cs.CV", "cs.DS", "math.NT", "math.PR", "stat.ME", "eess.SP", "econ.GN", "q-bio.NC",
     "astro-ph.GA", "cond-mat.mtrl-sci", "hep-th", "physics.optics", "quant-ph",
 )  # fmt: skip
-PAPER_BYTES = 40_000  # bytes of text per paper, to estimate how many papers are read
+PAPER_BYTES = 40_000  # assumed text bytes of a paper, to estimate how many papers a limit allows
 MAX_SOURCE_BYTES = 50 * 2**20
-NUM_NAMED_AUTHORS = 3  # authors in the attribution; "et al." replaces all further authors
+NUM_NAMED_AUTHORS = 3  # authors named in the attribution; "et al." replaces all further authors
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:

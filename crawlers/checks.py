@@ -15,14 +15,14 @@ from core.corpus.partition import Partition, Seal, list_sealed, read_seal
 from core.storage.store import Store
 from crawlers.contract import SourceInfo
 
-DRIFT_MONTHS = 6  # maximum number of earlier months for the drift check
-MIN_DRIFT_MONTHS = 3  # with fewer earlier months, the drift check is skipped
-DRIFT_FACTOR = 3.0  # maximum factor above or below the median of the earlier months
-MIN_COUNT = 10  # with fewer documents or items, ratios are not checked
+DRIFT_MONTHS = 6  # the drift check compares a month with at most this many earlier months
+MIN_DRIFT_MONTHS = 3  # the drift check is skipped if there are fewer earlier months
+DRIFT_FACTOR = 3.0  # maximum factor of documents or bytes above or below the earlier months' median
+MIN_COUNT = 10  # minimum documents for the drift check, and minimum items for the checks of shares
 MAX_DROPPED = 0.9  # maximum share of dropped items: dropped / (kept + dropped + failed)
 MAX_FAILED = 0.5  # maximum share of failed items: failed / (kept + dropped + failed)
-# Drops for these reasons do not indicate an error of a site or parser, so they do not count. If a
-# site loses all items, the drift check or EmptyPartition reports this error.
+# Drops for these reasons do not indicate an error of a site or parser, so MAX_DROPPED ignores them.
+# If all items of a site are lost for these reasons, the drift check or EmptyPartition reports it.
 _NO_FAULTS = frozenset({"sample_cap", "outside_month", "forgotten", "deleted", "not_yet_created"})
 # Settings that decide the size of a crawl. Only months with equal settings are compared.
 _SIZED_BY = ("kind", "limit", "max_bytes", "languages")
@@ -30,7 +30,7 @@ _SIZED_BY = ("kind", "limit", "max_bytes", "languages")
 
 @dataclass(frozen=True)
 class Crawled:
-    """The result of a crawl: number of documents, their total bytes, and the manifest so far."""
+    """The result of a crawl, not sealed yet: number of documents, their total bytes, manifest."""
 
     num_documents: int
     num_bytes: int
@@ -74,7 +74,7 @@ def _shares(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _months_before(store: Store, partition: Partition, crawled: Crawled) -> list[Seal]:
-    # Tuples become lists, for the comparison with other months' manifests, which are JSON.
+    # Convert tuples to lists: the manifests of other months are JSON, which has no tuples.
     sized = [_plain(crawled.manifest.get(key)) for key in _SIZED_BY]
     seals = [
         seal

@@ -58,10 +58,10 @@ class SourceInfo:
     language_sites: Mapping[str, str] = field(default_factory=dict)
     first_month: Month = Month("2017-01")  # first month available
     last_month: Month | None = None  # last month available, if the source has ended
-    recent_days: int | None = None  # a month is available for this many days from its first day
+    recent_days: int | None = None  # a month is available this many days from its first day
     monthly_bytes: int | None = None  # bytes of text per month if no limit is given; None: all text
-    min_documents: int | None = None  # without ``--limit``, a month with fewer is held back
-    max_documents: int | None = None  # a month with more documents is held back
+    min_documents: int | None = None  # an unlimited crawl with fewer documents is held back
+    max_documents: int | None = None  # a crawl with more documents is held back
     # True if each month contains the same items in newer versions. A version is compared with the
     # previous one, and never dropped as its duplicate.
     keeps_versions: bool = False
@@ -84,7 +84,7 @@ class SourceInfo:
     def all_sites(self, languages: tuple[str, ...]) -> dict[str, str]:
         """Return the base URL of each site key, including the sites of ``languages``.
 
-        Raise UsageError for an invalid language code, or if the source has no other languages.
+        Raise UsageError for an invalid language code, or one that the source does not offer.
         """
         sites = dict(self.sites)
         for language in languages:
@@ -136,10 +136,10 @@ class Document:
     retrieved_at: dt.datetime  # time at which the site sent the response
     licence: str
     attribution: str
-    cluster_id: str | None = None  # unit for resampling, such as a page or repository
+    cluster_id: str | None = None  # documents with the same id are resampled together
     category: str | None = None
     language: str | None = None
-    extra: Mapping[str, object] = field(default_factory=dict)  # further facts, stored as JSON
+    extra: Mapping[str, object] = field(default_factory=dict)  # further metadata, stored as JSON
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def read_epoch(seconds: object) -> dt.datetime | None:
 
 
 class Quota:
-    """Counter of the documents and bytes that a crawl may still keep; None means no limit."""
+    """Counter of the documents and bytes that a crawl may still keep; None stands for no limit."""
 
     def __init__(self, limit: int | None, max_bytes: int | None) -> None:
         self._documents_left, self._bytes_left = limit, max_bytes
@@ -212,7 +212,7 @@ class Quota:
 class CrawlContext:
     """Settings, fetcher and sample options that a crawler receives."""
 
-    settings: Settings  # settings, such as the contact and the scratch folder
+    settings: Settings  # the user's settings, such as contact address and scratch folder
     fetcher: Fetcher  # the crawler's only network access, except git
     limit: int | None = None  # approximate number of documents to sample; None: no limit
     seed: int = 0  # seed of the sample; the manifest records it
@@ -284,14 +284,14 @@ class Crawler(Protocol):
         An implementation catches the ItemFailed of a single item and yields ``missing_item``.
 
         Raises:
-            SourceUnavailable: a temporary failure. Earlier items are kept; the month is partial.
+            SourceUnavailable: a temporary failure. Items yielded so far become a partial month.
             SourceChanged: a response has a form that the parser does not know.
             AccessRefused: robots.txt or the site forbids access to the lists of items.
         """
 
 
 def list_modules(package: ModuleType, kind: type[SourceInfo]) -> list[str]:
-    """Return names of modules that define ``INFO`` as an instance of ``kind``; import none."""
+    """Return names of modules with an ``INFO`` of class ``kind``, without importing the modules."""
     mark = f"\nINFO = {kind.__name__}("
     files = [path for folder in package.__path__ for path in Path(folder).glob("*.py")]
     return sorted(path.stem for path in files if mark in path.read_text(encoding="utf-8"))

@@ -52,17 +52,16 @@ def crawl_partition(  # noqa: PLR0913 - every option of the command line
 ) -> Seal:
     """Crawl, clean and seal one month of one source.
 
-    A sealed, complete month is returned unchanged. A run after an interruption uses the raw cache.
-    A partial month is completed with its original sample settings.
+    A sealed, complete month is returned unchanged. A run after an interruption uses cached
+    responses. A partial month is completed with its original seed and limits.
 
     Raises:
-        FutureMonth: the month is not over.
-        UnknownName: there is no such source.
-        UsageError: the source does not offer this month, or a language of the settings.
-        AccessRefused: the source needs a permission, and none is in force; nothing is requested.
-        EmptyPartition: no document was kept; the message counts the reasons.
-        PartitionHeld: a check in ``checks`` failed. Nothing is sealed, and the cache is kept.
-        SourceError: the site failed or has changed; nothing is sealed.
+        FutureMonth: the month is not over. UnknownName: there is no such source. UsageError: the
+        source does not offer this month, or a language of the settings. AccessRefused: the source
+        needs a permission, and none is in force; nothing is requested. EmptyPartition: no document
+        was kept; the message counts the reasons. PartitionHeld: a check in ``checks`` failed.
+        Nothing is sealed; cached responses are kept. SourceError: the site failed or has changed;
+        nothing is sealed.
     """
     crawler, partition = load_crawler(source), Partition(source, month)
     require_complete(month)
@@ -85,7 +84,7 @@ def crawl_partition(  # noqa: PLR0913 - every option of the command line
 def _context_of(
     info: SourceInfo, fetcher: Fetcher, settings: Settings, begun: Seal | None, **sample: Any
 ) -> CrawlContext:
-    """Return the crawler's context; completing a partial month reuses its sample settings."""
+    """Return the crawler's context; completing a partial month reuses its seed and limits."""
     budget = settings.monthly_bytes.get(info.name, info.monthly_bytes or 0)
     sample["max_bytes"] = budget or None if sample["limit"] is None else None
     if begun is not None:
@@ -109,7 +108,7 @@ class _Crawl:
         self._store, self._forgotten = store, list_tombstones(store)
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
-        # The gate keeps duplicates. ``Hygiene`` removes them, since it sees the whole month.
+        # The gate (a filter of single texts) keeps duplicates: ``Hygiene`` removes them later.
         self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes, keeps_duplicates=True)
         self._hygiene = Hygiene(self._partition, crawler.INFO, store, context.settings)
         self._seen: set[str] = set()  # native ids
@@ -186,7 +185,7 @@ class _Crawl:
                 num_items += 1
                 yield item
         except SourceError as error:
-            # A response 200 that contains an error must not stay in the cache for the next run.
+            # The last response may be an error with status 200; it must not stay in the cache.
             self._context.fetcher.forget(last_only=True)
             has_some = num_items and (self._num_rows or not isinstance(error, CircuitOpen))
             if not isinstance(error, SourceUnavailable) or not has_some:
@@ -197,7 +196,7 @@ class _Crawl:
         source, version_id = self._partition.source, getattr(item, "version_id", None)
         if is_forgotten(self._forgotten, source, item.native_id, version_id):
             return Drop(item_key(source, item.native_id), "forgotten")
-        if isinstance(item, Repeat):  # not noted as seen, since the item itself may follow
+        if isinstance(item, Repeat):  # not added to ``_seen``, since the item itself may follow
             return item
         if item.native_id in self._seen:
             return Repeat(item.native_id, "came before")

@@ -3,11 +3,11 @@
 A repository belongs to the month of its creation (``created_at``). A search returns at most 1,000
 results. So its time window is halved until it has fewer results, down to one second. Results beyond
 1,000 in one second cannot be listed, and count as one drop. Text and licence are those of the
-default branch's last commit before the month's end. Only the search uses the current licence. A
-repository whose last commit is older than the month is dropped. Reading a repository takes two
-requests. Without a token (``TIDEMARK_TOKENS__GITHUB_API``), GitHub allows 60 requests an hour. Then
-MAX_REPOSITORIES_WITHOUT_TOKEN random repositories are read, and all other ones count as drops.
-Deleted repositories are missing (survivorship bias).
+default branch's last commit before the month's end. The search, however, selects repositories by
+their current licence. A repository whose last commit is older than the month is dropped. Reading a
+repository takes two requests. Without a token (``TIDEMARK_TOKENS__GITHUB_API``), GitHub allows 60
+requests an hour. Then MAX_REPOSITORIES_WITHOUT_TOKEN random repositories are read, and all others
+become drops. Deleted repositories are missing (survivorship bias).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SECOND = dt.timedelta(seconds=1)
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield files by repository creation; for samples or without a token, in random order."""
+    """Yield files by creation time of their repositories; samples are in random order."""
     api, quota = GitHubApi(context.fetcher), context.quota()
     found: dict[int, Repository] = {}
     for item in _list_all(api, month):
@@ -144,7 +144,7 @@ def _visit(
     make = partial(_document, repository, commit, licence, fetched.retrieved_at)
     paths.sort(key=lambda path: context.rank(f"{repository.id}:{path}"))
     makers = {path: partial(make, path, files[path]) for path in paths}
-    # If the sample is limited, one repository supplies at most a tenth of its documents.
+    # If ``limit`` is set, one repository supplies at most a tenth of the sample's documents.
     limit = context.limit
     most = MAX_FILES if limit is None else min(MAX_FILES, max(1, limit // 10))
     yield from github_api.keep_files(name, makers, quota, most)
@@ -155,7 +155,7 @@ def _is_wanted(path: str) -> bool:
 
 
 def _is_licence(path: str) -> bool:
-    return LICENCE_FILE.fullmatch(path) is not None  # only files in the top folder match
+    return LICENCE_FILE.fullmatch(path) is not None  # the pattern matches only in the top folder
 
 
 def _licence_of(files: dict[str, bytes | None]) -> str | None:

@@ -6,7 +6,7 @@ commits are compared: the last first-parent commit before the month, and the las
 month's end. Added files are kept, and files of which more than half has changed. Renamed files do
 not count as added. ``event_time`` is the committer date of the month's newest first-parent commit
 that touched the file (for a merge: the date of merging). If that date is outside the month, the
-date of the month's last commit replaces it. Committers set these dates themselves; ``extra`` has
+date of the month's last commit replaces it. Committers can set these dates freely. ``extra`` has
 the author's date. History that was rewritten before the mirror was cloned is missing. robots.txt is
 not checked, since GitHub offers repositories to programs through git.
 """
@@ -62,7 +62,7 @@ FAILURES_TO_STOP = 3  # after this many failed repositories in a row, the site c
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield files in rounds of one file per project, in seeded random order."""
+    """Yield one file of each project, then a second one, and so on, in seeded random order."""
     git, quota = _git(context), context.quota()
     visits: list[_Visit] = []
     gone: SourceUnavailable | None = None
@@ -133,7 +133,7 @@ def _visit(
 
 
 def _take_turns(queues: list[Iterator[Item]]) -> Iterator[Item]:
-    """Interleave queues: in each round, yield each queue's items up to its next document."""
+    """Alternate between queues: yield items of one queue up to a document, then of the next."""
     while queues:
         for queue in list(queues):
             for item in queue:

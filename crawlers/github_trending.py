@@ -2,14 +2,14 @@
 
 https://github.com/trending/python lists the repositories that are trending now, not earlier ones.
 So this page is used for a month only until RECENT_DAYS days after the month's first day. The
-monthly list (``?since=monthly``) is requested first. GitHub's robots.txt disallows URLs with
-``since=`` (seen 2026-11). In that case, the daily list is read, which is allowed. A list without
-rows is an error, not an empty month. Older months use GH Archive: the NUM_STARRED repositories, of
-any language, that received most stars in some hours of the month. ``extra["list"]`` is ``monthly``,
-``daily`` or ``archive``. ``event_time`` is the committer date of the last commit before the month's
-end. If that commit is older than the month, the repository is dropped. README and licence are those
-of that commit. Reading a repository takes up to five requests. Without a token, only
-MAX_REPOSITORIES_WITHOUT_TOKEN are read, and all other ones count as drops.
+monthly list (``?since=monthly``) is requested first. If robots.txt disallows URLs with ``since=``
+(as in 2026-11), the daily list is read, which is allowed. A list without rows is an error, not an
+empty month. Older months use GH Archive: the NUM_STARRED repositories, of any language, that
+received most stars in some hours of the month. ``extra["list"]`` is ``monthly``, ``daily`` or
+``archive``. README and licence are those of a repository's last commit before the month's end.
+``event_time`` is that commit's committer date. A repository whose last commit is older than the
+month is dropped. Reading a repository takes up to five requests. Without a token, only
+MAX_REPOSITORIES_WITHOUT_TOKEN are read, and all others become drops.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
 
 # GH Archive (https://www.gharchive.org) has GitHub's public events in one gzip file of JSON lines
 # per hour (``2024-04-01-5.json.gz``; hour without leading zero), of some 10 to 100 MB. A star is a
-# ``WatchEvent``. NUM_HOURS hours of a month are drawn with the seed.
+# ``WatchEvent``. NUM_HOURS random hours of a month are read.
 NUM_HOURS = 6
 MAX_HOUR_BYTES = 256 * 2**20  # compressed
-MAX_UNPACKED_BYTES = 4 * 2**30  # the file is read line by line, never as a whole
+MAX_UNPACKED_BYTES = 4 * 2**30  # maximum decompressed size; files are read line by line
 MAX_LINE_BYTES = 8 * 2**20
 _HOUR = dt.timedelta(hours=1)
 _MARK = b'"WatchEvent"'
@@ -76,7 +76,7 @@ Rows = list[str | Drop | Failure]
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield READMEs in the list's order; for samples or without a token, in random order."""
+    """Yield READMEs in the list's order; samples, and crawls without a token, in random order."""
     api, quota = GitHubApi(context.fetcher), context.quota()
     is_recent = dt.datetime.now(dt.UTC) - month.start <= dt.timedelta(days=RECENT_DAYS)
     period, rows = (
@@ -198,7 +198,7 @@ def draw_hours(month: Month, context: CrawlContext) -> list[dt.datetime]:
 
 
 def read_stars(packed: bytes) -> Iterator[str]:
-    """Yield each star's repository; raise ItemUnavailable if the file is damaged or too large."""
+    """Yield the repository of each star event; raise ItemUnavailable if the file is unusable."""
     left = MAX_UNPACKED_BYTES
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as lines:

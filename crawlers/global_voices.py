@@ -1,15 +1,15 @@
 """Global Voices: stories by an international community of writers and translators.
 
 WordPress's REST API (https://developer.wordpress.org/rest-api/reference/posts/) returns a month's
-stories with full text on one or two pages. Feeds and archive pages would need many more requests,
-and robots.txt asks for 10 s between requests. A story belongs to the month of ``date_gmt``. The API
-filters by ``date``, which is in the site's own time zone. So the requested window is one day wider
-than the month on both sides. A post that was saved after the month (``modified_gmt``) is dropped
-(``edited_later``), because WordPress does not distinguish corrections from rewrites. Stories
-republished by agreement with other media are not under CC BY. Their text says so, and they are
-dropped (``licence``). The API does not return author names (401), but the page that the attribution
-links to has them. Deleted posts are not in the API. Other languages have sites of their own, mostly
-with translations. Some host names differ from the language code. For Japanese, set
+stories with full text on one or two pages. robots.txt asks for 10 s between requests. A story
+belongs to the month of ``date_gmt``. The API filters by ``date``, which is in the site's own time
+zone. So the requested window is one day wider than the month on both sides. A story that was saved
+after the month (``modified_gmt``) is dropped (``edited_later``), because WordPress does not
+distinguish corrections from rewrites. Stories republished by agreement with other media are not
+under CC BY. Their text says so, and they are dropped (``licence``). The API does not return author
+names (status 401), but the page that the attribution links to has them. Deleted stories are not in
+the API. Other languages have sites of their own, mostly with translations. Some host names differ
+from the language code. For Japanese, set
 ``TIDEMARK_SITES__GLOBAL_VOICES_JA=https://jp.globalvoices.org``.
 """
 
@@ -101,7 +101,7 @@ def _list_posts(month: Month, language: str, fetcher: Fetcher) -> Iterator[_Row 
 
 
 def _name(native_id: int, language: str) -> str:
-    """Return a post's native id, with a language prefix, as each language's site counts from 1."""
+    """Return a post's native id, with a language prefix: each language's site counts from 1."""
     return str(native_id) if language == INFO.language else f"{language}:{native_id}"
 
 
@@ -137,7 +137,7 @@ def _examine(row: _Row, month: Month) -> Item:
         return Drop(native_id, "parse_error", "content.rendered was expected, as text")
     if content.get("protected") or post.get("status", "publish") != "publish":
         return Drop(native_id, "suppressed", "behind a password, or not public any more")
-    # A scheduled post is last saved before its publication, so the later time counts.
+    # A scheduled post is last saved before its publication, so use the later of the two times.
     changed = max(published, read_time(post.get("modified_gmt"), dt.UTC) or published)
     if changed >= month.end:
         return Drop(native_id, "edited_later", f"saved {changed.isoformat()}")

@@ -2,15 +2,15 @@
 
 A page belongs to the month of ``first_published_at`` in the content API
 (https://content-api.publishing.service.gov.uk). The search API lists pages by their last *major*
-change (https://docs.publishing.service.gov.uk/repos/search-api/). This date only narrows the list.
-No wanted page is lost, since pages with a major change after the month are dropped anyway. The
-search index may be outdated. So the crawler reads each page, and drops pages changed after the
-month's end (``edited_later``). Neither API records minor changes, which are corrections of typing
-errors by the publishers' rules. ``extra.updated_at`` is the time of the last write to the record,
-often a republication of thousands of pages. Withdrawn pages leave the index, and renamed pages
-redirect (303, followed). Both are dropped if the index still lists them. The text is only the body,
-because the summary above it mostly repeats it. robots.txt disallows ``/search/all``, but allows
-both APIs. The content API allows 10 requests a second.
+change (https://docs.publishing.service.gov.uk/repos/search-api/). The crawler requests pages with a
+last major change in the month. Pages that were published in the month and changed later are not
+listed, but would be dropped anyway. The search index may be outdated. So the crawler reads each
+page, and drops pages changed after the month's end (``edited_later``). Neither API records minor
+changes (by the publishers' rules, corrections of typing errors). ``extra.updated_at`` is the time
+of the last write to the record, often a republication of thousands of pages. Withdrawn pages, and
+renamed pages (which redirect), are dropped if the index still lists them. The text is only the
+body, because the summary above it mostly repeats it. robots.txt disallows ``/search/all``, but
+allows both APIs. The content API allows 10 requests a second.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _DAY = dt.timedelta(days=1)
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
-    """Yield each page and its translations in index order; for samples, in random order."""
+    """Yield each page and its translations, by time of change; samples are in random order."""
     paths = _list_paths(month, context.fetcher)
     return context.sample_list(paths, str, lambda path: _fetch_page(path, month, context))
 
@@ -69,7 +69,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 def _list_paths(month: Month, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]:
     """Yield the path of each page once, oldest first.
 
-    The search window is a day wider than the month on both sides. The two APIs' dates may differ by
+    The search window is a day wider than the month on both sides: the two APIs' dates may differ by
     seconds, and the filter ``to`` ends at 23:59:00.
     """
     types = "&".join(f"filter_content_store_document_type={name}" for name in DOCUMENT_TYPES)

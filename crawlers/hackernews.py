@@ -43,7 +43,7 @@ INFO = SourceInfo(
     monthly_bytes=4_000_000,
 )
 MAX_HITS = 1_000  # per query
-WINDOW_S = 12 * 3600  # initial time window, which has about 500 stories in 2026
+WINDOW_S = 12 * 3600  # initial length of a time window; 12 hours have about 500 stories in 2026
 _EMPTIED = {"[dead]", "[deleted]", "[flagged]"}
 
 Row = dict[str, Any]
@@ -159,7 +159,7 @@ def _read_story(row: Row, given_at: dt.datetime, month: Month) -> Story | Drop:
     if not isinstance(title, str) or title in _EMPTIED or row.get("deleted") or row.get("dead"):
         return Drop(number, "deleted", "no title")
     text = _text(row.get("story_text"))
-    num_comments = comments if type(comments) is int else 1  # without a count, assume comments
+    num_comments = comments if type(comments) is int else 1  # assume comments if unknown
     if not text and not num_comments:
         return Drop(number, "empty", "a link without comments")
     return Story(int(number), one_line(title), text, created_at, num_comments, given_at)

@@ -14,7 +14,7 @@ from core.corpus.partition import Partition, Seal
 from core.errors import EmptyPartition, SourceUnavailable, TidemarkError
 from crawlers.contract import Drop, Failure, Repeat
 
-DROPPED_FILE = "dropped.jsonl.zst"  # next to the manifest; one line per item that was not kept
+DROPPED_FILE = "dropped.jsonl.zst"  # file next to the manifest; one line per item that was not kept
 _MAX_DETAIL = 500  # maximum characters of a detail, which may be a site's error page
 
 
@@ -36,7 +36,7 @@ class Ledger:
         self.ended_early: str | None = None
 
     def keeps(self, outcome: Outcome) -> TypeGuard[Row]:
-        """Count an outcome; return True if it is a row."""
+        """Count an outcome; return True if it is a row, which is a kept document."""
         if isinstance(outcome, dict):
             self.keep()
             return True
@@ -64,7 +64,7 @@ class Ledger:
         return sum(isinstance(other, Repeat) for other in self.others)
 
     def close(self) -> dict[str, object]:
-        """Return the counts and the status (complete or partial) for the manifest.
+        """Return the item counts and the status (complete or partial) for the manifest.
 
         Raises:
             EmptyPartition: no item was kept; an empty month is never sealed.
@@ -81,14 +81,14 @@ class Ledger:
         return counts
 
     def counts(self) -> str:
-        """Return the counts as text for messages."""
+        """Return the item counts as text for messages."""
         dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
         counts = f"{self.requested} requested, {self.kept} kept, dropped: {dropped or 'none'}"
         counts += f", failed: {failed}" if failed else ""
         return counts + (f", {repeated} repeated" if repeated else "")
 
     def describe(self) -> dict[str, object]:
-        """Return the counts for the manifest; raise TidemarkError if they do not add up."""
+        """Return the item counts for the manifest; raise TidemarkError if they do not add up."""
         dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
         others = sum(dropped.values()) + sum(failed.values()) + repeated
         if self.requested != self.kept + others:

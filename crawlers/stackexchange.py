@@ -1,10 +1,10 @@
 """Stack Exchange: the month's questions, each with its answers from within the month.
 
 A document belongs to the month of its question. A question that was edited after the month's end is
-dropped (``edited_later``), and an answer edited then is left out. The sites cover topics of Quora
-(see SITES). Of a large site, a sample of time spans is read, with some 50 questions each. So a
-month takes about a hundred requests (300 requests a day are free). Spans of all sites alternate, so
-that small sites are represented. User names are left out; the attribution links to the post.
+dropped (``edited_later``), and an answer that was edited later is left out. Of a large site, a
+sample of time spans is read, with some 50 questions each. So a month takes about a hundred requests
+(300 requests a day are free). Spans of all sites alternate, so that small sites are represented.
+User names are left out; the attribution links to the post.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INFO = SourceInfo(
     sites={SITE: BASE_URL},
     monthly_bytes=6_000_000,
 )
-# Host and topic by the API's name of a site. Topics are those of Quora (with films for Movies).
+# Host and topic by the API's name of a site.
 SITES: Mapping[str, tuple[str, str]] = {
     "stackoverflow": ("stackoverflow.com", "technology"),
     "math": ("math.stackexchange.com", "mathematics"),
@@ -133,7 +133,7 @@ def _rounds(api: StackExchange, month: Month, context: CrawlContext) -> list[lis
 
 
 def _spans(api: StackExchange, site: str, month: Month) -> list[Span]:
-    """Cut a month into 2**n equal spans; small changes of the question count move no span."""
+    """Cut a month into 2**n equal time spans, so that few more questions do not move the spans."""
     start, end = (int(moment.timestamp()) for moment in (month.start, month.end))
     total = api.count_questions(site, start, end)
     if not total:
@@ -193,7 +193,7 @@ def _with_answers(
     context: CrawlContext,
     quota: Quota,
 ) -> Iterator[Item]:
-    size = context.limit or max(len(questions), 1)  # a batch never exceeds the limit
+    size = context.limit or max(len(questions), 1)  # a batch has at most ``limit`` questions
     for start in range(0, len(questions), size):
         batch = questions[start : start + size]
         answers = {} if quota.is_full else _answers(api, batch)

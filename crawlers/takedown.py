@@ -28,7 +28,7 @@ class Origin:
 
 
 def forget_fetched(settings: Settings, origins: Iterable[Origin]) -> int:
-    """Delete the sites' cached responses and mirrors; return their number, or raise an error."""
+    """Delete the sites' cached responses and the repositories' mirrors; return their number."""
     origins = list(origins)
     hosts = {host for origin in origins for host in _hosts(origin, settings)}
     num = RawCache(settings.scratch / "http-cache").forget(hosts) if hosts else 0

@@ -5,9 +5,9 @@ article is in the category of its day (``Category:April 10, 2018``), which its t
 sets. The template ``{{publish}}`` marks a published article. ``event_time`` is the first instant of
 that day, as Wikinews gives no time (``extra.date_precision``). Words that are linked to Wikipedia
 are in ``{{w}}`` templates and are kept. The licence is CC BY 2.5, or CC BY 4.0 for English articles
-from 2024-12-16 (https://phabricator.wikimedia.org/T381421). ``_CUSTOMS`` has the category and
-template of each edition. The German values have not been checked against the site yet. If they are
-wrong, no article is found and nothing is sealed.
+from 2024-12-16 (https://phabricator.wikimedia.org/T381421). ``_CUSTOMS`` has the names of category
+and template in each language. The German names have not been checked against the site yet. If they
+are wrong, no article is found and nothing is sealed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ INFO = SourceInfo(
     last_month=Month("2026-04"),
 )
 SHOWN_TEMPLATES = frozenset({"w", "wikipedia", "nowrap"})
-CC_BY_4_SINCE = dt.datetime(2024, 12, 16, tzinfo=dt.UTC)  # for English; German stays at CC BY 2.5
+CC_BY_4_SINCE = dt.datetime(2024, 12, 16, tzinfo=dt.UTC)  # in English; German stays at CC BY 2.5
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",

@@ -4,8 +4,8 @@ The English Wikipedia has millions of edits a month, and its API returns no rand
 month is cut at random (seeded) times into ``NUM_WINDOWS`` windows, which are read in random order.
 Of each window, the first ``ROWS_OF_WINDOW`` revisions are read
 (https://www.mediawiki.org/wiki/API:Allrevisions), until enough text is kept. If a page is found
-again, only its first edit is kept. Frequently edited pages are found more often. On a small wiki,
-these revisions are all edits of the month. A crawl without a size limit
+again, only the first edit found is kept. Frequently edited pages are found more often. A small wiki
+has fewer revisions, so all edits of the month are read. A crawl without a size limit
 (``TIDEMARK_MONTHLY_BYTES__WIKIPEDIA_CHANGES=0``) reads the whole month in chronological order.
 Edits marked as minor (most bot edits) and page creations (see ``wikipedia_new``) are left out. The
 text is that right after the edit, so ``event_time`` equals ``text_as_of``. ``list=recentchanges``
@@ -34,10 +34,10 @@ INFO = SourceInfo(
     sites={mediawiki.SITE: mediawiki.BASE_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
-    monthly_bytes=23_000_000,  # bytes per month in Li et al. 2024, table 1
+    monthly_bytes=23_000_000,  # bytes of text per month in Li et al. 2024, table 1
 )
-# The API limits a window's rows before it filters by namespace. So some 25 article edits are left
-# per window, and all windows together have twice the 23 MB needed.
+# The API limits a window's rows before it filters by namespace. So of 50 rows, some 25 are edits of
+# articles. All windows together have twice the 23 MB needed.
 NUM_WINDOWS = 240
 ROWS_OF_WINDOW = mediawiki.BATCH
 

@@ -4,11 +4,11 @@
 stores it in PAGES_FILE, since a title may later name another page. Later runs resolve only new
 titles. The text is the last revision before the month's end. If a page was not edited in the month,
 this revision is older. Then ``event_time`` is the month's first instant, and ``text_as_of`` is the
-time of the revision. ``extra.is_new_this_month`` is false, so that a view can exclude the document.
-A page that did not exist before the month's end is dropped as ``not_yet_created``. A deleted page,
-or a title without a page, is dropped as ``deleted``. A merged page is dropped as ``redirect_page``.
-Two measures save requests in a crawl of many months. Revisions of a page are listed by calendar
-year, and the year's twelve months share that list. Texts are fetched fifty per request.
+time of the revision. ``extra.is_new_this_month`` is false, so that a database view can exclude the
+document. A page that did not exist before the month's end is dropped as ``not_yet_created``. A
+deleted page, or a title without a page, is dropped as ``deleted``. A merged page is dropped as
+``redirect_page``. To save requests, revisions of a page are listed by calendar year: the crawls of
+twelve months share the cached list.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _version(wiki: MediaWiki, page: KeptPage, revision: Revision, month: Month) 
 def resolve(
     wiki: MediaWiki, english: MediaWiki, titles: Sequence[str], store: Store
 ) -> dict[str, KeptPage | None]:
-    """Return each English title's page in ``wiki``; PAGES_FILE stores pages of earlier crawls."""
+    """Return the page in ``wiki`` of each English title; PAGES_FILE stores pages found before."""
     language = wiki.edition.language
     known = _read_pages(store)
     missing = [title for title in titles if (language, title) not in known]

@@ -52,7 +52,7 @@ INFO = SourceInfo(
     sites={mediawiki.SITE: mediawiki.BASE_URL, DUMPS_SITE: DUMPS_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
-    monthly_bytes=23_000_000,  # bytes per month in Li et al. 2024, table 1
+    monthly_bytes=23_000_000,  # bytes of text per month in Li et al. 2024, table 1
 )
 FIRST_LOGGED = Month("2018-07")  # first month that the creation log covers completely
 
@@ -62,7 +62,7 @@ Creation = tuple[int, dt.datetime]  # page id and time of creation
 
 @dataclass(frozen=True)
 class DumpedCreation:
-    """The creation of an article. ``page_id`` is None if the dump lacks it."""
+    """The creation of an article, from a dump. ``page_id`` is None if the dump lacks it."""
 
     page_id: int | None
     title: str

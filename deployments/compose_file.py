@@ -39,9 +39,9 @@ class Service:
     image: str
     argv: list[str]
     environment: dict[str, str]
-    settings: dict[str, str]  # variables from ``env_file``, not in ``environment``
+    settings: dict[str, str]  # variables of ``env_file`` that ``environment`` lacks
     folder: str
-    mounts: dict[str, str | None]  # by container path: volume or host path; None: temporary
+    mounts: dict[str, str | None]  # path in container: volume, host path, or None (temporary)
     health: list[str] | None
     depends_on: dict[str, str]
 

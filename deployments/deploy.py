@@ -153,7 +153,7 @@ class _Deployer:
         self._do(change, self._client.update_work_pool, name, update)
 
     def make_queue(self) -> None:
-        """Create the queue for coordinator runs; its limit leaves slots for their child runs."""
+        """Create the queue for coordinator (parent) runs; its limit leaves slots for child runs."""
         what = f"work queue crawl/{QUEUE}"
         try:
             queue = self._client.read_work_queue_by_name(QUEUE, "crawl")
@@ -207,7 +207,7 @@ class _Deployer:
         what = f"deployment {wanted.full_name}"
         fields = wanted.fields()
         changed = {name: value for name, value in fields.items() if value != _read(found, name)}
-        if found.global_concurrency_limit is not None:  # prefect.yaml states the reason
+        if found.global_concurrency_limit is not None:  # prefect.yaml tells why limits are unset
             changed["concurrency_limit"] = None
         schedules = _reschedule(wanted.schedules, found.schedules)
         if schedules is not None:

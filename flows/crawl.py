@@ -32,7 +32,7 @@ def crawl(
     run: str | None = None,
     settings: Settings | None = None,
 ) -> Outcome:
-    """Crawl and seal months of a source. A failed month becomes a hole, and the crawl continues.
+    """Crawl and seal months of a source. A failed month becomes a hole (missing work).
 
     Args:
         source: name of the source.
@@ -77,6 +77,6 @@ def crawled(results: Iterable[Seal | Failure]) -> Outcome:
 
 
 def tell(source: str, month: Month, result: Seal | Failure) -> None:
-    """Send an event if the crawl of a month failed; the task itself reports sealed months."""
+    """Send an event if the crawl of a month failed; ``crawl_month`` reports sealed months."""
     if isinstance(result, Failure):
         tell_given_up(Partition(source, month), result.why)

@@ -1,4 +1,4 @@
-"""The demo: a whole run on a simulated web, with models of two known cutoffs."""
+"""The demo: a whole run on a simulated web, with models of two known training cutoffs."""
 
 from __future__ import annotations
 

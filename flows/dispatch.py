@@ -34,7 +34,7 @@ from tasks.prefect.tracing import name_of_run
 ATTEMPTS = 3  # maximum number of attempts of a part, or of the coordinator
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
 TAKEN_LOOKS = 30  # polling intervals before a warning that no worker takes a run
-PENDING_LOOKS = 60  # polling intervals before a run that is taken but not begun counts as crashed
+PENDING_LOOKS = 60  # polling intervals after which a pending run counts as crashed
 _PAGE = 200  # maximum number of flow runs per response of the server
 
 
@@ -93,7 +93,7 @@ class Coordinator:
     def look(self) -> None:
         """Check all parts once; start, restart or give up parts as needed."""
         with get_client(sync_client=True) as client:
-            # Read states before files: a run that ends in between must not count as failed.
+            # Read run states before outcomes: a run that ends in between must not count as failed.
             self._runs = self._read_runs(client)
             self._warn_of_idle_pools()
             for part in self._due():
@@ -178,7 +178,7 @@ class Coordinator:
                 )  # fmt: skip
 
     def _looks_since(self, run: FlowRun) -> float:
-        """Return the time since a run's last state or planned start, in polling intervals."""
+        """Return the time since a run's last state change or planned start, in poll intervals."""
         since = run.expected_start_time or dt.datetime.now(dt.UTC)
         if run.state and not run.state.is_scheduled():
             since = run.state.timestamp
@@ -219,7 +219,7 @@ def cancel_run(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> No
     """
     for record in records_of(name_of_run(flow.name, flow_run.id), Store(worker_settings().home)):
         if record.result() is None:
-            record.finish("")  # child runs that begin later will end at once
+            record.finish("")  # child runs that begin after this will end at once
     children = FlowRunFilter.model_validate({"parent_flow_run_id": {"any_": [flow_run.id]}})
     with get_client(sync_client=True) as client:
         for child in client.read_flow_runs(flow_run_filter=children, limit=_PAGE):

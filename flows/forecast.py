@@ -61,7 +61,7 @@ def crawl_questions_of(
     settings: Settings,
     summary: InstrumentSummary,
 ) -> None:
-    """Crawl the questions of each source; a failed source becomes a hole of ``summary``."""
+    """Crawl the questions of each source; ``summary`` lists failed sources as holes."""
     plan, left_out = plan_question_crawl(sources, months, settings, add_tokens)
     for why in left_out:
         run_log().warning("left out: %s", why)

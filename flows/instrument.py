@@ -23,7 +23,7 @@ class Holes:
     holes: list[str] = field(default_factory=list)
 
     def keep_holes(self, results: Iterable[Any]) -> list[Any]:
-        """Add each Failure in ``results`` to the holes, and return the other results."""
+        """Add each Failure in ``results`` to the list of holes, and return the other results."""
         results = list(results)
         self.holes += [str(result) for result in results if isinstance(result, Failure)]
         return [result for result in results if not isinstance(result, Failure)]
@@ -31,7 +31,7 @@ class Holes:
 
 @dataclass
 class InstrumentSummary(Holes):
-    """The numbers of sealed months of questions, answered items, and landed cells."""
+    """The numbers of sealed months of questions, of answered items, and of landed cells."""
 
     months: int = 0
     items: int = 0
@@ -49,8 +49,8 @@ def run_model(
 ) -> None:
     """Compute the pending cells of one model as tasks, and land the results.
 
-    The task ``work`` computes one cell. Failures, also of ``make_plan``, become holes of
-    ``summary``; the text of each hole begins with ``verb``.
+    The task ``work`` computes one cell. Failures, also of ``make_plan``, become holes (missing
+    work) of ``summary``. The text of each hole begins with ``verb``.
     """
     plan = plan_or_failure(model, make_plan)
     if isinstance(plan, Failure):

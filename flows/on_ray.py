@@ -30,7 +30,7 @@ def score_on_ray(
     entry = find_model(model, settings)
     with connected(settings) as resources:
         share = share_of(entry, resources)
-        if not entry.backend.answers_together:  # a model on a server has one limit for all nodes
+        if not entry.backend.answers_together:  # on a server, all nodes share one fixed limit
             in_flight = settings.in_flight or 2 * share.slots
             settings = settings.model_copy(update={"in_flight": in_flight})
         window = None if months is None else list(map(str, months))

@@ -66,7 +66,7 @@ def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
     """Store the request of this flow run, and return the record of the run.
 
     A run that was killed is continued with its old record. A run that is restarted after its end
-    gets a new record, with a number added to its name.
+    gets a new record, with a number added to the name.
 
     Raises:
         OrchestrationError: the flow run has crashed too often.
@@ -121,7 +121,7 @@ def holes_beside(summary: RunSummary, record: RunRecord) -> list[str]:
 def crawl_months(
     summary: RunSummary, request: Request, settings: Settings, record: RunRecord | None = None
 ) -> None:
-    """Crawl and seal every partition; a failed partition becomes a hole.
+    """Crawl and seal every partition; a failed partition becomes a hole (missing work).
 
     Months are crawled one after the other, because each month is compared with the earlier sealed
     months. Otherwise the comparison would depend on the speed of the sites.
@@ -168,7 +168,7 @@ def score_models(
 
 
 def report_on(summary: RunSummary, settings: Settings) -> None:
-    """Write the report page, and store its address in ``summary``; failures become holes."""
+    """Write the report page, and store its address in ``summary``; a failure becomes a hole."""
     calls = [("report", {"settings": settings})]
     for address in summary.keep_holes(fan_out(write_report, calls, step="report")):
         summary.report = str(address)

@@ -36,7 +36,7 @@ from warehouse.database.lock import may_write
 
 @dataclass
 class ScoreOutcome(Holes):
-    """The numbers of planned cells that this run landed, and that have a file of losses."""
+    """The number of planned cells that this run landed, and the number with a losses file."""
 
     landed: int = 0
     done: int = 0
@@ -55,7 +55,7 @@ def score(
     """Score and land every pending cell of a model; publish the warehouse.
 
     Args:
-        model: catalogue name, folder, or control.
+        model: catalogue name, folder, or control (compressor).
         sources: names of sources; default: all sealed sources.
         first: the first month, YYYY-MM; default: all sealed months.
         last: the last month, YYYY-MM, inclusive; default: ``first``.
@@ -71,7 +71,7 @@ def score(
 
 
 def score_for_run(model: str, record: RunRecord, settings: Settings) -> ScoreOutcome:
-    """Score what a run requests of a model, and store the outcome, unless the run has ended."""
+    """Score a model for a run, and store the outcome; do nothing if the run has ended."""
     if is_deployed() and record.result() is not None:
         why = f"the run {record.run} has ended; start another"
         return cast(ScoreOutcome, Cancelled(message=why))
@@ -92,7 +92,7 @@ def score_model(
     settings: Settings,
     run: str | None = None,
 ) -> ScoreOutcome:
-    """Score, land and publish, inside a flow; errors become holes of the outcome.
+    """Score, land and publish, inside a flow; errors become holes (missing work) in the outcome.
 
     If only another machine may write the warehouse, the report flow of ``run`` lands the cells.
     """
@@ -151,7 +151,7 @@ def score_on_cluster(
 
 
 def check_numerics(models: Sequence[str], settings: Settings) -> list[str]:
-    """Run the canary if not all models are compressors; return a hole if it fails or drifts."""
+    """Run the canary if not all models are compressors; return its failure or drift as a hole."""
     found = Holes()
     if not all(find_model(model, settings).backend.is_control for model in models):
         calls = [("canary", {"settings": settings})]

@@ -42,7 +42,7 @@ def check_canary(settings: Settings) -> CanaryRecord:
         num_tokens=loss.num_tokens,
     )
     write_canary_record(store, record)
-    if may_write(settings):  # otherwise, the machine that writes the warehouse lands the run
+    if may_write(settings):  # otherwise, the machine that writes the warehouse lands this record
         with open_warehouse(settings) as warehouse:
             land_canary_runs(warehouse, store)
     return record

@@ -1,4 +1,4 @@
-"""The second instrument: answers of models to forecasting questions."""
+"""The second instrument (measurement): answers of models to forecasting questions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class AnsweringPlan:
         return (TidemarkError,)
 
     def in_flight(self, settings: Settings) -> int:
-        """Return 1: the model answers questions of one cell concurrently, but no second cell."""
+        """Return 1: the model answers one cell at a time, but the cell's questions concurrently."""
         return 1
 
     def is_done(self, cell: AskedCell, store: Store) -> bool:

@@ -3,8 +3,8 @@
     runs/<run>/to-land/<model>.json      cells that the run's report step must land
 
 Only one machine writes the embedded warehouse of a data root (``warehouse/database/lock.py``). A
-GPU worker on another machine stores the list of its cells in this file, with the model's catalogue
-entry. So the writing machine can land the cells without the model's files.
+GPU worker on another machine stores the list of its cells in the file above, with the model's
+catalogue entry. So the writing machine can land the cells without the model's files.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _ENTRY = TypeAdapter(ModelEntry)
-_NUM_TOGETHER = 200  # number of cells to land between progress reports
+_NUM_TOGETHER = 200  # number of cells that land between two progress reports
 
 
 # Function that returns a context manager, which excludes writers on other machines.
@@ -57,7 +57,7 @@ def land_losses(
 ) -> list[Cell]:
     """Land the finished cells of one model, with the documents, model, sources and protocols.
 
-    Hold ``slot`` during writing. Skip cells that have landed before; return the newly landed cells.
+    Hold lock ``slot`` during writing. Skip landed cells; return the newly landed cells.
 
     Raises:
         StorageError, WarehouseError: all attempts failed.
@@ -212,7 +212,7 @@ def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[in
 
 
 def publish_alone(settings: Settings, slot: Slot = nullcontext) -> str:
-    """Publish the warehouse while holding ``slot``; return the URL of the snapshot."""
+    """Publish the warehouse while holding lock ``slot``; return the URL of the snapshot."""
 
     def publish_once() -> str:
         with slot():

@@ -1,4 +1,4 @@
-"""The first instrument: losses of models on sealed partitions."""
+"""The first instrument (measurement): losses of models on sealed partitions."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def plan_scoring(
     entry = find_model(model, settings)
     identity = identify(entry, settings)
     scoring, refused = {}, []
-    for protocol in dict.fromkeys(map(get_protocol, protocols)):  # some names are synonyms
+    for protocol in dict.fromkeys(map(get_protocol, protocols)):  # two names may mean one protocol
         try:
             scoring[protocol.name] = identity.scoring_id(protocol)
         except NotMeasurable as error:
@@ -216,7 +216,7 @@ def _write_together(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: St
             return _write(cells, seal, scorer, store)
         except BatchTooLarge:
             # Restart the cell with the halved batch size, so that all its batches have the same
-            # size. If a single window is too large, the scorer raises another error.
+            # size. If even one window is too large, the scorer raises another error.
             continue
 
 
@@ -246,7 +246,7 @@ def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> i
 
 
 def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally]) -> CellRecord:
-    """Return one cell's record; ``together`` are all cells of the pass, which share the cost."""
+    """Return one cell's record; ``together``: tallies of all cells of the pass."""
     facts = scorer.facts
     total = sum(each.seconds for each in together)
     share = tally.seconds / total if total else 1 / len(together)

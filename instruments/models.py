@@ -83,7 +83,7 @@ held = ModelHolder()
 
 
 def scorer_of(entry: ModelEntry, settings: Settings, _budget: Budget) -> Scorer:
-    """Load a model for losses; see ``models.backends.load_scorer``."""
+    """Load a model to compute losses; see ``models.backends.load_scorer``."""
     return load_scorer(entry, settings)
 
 

@@ -25,7 +25,7 @@ class Request:
     months: tuple[Month, ...]
     sources: tuple[str, ...]
     models: tuple[str, ...]
-    left_out: tuple[str, ...] = ()  # why a request for all sources leaves out some
+    left_out: tuple[str, ...] = ()  # why a request for all sources omits some sources
 
     def partitions(self) -> list[tuple[str, Month]]:
         """Return source and month of each partition to crawl."""
@@ -61,7 +61,7 @@ def plan_crawl(
     Raises:
         UnknownName: there is no such source.
         FutureMonth: the last month has not ended.
-        UsageError: an explicitly requested source has none of the months.
+        UsageError: an explicitly requested source covers none of the months.
     """
     require_complete(months[-1])
     partitions, lacks = [], []
@@ -89,7 +89,7 @@ def plan_question_crawl(
         UnknownName: there is no such source.
         FutureMonth: the last month has not ended.
         AccessRefused: an explicitly requested source lacks its permission or token.
-        UsageError: an explicitly requested source has none of the months.
+        UsageError: an explicitly requested source covers none of the months.
     """
     require_complete(max(months))
     plan, left_out = {}, []
@@ -118,7 +118,7 @@ def check_request(
     Raises:
         UnknownName: there is no such source or model.
         FutureMonth: the last month has not ended.
-        UsageError: an explicitly requested source has none of the months.
+        UsageError: an explicitly requested source covers none of the months.
         AccessRefused: an explicitly requested source lacks a permission.
     """
     refused = find_refused(sources, settings)
@@ -151,7 +151,7 @@ def select_sealed(
     months: list[Month] | None,
     as_of: dt.datetime | None = None,
 ) -> list[Seal]:
-    """Return the sorted seals of sources and months (None: all), as of time ``as_of``."""
+    """Return the sorted seals of sources and months (None: all), as they were at time ``as_of``."""
     return [
         seal
         for seal in list_sealed(store, as_of=as_of)
@@ -170,7 +170,7 @@ def require_sealed(
     """Check that the requested months are sealed.
 
     Raises:
-        UsageError: no partition of these months is sealed, or no partition of one source.
+        UsageError: no partition of these months is sealed, or none of a requested source.
     """
     known = sorted({seal.partition.source for seal in select_sealed(store, None, months, as_of)})
     when = "" if months is None else f" for {months[0]}"

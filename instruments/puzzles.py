@@ -1,4 +1,4 @@
-"""The third instrument: answers of models to the puzzles of the Scylla benchmark."""
+"""The third instrument (measurement): answers of models to the puzzles of the Scylla benchmark."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PROBING = Decoding(
 )
 ASKING = Decoding(max_new_tokens=2048, stop=STOP)
 _FIRST_COMPLETIONS = 128
-_HOPELESS_COMPLETIONS = 512  # the search ends if this many texts contain no valid input
+_HOPELESS_COMPLETIONS = 512  # number of texts without a valid input that ends the search
 
 
 @dataclass(frozen=True)
@@ -328,7 +328,7 @@ def _find_items(
             cell.model, puzzle, extract_examples(texts, puzzle.input_shape), sampling
         )
         is_hopeless = len(texts) >= _HOPELESS_COMPLETIONS and not data.num_id_examples
-        # More texts would not help: they leave fewer unwritten numbers, which the OOD items need.
+        # With enough inputs, stop: more texts would leave fewer unused numbers for OOD items.
         is_exhausted = data.num_id_examples >= sampling.min_examples
         if is_exhausted or is_hopeless or len(texts) >= most:
             return len(texts), data

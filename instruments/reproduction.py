@@ -66,7 +66,7 @@ def reproduce(
     """Score the cell with ``Cell.name`` equal to ``name`` again, and compare the losses.
 
     ``release`` is the month or folder of the release with the landed losses; None means the
-    published snapshot. ``model`` is the model's location, required if its name is not a location.
+    published snapshot. ``model`` is the present name or location of the model, if it has changed.
 
     Raises:
         UnknownName: tidemark has not scored such a cell, or there is no such model.

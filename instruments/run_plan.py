@@ -84,7 +84,7 @@ class PlannedModel:
 
 @dataclass(frozen=True)
 class PlanTable:
-    """A table for display."""
+    """A printable table of the plan."""
 
     title: str
     columns: tuple[str, ...]
@@ -140,8 +140,8 @@ class RunPlan:
 def plan_run(request: Request, settings: Settings) -> RunPlan:
     """List the partitions that a run crawls, and the cells that it scores.
 
-    All cells of a hub model without local copy count as pending, since nothing is downloaded;
-    ``problem`` states this. The function raises the errors of ``check_request``.
+    All cells of a hub model without local copy count as pending, since nothing is downloaded; the
+    field ``problem`` of the model states this. The function raises the errors of ``check_request``.
     """
     store = Store(settings.home)
     _, lacks = plan_crawl(list(request.sources), list(request.months))
@@ -152,7 +152,7 @@ def plan_run(request: Request, settings: Settings) -> RunPlan:
         for month in request.months
     )
     by = settings.corpus_as_of
-    # With setting ``corpus_as_of`` in the past, the run does not score partitions that it seals.
+    # With ``corpus_as_of`` in the past, the run does not score partitions that it has just sealed.
     is_frozen = by is not None and by < dt.datetime.now(dt.UTC)
     new = () if is_frozen else tuple(each.partition for each in partitions if each.is_new)
     models = tuple(

@@ -81,7 +81,7 @@ class Plan(Protocol):
         """
 
     def land(self, settings: Settings, slot: Slot = ...) -> int:
-        """Land the written cells while holding ``slot``; return the number of landed cells."""
+        """Land the written cells while holding lock ``slot``; return the number of landed cells."""
 
 
 class Execute(Protocol):
@@ -98,7 +98,7 @@ class Execute(Protocol):
 
 @dataclass
 class Summary:
-    """The counts and failures of a run."""
+    """The numbers of items and cells of a run, and its failures."""
 
     num_items: int = 0  # number of answered questions or puzzle items
     num_landed: int = 0  # number of landed cells
@@ -107,7 +107,7 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)  # failed work, which the next run repeats
 
     def add(self, other: Summary) -> None:
-        """Add the counts and failures of another run."""
+        """Add the numbers and failures of another run."""
         self.num_items += other.num_items
         self.num_landed += other.num_landed
         self.num_cells += other.num_cells

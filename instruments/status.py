@@ -78,7 +78,7 @@ class Status:
 
     home: str
     months: tuple[Month, ...]  # the shown months
-    partitions: dict[str, tuple[str, ...]]  # states (keys of MARKS) by source, one per month
+    partitions: dict[str, tuple[str, ...]]  # by source, a state (such as held) per month
     models: tuple[ModelState, ...]  # models of the latest run, and all models with losses
     runs: tuple[RunState, ...]  # runs, latest first
     published_at: dt.datetime | None  # time of the snapshot; None if there is none

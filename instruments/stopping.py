@@ -53,6 +53,6 @@ def is_written(store: Store, path: str) -> bool:
 
 
 def never_done(_name: str) -> bool:
-    """Return False, or raise ``Stopped``; with it, a caller waits until a claim is released."""
+    """Return False, or raise ``Stopped``; as ``is_done``, wait for the release of a claim."""
     go_on()
     return False

@@ -94,7 +94,7 @@ def _leave_tombstones(
 
 
 def _partitions_of(store: Store, stones: Sequence[Tombstone]) -> set[Partition]:
-    """Return the partitions of documents; if one is unknown, add all partitions with losses."""
+    """Return the documents' partitions; if a partition is unknown, add all that have losses."""
     paths = {path for stone in stones for path in stone.partitions}
     if not all(stone.partitions for stone in stones):
         found = store.list("losses/model=*/source=*/month=*")

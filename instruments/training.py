@@ -1,4 +1,4 @@
-"""Training of reference models on sealed texts up to a planted cutoff."""
+"""Training of reference models on sealed texts up to a chosen cutoff."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
     killed training continues from its last checkpoint.
 
     Raises:
-        UsageError: no dated text up to the cutoff is sealed, or a requested source has none.
+        UsageError: no dated text (of a requested source) up to the cutoff is sealed.
     """
     from models.training import train_reference
 

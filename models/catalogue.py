@@ -74,8 +74,8 @@ class ModelEntry:
     Attributes:
         kind: causal_lm, rwkv (a ``.pth`` checkpoint), remote (a server that gives likelihoods), api
             (a server that writes answers), reference (trained by tidemark), control (a compressor).
-        location: hub id, folder, ``.pth`` file, the server's address, or the compressor's name.
-            For an API, the URL before ``/chat/completions``.
+        location: hub id, folder, ``.pth`` file, the server's address, or the compressor's name. For
+            an API, the URL before ``/chat/completions``.
         revision: commit, tag or branch of the hub, or None for the hub's default. A remote model
             has its tokenizer's revision here.
         released: day of the release; the month's first day if only the month is known.
@@ -86,7 +86,7 @@ class ModelEntry:
         context: longest sequence that the model supports, in tokens.
         tokenizer: hub id or folder of the tokenizer, for remote models only.
         served_name: name of the model on its server, or None for a remote server with one model.
-        api_key: NAME of the setting ``TIDEMARK_API_KEYS__<NAME>`` that has the key, or None.
+        api_key: NAME of the setting ``TIDEMARK_API_KEYS__<NAME>`` with the API key, or None.
         dollars_per_million_input_tokens: price of input; set both prices or neither.
         dollars_per_million_output_tokens: price of output, reasoning included.
         max_output_tokens: maximum number of tokens of an API's response, reasoning included.

@@ -37,7 +37,7 @@ from models.weights.checkpoint import load_tokenizer
 from models.weights.files import TOKENIZER_FILES, folder_digest
 from models.weights.hub import endpoint_of, explain_failures
 
-_BATCH_TOKENS = 2**15  # default size of a batch; enough windows for all parallel requests
+_BATCH_TOKENS = 2**15  # default tokens of a batch; enough windows for all parallel requests
 # The server's maximum length also counts a window's last target and one generated token.
 _EXTRA_TOKENS = 2
 _BYTES_PER_TOKEN = 1024  # maximum response size per token; 60 to 150 bytes are usual
@@ -104,7 +104,7 @@ def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
         ModelLoadError: the server does not serve the model, or the tokenizer is missing or broken.
         NotMeasurable: the tokenizer is not a fast one.
         ModelError: the server cannot be reached, or has another API.
-        UsageError: the key has characters that an HTTP header cannot have.
+        UsageError: the API key has characters that an HTTP header cannot have.
     """
     client = RemoteClient(entry.location, settings.remote_api_key, BACKEND.answers_together)
     record = _served(client, entry.served_name)

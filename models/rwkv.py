@@ -44,7 +44,7 @@ from models.weights.loading import is_memory_full
 # Number of tokens run at once: enough for fast matrix products. More tokens would need more memory
 # for logits (float32: 67 MB for World), and version 5's memory grows with the square of the length.
 _SLICE_TOKENS = 256
-_BATCH_TOKENS = 2048  # default size of a batch, whose rows are run one by one
+_BATCH_TOKENS = 2048  # default tokens of a batch, whose rows are run one by one
 _STRATEGY_DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 _DEFECTS = (*MODEL_FAILURES, EOFError, UnpicklingError, struct.error)
 _import_lock = threading.Lock()

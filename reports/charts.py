@@ -1,7 +1,4 @@
-"""Charts as SVG text without scripts and without external fonts.
-
-The charts contain no untrusted text.
-"""
+"""Charts as SVG text without scripts and without external fonts."""
 
 from __future__ import annotations
 

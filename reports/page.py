@@ -102,7 +102,7 @@ def render(settings: Settings, protocol: str) -> str:
     gaps = by_model(gap_rows(settings, protocol))
     months = [Month.of(day) for day in monthly["month"].unique()]
     window = min(months), max(months)
-    # The largest counts come from the model with the most cells; all score the same documents.
+    # All models score the same documents, so the model with the most cells has the largest counts.
     num_documents, num_bytes, num_unmeasured = (
         monthly.group_by("model")
         .agg(pl.sum("num_documents", "num_bytes", "num_unmeasured"))

@@ -88,7 +88,7 @@ class Journal:
         return self._kept.get(key)
 
     def keep(self, generation: Kept) -> None:
-        """Append a generation durably; skip errors, so that their requests are repeated later.
+        """Append a generation durably; skip errors, so that failed requests are repeated later.
 
         A generation whose key exists is not written again.
 

@@ -28,7 +28,7 @@ PaperStatus = Literal["correct", "wrong", "unparsed", "error"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """The judgement of a text by the strict rules, the lenient rules and the paper's rules.
+    """The judgement of a text by strict parsing, lenient parsing and the paper's rules.
 
     Attributes:
         answer: the answer that the strict rules find, or None if they find none.

@@ -47,7 +47,7 @@ class Puzzle(ABC):
     input_shape: ClassVar[InputShape] = "list"
     answer_shape: ClassVar[AnswerShape] = "list"
     min_length: ClassVar[int] = 2  # minimum length of each list, or number of rows
-    max_length: ClassVar[int | None] = None  # maximum of the same, or None
+    max_length: ClassVar[int | None] = None  # maximum length or number of rows, or None
     universe: ClassVar[range] = range(1000, 10_000)  # numbers for items of split ``ood``
 
     @property

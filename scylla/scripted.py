@@ -91,7 +91,7 @@ class ScriptedModel:
 
 
 def wrong_answer(puzzle: Puzzle, instance: Instance) -> Answer:
-    """Return an answer of the right shape that the verifier rejects."""
+    """Return an answer of the right shape that ``Puzzle.accepts`` rejects."""
     right = puzzle.solve(instance) or (0,)
     candidates = (right[:-1] + (right[-1] + number,) for number in range(1, 1000))
     return next(answer for answer in candidates if not puzzle.accepts(instance, answer))

@@ -33,7 +33,7 @@ class Site:
         self._web, self._title = web, title
 
     def respond(self, request: Request) -> Response:
-        """Respond with the list of sites, or change their faults."""
+        """Respond with the list of sites, or add or remove faults."""
         if request.path == "/":
             return _text(200, self._title, *exports(self._web))
         if request.path not in ("/faults", "/faults/clear") or request.method != "POST":

@@ -16,7 +16,7 @@ from typing import Literal
 
 @dataclass
 class Traffic:
-    """Request counts of one site; ``arrivals`` omits POST, with which git continues a transfer."""
+    """Request counts of one site; ``arrivals`` omits POST (git continues transfers with POST)."""
 
     arrivals: list[float] = field(default_factory=list)  # from ``time.monotonic()``
     most_at_once: int = 0  # maximum number of concurrent requests
@@ -30,7 +30,7 @@ class Traffic:
         return min((late - early for early, late in pairwise(self.arrivals)), default=math.inf)
 
     def arrive(self, is_continuation: bool) -> float:
-        """Count a new request; return the seconds since the previous request."""
+        """Count a request; return the seconds since the last arrival (continuations: infinity)."""
         now = time.monotonic()
         with self._lock:
             self._open += 1
@@ -42,7 +42,7 @@ class Traffic:
             return gap_s
 
     def leave(self) -> None:
-        """Count a finished request."""
+        """Decrement the number of open requests."""
         with self._lock:
             self._open -= 1
 
@@ -114,7 +114,7 @@ KNOBS: dict[str, Fault] = {
 
 
 def knob(name: str, key: str, pattern: str = "", times: int = 1) -> Fault:
-    """Return the fault ``KNOBS[name]`` for the site ``key``; see ``Fault`` for the arguments."""
+    """Return the ready-made fault ``KNOBS[name]`` for the site ``key``; see ``Fault``."""
     fault = KNOBS[name]
     headers = dict(fault.headers)
     return dataclasses.replace(fault, key=key, pattern=pattern, times=times, headers=headers)

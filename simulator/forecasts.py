@@ -1,4 +1,4 @@
-"""Forecasting questions on events of the world, with their answers.
+"""Forecasting questions on events of the simulated world, with their answers.
 
 NUM_QUESTIONS questions are resolved in every month. Every third question has three to five options;
 all others are yes/no questions. The questions with the numbers in VOID are void: the sites cancel
@@ -44,7 +44,7 @@ class SimulatedQuestion:
     options: tuple[str, ...]  # ``YES_NO``, or three to five exclusive options
     answer_index: int | None  # index of the true option; None if void or open
     opened: dt.datetime  # start of forecasting, in UTC and whole seconds
-    closed: dt.datetime  # end of forecasting (planned, if open); not after ``resolved``
+    closed: dt.datetime  # end of forecasting (planned end, if open); not after ``resolved``
     # Time at which the site set the answer or declared the question void; None if open.
     resolved: dt.datetime | None
     tags: tuple[str, ...]  # categories, as the sites spell them
@@ -114,7 +114,7 @@ def _dates(
 
 
 def _crowd(rng: random.Random, num_options: int, answer: int) -> tuple[float, ...]:
-    """Return a probability per option, in whole percent; the right option tends to lead."""
+    """Return a probability per option, in steps of 0.01; it is usually highest for ``answer``."""
     weights = [
         rng.random() + 0.1 + (0.6 if index == answer else 0.0) for index in range(num_options)
     ]

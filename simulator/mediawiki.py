@@ -45,7 +45,7 @@ class WikiSite(WorldSite):
         if request.path != "/w/api.php":
             return Response(404)
         args = {name: values[-1] for name, values in request.query.items()}
-        if int(args.get("maxlag", "99")) < 0:  # as in MediaWiki, provokes a lag error
+        if int(args.get("maxlag", "99")) < 0:  # a negative value always gets a lag error
             return lagging(0.5)
         if take_quirk(self, "error_as_200"):
             return lagging(6.2, retry_after_s=1)
@@ -58,7 +58,7 @@ class WikiSite(WorldSite):
 
 
 def lagging(lag_s: float, retry_after_s: int = 5) -> Response:
-    """Return the response of a wiki whose database lags by more than ``maxlag`` seconds."""
+    """Return MediaWiki's error if the database lags by more than the request's ``maxlag`` (s)."""
     text = f"Waiting for a database server: {lag_s} seconds lagged."
     return _error("maxlag", text, {"Retry-After": str(retry_after_s)}, {"lag": lag_s})
 

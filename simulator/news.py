@@ -16,7 +16,7 @@ from core.month import Month, month_range
 from simulator.server import Request
 from simulator.world import Story, World
 
-CHANGED_LATER = dt.timedelta(days=70)  # time from publication to change, for oddities "edited…"
+CHANGED_LATER = dt.timedelta(days=70)  # time from publication to change, if ``oddity`` is "edited…"
 SECOND = dt.timedelta(seconds=1)
 _DAY = dt.timedelta(days=1)
 
@@ -29,7 +29,7 @@ class Article:
     story: Story
     published: dt.datetime  # first publication
     changed: dt.datetime  # last change of the text; ``published`` if unchanged
-    oddity: str = ""  # name of the site's oddity; empty for an ordinary article
+    oddity: str = ""  # name of the special case; empty for an ordinary article
 
     @property
     def title(self) -> str:

@@ -49,7 +49,7 @@ _FREE = ("MIT", "BSD-2-Clause", "BSD-3-Clause")
 _DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
 _LINK, _SUBMODULE = "120000", "160000"
 
-Files = dict[str, tuple[str, bytes]]  # by path: file mode and content
+Files = dict[str, tuple[str, bytes]]  # (file mode, content) by path
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def trending_repositories(world: World) -> list[Repository]:
 
 
 def _trending_history(world: World, number: int, licence: str) -> list[Commit]:
-    """Return the commits; number 3 has no README, 4 has README.rst and skips every second month."""
+    """Return a repository's commits; repository 3 has no README, repository 4 has README.rst."""
     files: Files = {"LICENSE": ("100644", LICENCES[licence].encode())}
     commits = [Commit(world.first.start - 100 * _DAY, files)]
     for index, month in enumerate(world.months):
@@ -263,7 +263,7 @@ HOSTILE = ("parent", "absolute", "links", "many", "bomb", "cut")
 
 
 def hostile_tarball(kind: str) -> bytes:
-    """Return a malicious archive; ``kind`` is one of HOSTILE."""
+    """Return a malicious archive; HOSTILE lists the values of ``kind``."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for info, size in _hostile_members(kind):

@@ -93,7 +93,7 @@ class Site(Protocol):
     """The interface of a simulated site; a module of ``sites/`` has a class ``Site``.
 
     A module with several site classes lists them in a tuple ``SITE_KINDS``. The constructor
-    receives the world. Optional methods are ``close``, which releases folders or processes, and
+    receives the ``World``. Optional methods are ``close``, which releases folders or processes, and
     ``new_day``, which resets request counts. Optional attribute ``token`` is the valid credential.
     """
 

@@ -1,10 +1,10 @@
 """The pages and page histories of a simulated wiki, generated from the world.
 
-New pages (source ``wikipedia_new``) are the world's stories. Each new page has a stub revision and
-a full revision; every second page also has a revision of a later month. Every month also has one
-page of each kind in ODDITIES. Monitored pages (source ``wikipedia_monitored``) have the titles in
-TITLES; a few titles are redirects. A monitored page has a constant lead and a section about the
-month's story. Its text depends only on the world and the page id, so a restart changes nothing.
+A new page (source ``wikipedia_new``) is a story. Each new page has a stub revision and a full
+revision; every second page also has a revision of a later month. Every month also has one page of
+each kind in ODDITIES (special cases such as redirects). Monitored pages (source
+``wikipedia_monitored``) have the titles in TITLES; a few are redirects. A monitored page has a
+constant lead and a section about the month's story. The text depends only on world and page id.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Page:
     page_id: int
     title: str
     revisions: tuple[Revision, ...]
-    oddity: str = ""  # one of ODDITIES; empty for an ordinary article
+    oddity: str = ""  # kind of special case (see ODDITIES); empty for an ordinary article
 
     @property
     def namespace(self) -> int:
@@ -180,14 +180,14 @@ class Wiki:
         return self.page(revision_id // _REVISIONS_A_PAGE)
 
     def pages_created(self, month: Month) -> list[Page]:
-        """Return a month's new pages, ODDITIES last; an empty list outside the world's months."""
+        """Return a month's new pages, special cases last; no pages outside the world's months."""
         if not self.world.first <= month <= self.world.last:
             return []
         total = self.world.stories_per_month + len(ODDITIES)
         return [self._created(month, number) for number in range(total)]
 
     def find(self, title: str) -> tuple[Page | None, str]:
-        """Return the page that a title leads to, and its real title (differs for a redirect)."""
+        """Return the page for a title, and the page's own title (differs for a redirect)."""
         base = title.removesuffix(" (topic)")
         if base not in self._subjects():
             return None, title

@@ -1,6 +1,6 @@
-"""The pages of the simulated Wikinews: the world's stories, each dated a day of its month.
+"""The pages of the simulated Wikinews: the world's stories, each dated to a day of the month.
 
-Every month also has one page of each kind in ODDITIES, which crawlers must drop.
+Every month also has one page of each kind in ODDITIES (pages that crawlers must drop).
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class NewsWiki(Wiki):
         return self._news(month, number)
 
     def pages_created(self, month: Month) -> list[Page]:
-        """Return the articles of a month, ODDITIES last."""
+        """Return the articles of a month, pages of the kinds in ODDITIES last."""
         if not self.world.first <= month <= self.world.last:
             return []
         return [self._news(month, number) for number in range(self._total)]
 
     def find(self, title: str) -> tuple[Page | None, str]:
-        """Return the article with a title, or None, and the title."""
+        """Return the article with a title (None if there is none), and the title."""
         return self.find_created(title), title
 
     def subjects(self) -> list[Page]:

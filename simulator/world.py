@@ -74,12 +74,12 @@ _CODE_VERBS = ("load", "merge", "count", "check", "index", "store", "filter", "r
 
 @dataclass(frozen=True)
 class Story:
-    """A text about an event; sites turn it into an article, a paper or a question."""
+    """A text about an event; sites present the text as an article, a paper or a question."""
 
     key: str  # unique in the world, such as ``2023-04/wikipedia/0007``
     month: Month  # month of the event
     topic: str  # one of TOPICS
-    title: str  # headline with a name of the month
+    title: str  # headline that contains a name of the month
     paragraphs: tuple[str, ...]  # plain text without markup
 
 

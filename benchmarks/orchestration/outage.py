@@ -58,7 +58,7 @@ class Outcome:
     """The result of a score run with an outage; ``run`` and ``tasks`` come from the server.
 
     ``away_s`` is the length of the outage in seconds, and ``num_during`` the number of cells scored
-    in it. ``back_s`` is the time in seconds from the server's restart to the run's end.
+    during the outage. ``back_s`` is the time in seconds from the server's restart to the run's end.
     ``times_scored`` is the number of times that the worker scored each cell, by cell name.
     """
 
@@ -81,7 +81,7 @@ class Outcome:
         )
 
     def states(self) -> dict[str, int]:
-        """Return the number of task runs by the first word of the name and the state."""
+        """Return the number of task runs, by the first word of the run's name and its state."""
         counted = collections.Counter(
             f"{re.split('[ -]', task.name)[0]} {task.state_name}" for task in self.tasks
         )

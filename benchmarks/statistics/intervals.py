@@ -69,7 +69,7 @@ class Figure:
 
 @dataclass
 class Tally:
-    """Results per interval: True if it contains the true value; and its width, if numeric."""
+    """Per interval: True if the interval contains the true value; the width, if numeric."""
 
     covered: list[bool] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
@@ -112,7 +112,7 @@ def of_month(world: World, row: Row) -> float | None:
 
 
 def of_split(before: float, after: float) -> Truth:
-    """Return a truth function: a weighted sum of the means before and after the cutoff.
+    """Return a truth function: a weighted sum of mean losses before and after the cutoff.
 
     ``before`` and ``after`` are the weights. Rows of other models than "gap" are skipped.
     """
@@ -166,7 +166,7 @@ def of_pair(world: World, row: Row) -> float | None:
 
 
 def of_adjusted_gap(world: World, row: Row) -> float | None:
-    """Return the true gap of model "gap" minus the compressor's; None for other models."""
+    """Return the true gap of model "gap" minus the compressor's gap; else None."""
     if row["model"] != "gap":
         return None
     y = curve(world, row) - curve(world, {**row, "model": "control"})
@@ -212,7 +212,7 @@ FIGURES: tuple[Figure, ...] = (
 
 
 def measure(numbers: Sequence[int], num_documents: int) -> Tallies:
-    """Simulate worlds; return the tally of each figure and source ("both": mean over sources)."""
+    """Simulate losses; return the tally of each figure and source ("both": mean over sources)."""
     tallies: Tallies = defaultdict(Tally)
     size = max(1, _BATCH_DOCUMENTS // num_documents)
     for first in range(0, len(numbers), size):
@@ -230,7 +230,7 @@ def measure(numbers: Sequence[int], num_documents: int) -> Tallies:
 def _intervals(
     numbers: Sequence[int], num_documents: int
 ) -> Iterator[tuple[Figure, str, Any, Any, Any]]:
-    """Land worlds in a new warehouse; yield figure, source, true value and both ends."""
+    """Insert simulated losses; yield figure, source, true value and both interval ends."""
     worlds, losses = simulate(numbers, num_documents)
     by_number = {world.number: world for world in worlds}
     with tempfile.TemporaryDirectory(prefix="tidemark-worlds-") as home:

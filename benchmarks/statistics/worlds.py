@@ -93,7 +93,7 @@ def _draw_world(number: int, rng: np.random.Generator) -> World:
 def _draw_documents(
     world: World, num_documents: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Draw bytes by source, month and document, and bits per byte by model and document."""
+    """Draw lengths (bytes) by source, month and document; bits per byte also by model."""
     shape = (NUM_MONTHS, num_documents)
     sizes = np.exp(rng.normal(_MEAN_LOG_BYTES, 1, (len(SOURCES), *shape)))
     hardness = rng.normal(0, _DOCUMENT_SD, (len(SOURCES), *shape))

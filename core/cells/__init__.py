@@ -10,7 +10,7 @@ from core.storage.store import path_part
 
 @dataclass(frozen=True, order=True)
 class BaseCell:
-    """The key of one unit of work of one model; the paths of its files depend only on this key."""
+    """The key of one unit of work of one model, which determines the paths of the cell's files."""
 
     ROOT: ClassVar[str]  # name of the first folder in the path
 

@@ -2,8 +2,8 @@
 
     answers/model=<m>/source=<s>/month=<YYYY-MM>/<protocol>-<revision>-<questions>-<answering>.parquet
 
-The path depends only on the inputs that determine the content. If answers are missing, the name of
-the file ends with ``-lacks-<count>-<digest of the missing ids>``. The next run replaces that file.
+The path contains hashes of all inputs of the work. If answers are missing, the name of the file
+ends with ``-lacks-<count>-<digest of the missing ids>``. The next run replaces that file.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class AnswerCell(BaseCell):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the file name: protocol, revision, questions digest and ``answering``."""
+        """The parts of the file name: protocol, revision, questions digest, hash ``answering``."""
         return (self.protocol, self.revision[:12], self.questions_digest[:12], self.answering)
 
     @property
@@ -98,7 +98,7 @@ def find_answers(store: Store, cell: AnswerCell) -> AnswerCell | None:
     """Return the key of the complete file, or of the file that lacks fewest answers, or None."""
     if store.exists(cell.path):
         return cell
-    # A killed run may leave two incomplete files of a cell.
+    # A killed run may leave two incomplete files of a cell. Choose the file with more answers.
     return min(_lacking(store, cell), key=_num_missing, default=None)
 
 

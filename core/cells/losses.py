@@ -1,8 +1,8 @@
 """Cells of losses: the losses of one model on one partition under one protocol.
 
-    losses/model=<m>/source=<s>/month=<YYYY-MM>/<protocol>-<revision>-<digest>-<version>.parquet
+    losses/model=<m>/source=<s>/month=<YYYY-MM>/<protocol>-<revision>-<digest>-<scoring>.parquet
 
-The path depends only on the inputs that determine the content: an existing file is complete.
+Paths contain hashes of all inputs, and writes are atomic, so an existing file is complete.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Cell(BaseCell):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the file name: protocol, revision, partition digest and ``scoring``."""
+        """The parts of the file name: protocol, revision, partition digest, hash ``scoring``."""
         return (self.protocol, self.revision[:12], self.partition_digest[:12], self.scoring)
 
     @property

@@ -3,7 +3,7 @@
     puzzles/model=<m>/puzzle=<p>/<protocol>-<revision>-<generation>.parquet
     puzzles/model=<m>/puzzle=<p>/<protocol>-<revision>-<generation>.json
 
-The path depends only on the inputs that determine the content. The record is written last, so a
+The path contains hashes of all inputs that influence the answers. The record is written last, so a
 cell with a record is done. The next run repeats only the requests that failed.
 """
 
@@ -74,7 +74,7 @@ class PuzzleCell(BaseCell):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the file name: protocol, revision and ``generation``."""
+        """The parts of the file name: protocol, revision, hash ``generation``."""
         return (self.protocol, self.revision[:12], self.generation)
 
     @property
@@ -91,22 +91,22 @@ class PuzzleRecord:
     """The status and the counts of a cell of a puzzle.
 
     A model first writes example inputs, from which the puzzle's ID items are made. With status
-    ``insufficient_id_data``, too few items could be made, so none was asked. ID means "in
-    distribution".
+    ``insufficient_id_data``, too few items could be made, so the model was asked nothing. ID means
+    "in distribution".
     """
 
     status: CellStatus
-    level: int | None  # complexity level of the puzzle, 1 to 5, or None for a probe
+    level: int | None  # complexity level, 1 to 5; None if the puzzle's algorithms differ in it
     complexity: str  # complexity class of the puzzle
     num_completions: int  # number of texts of example inputs that the model wrote
-    num_id_elements: int  # count of all numbers in these texts
+    num_id_elements: int  # count of all numbers in the texts of example inputs
     num_distinct_elements: int
     num_id_examples: int  # number of distinct valid inputs, including repaired inputs
     num_repaired: int  # number of inputs that were valid only after a repair
     num_items: int  # number of items in each split
     num_errors: int  # number of failed requests, over all splits
     answers_digest: str | None  # SHA-256 of the Parquet file, or None without answers
-    num_anchors: tuple[int, ...]  # number of puzzles of each level, 1 to 5
+    num_anchors: tuple[int, ...]  # number of anchors (puzzles with a level) at each level, 1 to 5
 
 
 def write_puzzle_cell(

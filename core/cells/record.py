@@ -2,8 +2,8 @@
 
     losses/model=<m>/source=<s>/month=<YYYY-MM>/<name of the loss file>.json
 
-The record is written before the losses, so a cell with losses has a record. Only early versions
-of tidemark wrote no records. The times in a record differ between runs that give equal losses.
+The record is written before the losses, so a cell with losses has a record. Only early versions of
+tidemark wrote no records.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Facts(BaseModel):
 
 
 class Milestone(_Facts):
-    """Sums over the first tokens of each document that has at least ``milestone`` tokens."""
+    """Sums over the first ``milestone`` tokens of each document that is long enough."""
 
     milestone: Annotated[Count, Field(ge=1)]  # number of scored tokens, from the document's start
     num_documents: Count  # number of documents with at least ``milestone`` tokens
@@ -58,7 +58,7 @@ class CellRecord(_Facts):
     """The cost of scoring one cell; every field is required, and unknown JSON keys are ignored.
 
     ``context`` is the length of the context window in tokens, or None for compressors.
-    ``milestones`` are in order of length, and empty if the scorer gives no loss per token.
+    ``milestones`` are in ascending order, and empty if the scorer gives no loss per token.
     """
 
     scored_at: Annotated[AwareDatetime, AfterValidator(_in_utc)]  # time at which scoring ended

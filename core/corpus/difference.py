@@ -7,7 +7,7 @@ other sources are pooled. The library difflib-fast returns the same ratio as
 
 On repetitive texts, difflib-fast takes quadratic time and memory. With version 0.4.0, comparing
 20,000 equal characters with almost the same text took 2 to 5 s and 0.8 GB. 50,000 characters took
-25 s and 4.8 GB. So length and number of comparisons are limited, and comparisons run sequentially.
+25 s and 4.8 GB. So the length of texts is limited, and comparisons run one after the other.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def text_difference(earlier: str, later: str) -> float:
 def same_share(earlier: str, later: str) -> tuple[str, str]:
     """Cut both texts to the same fraction of their length, at most PIECE_CHARS characters each.
 
-    If both cuts had equal length, text moved past a cut by an insertion would count as lost.
+    With cuts of equal length, text that an insertion moves past a cut would count as lost.
     """
     longest = max(len(earlier), len(later))
     if longest <= PIECE_CHARS:

@@ -167,7 +167,7 @@ def find_version(store: Store, partition: Partition, digest: str) -> Seal | None
 def list_sealed(
     store: Store, source: str | None = None, as_of: dt.datetime | None = None
 ) -> list[Seal]:
-    """Return the newest version of each partition (of one source), as ``read_seal`` does.
+    """Return the newest version of each partition of a source (None: of all sources).
 
     Raises:
         StorageError: a manifest is damaged.

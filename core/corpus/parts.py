@@ -21,7 +21,7 @@ class PartWriter:
     """A writer of the part files (Parquet) of a partition.
 
     File names are unique, so a crash or a concurrent writer damages no other file. Without
-    documents, one empty part of schema ``schema`` is written. Error messages contain ``name``.
+    documents, one empty part of schema ``schema`` is written. Errors begin with ``name``.
 
     Attributes:
         digest: SHA-256 over the ids and digests of the added documents, in row order.

@@ -62,7 +62,7 @@ class Question:
     resolved_at: dt.datetime | None = None  # time of the outcome, or of the declaration as void
     status: Status
     tags: tuple[str, ...] = ()  # the site's tags, unchanged
-    crowd_forecast: tuple[CrowdForecast, ...] = ()  # not shown to models
+    crowd_forecast: tuple[CrowdForecast, ...] = ()  # models do not see these forecasts
     licence: str
 
 
@@ -95,7 +95,7 @@ def seal_questions(
 ) -> QuestionSeal:
     """Write the questions of a month, in order of id, then the manifest.
 
-    ``describe`` contains additional entries of the manifest, such as ``status`` and counts.
+    ``describe`` contains additional entries of the manifest, such as ``status``.
 
     Raises:
         SchemaMismatch: a question does not fit QUESTIONS; nothing is sealed.
@@ -125,7 +125,7 @@ def seal_questions(
 
 
 def read_question_seal(store: Store, source: str, month: Month) -> QuestionSeal | None:
-    """Return the seal of a month, or None without one; StorageError if its file is damaged."""
+    """Return the seal of a month, or None if not sealed; raise StorageError for a damaged file."""
     path = f"{_folder(source, month)}/{_MANIFEST}"
     return _read_manifest(store, path) if store.exists(path) else None
 

@@ -30,7 +30,7 @@ from core.errors import PartitionHeld, PartitionSealed, SchemaMismatch, StorageE
 from core.schemas.tables import DOCUMENTS, MEDIA, validate
 from core.storage.store import Store
 
-# Entries of a manifest that stay when another crawl finds the same content.
+# Entries of a manifest that are not updated when another crawl finds the same content.
 _OF_THE_VERSION = ("digest", "content_digest", "forgotten", "accepted")
 _SEALED_MEANWHILE = "{}: another process sealed it meanwhile; run the same again"
 HELD_BECAUSE = "held_because"  # manifest key of the list of failed checks
@@ -40,7 +40,7 @@ HELD_BECAUSE = "held_because"  # manifest key of the list of failed checks
 class Description:
     """The manifest and the additional files of a version."""
 
-    manifest: Mapping[str, object] = field(default_factory=dict)  # entries, such as counts of items
+    manifest: Mapping[str, object] = field(default_factory=dict)  # manifest entries by key
     files: Mapping[str, bytes] = field(default_factory=dict)  # content of small files, by name
     held_because: Sequence[str] = ()  # failed checks; if any, the crawl is held, not sealed
 
@@ -88,7 +88,7 @@ def seal_partition(
 
     Raises:
         PartitionSealed: different content is sealed and ``replace`` is not set.
-        PartitionHeld: the description has ``held_because``; nothing is sealed.
+        PartitionHeld: the documents failed a check and are held; nothing is sealed.
         SchemaMismatch: a row does not fit its schema, belongs to another partition, or differs in
             kind from earlier rows; nothing is sealed.
         StorageError: during the call, another process sealed this version, or a takedown ran.
@@ -115,7 +115,7 @@ def seal_partition(
             if list_versions(store, partition) != versions or not writer.are_there:
                 raise StorageError(_SEALED_MEANWHILE.format(partition))
             return _Sealing(store, partition, versions, writer, description).finish(replace)
-    except BaseException as error:  # BaseException includes cancellation
+    except BaseException as error:  # also delete the parts after cancellation
         writer.discard()
         is_gone = isinstance(error.__cause__, FileNotFoundError)
         if is_gone and list_versions(store, partition) != versions:
@@ -170,7 +170,7 @@ class _Sealing:
         return self._seal()
 
     def _keep(self, newest: Seal, is_again: bool) -> Seal:
-        """Keep the newest version, which has this content; if ``is_again``, update its manifest."""
+        """Keep the newest version, as the content is equal; if ``is_again``, renew its manifest."""
         if not is_again:
             self._writer.discard()
             self._clear(newest)

@@ -83,7 +83,7 @@ def forget_texts(store: Store, found: Collection[FoundDocument]) -> None:
     Raises:
         StorageError: a partition is damaged, or another process changed it during the call.
     """
-    # Rewrite these records first: after a kill, a new call still reads the ids from the documents.
+    # Rewrite dropped items before documents, because a repeated call needs the documents' ids.
     for source in {each.seal.partition.source for each in found}:
         ids = {each.native_id for each in found if each.seal.partition.source == source}
         for seal in _all_seals(store):
@@ -108,7 +108,7 @@ def _rewrite_version(store: Store, seal: Seal, ids: Collection[str]) -> None:
         gone = seal.num_documents - writer.num_documents
         manifest = dict(seal.manifest)
         if isinstance(boilerplate := manifest.get("boilerplate"), dict):
-            # The recorded boilerplate lines may identify the document.
+            # Frequent lines in the manifest may identify the document, so delete them.
             manifest["boilerplate"] = {**boilerplate, "most_frequent": []}
         manifest |= {
             "content_digest": writer.digest.hexdigest(),
@@ -127,7 +127,7 @@ def _rewrite_version(store: Store, seal: Seal, ids: Collection[str]) -> None:
 
 
 def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> None:
-    """Remove the given ids from the records of dropped items; keep the number of records."""
+    """Remove the given ids from the records of dropped items, without deleting records."""
     path = f"{seal.folder}/dropped.jsonl.zst"
     if not store.exists(path):
         return
@@ -141,7 +141,7 @@ def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> N
             item = {**item, "native_id": item_key(seal.partition.source, item["native_id"])}
             line = json.dumps({**item, "detail": ""})
         elif any(native_id in item["detail"] for native_id in native_ids):
-            line = json.dumps({**item, "detail": ""})  # ``detail`` names a removed item
+            line = json.dumps({**item, "detail": ""})  # ``detail`` names an item to remove
         blanked.append(line)
     if blanked != lines:
         text = "".join(f"{line}\n" for line in blanked)
@@ -172,7 +172,7 @@ def clear_remains(store: Store) -> None:
 
 
 def forget_in_sidecars(store: Store, sources: Collection[str], ids: Collection[str]) -> None:
-    """Remove documents from the additional Parquet files of all partitions of some sources."""
+    """Remove documents from the additional (sidecar) Parquet files of all partitions of sources."""
     for folder in ("month=*", "month=*/version=*", "month=*/held"):
         for path in store.list(f"corpus/source=*/{folder}/*.parquet"):
             is_part = path.rpartition("/")[2].startswith(("part-", ".tmp-"))

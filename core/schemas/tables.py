@@ -31,7 +31,7 @@ _PROVENANCE = [
     _required("native_id", pa.string()),  # the site's id of the item: page id, arXiv id, repo:path
     pa.field("version_id", pa.string()),  # version of the item: revision id, v1, blob SHA
     pa.field("cluster_id", pa.string()),  # unit of bootstrap resampling, such as a page
-    pa.field("event_time", _TIME),  # time that decides the month
+    pa.field("event_time", _TIME),  # time that decides the document's month
     _required("date_kind", pa.string()),  # kind of event_time, such as "created"; "none": no date
     pa.field("text_as_of", _TIME),  # time of this version of the text
     pa.field("retrieved_at", _TIME),
@@ -51,7 +51,7 @@ DOCUMENTS = pa.schema(
         _required("num_bytes", pa.int64()),
         _required("sha256_text", pa.string()),
         _required("text", pa.large_string()),
-        # These columns are results of text hygiene, and NULL if they were not computed.
+        # These columns are results of cleaning and comparing texts, and NULL if not computed.
         pa.field("language_score", pa.float32()),  # probability of ``language``, 0 to 1
         pa.field("similarity_to_prev", pa.float32()),  # Jaccard similarity to prior version
         pa.field("seen_share", pa.float32()),  # share of n-grams seen in earlier months
@@ -123,7 +123,7 @@ ANSWERS = pa.schema(
         _required("source", pa.string()),
         _required("question_id", pa.string()),
         _required("protocol", pa.string()),
-        pa.field("probabilities", pa.list_(pa.float64())),  # one per option, or NULL
+        pa.field("probabilities", pa.list_(pa.float64())),  # a probability per option, or NULL
         pa.field("chosen_index", pa.int32()),  # NULL if the response contains no clear choice
         _required("is_parsed", pa.bool_()),
         pa.field("is_correct", pa.bool_()),  # NULL if the question is not resolved
@@ -352,7 +352,7 @@ def _cast_column(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.Chu
 
 
 def _is_akin(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return True if the types are of one kind; Arrow would even cast texts to numbers."""
+    """Return True if a cast keeps the kind of data; Arrow would even cast texts to numbers."""
     if pa.types.is_dictionary(found):
         found = found.value_type
     number, binary = {"integer", "floating", "decimal"}, {"binary", "large_binary"}
@@ -392,5 +392,5 @@ def _raise_first(table: pa.Table, broken: pa.ChunkedArray, says: str, where: str
 
 
 def _shown(value: pa.Scalar) -> object:
-    # Arrow supports dates in years that Python's ``date`` does not support.
+    # Convert dates to text, since Arrow has dates in years that Python's ``date`` does not support.
     return str(value.cast(pa.string())) if pa.types.is_date(value.type) else value.as_py()

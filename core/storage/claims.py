@@ -9,11 +9,11 @@ every ``BEAT_S`` seconds. A holder counts as dead if a waiting process sees an u
 the same host counts as dead as soon as its process has ended.
 
 A process lists the claims of a name, writes its file, and lists the claims again. If another claim
-has appeared, the process deletes its own file. Of two concurrent writers, at least the later one
-sees the file of the other, so they never both hold the name. On a local disk, a lock
-(``Store.alone``) ensures that exactly one of them succeeds. The next holder deletes dead claims. If
-a suspended holder resumes, it logs a warning, since its file is gone. This does no harm: two
-processes that write the same cell write the same losses, atomically.
+has appeared, the process deletes its own file. Of two concurrent writers, the later one always sees
+the file of the other and gives up. So two processes never hold the same name. On a local disk, a
+lock (``Store.alone``) ensures that exactly one of them succeeds. The next holder deletes dead
+claims. If a suspended holder resumes, it logs a warning, since its file is gone. This does no harm:
+two processes that write the same cell write the same losses, atomically.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Holder(BaseModel):
 
 @dataclass
 class _Watched:
-    """The last observed beat of another process, and for how long (s) it has been unchanged."""
+    """The last observed beat (counter) of another process, and how long (s) it is unchanged."""
 
     beat: int
     looked_at: float
@@ -82,8 +82,8 @@ class _Watched:
 class Claims:
     """The claims of this process, for use by one thread. Methods raise StorageError.
 
-    The beats of held claims increase every ``beat_s`` seconds. A holder whose beat is unchanged for
-    ``dead_after_s`` seconds counts as dead.
+    The beats (counters) of held claims increase every ``beat_s`` seconds. A holder whose beat is
+    unchanged for ``dead_after_s`` seconds counts as dead.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Claims:
     def _release(self, path: str) -> None:
         try:
             self._store.delete(path)
-        except StorageError as error:  # harmless, as the work is done
+        except StorageError as error:  # the work is done, so the left claim does no harm
             _log.warning("a claim stays for %.0f s: %s", self._dead_after_s, error)
 
     def _take(self, name: str) -> str | None:
@@ -134,7 +134,7 @@ class Claims:
             try:
                 is_second = bool(set(self._paths(name)) - {path, *dead})
             except StorageError:
-                self._release(path)  # else the file would block the next attempt
+                self._release(path)  # else the claim would block the next attempt
                 raise
             if is_second:
                 self._store.delete(path)
@@ -203,7 +203,7 @@ def do_claimed(
     claims, left, results = Claims(store), list(names), []
     while left:
         with ready() as tool, claims.hold(left) as held:
-            # Another process may have finished since the caller's check.
+            # Another process may have finished the work since the caller's check.
             if missing := [name for name in held if not is_done(name)]:
                 results.append(do(tool, missing))
         left = [name for name in left if name not in held]
@@ -293,7 +293,7 @@ def _bytes_of(store: Store, path: str) -> bytes:
             if not store.exists(path):
                 raise FileNotFoundError(path) from None
             if attempt == _READ_TRIES - 1:
-                raise  # concurrent beats cannot make every attempt fail
+                raise  # a concurrent rewrite cannot explain so many failures
     raise AssertionError("unreachable")
 
 

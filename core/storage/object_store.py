@@ -58,7 +58,7 @@ _LOST = (
 _NO_KEYS = (
     NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, TokenRetrievalError,
 )  # fmt: skip
-# NoSuchUpload means that the upload was completed, but its response was lost. Upload again.
+# NoSuchUpload means that the upload was completed, but the response was lost. Upload again.
 _PASSING_CODES = {
     "SlowDown", "RequestTimeout", "ConditionalRequestConflict", "OperationAborted",
     "XAmzContentSHA256Mismatch", "BadDigest", "IncompleteBody", "NoSuchUpload",
@@ -291,7 +291,7 @@ def parse_options(given: object, where: str) -> dict[str, Any]:
     """Parse fsspec options from a mapping, or from the text of a JSON object.
 
     Raises:
-        StorageError: ``given`` is neither; the message does not contain ``given``, a secret.
+        StorageError: ``given`` has another form. The message omits ``given``, which is secret.
     """
     options = given
     with contextlib.suppress(ValueError):

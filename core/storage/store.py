@@ -116,7 +116,7 @@ class Store:
         def find() -> set[str]:
             if remote is not None:
                 return remote.find(pattern)
-            # This is three times faster than fsspec's glob, which reads the status of each file.
+            # Python's glob is three times faster than fsspec's, which reads each file's status.
             options: dict[str, Any] = {"recursive": True, "include_hidden": True}
             return set(glob.glob(pattern, root_dir=base, **options))  # noqa: PTH207
 
@@ -183,7 +183,7 @@ class Store:
                     self._fs.rm_file(key)  # rm() would read brackets in a name as a pattern
                 elif self._fs.exists(key):
                     self._fs.rm(key, recursive=True)
-            except FileNotFoundError:  # deleted by another process
+            except FileNotFoundError:  # another process deleted the file
                 return
             except OSError as error:
                 if error.errno != errno.ENOTEMPTY:  # another process wrote into the folder
@@ -273,7 +273,7 @@ class Store:
         return self._scratch / "staging" if self._scratch else Path(tempfile.gettempdir())
 
     def clear_leftovers(self, path: str) -> None:
-        """Delete temporary files of killed writers of a file, while no process is writing the file.
+        """Delete a file's temporary files of killed writers; no process may be writing the file.
 
         On an object store, also delete every unfinished upload and temporary file older than a day.
         """
@@ -356,7 +356,7 @@ def explain_disk_errors(where: str, folder: Path | None = None) -> Iterator[None
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """Return the error classes of disks and, if module ``object_store`` is loaded, its FAILURES."""
+    """Return the error classes of disks, and of object stores if ``object_store`` is loaded."""
     return getattr(sys.modules.get("core.storage.object_store"), "FAILURES", (OSError,))
 
 

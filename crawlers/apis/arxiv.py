@@ -2,7 +2,7 @@
 
 The query API selects papers by the date of their first version, but states no licences. OAI-PMH
 states licences, but selects papers by the date of their last change. The query API sometimes
-returns an empty page by mistake (``is_anomalous``); the fetcher then requests the page again. See
+returns an empty page by mistake; the fetcher then requests it again. See
 https://info.arxiv.org/help/api/user-manual.html and https://info.arxiv.org/help/oa/index.html.
 """
 
@@ -22,8 +22,8 @@ from core.month import Month
 from crawlers.web.fetcher import Fetched, Fetcher, read_time
 
 PAGE_SIZE = 500
-MAX_PAPERS = 30_000  # maximum papers per query; arXiv never receives as many in a month
-LIST_ABOVE = 20  # wanted papers per category above which licences are read from lists
+MAX_PAPERS = 30_000  # maximum papers per query; arXiv receives fewer papers in a month
+LIST_ABOVE = 20  # if more papers per category are wanted, their licences are read from lists
 _NAMESPACES = {
     "atom": "http://www.w3.org/2005/Atom",
     "opensearch": "http://a9.com/-/spec/opensearch/1.1/",
@@ -33,7 +33,7 @@ _NAMESPACES = {
 }
 _ID = re.compile(r"https?://arxiv\.org/abs/(\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})v\d+")
 _TOTAL = re.compile(r"[0-9]{1,9}")
-_ERROR_TITLE = "Error"  # the query API reports errors as an entry with this title, status 200
+_ERROR_TITLE = "Error"  # the query API reports errors as an entry with this title (status 200)
 # Words in error messages about wrong queries (API manual, 3.4). Other errors may be temporary.
 _OUR_FAULT = re.compile(r"incorrect|malformed|must be", re.IGNORECASE)
 _WITHDRAWN = re.compile(r"\A\s*withdrawn|\b(?:been|is|was) withdrawn\b", re.IGNORECASE)
@@ -70,7 +70,7 @@ def find_papers(
     """Return all papers of some categories that were submitted in a month, oldest first.
 
     The API's time window has whole minutes and includes both ends. So papers of the first minute of
-    the next month may be included. Papers that move between pages during the crawl are repeated.
+    the next month may be included. Papers that move to another page meanwhile are returned twice.
     """
     wanted = " OR ".join(f"cat:{name}" for name in categories)
     window = f"[{month.start:%Y%m%d%H%M} TO {month.end:%Y%m%d%H%M}]"
@@ -105,8 +105,8 @@ def _by_date(entry: Entry | Unreadable) -> tuple[dt.datetime, str]:
 class Licences:
     """The licences of papers, from OAI-PMH.
 
-    If many are wanted, the constructor fetches lists of all papers changed in the month. Lists take
-    few requests, and have most papers of a recent month. Other papers are requested one by one.
+    For more than LIST_ABOVE papers per category, the constructor fetches lists of all papers
+    changed in the month. Papers that are not in these lists are requested one by one.
     """
 
     def __init__(
@@ -122,8 +122,8 @@ class Licences:
         """Return a paper's licence URL, None if it has none; ``paper`` is an id without version.
 
         Raises:
-            ItemFailed: the request for this record failed.
-            SourceUnavailable, SourceChanged: see ``Licences``.
+            ItemFailed: the request for the paper's record failed.
+            SourceUnavailable, SourceChanged: OAI-PMH failed, or its response has an unknown form.
         """
         if paper not in self._found:
             record = {"verb": "GetRecord", "identifier": f"oai:arXiv.org:{paper}"}
@@ -137,7 +137,7 @@ class Licences:
 
 
 def set_of(category: str) -> str:
-    """Return a category's name in OAI-PMH: ``cs:cs:CL`` (cs.CL), ``physics:hep-th`` (hep-th)."""
+    """Return a category's set in OAI-PMH, such as ``cs:cs:CL`` for the category cs.CL."""
     archive, _, subject = category.partition(".")
     group = "physics" if archive in _PHYSICS else archive
     return ":".join(filter(None, (group, archive, subject)))
@@ -157,14 +157,14 @@ def _list_licences(month: Month, set_name: str, fetcher: Fetcher) -> dict[str, s
         answer = _get(fetcher, "arxiv_oai", "/oai", params)
         page = _read_licences(answer)
         token = answer.findtext("oai:ListRecords/oai:resumptionToken", "", _NAMESPACES).strip()
-        if not token or page.keys() <= found.keys():  # stop if a page is repeated
+        if not token or page.keys() <= found.keys():  # stop if the page has no new paper
             return found | page
         found |= page
         params = {"verb": "ListRecords", "resumptionToken": token}
 
 
 def is_anomalous(start: int, page: Fetched) -> bool:
-    """Return True if a page is empty before the end of the list, or reports a temporary error."""
+    """Return True if a page from result ``start`` on is wrongly empty, or a temporary error."""
     feed = _parse(page)
     entry = feed.find("atom:entry", _NAMESPACES)
     if entry is None:

@@ -1,9 +1,9 @@
 """GitHub's REST API for the crawlers: search, commits, trees, blobs, tarballs.
 
-Documentation: https://docs.github.com/en/rest. Rate limits (2026-11): 60 requests an hour and 10
-searches a minute; with a token, 5,000 requests and 30 searches. Each response states how many are
+See https://docs.github.com/en/rest. Rate limits (2026-11): 60 requests an hour and 10 searches a
+minute; with a token, 5,000 requests and 30 searches. Each response states how many requests are
 left. If none are left, requests to the host pause until the limit resets. A pause of more than
-``pacing.MAX_WAIT_S`` ends the crawl. Secondary limits (status 403 or 429) cause pauses, too.
+``pacing.MAX_WAIT_S`` ends the crawl. Secondary limits (status 403, 429) cause pauses, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_RESULTS = 1000  # per query
 PER_PAGE = 100
 MAX_TARBALL_BYTES = 32 * 2**20
 MAX_BLOB_BYTES = 10**6
-SECONDARY_PAUSE_S = 60.0  # pause at a secondary limit without Retry-After (GitHub's rule)
+SECONDARY_PAUSE_S = 60.0  # pause at a secondary limit if Retry-After is missing (GitHub's rule)
 
 _JSON = "application/vnd.github+json"
 _VERSION = "2022-11-28"
@@ -46,7 +46,7 @@ _Value = TypeVar("_Value")
 
 
 class SearchPage(NamedTuple):
-    """A page of search results, not validated; ``total`` counts the results of all pages."""
+    """A page of search results, as parsed JSON; ``total`` counts the results of all pages."""
 
     total: int
     items: list[Any]
@@ -89,7 +89,7 @@ class GitHubApi:
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
         self._fetcher = fetcher
-        fetcher.heed(SITE, ApiRules(read_limits, {409: "empty"}))  # 409: an empty repository
+        fetcher.heed(SITE, ApiRules(read_limits, {409: "empty"}))  # 409 if a repository is empty
 
     def search(self, query: str, page: int) -> SearchPage:
         """Return a page (counted from 1) of the repositories that match a query, most stars first.
@@ -113,7 +113,7 @@ class GitHubApi:
 
     def last_commit(self, name: str, branch: str | None, end: dt.datetime) -> Commit:
         """Return a branch's last commit before ``end``; raise ItemUnavailable if there is none."""
-        last = f"{end - dt.timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"  # "until" is inclusive
+        last = f"{end - dt.timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"  # "until" includes this time
         params: dict[str, str | int] = {"until": last, "per_page": 1}
         if branch:
             params["sha"] = branch
@@ -132,7 +132,7 @@ class GitHubApi:
         return Commit(sha, tree, read_moment(where, committer, "date"))
 
     def tree(self, name: str, sha: str) -> list[TreeEntry]:
-        """Return a tree's top-level files; raise ItemUnavailable if it is gone or truncated."""
+        """Return a tree's top-level files; raise ItemUnavailable if missing or truncated."""
         where = f"tree of {name}"
         body = self._get(f"/repos/{name}/git/trees/{sha}").json()
         if take(where, body, "truncated", bool):
@@ -172,7 +172,7 @@ class GitHubApi:
         return content, fetched.retrieved_at
 
     def tarball(self, name: str, sha: str) -> Fetched:
-        """Return a commit's files as gzip tar; raise ItemUnavailable if it is gone or too large."""
+        """Return a commit's files (gzip tar); raise ItemUnavailable if missing or too large."""
         path = f"/repos/{name}/tarball/{sha}"
         return self._fetcher.get(SITE, path, headers=self._headers, max_bytes=MAX_TARBALL_BYTES)
 
@@ -186,7 +186,7 @@ class GitHubApi:
 def keep_files(
     repository: str, files: Mapping[str, Callable[[], Document]], quota: Quota, most: int
 ) -> Iterator[Item]:
-    """Yield at most ``most`` of a repository's files as documents; drop files beyond the quota."""
+    """Yield up to ``most`` files of a repository as documents, within the quota; drop the rest."""
     num_kept = 0
     for path, make in files.items():
         native_id = f"{repository}:{path}"
@@ -203,7 +203,7 @@ def keep_files(
 
 
 def missing_repository(name: str, error: SourceError) -> Drop | Failure:
-    """Convert an error to a repository's drop or failure; raise it if the whole site has failed."""
+    """Convert an error to a repository's drop or failure; raise errors of the whole site again."""
     if isinstance(error, ItemUnavailable | ItemFailed):
         return missing_item(name, error)
     if isinstance(error, SourceChanged):
@@ -222,7 +222,7 @@ def read_limits(status: int, answer: Fetched) -> float | None:
     if answer.headers.get("x-ratelimit-remaining") == "0":
         reset = answer.headers.get("x-ratelimit-reset", "")
         if re.fullmatch("[0-9]{1,11}", reset):
-            return max(0.0, int(reset) - time.time()) + 1.0  # margin for clock differences
+            return max(0.0, int(reset) - time.time()) + 1.0  # 1 s more, as clocks may differ
     if status == 429 or (status == 403 and b"rate limit" in answer.body.lower()):
         return SECONDARY_PAUSE_S
     return None

@@ -38,7 +38,7 @@ _PASSING = ("maxlag", "ratelimited", "readonly", "internal_api_error")
 _SECOND = dt.timedelta(seconds=1)  # the resolution of MediaWiki's timestamps
 
 T = TypeVar("T")
-Found = dict[int, "Revision | Drop | Failure"]  # revision, or why there is none, by page id
+Found = dict[int, "Revision | Drop | Failure"]  # by page id: revision, or why it is missing
 Piece = tuple[dict[str, Any], dt.datetime]  # a response's ``query`` object and its time
 
 
@@ -49,7 +49,7 @@ class Edition:
     language: str = "en"  # language of the wiki's text
     site: str = SITE  # the fetcher's key for the wiki's base URL
     project: str = SITE  # second level of the host name: wikipedia, wikinews
-    is_home: bool = True  # True for the source's main language: native ids have no prefix
+    is_home: bool = True  # True for the source's main language, whose native ids have no prefix
 
     @property
     def address(self) -> str:
@@ -86,7 +86,7 @@ class MediaWiki:
         self._fetcher, self.edition = fetcher, edition or Edition()
 
     def query(self, **params: str | int) -> Iterator[Piece]:
-        """Yield each response to a query; follow ``continue`` to the end of the list.
+        """Yield each response to a query; request the next with ``continue`` until the list ends.
 
         If the wiki rejects the ``continue`` that it returned (``badcontinue``), the list is read
         once more from its start. Rows may then repeat. The second reading adds the parameter
@@ -120,7 +120,7 @@ class MediaWiki:
         return _merge(self.query(**params))
 
     def history(self, page_id: int, **params: str | int) -> list[Revision] | None:
-        """Return revisions of one page, without text, in the requested order; None if deleted."""
+        """Return a page's revisions without text, in the requested order; None if deleted."""
         pages = _merge(self._history(page_id, **params))
         if any(page.get("missing") for page in pages):
             return None
@@ -147,7 +147,7 @@ class MediaWiki:
         return found
 
     def add_texts(self, found: Found) -> Found:
-        """Return ``found`` with texts; a revision without text becomes a drop or failure."""
+        """Return ``found`` with the revisions' texts; missing ones become a drop or failure."""
         filled = dict(found)
         revisions = {key: row for key, row in found.items() if isinstance(row, Revision)}
         for batch in batches(list(revisions), BATCH):
@@ -179,7 +179,7 @@ class MediaWiki:
 
 
 def month_window(month: Month) -> tuple[str, str]:
-    """Return the first and the last second of a month, for parameters that include both ends."""
+    """Return the first and the last second of a month; the API's windows include their end."""
     return stamp(month.start), stamp(month.end - _SECOND)
 
 
@@ -223,7 +223,7 @@ def take(row: object, name: str, kind: type[T], default: T | None = None) -> T:
 
 
 def rows_of(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return field ``name``, a list of objects, or [] if absent; else raise SourceChanged."""
+    """Return the list of objects in a field, [] if absent; raise SourceChanged if malformed."""
     rows = take(answer, name, list, default=[])
     if not all(isinstance(row, dict) for row in rows):
         raise unexpected(f"field {name!r}", "a list of objects", rows)
@@ -279,7 +279,7 @@ def _error_codes(answer: object) -> list[str]:
 
 
 class _CannotContinue(SourceUnavailable):
-    """Raised if the wiki rejects a ``continue`` that it returned, perhaps due to a deletion."""
+    """Raised if the wiki rejects a ``continue`` (a position in a list) that it has returned."""
 
 
 def unexpected(where: str, expected: str, got: object) -> SourceChanged:

@@ -1,10 +1,10 @@
 """A client of the Stack Exchange API 2.3, with its paged lists and rate limits.
 
-Rate limits (https://api.stackexchange.com/docs/throttle): 300 requests a day per IP address; with a
-key (TIDEMARK_TOKENS), 10,000. ``backoff`` in a response is the number of seconds to wait before the
-same method is called again. The API blocks clients that call earlier (``throttle_violation``). So
-the client pauses all requests to the host for that time. Errors are JSON objects with an
-``error_id``. Errors of any kind may have the HTTP status 400. Times are seconds since 1970 in UTC.
+Rate limits (https://api.stackexchange.com/docs/throttle): 300 requests a day per IP address; with
+an API key (TIDEMARK_TOKENS), 10,000. ``backoff`` in a response is the number of seconds to wait
+before the same method is called again. The API blocks clients that call earlier
+(``throttle_violation``). So the client pauses all requests to the host for that time. Errors are
+JSON objects with an ``error_id``, often with HTTP status 400. Times are in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BASE_URL = "https://api.stackexchange.com"
 PAGE_SIZE = 100  # items per page, the maximum that the API allows
 MAX_PAGES = 25  # maximum pages of a list; later pages require a login
 _PASSING = {500, 503}  # values of error_id: internal_error, temporarily_unavailable
-_REFUSING = {401, 402, 403, 405, 406}  # values of error_id: a token or key is required or rejected
+_REFUSING = {401, 402, 403, 405, 406}  # values of error_id: an API key is required or rejected
 _THROTTLED = 502
 
 Params = Mapping[str, str | int]
@@ -43,7 +43,7 @@ class StackExchange:
         SourceUnavailable: the daily quota is used up, the API throttles the client, or the API does
             not answer.
         SourceChanged: a response is not as documented.
-        AccessRefused: a key is rejected, or robots.txt forbids the API.
+        AccessRefused: the API key is rejected, or robots.txt forbids the API.
     """
 
     def __init__(self, fetcher: Fetcher) -> None:
@@ -63,12 +63,12 @@ class StackExchange:
         return total
 
     def list_questions(self, site: str, start: int, end: int) -> Iterator[Found]:
-        """Yield the questions from ``start`` to ``end`` (inclusive), oldest first, with bodies."""
+        """Yield the questions from ``start`` to ``end`` (inclusive) with HTML text, by time."""
         window: Params = {"fromdate": start, "todate": end, "sort": "creation", "order": "asc"}
         return self._list("/2.3/questions", {"site": site, **window})
 
     def list_answers(self, site: str, questions: Sequence[int]) -> Iterator[Found]:
-        """Yield all answers to up to 100 questions, oldest first, with bodies."""
+        """Yield all answers to up to 100 questions with their HTML texts, oldest first."""
         path = f"/2.3/questions/{';'.join(map(str, questions))}/answers"
         return self._list(path, {"site": site, "sort": "creation", "order": "asc"})
 
@@ -104,17 +104,17 @@ class StackExchange:
         return answer, fetched.retrieved_at
 
     def _note_quota(self, answer: Row, given_at: dt.datetime) -> None:
-        """If no quota is left, store the response's day; a cached response has an earlier day."""
+        """If the daily quota is used up, store the UTC day of the response, which may be cached."""
         quota = answer.get("quota_remaining")
         if isinstance(quota, int) and quota <= 0:
             self._used_up_on = given_at.date()
 
 
 def _read_rules(status: int, fetched: Fetched) -> float | None:
-    """Return the pause in s that a response asks for, or None; raise an error for a refusal."""
+    """Return the pause in s that a response asks for, or None; raise an error if it refuses us."""
     try:
         answer = fetched.json()
-    except SourceChanged:  # not the API's JSON, but for example a proxy's error page
+    except SourceChanged:  # not JSON from the API, but for example a proxy's error page
         return None
     if not isinstance(answer, dict):
         return None

@@ -1,4 +1,4 @@
-"""Conversion of wiki pages to crawl items: choice of wikis, sampling, documents."""
+"""Conversion of wiki pages in one or several languages to crawl items, with sampling."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from crawlers.contract import (
 )
 from crawlers.text import wikitext
 
-CC_BY_SA_4_SINCE = dt.datetime(2023, 6, 7, tzinfo=dt.UTC)  # texts have this licence since then
+CC_BY_SA_4_SINCE = dt.datetime(2023, 6, 7, tzinfo=dt.UTC)  # texts are under CC BY-SA 4.0 since then
 
 T = TypeVar("T")
 Version = tuple[str, Revision] | Drop | Failure  # title and revision, or why there are none
@@ -40,7 +40,7 @@ Version = tuple[str, Revision] | Drop | Failure  # title and revision, or why th
 def editions(
     info: SourceInfo, context: CrawlContext, site: str = SITE
 ) -> Iterator[tuple[MediaWiki, CrawlContext]]:
-    """Yield a client for each language's wiki, and a context with an equal share of the limits."""
+    """Yield a client of each language's wiki, and a context with the wiki's share of the limits."""
     languages = context.languages or (info.language,)
     for number, language in enumerate(languages):
         share = dataclasses.replace(
@@ -61,14 +61,14 @@ def _share(whole: int | None, number: int, num_shares: int) -> int | None:
 
 
 class Sample:
-    """A sample of candidates within the crawl's limits; other candidates are not requested."""
+    """A sample of pages within the crawl's limits of documents and bytes."""
 
     def __init__(self, context: CrawlContext) -> None:
         self._context, self._quota, self._num_kept = context, context.quota(), 0
 
     @property
     def is_full(self) -> bool:
-        """True if the limits are reached."""
+        """True if the limit of documents or of bytes is reached."""
         return self._quota.is_full
 
     def take(
@@ -79,7 +79,7 @@ class Sample:
     ) -> Iterator[Item]:
         """Fetch candidates in batches, and yield their items until the limits are reached.
 
-        With limits, candidates are taken in the order of ``CrawlContext.rank``; candidates beyond
+        With limits, candidates are taken in random order (``CrawlContext.rank``); candidates beyond
         the limits become drops (``sample_cap``). ``fetch`` yields an item for each candidate.
         """
         if self._context.is_sampled:
@@ -107,7 +107,7 @@ def sample_at_month_end(
     wiki: MediaWiki,
     month: Month,
     context: CrawlContext,
-    dates: Mapping[int, dt.datetime],  # date of each page by page id, ordered like the site's list
+    dates: Mapping[int, dt.datetime],  # date of each page by page id, in the site's order
     make: Callable[[dt.datetime, str, Revision], Item],  # called with date, current title, revision
 ) -> Iterator[Item]:
     """Yield a sample of pages as of a month's end; ``make`` converts a page to an item."""
@@ -166,7 +166,7 @@ def document(edition: Edition, title: str, revision: Revision, **fields: Any) ->
     """Convert a revision to a document, or to a drop if its text cannot be used.
 
     ``fields`` are further fields of the document, such as ``event_time``. ``licence`` and
-    ``shown_templates`` (see ``wikitext.to_text``) are needed only if they differ from Wikipedia's.
+    ``shown_templates`` (see ``wikitext.to_text``) default to Wikipedia's values.
     """
     page_id = revision.page_id
     native_id = edition.native_id(page_id)

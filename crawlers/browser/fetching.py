@@ -81,7 +81,7 @@ def find_chromium(settings: Settings, playwright: Playwright) -> Path:
 class BrowserProcess:
     """A running Chromium, supervised by the process ``guard.py``.
 
-    The guard kills Chromium if its processes together use more than ``memory_bytes``. Raise
+    The guard kills Chromium if Chromium's processes together use more than ``memory_bytes``. Raise
     UsageError if Chromium is not installed. Raise ItemFailed if Chromium does not start. Raise
     StorageError if the folder for temporary files cannot be written.
     """
@@ -140,7 +140,7 @@ class BrowserProcess:
 
     @property
     def num_bytes_too_many(self) -> int | None:
-        """The memory in bytes at which the guard killed the browser; None if it did not do so."""
+        """The memory in bytes at which the guard killed the browser; None if the guard did not."""
         try:
             return int((self._folder / "memory").read_text())
         except (FileNotFoundError, ValueError):
@@ -160,20 +160,20 @@ class BrowserProcess:
             os.close(self._guard)
             self._guard = None
             with contextlib.suppress(PlaywrightError):
-                self.browser.close()  # this makes the driver delete the profile
+                self.browser.close()  # Playwright's driver then deletes the profile
         self._lock.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 _ALARM_S = 0.2
-_GRACE_S = 5.0  # extra time before the browser is killed, so that Playwright's timeouts occur first
+_GRACE_S = 5.0  # extra seconds before a browser is killed, so that Playwright can time out first
 
 
 @dataclass(frozen=True)
 class Limits:
     """Limits for one page and for its browser."""
 
-    page_s: float = 60.0  # maximum seconds until a page is ready, without the fetcher's waits
+    page_s: float = 60.0  # maximum loading time of a page (s), without the fetcher's waits
     session_s: float = 6 * 3600.0  # maximum seconds since the creation of the ``Browser``
     page_requests: int = 100  # maximum number of answered requests per page
     memory_bytes: int = 2 * 2**30  # maximum private memory of all browser processes
@@ -184,7 +184,7 @@ class Browser:
     """A browser for a ``with`` block; it starts on first use, and again after a crash.
 
     The fetcher's ``stats`` include the requests of pages, and count ``pages``, ``pages_crashed``,
-    ``browser_starts`` and ``not_asked`` (refused requests).
+    ``browser_starts`` and ``not_asked`` (page requests that were not sent).
     """
 
     def __init__(self, settings: Settings, fetcher: Fetcher, limits: Limits | None = None) -> None:

@@ -1,10 +1,10 @@
-"""Guard process: starts Chromium for Playwright, and kills all its processes at the end.
+"""Guard process: starts Chromium for Playwright, and kills all processes of Chromium at the end.
 
 The guard is a separate process, because the crawler may be killed with SIGKILL, and Playwright's
 driver may hang. The crawler holds a lock on a file, and the system frees the lock when the crawler
 ends. Then the guard kills all processes of Chromium. As their subreaper (prctl), the guard also
-finds processes whose parents have ended. It also limits the memory of these processes. To start
-fast, it imports only the standard library. It requires Linux.
+finds processes whose parents have ended. The guard also limits the memory of these processes. To
+start fast, the guard imports only the standard library. It requires Linux.
 
     python guard.py FOLDER MAX_BYTES CHROMIUM [ARGUMENT …]
 
@@ -97,7 +97,7 @@ def _descendants() -> list[int]:
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # A process name in ``stat`` is within brackets, and may itself contain brackets.
+            # In /proc/PID/stat, the process name is in brackets, and may itself contain brackets.
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
             parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
     found, left = [], [os.getpid()]

@@ -73,7 +73,7 @@ class PageRequests:
             given = self._answer(route.request)
         except SourceError as error:
             if isinstance(error, TokenRefused) or not isinstance(error, AccessRefused):
-                self.refusal = self.refusal or error  # any other AccessRefused is ignored
+                self.refusal = self.refusal or error  # ignore other AccessRefused errors
         except PlaywrightError:
             raise
         except BaseException as error:  # noqa: BLE001 - raised again by waiting code
@@ -85,7 +85,7 @@ class PageRequests:
             route.fulfill(**given)
 
     def _refuse(self, route: Route) -> None:
-        """Refuse a request; status 204 for a document makes the browser stay on its page."""
+        """Refuse a request; a refused document gets status 204, so the browser keeps the page."""
         if route.request.resource_type == "document":
             route.fulfill(status=204)
         else:
@@ -175,7 +175,7 @@ class LogIn:
     url: str  # URL of the page with the form
     user: str
     password: SecretStr
-    user_field: str  # CSS selector, like all following fields
+    user_field: str  # CSS selectors: this field and all following fields
     password_field: str
     submit: str  # element to click to send the form
     done: str  # element that is present after a successful log-in
@@ -330,7 +330,7 @@ class _Jar:
     """The cookies of a session, for requests that the fetcher sends for the browser.
 
     The browser stores no cookies. Reading cookies from it during a request may start a second
-    request in the thread. That would wait for ever for the host's lock, held by the first.
+    request in the thread, which would wait for ever for the first.
     """
 
     def __init__(self) -> None:

@@ -31,12 +31,12 @@ _TRANSFER_TIMEOUT_S = 1800.0
 _LOCAL_TIMEOUT_S = 300.0
 _TRIES = 3
 _LEAST_FREE_BYTES = 2**20
-# Git uses this dead proxy for all hosts except the site's. So git can follow a redirect to a
-# renamed repository, but none to another host.
+# Git uses this proxy, which does not exist, for all hosts except the site's. So a redirect to a
+# renamed repository works, but a redirect to another host fails.
 _NO_PROXY_THERE = "http://127.0.0.1:9"
 WHOLE = "fetched-at"  # file written last into a mirror; a mirror without it is incomplete
 _CONFIG = {
-    "attr.tree": EMPTY_TREE,  # otherwise newer git versions read the last commit's .gitattributes
+    "attr.tree": EMPTY_TREE,  # so that newer git versions ignore .gitattributes of the last commit
     "core.askPass": "",
     "core.fsmonitor": "false",
     "core.hooksPath": "/dev/null",
@@ -44,7 +44,7 @@ _CONFIG = {
     "diff.renameLimit": "2000",  # for more files, git finds only exact renames (in linear time)
     "fetch.recurseSubmodules": "false",
     "gc.auto": "0",
-    "http.followRedirects": "initial",  # only for the first request, as for renamed repositories
+    "http.followRedirects": "initial",  # renamed repositories redirect the first request
     "http.lowSpeedLimit": "1000",
     "http.lowSpeedTime": "60",
     "maintenance.auto": "false",  # maintenance would continue in the background after git ends
@@ -78,7 +78,7 @@ class Git:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the lock of this site, which is needed to change mirrors or to use the network."""
+        """Hold the site's lock, which every change of a mirror and every transfer needs."""
         lock = filelock.FileLock(self.root / "lock", timeout=2 * _TRANSFER_TIMEOUT_S)
         try:
             with explain_disk_errors(str(self.root)):
@@ -143,7 +143,7 @@ class Git:
             "http_proxy": _NO_PROXY_THERE,
             "https_proxy": _NO_PROXY_THERE,
             "no_proxy": urlsplit(self.base_url).hostname or "",
-            "LC_ALL": "C",  # git's messages are in English, since they are parsed
+            "LC_ALL": "C",  # English messages, since this module parses them
             "GIT_ALLOW_PROTOCOL": protocols,
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -153,7 +153,7 @@ class Git:
         }
 
     def _keep_interval(self, interval_s: float) -> None:
-        """Wait until any process's last transfer (a file's mtime) is ``interval_s`` seconds old."""
+        """Wait until ``interval_s`` seconds after the last transfer of any process."""
         self.root.mkdir(parents=True, exist_ok=True)
         last = self.root / "last-transfer"
         if last.exists():

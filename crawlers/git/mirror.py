@@ -30,11 +30,11 @@ _NO_OID = "0" * 40
 _COMMIT = "%H %ct %at"
 _SUBMODULE = b"160000"  # mode
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-_REFUSAL_LASTS = dt.timedelta(days=1)  # afterwards retry, as the repository may be public by then
+_REFUSAL_LASTS = dt.timedelta(days=1)  # time after which a refused repository is requested again
 
 
 class Commit(NamedTuple):
-    """A commit and the dates that it claims."""
+    """A commit with its committer date and author date, which people can set freely."""
 
     oid: str
     committed_at: dt.datetime
@@ -74,7 +74,7 @@ def open_mirror(git: Git, name: str, until: dt.datetime) -> Mirror:
     mirror = Mirror(git, git.root / f"{name}.git")
     if not mirror.is_fresh(until):
         with git.alone():
-            if not mirror.is_fresh(until):  # another process may have fetched it meanwhile
+            if not mirror.is_fresh(until):  # another process may have fetched the mirror meanwhile
                 mirror.refresh(f"{git.base_url}/{name}")
     return mirror
 
@@ -120,7 +120,7 @@ class Mirror:
     def _clone(self, url: str, asked_at: str) -> None:
         """Clone to a temporary name, so that an incomplete clone is never used as a mirror."""
         self._folder.parent.mkdir(exist_ok=True)
-        # The name is random: git of a killed crawl may still run, and deletes its clone at exit.
+        # Random name: git of a killed crawl may still run, and would delete its folder at exit.
         partial = Path(f"{self._folder}.partial-{secrets.token_hex(4)}")
         try:
             self._git.transfer(
@@ -215,7 +215,7 @@ class Mirror:
                 commit = _parse_commit(token[1:].decode())
             elif meta := token.strip():
                 change = _parse_change(meta, next(tokens))
-                if _SUBMODULE in meta[:14]:  # the object id names a commit of another repository
+                if _SUBMODULE in meta[:14]:  # the object id is a commit of another repository
                     continue
                 touches.setdefault(change.path, commit)
                 newest = ends.get(change.path, (change.old_oid, change.new_oid))[1]
@@ -252,7 +252,7 @@ class Mirror:
         done = self._folder / f"blobs-{hashlib.sha256(request).hexdigest()}"
         if not done.exists():
             with self._git.alone():
-                if not done.exists():  # another process may have fetched them meanwhile
+                if not done.exists():  # another process may have fetched the contents meanwhile
                     asked_at = dt.datetime.now(dt.UTC).isoformat()
                     self._fetch("--stdin", "origin", stdin=request)
                     _write(done, asked_at)

@@ -94,7 +94,7 @@ class LineCounts:
 
 
 class Boilerplate:
-    """The lines to remove from texts; ``lines``: a line and its number of texts, by line hash."""
+    """The lines to remove; ``lines`` maps a line's hash to (line, number of texts with it)."""
 
     def __init__(self, lines: dict[int, tuple[str, int]]) -> None:
         self._lines = lines

@@ -75,7 +75,7 @@ def drop_duplicates(texts: MonthTexts, hits: Mapping[int, Hit]) -> None:
             both = texts.signatures[[row]], texts.signatures[[head]]
             alike = f"{float(similarity(*both)[0]):.2f} similar to {texts.native_ids[head]}"
             texts.drops[row] = ("near_dup", alike)
-    for row, hit in hits.items():  # a text without a signature can be an exact duplicate
+    for row, hit in hits.items():  # also drop texts without a signature
         texts.drops.setdefault(row, _as_drop(hit))
 
 
@@ -134,7 +134,7 @@ class Comparison:
     hits: dict[int, Hit]  # each text's duplicate in an earlier month, by row
     shares: npt.NDArray[np.float32]  # share of each text's 13-grams in earlier months; NaN: unknown
     num_sampled: npt.NDArray[np.int64]  # number of 13-grams from which each share is computed
-    similarities: dict[int, float] = field(default_factory=dict)  # to each text's previous version
+    similarities: dict[int, float] = field(default_factory=dict)  # to the previous version, by row
 
 
 @dataclass(frozen=True)

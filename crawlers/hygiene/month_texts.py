@@ -66,7 +66,7 @@ class Spool:
         self._lock.release()
 
     def add(self, row: Row) -> None:
-        """Write a row: a document's columns (schema DOCUMENTS) by name, without computed ones."""
+        """Write a row: a document's columns by name (schema DOCUMENTS without computed columns)."""
         self._batch.append(row)
         self._num_chars += len(row["text"])
         if len(self._batch) >= _BATCH_ROWS or self._num_chars >= _BATCH_CHARS:

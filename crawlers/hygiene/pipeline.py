@@ -54,7 +54,7 @@ class Hygiene:
         self._files: dict[str, bytes] = {}
 
     def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome]:
-        """Yield drops, failures and repeats at once; then yield each document or its drop."""
+        """Yield outcomes without a text at once; then yield each document or its drop."""
         with Spool(self._settings.scratch) as spool:
             lines = LineSample()
             for outcome in outcomes:
@@ -121,7 +121,7 @@ class Hygiene:
         return counts
 
     def _examine(self, number: int, row: Row) -> tuple[Hashes, tuple[DropReason, str] | None]:
-        """Return a text's 5-grams, and its drop reason and detail, or None if the text is kept."""
+        """Return a text's 5-grams and its drop: (reason, detail), or None to keep the text."""
         text, is_code = row["text"], _is_code(row)
         tokens = tokens_of(text, is_code)
         grams = ngrams(tokens.hashes, SHINGLE)

@@ -13,7 +13,7 @@ from crawlers.hygiene.tokens import Hashes, Tokens, distinct, ngrams, tokens_of
 MIN_SCORE = 0.8  # a text is kept if its language has at least this probability
 _MAX_BYTES = 2000  # bytes of a text that the language model reads; its time is linear in them
 _MATHS = re.compile(r"\$[^$]*\$")  # formulas in papers
-_NO_LANGUAGE = "zxx"  # the model's code for texts of numbers and signs, which ``low_quality`` finds
+_NO_LANGUAGE = "zxx"  # the model's code for texts without words; ``low_quality`` drops them
 _UNCERTAIN = 0.5
 _NOT_A_GUESS = 0.2
 # Groups of languages that the language model can hardly tell apart.
@@ -21,11 +21,11 @@ _KIN = (("bs", "hr", "sh", "sr"), ("nb", "nn", "no"), ("id", "ms"), ("wuu", "yue
 
 
 def language_score(text: str, language: str) -> tuple[float, str, float] | None:
-    """Return a language's probability, the likeliest language, and that language's probability.
+    """Return (probability of ``language``, likeliest language, probability of the likeliest).
 
-    Probabilities are 0 to 1 and include closely related languages (such as Bosnian and Serbian).
+    A probability (0 to 1) is the sum over closely related languages (such as Bosnian and Serbian).
     Return None if the model does not know the language. The model reads the first 2,000 bytes,
-    without ``$maths$``. Only the part of a BCP 47 code before the first hyphen is used.
+    without ``$maths$``. Of ``language`` (BCP 47), only the part before the first hyphen is used.
     """
     own = _names(language.partition("-")[0].lower())
     start = _MATHS.sub(" ", text[: 4 * _MAX_BYTES]).encode()[:_MAX_BYTES]

@@ -2,7 +2,7 @@
 
 Bits per byte of redacted texts are not comparable with those of the original texts. Strings that
 only look like such data are kept: version and section numbers, dates, ISBNs, decimal numbers,
-slices and scopes in code. Patterns match bounded lengths, so the time is linear in the text.
+slices (``[1::2]``) and scopes (``a::b``) in code. The time is linear in the text's length.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _VERSION = re.compile(
 )
 _BEFORE = 20  # number of characters before a match in which ``_VERSION`` is searched
 _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])", re.IGNORECASE)
-_MIN_IPV6_GROUPS = 3  # ``[1::2]`` has fewer groups: it is a slice in code
+_MIN_IPV6_GROUPS = 3  # minimum groups of an IPv6 address; ``[1::2]`` is a slice in code
 
 _PHONE = re.compile(
     r"(?<![\w.+-])(?:"

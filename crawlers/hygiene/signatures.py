@@ -2,8 +2,8 @@
 
 The numbers are the lower 16 bits of rensa's R-MinHash (algorithm version 2, seed 1). Two numbers
 are equal by chance once in 65,536; the estimate's standard error is far larger (0.035 at similarity
-0.8). The numbers form 25 bands of five. Two texts are compared only if all numbers of a band are
-equal. At similarity 0.8, 5 in 100,000 pairs are missed.
+0.8). The first 125 numbers form 25 bands of five. Two texts are compared only if all numbers of a
+band are equal. At similarity 0.8, 5 in 100,000 pairs are missed.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _Links:
 def _verified(
     left: Signatures, right: Signatures, left_rows: Rows, right_rows: Rows
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield left row, right row, estimated similarity of each pair with at least SIMILAR."""
+    """Yield (left row, right row, similarity) of each pair with at least SIMILAR similarity."""
     for begin in range(0, len(left_rows), _PAIRS):
         rows = left_rows[begin : begin + _PAIRS], right_rows[begin : begin + _PAIRS]
         estimates = similarity(left[rows[0]], right[rows[1]])

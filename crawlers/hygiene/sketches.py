@@ -137,7 +137,7 @@ class SketchBatch(NamedTuple):
     native_ids: list[str]  # in the order of ``digests``
     digests: Digests  # SHA-256 of each text, 32 bytes; shape (num_documents,)
     signed: Rows  # positions of the documents with a signature; shape (num_signed,)
-    signatures: Signatures  # signatures of these documents; shape (num_signed, 128)
+    signatures: Signatures  # signatures of the documents in ``signed``; shape (num_signed, 128)
     grams: Hashes  # hashes of sampled 13-grams of all documents; shape (num_grams,)
     bound: int  # the sample has all n-grams with a hash below this number
 

@@ -102,7 +102,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _hash_tokens(points: npt.NDArray[np.uint32], kinds: _Bytes, is_code: bool) -> Hashes:
-    """Hash each token as a polynomial of its characters, a difference of two cumulative sums."""
+    """Hash each token as a polynomial of its characters, computed from cumulative sums."""
     is_single = (kinds == _ALONE) | (kinds == _SIGN) if is_code else kinds == _ALONE
     in_word = (kinds == _LETTER) | (kinds == _DIGIT)
     before = np.concatenate(([False], in_word[:-1]))
@@ -136,7 +136,7 @@ def _powers() -> tuple[Hashes, Hashes]:
 
 @functools.cache
 def _kinds(is_code: bool) -> _Bytes:
-    """Return the kind of every Unicode code point; shape (0x110000,)."""
+    """Return the kind (``_SPACE``, …) of every Unicode code point; shape (0x110000,)."""
     table = np.full(0x110000, _LETTER, dtype=np.uint8)
     for point in range(0x80):
         char = chr(point)

@@ -1,9 +1,9 @@
 """Import of images or recordings: a user's files become one sealed partition.
 
 Images (PNG, JPEG, WebP, GIF) are cut into greyscale patches. Recordings (WAV, FLAC, Ogg, MP3) are
-cut into segments of 16 kHz mono PCM. Both follow Li et al. 2024, section 4.1. Each patch or segment
-is a document, and all documents of a file form a cluster. The type of a file is detected from its
-first bytes, not from its name. Links and hidden files are skipped.
+cut into segments of 16 kHz mono PCM. Both follow Li et al. 2024, section 4.1. Each patch or
+segment is a document, and all documents of a file form a cluster. The type of a file is detected
+from its first bytes, not from its name. Links and hidden files are skipped.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _only_kind(path: Path, kinds: dict[str, MediaKind | None]) -> MediaKind:
 @dataclass(frozen=True)
 class _Judge:
     path: Path
-    kind: MediaKind  # kind of the files to import
+    kind: MediaKind  # image or audio: only files of this kind are imported
     kinds: Mapping[str, MediaKind | None]  # kind of each file by name; None for other formats
     partition: Partition
     licence: str
@@ -124,7 +124,7 @@ class _Judge:
             yield from self._documents_of(name, kind)
 
     def _documents_of(self, name: str, kind: MediaKind | None) -> Iterator[dict[str, Any] | Drop]:
-        """Yield a file's rows, or one drop, as readers raise their errors before the first row."""
+        """Yield a file's rows, or one drop: readers raise their errors before the first row."""
         file = self.path / name if self.path.is_dir() else self.path
         try:
             if kind is None:
@@ -164,7 +164,7 @@ def _columns(kind: MediaKind, data: bytes) -> dict[str, object]:
 
 HEIGHT, WIDTH = 64, 128  # size of a patch in pixels
 MAX_PATCHES = 16  # maximum patches of one image; more would add little new data
-MAX_PIXELS = 2**26  # maximum of an image (about 600 MB decoded); cameras have 50 million (2026)
+MAX_PIXELS = 2**26  # maximum per image (600 MB decoded); cameras have 50 million pixels (2026)
 _IMAGE_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 _ORIENTATION = 0x0112  # EXIF tag
 _TURNS = {
@@ -187,9 +187,9 @@ def read_patches(path: Path) -> list[Piece]:
 
     The image is first rotated by its EXIF data, and never resized. A patch has 64 rows of 128
     bytes. If the grid has more than ``MAX_PATCHES`` patches, only that many are kept, spread over
-    the image. A patch's number is its place in the whole grid. Only the first frame is used. Raise
-    ItemUnavailable with a reason: ``damaged`` (also if cut off), ``too_large`` (more than
-    ``MAX_PIXELS``) or ``too_small`` (less than one patch).
+    the image. A patch's number is its position in the whole grid, row by row. Of an animation, only
+    the first frame is used. Raise ItemUnavailable with a reason: ``damaged`` (or truncated),
+    ``too_large`` (more than ``MAX_PIXELS``) or ``too_small`` (less than one patch).
     """
     with path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ignore Pillow's warnings: ``_grey`` checks the size
@@ -246,16 +246,16 @@ def _spread(count: int, total: int) -> list[int]:
 
 SAMPLE_RATE = 16_000
 SAMPLE_BYTES = 2
-# The default protocol scores windows of 2,047 bytes, which is 64 ms of sound. A segment has about
-# sixty windows, as many bytes as a long article. So a minute of speech is fifteen documents.
+# The default protocol scores windows of 2,047 bytes, which is 64 ms of sound. A segment of 4 s has
+# about sixty windows (128 kB), as many bytes as a long article.
 SEGMENT_S = 4
 MIN_S = 1  # a shorter rest at the end is joined to the segment before it
-MAX_S = 6 * 3600  # maximum length, since a small file of silence may last very long
+MAX_S = 6 * 3600  # maximum length, since even a small file may contain many hours of silence
 MIN_SAMPLE_RATE = 8_000  # as in telephony; at lower rates, speech is unintelligible
 _FORMATS = {"WAV", "WAVEX", "FLAC", "OGG", "MP3"}
-_UNKNOWN_BYTES = 0x7FFF_0000  # lengths in WAV headers from here on mean unknown (written to a pipe)
+_UNKNOWN_BYTES = 0x7FFF_0000  # WAV headers state this or more if the length is unknown (pipe)
 _MP3_SLACK_FRAMES = 4 * 1152  # tolerance of estimated lengths; a frame is one sample per channel
-_MP3_TAG_SHARE = 1 / 8  # maximum share of a file for tags after the sound
+_MP3_TAG_SHARE = 1 / 8  # tags after the sound have at most this share of a file's bytes
 _BLOCK_SAMPLES = 2**18  # samples decoded at a time, all channels together
 _SPOOL_BYTES = 2**24  # a longer decoded recording goes to a temporary file
 
@@ -266,7 +266,7 @@ def read_segments(path: Path) -> Iterator[Piece]:
     Channels are averaged. Other sample rates are resampled (soxr, very high quality, in float64).
     Rounding to 16 bits then hides differences of resampling between machines. The whole recording
     is decoded to a temporary file first, so memory does not grow with its length. Raise
-    ItemUnavailable with a reason: ``damaged`` (also if cut off), ``too_short``, ``too_long``,
+    ItemUnavailable with a reason: ``damaged`` (or truncated), ``too_short``, ``too_long``,
     ``low_quality`` (sample rate below 8 kHz) or ``unknown_format``. Raise StorageError if the
     temporary folder is too full for the decoded recording.
     """
@@ -294,7 +294,7 @@ def _require_declared_size(file: IO[bytes]) -> None:
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     declared = int.from_bytes(head[4:], "little") + len(head)
-    if head[:4] == b"RIFF" and size + 1 < declared < _UNKNOWN_BYTES:  # + 1 for a padding byte
+    if head[:4] == b"RIFF" and size + 1 < declared < _UNKNOWN_BYTES:  # padding may be missing
         raise ItemUnavailable("damaged", f"ends after {size} of {declared} bytes")
 
 
@@ -324,7 +324,7 @@ def _decode(sound: soundfile.SoundFile, pcm: IO[bytes]) -> tuple[int, int]:
 
 
 def _read_mono(sound: soundfile.SoundFile) -> npt.NDArray[np.float64]:
-    """Read frames, clip them to [-1, 1], average the channels; return an empty array at the end."""
+    """Read a block of sound as mono, clipped to [-1, 1]; return an empty array at the end."""
     num_frames = max(1, _BLOCK_SAMPLES // sound.channels)
     frames = sound.read(num_frames, dtype="float64", always_2d=True).clip(-1, 1)
     mono: npt.NDArray[np.float64] = frames.mean(axis=1)
@@ -342,7 +342,7 @@ def _quantise(mono: npt.NDArray[np.float64]) -> bytes:
 def _require_whole(sound: soundfile.SoundFile, num_frames: int, file: IO[bytes]) -> None:
     slack = 0
     if sound.format == "MP3":
-        # Without an index (Xing header), the length is an estimate, at which decoding stops.
+        # Without an index (Xing header), the length is estimated, and decoding stops there.
         slack = _MP3_SLACK_FRAMES
         position, size = file.tell(), file.seek(0, os.SEEK_END)
         if size - position > _MP3_TAG_SHARE * size:

@@ -38,7 +38,7 @@ class Piece:
 
 
 def require_target(partition: Partition, content: Content, store: Store) -> None:
-    """Refuse a partition that cannot be imported."""
+    """Raise an error for a source without name or of other content, or an unfinished month."""
     if not partition.source.strip():
         raise UsageError("the source needs a name; say --source NAME")
     if partition.month is not None:
@@ -82,15 +82,15 @@ def require_unicode(text: str, where: str) -> str:
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DETAILS = ("title", "url", "language", "licence", "category")
 _COLUMNS = ("text", "id", "date", *_DETAILS)
-_PARQUET_ROWS = 32  # rows read at a time; few, since a row may be large
+_PARQUET_ROWS = 32  # Parquet rows read at a time; few, since a row may be large
 _DATA_SUFFIXES = {".json", ".jsonl", ".ndjson", ".parquet"}
 
 
 @dataclass(frozen=True)
 class Record:
-    """One text of a file."""
+    """One text from a user's file, with its metadata."""
 
-    where: str  # file and record, for messages
+    where: str  # file and record, for error messages
     native_id: str  # the record's ``id`` field, else ``<file name>:<index>``
     text: str  # the text, unchanged from the file
     # title, url, language, licence, category and date, if the record has them
@@ -101,7 +101,7 @@ def read_records(path: Path, format_: str, max_bytes: int) -> Iterator[Record | 
     """Yield the records of a file or folder in their order.
 
     Files and lines that are too long for a text of ``max_bytes`` are dropped unread. Raise
-    MalformedInput if the file has another format; the error names file and record.
+    MalformedInput if a file is not of format ``format_``; the error names file and record.
     """
     try:
         yield from FORMATS[format_](path, max_bytes)

@@ -42,7 +42,7 @@ class ImportOptions:
     # texts with more bytes are dropped as ``too_long`` (TIDEMARK_MAX_DOCUMENT_BYTES)
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     licence: str = "LicenseRef-unknown"  # SPDX id for records that state no licence
-    language: str | None = None  # BCP 47 or ``code:python``, for records that state none
+    language: str | None = None  # BCP 47 tag or ``code:python``, for records that state no language
     replace: bool = False  # write a new version if different content is sealed already
 
 
@@ -51,10 +51,10 @@ def import_texts(path: Path, partition: Partition, store: Store, options: Import
 
     Nothing is written unless the whole file is well-formed. Texts that are empty, too short or too
     long are dropped. With ``clean``, repeated texts are dropped, too. The manifest counts drops by
-    reason. If the same texts are sealed already, their seal stays. Raise UsageError for an unknown
-    file or format, a month that is not over, or a source without name or with other content. Raise
-    MalformedInput if the file is not well-formed; the error names file and record. Raise
-    EmptyPartition if every record was dropped; the message counts the reasons. Raise
+    reason. If the same texts are sealed already, their seal is kept. Raise UsageError for an
+    unknown file or format, a month that is not over, or a source without name or with images or
+    recordings. Raise MalformedInput if the file is not well-formed; the error names file and
+    record. Raise EmptyPartition if every record was dropped; the message counts the reasons. Raise
     PartitionSealed if different content is sealed already and ``replace`` is not set.
     """
     require_target(partition, "text", store)
@@ -72,7 +72,7 @@ def import_texts(path: Path, partition: Partition, store: Store, options: Import
 
 
 class Import:
-    """An import that provides documents, then the manifest; ``rules`` are more manifest entries."""
+    """The documents and the manifest of an import; the manifest includes the settings ``rules``."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ Found = Question | Drop | Failure | Repeat
 
 @dataclass(frozen=True)
 class QuestionSourceInfo(SourceInfo):
-    """The facts about a source of questions."""
+    """Description of a source of questions."""
 
     needs_token: bool = False  # the setting ``TIDEMARK_TOKENS__<NAME>`` is required
     token_from: str = ""  # how users get a token; part of the error message
@@ -40,7 +40,7 @@ class QuestionSourceInfo(SourceInfo):
 
 @dataclass(frozen=True)
 class QuestionContext(CrawlContext):
-    """The input of a crawler of questions."""
+    """Settings, fetcher and a counter of skipped entries, which a crawler of questions receives."""
 
     passed_over: Counter[PassReason] = field(default_factory=Counter)  # skipped entries by reason
 
@@ -56,8 +56,8 @@ class QuestionCrawler(Protocol):
         """Read the site's list once, and yield the questions resolved in one of the months.
 
         A question belongs to the month in which the site set its answer or declared it void. Drops
-        and failures are yielded with the month that they would belong to. All months must be over.
-        Cached responses from before the last month's end are not used (``know_all_from``).
+        and failures are yielded with their question's month. All months must be over. Cached
+        responses from before the last month's end are not used (``know_all_from``).
 
         Raises:
             SourceUnavailable: a temporary failure. Months of earlier items are sealed as partial.
@@ -70,7 +70,7 @@ class QuestionCrawler(Protocol):
 def know_all_from(months: Sequence[Month]) -> dt.datetime:
     """Return the end of the last month; pass it as ``not_before`` to ``Fetcher.get``.
 
-    A list fetched from then on is complete; the cache may have an older one of the same URL.
+    A list fetched after this time has all questions of the months; an older cached one may not.
     """
     return max(months).end
 
@@ -90,7 +90,7 @@ def load_question_crawler(source: str) -> QuestionCrawler:
 def month_of(
     resolved_at: dt.datetime | None, months: Sequence[Month], context: QuestionContext
 ) -> Month | None:
-    """Return the requested month that contains an instant, or count the reason and return None."""
+    """Return the month of ``resolved_at`` if requested; else count the reason and return None."""
     if resolved_at is None:
         context.passed_over["no_date"] += 1
         return None
@@ -106,7 +106,7 @@ YES_NO = ("Yes", "No")
 def forecasts(
     options: Sequence[str], shares: Sequence[float], at: dt.datetime | None
 ) -> tuple[CrowdForecast, ...]:
-    """Return the crowd's forecast of each option; ``shares`` are probabilities."""
+    """Return the crowd's forecasts at time ``at``; ``shares`` are the options' probabilities."""
     pairs = zip(options, shares, strict=True)
     return tuple(CrowdForecast(option, each, at) for option, each in pairs)
 
@@ -123,7 +123,7 @@ def texts(values: object) -> tuple[str, ...]:
 
 
 def number(value: object) -> float | None:
-    """Convert a number, or a string of one, to a finite float; None for any other value."""
+    """Convert a number, or a string such as ``0.5``, to a finite float; None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

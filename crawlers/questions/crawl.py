@@ -25,8 +25,8 @@ from crawlers.text.cleaning import clean, normalise
 from crawlers.web.pacing import Turnstile
 
 MAX_OPTIONS = 200
-MAX_TITLE_CHARS = 2_000  # limit of the title, and of each option
-MAX_TEXT_CHARS = 100_000  # limit of the background, and of the resolution criteria
+MAX_TITLE_CHARS = 2_000  # maximum of the title, and of each option
+MAX_TEXT_CHARS = 100_000  # maximum of the background, and of the resolution criteria
 
 
 def tidy(question: Question) -> Question | Drop:
@@ -87,10 +87,10 @@ def crawl_questions(
 ) -> list[QuestionSeal]:
     """Crawl and seal the questions that a site resolved in some months, reading its list once.
 
-    Sealed, complete months are left unchanged. If the site fails, the questions so far are sealed
-    as partial months, and the next crawl completes them. A partial month without questions is not
-    sealed. An interrupted crawl seals nothing; the next crawl continues from the HTTP cache. Return
-    the months' seals in order of month, including seals of earlier crawls.
+    Sealed, complete months are left unchanged. If the site fails, the questions read so far are
+    sealed as partial months, and the next crawl completes these months. A partial month without
+    questions is not sealed. An interrupted crawl seals nothing; the next crawl continues from the
+    HTTP cache. Return the months' seals in order of month, including seals of earlier crawls.
 
     Raises:
         FutureMonth: a month is not over.
@@ -149,7 +149,7 @@ def require_token(info: QuestionSourceInfo, settings: Settings) -> None:
 
 
 class _Walk:
-    """One pass over a site's list, which collects items by month and facts for the manifest."""
+    """One pass over a site's list, which collects questions and item counts of each month."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class _Walk:
     def _note(self, month: Month, found: Found) -> None:
         ledger = self.ledgers[month]
         key = found.question_id if isinstance(found, Question) else found.native_id
-        if isinstance(found, Repeat):  # not noted as seen, since the item itself may follow
+        if isinstance(found, Repeat):  # not added to ``_seen``, since the item itself may follow
             ledger.pass_over(found)
             return
         if key in self._seen:
@@ -241,7 +241,7 @@ def _seal(
 def _reason_to_keep(
     former: QuestionSeal | None, describe: Mapping[str, object], replace: bool
 ) -> str | None:
-    """Return why a month is not sealed now (an earlier seal is kept), or None to seal it."""
+    """Return why this crawl does not seal a month (and keeps a former seal); None to seal it."""
     is_partial, kept = describe["status"] == "partial", int(str(describe["kept"]))
     if former is None:
         return "nothing of it came, so it is not sealed" if is_partial and not kept else None

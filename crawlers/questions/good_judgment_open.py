@@ -1,10 +1,10 @@
 """Good Judgment Open: questions of tournaments, answered by their organisers.
 
 The site has no API. Its list of resolved questions requires a login
-(``TIDEMARK_TOKENS__GOOD_JUDGMENT_OPEN=USER:PASSWORD``) and a permission; a browser reads it. Pages
-of single questions are public. No date of resolution is stated, so a question belongs to the month
-in which it closed. A question decided early closes on that day (as in FreshBench). Voided questions
-are kept as void. The list has no closing dates, so a crawl reads the page of every question; pages
+(``TIDEMARK_TOKENS__GOOD_JUDGMENT_OPEN=USER:PASSWORD``) and a permission, and is read with a
+browser. Pages of single questions are public. No date of resolution is stated, so a question
+belongs to the month in which it closed. A question decided early closes on the day of the decision
+(as in FreshBench). The list has no closing dates, so a crawl reads every question's page; pages
 with an answer come from the cache. No licence is stated, so texts are for local use only.
 """
 
@@ -65,7 +65,7 @@ def fetch_questions(
     for path in _list_paths(months, context):
         match = _QUESTION.fullmatch(path)
         if match is None:
-            context.passed_over["not_a_choice"] += 1  # the link leads to another kind of page
+            context.passed_over["not_a_choice"] += 1  # the linked page is not a question
             continue
         name = match[1]
         if name in seen:

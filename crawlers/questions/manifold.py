@@ -4,10 +4,10 @@ A market belongs to the month in which its author set the answer (``resolutionTi
 all markets (https://docs.manifold.markets/api) is newest first, 1,000 per page. A market may have
 been open for years, so a crawl reads the whole list. Texts and options are only in the record of
 each single market. The crawler keeps yes/no and choose-one markets with at least MIN_BETTORS
-bettors that are neither personal nor about Manifold itself. Markets cancelled or resolved to a
-probability (MKT) are void. Updates that Manifold appends to texts (``Update 2025-03-01 (PST)``) are
-cut off; other edits cannot be detected. No licence is stated; "feel free to use the API for any
-purpose" (2026). Authors hold the rights to texts, so texts are for local use only.
+bettors. Personal markets and markets about Manifold itself are dropped. Markets cancelled or
+resolved to a probability (MKT) are void. Updates that Manifold appends to texts (``Update
+2025-03-01 (PST)``) are cut off; other edits cannot be detected. No licence is stated; authors hold
+the rights to texts, so texts are for local use only.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ INFO = QuestionSourceInfo(
 )
 PAGE_SIZE = 1_000  # markets per page, the maximum that the API allows
 MIN_BETTORS = 10
-# Answers added later may reveal events since the market's start, so the market is dropped.
+# Options added later than this after a market's start may reveal events; such markets are dropped.
 MAX_ANSWER_AGE = dt.timedelta(days=1)
-# Personal or meta questions have topics with these prefixes, titles in the first person, or titles
-# about Manifold, its money, or the question itself.
+# Questions with topics of these prefixes are dropped. So are titles (_PRIVATE_TITLE) in the first
+# person, or about Manifold, its money, or the question itself.
 _PRIVATE_TOPICS = (
     "manifold", "mana-", "meta-market", "nonpredictive", "personal", "self-resolving",
     "selfresolving", "unranked", "whalebait",
@@ -110,13 +110,13 @@ def _page(params: dict[str, str | int], listing: Listing) -> list[Row]:
 
 
 def _is_busy(answer: Fetched) -> bool:
-    """Return True if a page is not a list, or is empty: every page must have markets."""
+    """Return True if a page has no market, so that it is requested again."""
     rows = decode(answer)
     return not isinstance(rows, list) or not rows
 
 
 def _read(row: Row, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
-    """Return a listed market's question, or a drop; fetch its record only if it may be kept."""
+    """Return the question of a market in the list, or a drop; fetch its record only if needed."""
     name, title = row["id"], text(row.get("question"))
     bettors = number(row.get("uniqueBettorCount"))
     if title is None:
@@ -211,7 +211,7 @@ def _choices(market: Row, opened_at: dt.datetime) -> Choices | Drop:
 def _crowd(
     market: Row, options: tuple[str, ...], probabilities: list[float | None]
 ) -> tuple[CrowdForecast, ...]:
-    """Return the last prices; () if a price is 0 or 1 (the result), or a bet came after closing."""
+    """Return the last prices as forecasts; () if one is 0 or 1 (the answer), or set too late."""
     known = [each for each in probabilities if each is not None and 0 < each < 1]
     bet_at, closed_at = (instant_of_ms(market.get(k)) for k in ("lastBetTime", "closeTime"))
     if len(known) < len(options) or (bet_at and closed_at and bet_at > closed_at):

@@ -3,12 +3,12 @@
 A question belongs to the month in which its answer was set on the site (``resolution_set_time``).
 The answer may have been known long before (``actual_resolve_time``). The API
 (https://www.metaculus.com/api/) requires a token and allows 1,000 requests an hour. It is made for
-programs, so the rules of robots.txt for page crawlers do not apply. Posts are sorted by
-publication. So a post resolved during a crawl moves other posts to later pages only: none is
-missed. Questions with yes/no or listed options are kept. A post may be a group of questions. Groups
-stay open until all their questions are resolved, so open groups are read, too. Annulled and
-ambiguous questions are void. The community's forecast is kept if made before closing and
-resolution. Redistribution of texts requires permission (api-requests@metaculus.com).
+programs, so the rules of robots.txt for page crawlers do not apply. The API lists posts; a post is
+one question or a group of questions. Posts are sorted by publication. So a post resolved during a
+crawl moves other posts to later pages only: no post is missed. Questions with yes/no or listed
+options are kept. Groups stay open until all their questions are resolved, so open groups are read,
+too. Annulled and ambiguous questions are void. The community's forecast is kept if made before
+closing and resolution. Redistribution of texts requires permission (api-requests@metaculus.com).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Row = dict[str, Any]
 def fetch_questions(
     months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield the questions resolved in the months, oldest post first; then those of open groups."""
+    """Yield the questions resolved in the months, oldest post first; open groups come last."""
     headers = _headers(context.fetcher)
     listing = Listing(context.fetcher, SITE, know_all_from(months), headers)
     for post in _list_posts(listing):
@@ -106,7 +106,7 @@ def _list_posts(listing: Listing) -> Iterator[Row]:
 
 
 def _is_busy(answer: Fetched) -> bool:
-    """Return True if a page is not a list, or is empty: every page must have posts."""
+    """Return True if a page has no post, so that it is requested again."""
     page = decode(answer)
     results = page.get("results") if isinstance(page, dict) else None
     return not isinstance(results, list) or not results or "next" not in page
@@ -158,7 +158,7 @@ def _read(name: str, row: Row, post: Row) -> Question | Drop:
 
 
 def _title(row: Row, post: Row) -> str | None:
-    """Return a complete title; a question in a group may have a title such as ``2027``."""
+    """Return a title; for a question of a group, such as ``2027``, add the group's title."""
     own, whole, label = (
         text(each) for each in (row.get("title"), post.get("title"), row.get("label"))
     )

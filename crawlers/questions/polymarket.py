@@ -3,10 +3,10 @@
 A market belongs to the month in which it was settled: the later of ``closedTime`` and
 ``umaEndDate``. The latter is the end of the vote on the answer (by the oracle UMA). The list
 (https://docs.polymarket.com, ``/markets/keyset``; the older endpoint is incomplete) is sorted by
-closing time, latest first. So a crawl can stop LONGEST_VOTE before the earliest month. A settled
-market has prices of 1 and 0; with other prices (50/50) it is void. Markets below MIN_VOLUME_USD are
-left out: programs create most of them, about prices in the next minutes. No crowd forecast is kept,
-because the list has final prices only. No licence is stated, so texts are for local use only.
+closing time, latest first. So a crawl stops at markets that closed LONGEST_VOTE before the earliest
+month. A settled market has prices of 1 and 0; with other prices (50/50) it is void. Markets below
+MIN_VOLUME_USD are left out: most are created by programs. No crowd forecast is kept, because the
+list has final prices only. No licence is stated, so texts are for local use only.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _list_markets(listing: Listing, until: dt.datetime) -> Iterator[Row]:
 
 
 def _is_busy(answer: Fetched) -> bool:
-    """Return True if a page is not a list, or is empty: every page must have markets."""
+    """Return True if a page has no market, so that it is requested again."""
     page = decode(answer)
     markets = page.get("markets") if isinstance(page, dict) else None
     return not isinstance(markets, list) or not markets
@@ -111,7 +111,7 @@ def _settled_at(row: Row) -> dt.datetime | None:
 
 
 def _is_undecided(row: Row) -> bool:
-    """Return True if a market is open or its vote is not over. No status means no vote."""
+    """Return True if a market is open or its vote is not over; no status means no vote."""
     return not row.get("closed") or row.get("umaResolutionStatus") not in {"resolved", "", None}
 
 

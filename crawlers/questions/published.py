@@ -1,12 +1,12 @@
 """Questions that others have published, in the file formats of ForecastBench and FreshBench.
 
 ForecastBench: a question set (``2024-12-08-llm.json``) has ``forecast_due_date`` and ``questions``.
-A resolution set (``2024-12-08_resolution_set.json``) has ``resolutions``, by ``id`` and ``source``.
-Yes/no questions of prediction markets are kept (their ``resolution_dates`` is "N/A"). The market's
-value when the set was frozen is the crowd's forecast. Questions on data sets, on two events, and
-without a resolution are skipped (reasons ``dataset``, ``combination``, ``open``). A question in
-several sets is kept once, from the latest set. The date of resolution is a day, stored as 00:00
-UTC. A question with an outcome between 0 and 1 is void.
+A resolution set (``2024-12-08_resolution_set.json``) has ``resolutions`` of questions, found by
+``id`` and ``source``. Yes/no questions of prediction markets are kept (their ``resolution_dates``
+is "N/A"). The market's price at ``freeze_datetime`` is the crowd's forecast. Questions on data
+sets, on two events, and without a resolution are skipped (reasons ``dataset``, ``combination``,
+``open``). A question in several sets is kept once, from the latest set. The date of resolution is a
+day, stored as 00:00 UTC. A question with an outcome between 0 and 1 is void.
 FreshBench (``gjo.json``, questions of Good Judgment Open): the file is one JSON list, or one object
 per line. An entry has ``Question``, ``Description`` and ``Tags_list``. ``Started_time`` and
 ``Closed_time`` look like "Feb 09, 2024 06:00PM UTC"; later versions have the date only.
@@ -48,11 +48,11 @@ Entry = dict[str, Any]
 class File:
     """A parsed JSON or JSON Lines file."""
 
-    path: Path  # path as the user gave it, for messages
+    path: Path  # path as the user gave it, for error messages
     value: Any  # parsed JSON; for JSON Lines, a list of the lines' values
 
     def where(self, number: int) -> str:
-        """Return the name of an entry for messages; ``number`` counts from 1."""
+        """Return file and number of an entry for error messages; ``number`` counts from 1."""
         return f"{self.path}: entry {number}"
 
 
@@ -70,7 +70,7 @@ def read_files(path: Path) -> Iterator[File]:
 
     Raises:
         UsageError: ``path`` does not exist, or the folder has no file with a suffix of SUFFIXES.
-        MalformedInput: a file is too large, not UTF-8 or not JSON; names the line if known.
+        MalformedInput: a file is too large, not UTF-8 or not JSON.
     """
     if not path.exists():
         raise UsageError(f"there is no {path}")
@@ -174,7 +174,7 @@ def _resolutions(files: Sequence[File]) -> dict[Key, list[tuple[dt.datetime, flo
         for place, entry in enumerate(entries(file.value["resolutions"], str(file.path)), 1):
             where = file.where(place)
             if not isinstance(entry.get("id"), str):
-                continue  # the entry is a question on two events
+                continue  # a list of ids marks a question on two events
             if not isinstance(entry.get("resolved"), bool):
                 raise MalformedInput(
                     f"{where}: 'resolved' is {entry.get('resolved')!r:.80}; expected true or false"

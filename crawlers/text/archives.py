@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from core.errors import ItemUnavailable
 
 MAX_MEMBERS = 2_000  # maximum number of members of a tar archive
-MAX_GZIP_MEMBERS = 100  # maximum members of a file, as each member costs a copy of the rest
+MAX_GZIP_MEMBERS = 100  # maximum members of a gzip file; each one costs a copy of the rest
 MAX_MEMBER_BYTES = 5 * 2**20
 MAX_TOTAL_BYTES = 100 * 2**20
 LONE_FILE = "main.tex"  # name of the file if a package is a single file

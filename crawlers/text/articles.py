@@ -1,9 +1,9 @@
 """Conversion of HTML articles and posts to plain text, in time and memory linear in the HTML.
 
-Articles are untrusted, so no tree is built. libxml2's parser reports elements one by one, and a
-counter tracks excluded elements. Deep nesting costs no memory, since only text is kept. Few
-attributes are read, such as ``class``. Only HTML's own entities are expanded. Nothing is fetched,
-and no script is run. The length is limited to MAX_CHARS. The worst markup then takes a second.
+Articles are untrusted and may be nested deeply, so no tree is built. libxml2's parser reports
+elements one by one, and a counter tracks excluded elements. Only text is kept. Few attributes are
+read, such as ``class``. Only HTML's own entities are expanded. Nothing is fetched, and no script is
+run. HTML of MAX_CHARS characters takes at most a second.
 
 The text has paragraphs, headings, list items and quotations, each a block between blank lines.
 Excluded are pictures with captions, tables, forms, navigation, embedded posts of other sites and
@@ -215,7 +215,7 @@ class _Reader:
     def __init__(self) -> None:
         self._blocks: list[str] = []
         self._parts: list[str] = []  # text pieces of the current block
-        self._num_left_out = 0  # number of open elements, from the outermost excluded one inwards
+        self._num_left_out = 0  # depth within excluded elements; 0: text is kept
         self._num_links = 0
         self._link_chars = 0
         self._is_pointing = False  # True if the last block linked to other articles

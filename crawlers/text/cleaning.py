@@ -26,7 +26,7 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e007f]"
 )
 _MAX_MARKS = 30  # maximum combining marks on one letter, as in UAX #15 (stream-safe text)
-_MAYBE_MARKS = re.compile(rf"[^\x00-\u02ff]{{{_MAX_MARKS + 1}}}")  # all marks are above U+02FF
+_MAYBE_MARKS = re.compile(rf"[^\x00-\u02ff]{{{_MAX_MARKS + 1}}}")  # marks are above U+02FF
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _ELEMENTS = (

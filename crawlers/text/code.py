@@ -52,7 +52,7 @@ _OTHER_TERMS = re.compile(
 
 
 class Ratio(NamedTuple):
-    """The changed share of a file, from 0 (nothing) to 1 (everything)."""
+    """The share of a file that has changed, from 0 (nothing) to 1 (everything)."""
 
     value: float
     is_lower_bound: bool

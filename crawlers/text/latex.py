@@ -27,7 +27,7 @@ from pylatexenc import latex2text, latexwalker, macrospec
 from core.errors import ItemUnavailable
 from crawlers.text.latex_source import decode_files, find_prose, join_files, strip_comments
 
-TIME_LIMIT_S = 20.0  # per paper; 300,000 characters take 3 s (2 cores, 2026-11)
+TIME_LIMIT_S = 20.0  # maximum time per paper; 300,000 characters take 3 s (2 cores, 2026-11)
 MEMORY_BYTES = 2**30
 MAX_CONTROL_SHARE = 0.3  # maximum share of control characters in a text
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
@@ -65,8 +65,8 @@ class LatexReader:
         """Extract the text of one paper.
 
         Raise ItemUnavailable with one of these reasons: ``no_tex`` (no file is a LaTeX document);
-        ``too_large`` (inputs or macros expand without bound); ``binary`` (control characters);
-        ``parse_error`` (the worker died).
+        ``too_large`` (inputs or macros expand without bound); ``binary`` (too many control
+        characters); ``parse_error`` (the worker died).
         """
         request = json.dumps(decode_files(files)).encode()
         process = self._process = self._process or self._start()

@@ -16,7 +16,7 @@ from core.errors import ItemUnavailable
 
 SUFFIXES = (".tex", ".ltx", ".latex", ".txt", "00readme.json", "00readme.xxx")
 MAX_DEPTH = 20  # maximum nesting of files that include files
-MAX_CHARACTERS = 20_000_000  # maximum with inputs and macros expanded; most papers have < 200,000
+MAX_CHARACTERS = 20_000_000  # maximum after expansion of inputs and macros; most papers: < 200,000
 _MAX_MACRO_CHARACTERS = 1_000
 _MACRO_ROUNDS = 5  # maximum nesting depth of macros in macros
 
@@ -235,7 +235,7 @@ def expand_macros(text: str) -> str:
 
 
 def _expansion(body: str, after: str) -> str:
-    r"""Return a macro's body; keep following spaces only if it ends in a macro or ``\xspace``."""
+    r"""Return a macro's body; add the spaces ``after`` if it ends in a macro or ``\xspace``."""
     needs_space = "\\xspace" in body or re.search(r"\\[A-Za-z]+\Z", body)
     return body.replace("\\xspace", "") + (after if needs_space and after != "{}" else "")
 

@@ -1,8 +1,8 @@
 """Conversion of wikitext to plain text, in time linear in the length of the page.
 
 Wiki pages are untrusted and must not stall the parser. mwparserfromhell 0.7.2 needs 1.2 s for 6 kB
-of ``''''</ref><ref>`` repeated, and eight times that for twice the length. This scanner reads each
-character a bounded number of times, and rejects unclosed or deeply nested markup. On ordinary
+of ``''''</ref><ref>`` repeated, and eight times as long for twice the length. This scanner reads
+each character a bounded number of times, and rejects unclosed or deeply nested markup. On ordinary
 articles, both parsers agree on the text (tests/crawlers/text/test_wikitext.py).
 
 The text has prose, list items and headings, each heading on a line of its own. Comments, footnotes,
@@ -71,7 +71,7 @@ REDIRECTS = (
 )  # fmt: skip
 
 
-MAX_CHARS = 2 * 2**20  # MediaWiki's limit for a page in bytes ($wgMaxArticleSize)
+MAX_CHARS = 2 * 2**20  # of a page; MediaWiki's limit in bytes ($wgMaxArticleSize)
 MAX_NESTING = 100  # MediaWiki's limit for nested templates ($wgMaxTemplateDepth)
 _KEPT_AS_TYPED = frozenset({"nowiki", "pre"})
 _DROPPED_ELEMENTS = frozenset({
@@ -197,7 +197,7 @@ class _Scanner:
             self.num_open[self.open.pop()[0]] -= 1
 
     def _element(self, match: re.Match[str]) -> int:
-        """Handle a tag; return the position after it, or after its content if handled, too."""
+        """Handle a tag, or skip its whole content; return the position after the handled part."""
         name = match["name"].lower()
         if name == "br":
             self.out.append("\n")

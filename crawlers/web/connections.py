@@ -169,7 +169,7 @@ class _GuardedAdapter(HTTPAdapter):
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         manager = super().proxy_manager_for(proxy, **options)
-        if not proxy.lower().startswith("socks"):  # SOCKS has its own connection classes
+        if not proxy.lower().startswith("socks"):  # SOCKS proxies need other connection classes
             manager.pool_classes_by_scheme = self._pools()
         return manager
 
@@ -211,7 +211,7 @@ def in_time(url: str) -> Iterator[None]:
         raise TryAgain(
             f"{url}: {type(error).__name__}: {error}", reason=_reason_of(error)
         ) from error
-    if deadline.has_passed:  # a cut-off body of unknown length looks complete
+    if deadline.has_passed:  # the body may be cut off: without a length, it looks complete
         raise too_slow
 
 
@@ -230,7 +230,7 @@ def read_body(response: requests.Response, url: str, max_bytes: int, is_cut: boo
     ``max_bytes`` limits both the transferred and the decompressed size. If ``is_cut`` is True, the
     beginning of a larger body is returned instead of an error. ``response`` must be unread and sent
     with ``stream=True``. Raise ItemUnavailable if the body is too large. Raise SourceChanged if the
-    request did not offer the content coding. Raise urllib3.exceptions.HTTPError if the connection
+    body has a content coding other than gzip. Raise urllib3.exceptions.HTTPError if the connection
     broke, or if the body is too short. Raise zlib.error if the gzip stream is damaged or cut off.
     """
     if not is_cut and (response.raw.length_remaining or 0) > max_bytes:

@@ -1,7 +1,7 @@
 """Tokens of sites: sent only to their own site, and hidden everywhere else.
 
-Responses are stored in files and quoted in messages, so tokens are removed from them. Tokens are
-also removed from errors, and from the HTTP library's log messages.
+Responses are stored in files and quoted in messages, so tokens are removed from responses. Tokens
+are also removed from errors, and from the HTTP library's log messages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOGS_OF_ADDRESSES = ("urllib3.connection", "urllib3.connectionpool", "urllib3.u
 
 
 class Tokens:
-    """The tokens of a fetcher by site key. UsageError is raised if ``learn`` rejects a token."""
+    """The tokens of a fetcher by site key; raises UsageError if ``learn`` rejects a token."""
 
     def __init__(self, by_site: Mapping[str, SecretStr]) -> None:
         self._by_site = dict(by_site)
@@ -41,7 +41,7 @@ class Tokens:
     def learn(self, token: SecretStr, what: str) -> str:
         """Hide a secret value from now on, and return it as plain text.
 
-        Raise UsageError if it is shorter than MIN_CHARS, or not printable ASCII without spaces.
+        Raise UsageError for a value shorter than MIN_CHARS, or not printable ASCII without spaces.
         """
         value = token.get_secret_value()
         if len(value) < MIN_CHARS or not (value.isascii() and value.isprintable()) or " " in value:

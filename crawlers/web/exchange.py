@@ -30,14 +30,14 @@ from crawlers.web.credentials import Tokens
 from crawlers.web.raw_cache import Fetched, RawCache
 
 ROBOTS_AGENT = "tidemark"  # name of this crawler in robots.txt (product token)
-ROBOTS_MAX_AGE = dt.timedelta(hours=24)  # maximum cache time of RFC 9309, 2.4
-ROBOTS_MAX_BYTES = 2**20  # the rest of a file is ignored; RFC 9309, 2.5 asks for at least 500 KiB
+ROBOTS_MAX_AGE = dt.timedelta(hours=24)  # maximum age of a robots.txt (RFC 9309, 2.4)
+ROBOTS_MAX_BYTES = 2**20  # bytes read of a robots.txt; RFC 9309, 2.5 asks for at least 500 KiB
 
 
 class Robots:
     """The robots.txt rules of a fetcher's hosts; each file is read once a day.
 
-    ``read`` fetches a robots.txt; it returns an empty file if the host has none.
+    ``read`` fetches a robots.txt; a host without robots.txt counts as one with an empty file.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Robots:
     def obey(self, url: str) -> float:
         """Return the crawl delay of a URL's host in seconds, or raise an error.
 
-        Raise ItemUnavailable if robots.txt disallows the URL, or AccessRefused if it is unreadable.
+        Raise ItemUnavailable if robots.txt disallows the URL; AccessRefused if it is unreadable.
         """
         origin = urls.origin_of(url)
         with self._lock:
@@ -124,7 +124,7 @@ class Answer(NamedTuple):
     """A response with any status, including redirects and refusals."""
 
     status: int
-    fetched: Fetched  # with empty body unless the status is 200, or an error and rules are set
+    fetched: Fetched  # body is empty, except for status 200 (or 400 and above if Ask.rules is set)
     redirect: str | None
 
 
@@ -247,7 +247,7 @@ class Exchange:
         )
 
     def _require_known_host(self, url: str, asked_url: str) -> None:
-        """Raise AccessRefused for an unlisted host, a private address, or HTTP after HTTPS."""
+        """Raise AccessRefused for an unlisted host, a private address, or HTTPS leading to HTTP."""
         host = urls.host_of_url(url)
         if host is None or host not in self._hosts:
             raise AccessRefused(

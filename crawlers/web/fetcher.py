@@ -27,7 +27,7 @@ from crawlers.web.urls import follow, normalise
 
 __all__ = ["DEFAULT_MAX_BYTES", "Fetched", "Fetcher"]
 
-_ANY_ANSWER = ApiRules(pause_s=lambda _status, _answer: None)  # error responses keep their body
+_ANY_ANSWER = ApiRules(pause_s=lambda _status, _answer: None)  # keeps the body of error responses
 _T = TypeVar("_T")
 
 
@@ -123,10 +123,10 @@ class Fetcher:
             not_before: a cached response older than this time is requested again.
 
         Raises:
-            ItemUnavailable: status 403, 404, 410 or 451, disallowed by robots.txt, or too large.
+            ItemUnavailable: status 403, 404, 410 or 451, disallowed by robots.txt, large body.
             ItemFailed: all tries of this URL failed or were too slow.
             SourceUnavailable: the site refuses us, fails repeatedly, or asks for a long pause.
-            SourceChanged: the response fits neither HTTP nor the request.
+            SourceChanged: the response has an unexpected status, content coding or redirect target.
             AccessRefused: status 401, a redirect to an unlisted host, a private address, or an
                 unreadable robots.txt.
         """

@@ -73,8 +73,8 @@ class Pace:
     always get the lock first. The system frees the locks of a killed process.
 
     ``folder`` is a local folder for locks and records; the first request creates it. ``turnstile``
-    takes a host's name and returns a context manager, which is held during each request. It is also
-    held during the interval to the next request, since other machines do not know of our requests.
+    takes a host's name and returns a context manager. A request holds this context manager until
+    the next request may start, since other machines do not know of our requests.
     """
 
     def __init__(self, folder: Path, turnstile: Turnstile | None = None) -> None:
@@ -215,7 +215,7 @@ class Circuit:
         self._refusals = self._failures = 0
 
     def note_status(self, status: int) -> None:
-        """Count a response by its status."""
+        """Increment the refusals after a status 403 or 429; reset them after others except 3xx."""
         with self._lock:
             if status in {403, 429}:
                 self._refusals += 1
@@ -223,7 +223,7 @@ class Circuit:
                 self._refusals = 0
 
     def note_address(self, has_failed: bool) -> None:
-        """Count a URL that failed in all tries; reset the count after a valid response."""
+        """Increment the count of failed URLs if all tries of a URL failed; else reset it."""
         with self._lock:
             self._failures = self._failures + 1 if has_failed else 0
 

@@ -24,8 +24,8 @@ class Fetched:
     """A response of status 200."""
 
     url: str  # final URL, after redirects
-    headers: dict[str, str]  # headers as sent, by lower-case name; ``body`` is decompressed
-    body: bytes  # not decoded, since the declared charset may be wrong
+    headers: dict[str, str]  # response headers by lower-case name, without Set-Cookie
+    body: bytes  # decompressed bytes; not decoded, since the declared charset may be wrong
     retrieved_at: dt.datetime  # UTC time of the site's response, also for a cache hit
 
     @property

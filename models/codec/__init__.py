@@ -5,7 +5,7 @@ restores the text exactly (arXiv 2402.00861, algorithms 1 and 2). Chunks are the
 default protocol. Each chunk is coded independently.
 
 Decoding works only if every probability equals the encoder's to the last bit. So a file records all
-known influences: weights, library versions, hardware, number of threads, and a digest of the
+known influences on them: weights, library versions, hardware, number of threads, a digest of the
 results of a short pass. Decoding fails with an error if any of these differs. A checksum of the
 text detects all other differences. ``file.py`` defines the format; ``stepwise.py`` runs the model.
 """

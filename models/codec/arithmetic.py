@@ -6,7 +6,7 @@ number in the last interval, of about -log2 P bits; P is the product of the symb
 encoder and decoder narrow the interval to exactly the same bounds.
 
 The interval's width is between 2^88 and 2^96, and a total is at most 2^62. So rounding a bound
-changes even the narrowest part by less than 2^-26 of its width. The code hardly grows.
+changes even the narrowest part by less than 2^-26 of its width. So the code hardly grows.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Frequencies:
         return (self._sum.log() + self._highest - chosen)[:, 0]
 
     def _within(self, blocks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return where a row's block starts, (rows, 1), and its symbols end, (rows, _BLOCK)."""
+        """Return sums of frequencies before each row's block, and up to each of its symbols."""
         rows = torch.arange(len(blocks), device=blocks.device)
         own = self._counts[rows, blocks]
         begin = (self._ends[rows, blocks] - own.sum(-1))[:, None]

@@ -29,7 +29,7 @@ from models.codec.stepwise import CodedChunk, StepwiseModel, decode_chunks, enco
 from models.scoring.scorer import Tokens
 
 _TOLERANCE = 1e-3
-_SPARE_BYTES, _MISSING_BYTES = 16, 1  # a code may be longer or shorter by this
+_SPARE_BYTES, _MISSING_BYTES = 16, 1  # a code may be this much longer or shorter than predicted
 _COLUMNS = ["document_id", "chunk_index", "num_tokens", "nll_nats"]
 
 

@@ -209,7 +209,7 @@ def _varint(value: int) -> bytes:
 
 
 def folder_files_digest(folder: Path) -> str:
-    """Return 16 hex digits over a folder's files of configuration, tokenizer and weights.
+    """Return a digest (16 hex digits) of a folder's files of configuration, tokenizer and weights.
 
     Raise ModelLoadError if the folder has no weights or a file cannot be read.
     """
@@ -233,7 +233,7 @@ def model_digest(files: CheckpointFiles) -> str:
 def environment(files: CheckpointFiles) -> dict[str, str]:
     """Return hardware, attention implementation and library versions, as a header records them."""
     hardware = describe_device(files.device)
-    if files.device.type == "cpu":  # ATEN_CPU_CAPABILITY may disable instructions
+    if files.device.type == "cpu":  # ATEN_CPU_CAPABILITY may disable processor instructions
         hardware += f" {torch.backends.cpu.get_cpu_capability()}"
     return {
         "attention": files.attention,

@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 
 
 _LEAST_ROOM = 64  # tokens
-_ROOM_SHARE = 4  # space is reserved for 1 / 4 of the tokens so far
+_ROOM_SHARE = 4  # the space reserved for further tokens is 1 / 4 of the tokens so far
 
 
 class RowModel:
@@ -62,7 +62,7 @@ class RowModel:
             self.keeps_state = self._is_exact(_PROBE_PROMPTS[:1])
 
     def may_batch(self, longest: int) -> bool:
-        """Return True if rows of at most ``longest`` tokens (at their ends) may share a batch.
+        """Return True if rows that grow to at most ``longest`` tokens may share a batch.
 
         If ``longest`` exceeds the model's attention window for the first time, run a test.
         """
@@ -102,7 +102,7 @@ class RowModel:
         return _on_host(output[0][0, length - 1 : -1])
 
     def _together(self, whole: Sequence[Tokens], lengths: Sequence[int]) -> list[Floats]:
-        """Return each row's logits from a stepwise pass of a batch that loses its first row."""
+        """Return each row's logits from a stepwise pass; a step removes the batch's first row."""
         rows = self.start(
             [row[:length] for row, length in zip(whole, lengths, strict=True)], _PROBE_STEPS
         )

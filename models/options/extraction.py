@@ -179,7 +179,7 @@ def _option_at(text: str, start: int, shown: Sequence[str]) -> int:
 
 
 def _leading(text: str, shown: Sequence[str]) -> int | None:
-    """Return the option whose letter begins the text, unless other lines begin with other ones."""
+    """Return the option whose letter begins the text, unless lines begin with different letters."""
     pattern, letters = _patterns(len(shown))[1], LETTERS[: len(shown)]
     first = pattern.match(text)
     if first is None or len({found["letter"].upper() for found in pattern.finditer(text)}) > 1:

@@ -309,7 +309,7 @@ def or_device_full(run: Callable[[], T]) -> T:
         if not is_memory_full(error):
             raise
         full = DeviceFull(str(error))
-    # Outside the except block, no traceback keeps the failed pass's arrays from being freed.
+    # Inside the except block, the traceback would keep the failed pass's arrays in memory.
     torch.cuda.empty_cache()
     raise full
 

@@ -127,7 +127,7 @@ def _tokenized(block: Block, text_model: TextModel, wanted: set[Tokenization]) -
 
 
 def _content(block: Block, row: int, way: Tokenization) -> str | bytes:
-    """Return a document's scored beginning, after the text that joins it to the previous one."""
+    """Return a document's scored beginning, with ``joined_by`` in front unless it is the first."""
     content = block.documents[row].content[: way.max_chars]
     if isinstance(content, bytes) or (block.is_first and row == 0):
         return content

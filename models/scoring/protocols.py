@@ -18,7 +18,7 @@ from typing import Literal
 from core.errors import NotMeasurable, UnknownName, UsageError
 
 UNSTATED_CONTEXT = 2048  # context in tokens for a model that states none, as in lm-eval
-_LONGEST_DOCUMENT = 2**15  # in tokens, if a window is a whole document; 100 kB of English
+_LONGEST_DOCUMENT = 2**15  # maximum tokens of a window that is a whole document; 100 kB of English
 
 Layout = Literal[
     "disjoint", "sliding", "rolling", "single", "swce", "pieces", "sliding-pieces", "solid"

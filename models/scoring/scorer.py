@@ -166,7 +166,7 @@ class Tally:
     _sums: dict[int, list[float]] = field(default_factory=dict)
 
     def add_beginnings(self, tokens: TokenizedText, losses: Sequence[Losses]) -> None:
-        """Add the loss of a document's first n tokens, for each n in MILESTONES."""
+        """Add the loss of a document's first n tokens, for each n in MILESTONES (10 to 2000)."""
         sums = np.cumsum(np.concatenate(losses)[: MILESTONES[-1]])
         for length in MILESTONES:
             if length > len(sums) or not math.isfinite(sums[length - 1]):

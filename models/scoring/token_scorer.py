@@ -29,7 +29,7 @@ from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
 
-_CPU_TOKENS, _GPU_TOKENS = 1024, 16_384  # default maximum of one pass
+_CPU_TOKENS, _GPU_TOKENS = 1024, 16_384  # default maximum tokens of one pass
 LIBRARIES: Sequence[str] = ("torch", "transformers", "tokenizers")
 _VERSION = "2"  # increase if a change here, or in a module used here, changes losses
 

@@ -136,7 +136,7 @@ class StreamWindow(NamedTuple):
 def stream_windows(
     protocol: ScoringProtocol, context: int, num_prefix: int
 ) -> Iterator[StreamWindow]:
-    """Yield the windows of an endless stream (``finish_stream``: the windows at a stream's end)."""
+    """Yield the full windows of a stream without end; ``finish_stream`` adds the last windows."""
     stride = protocol.stride or context
     if protocol.layout == "sliding":
         head = context - num_prefix

@@ -2,11 +2,11 @@
 
 ``POST <base>/chat/completions`` (https://platform.openai.com/docs/api-reference/chat). Errors are
 ``{"error": {"message", "type", "param", "code"}}``; OpenRouter's are ``{"error": {"code": 402,
-"message", "metadata"}}``, even with status 200. Outcomes are classified by cost: a server error
-is free, but a lost response may have been paid for.
+"message", "metadata"}}``, even with status 200. Outcomes are classified by cost: a server error is
+free, but a lost response may have been paid for.
 
-The API key is sent only to this server. Messages and responses are stored without the key, even if
-the server repeats the key.
+The API key is sent only to this server. Messages and responses are stored without the API key, even
+if the server repeats it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pydantic import SecretStr
 from core.errors import ModelError, ModelLoadError, UsageError
 from models.servers.http import TryAgain, open_session, pause_asked_for
 
-MIN_KEY_CHARS = 8  # hiding a shorter key would also remove other text
+MIN_KEY_CHARS = 8  # hiding a shorter API key would also hide other text
 _HIDDEN = "[key]"
 _CONNECT_TIMEOUT_S = 10.0
 _ANSWER_TIMEOUT_S = 300.0  # some models reason for minutes
@@ -41,7 +41,7 @@ _FLAGGED = re.compile(
 )
 _KEPT = ("id", "model", "choices", "usage")  # stored fields of a response
 _MOST_DEEP = 32  # maximum depth of JSON; responses have a depth of six
-_TEXTS = (None, "text", "output_text")  # types of text parts
+_TEXTS = (None, "text", "output_text")  # types of message parts that contain text
 _MOST_TOKENS = 10**9  # maximum plausible number of tokens in a response
 _OPTIONAL = ("temperature", "top_p", "seed", "max_tokens")
 
@@ -77,7 +77,7 @@ class Unsupported(Exception):
 
 
 class ApiClient:
-    """Sends requests to one API; safe for threads. Raises UsageError if the key is invalid."""
+    """Sends requests to one API; safe for threads. Raises UsageError if the API key is invalid."""
 
     def __init__(
         self, base: str, key: SecretStr | None, key_setting: str, num_at_once: int
@@ -98,7 +98,7 @@ class ApiClient:
 
         Raises:
             TryAgain, Lost, Unanswerable, Refused, Unsupported: see the classes.
-            ModelLoadError: the key is refused, the account has no money, or the model is unknown.
+            ModelLoadError: the API key is refused, the account is empty, or the model is unknown.
             ModelError: the server does not support such requests.
         """
         try:
@@ -107,7 +107,7 @@ class ApiClient:
                 json=body,
                 headers={"Idempotency-Key": request_id, "Accept-Encoding": "identity"},
                 stream=True,
-                allow_redirects=False,  # a redirect would send the key to another server
+                allow_redirects=False,  # a redirect would send the API key to another server
                 timeout=(_CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S),
             ) as response:
                 data, failure = _read(response)
@@ -131,7 +131,7 @@ class ApiClient:
         )
 
     def _said(self, answer: Any, data: bytes) -> str:
-        """Return an error's message without the key, at most 300 characters."""
+        """Return an error's message without the API key, at most 300 characters."""
         error = answer.get("error") if isinstance(answer, dict) else None
         message = error.get("message") if isinstance(error, dict) else None
         text = self._hide(data.decode(errors="replace")) if answer is None else str(answer)
@@ -181,7 +181,7 @@ class ApiClient:
             return Unanswerable("content_filter", f"{where}: {said!r}")
         if codes & _TOO_LONG or status == 413 or "maximum context length" in said:
             return Unanswerable("too_long", f"{where}: {said!r}")
-        if status == 401:  # some servers quote part of the key, so omit the message
+        if status == 401:  # some servers quote part of the API key, so omit the message
             return ModelLoadError(f"{where}: it refuses the key; {self._key_setting}")
         if status == 403:
             return Refused(f"{where}: it refuses the key, or this request; {self._key_setting}")
@@ -201,7 +201,7 @@ def _require_key(key: SecretStr | None, key_setting: str) -> None:
     value = key.get_secret_value() if key else "x" * MIN_KEY_CHARS
     is_sendable = value.isascii() and value.isprintable() and " " not in value
     if len(value) < MIN_KEY_CHARS or not is_sendable:
-        value = ""  # hides the key in tracebacks that show variables
+        value = ""  # hides the API key in tracebacks that show variables
         raise UsageError(
             f"the key is none: expected at least {MIN_KEY_CHARS} printable ASCII characters "
             f"without spaces; {key_setting}"

@@ -45,7 +45,7 @@ class TryAgain(Exception):
 class RemoteClient:
     """Sends requests to one server; safe for threads.
 
-    Raise UsageError if the key has characters that a header cannot have.
+    Raise UsageError if the API key has characters that a header cannot have.
     """
 
     def __init__(self, address: str, api_key: SecretStr | None, num_at_once: int) -> None:
@@ -58,7 +58,7 @@ class RemoteClient:
         """Send a request, with retries, and return the response's JSON (NaN is allowed).
 
         Raises:
-            ModelLoadError: the server refuses the key, or has no such path or model.
+            ModelLoadError: the server refuses the API key, or has no such path or model.
             NotMeasurable: the server refuses the request.
             ModelError: the server cannot be reached, fails, or its response is not JSON.
         """
@@ -85,7 +85,7 @@ class RemoteClient:
                 self.address + path,
                 json=body,
                 stream=True,
-                allow_redirects=False,  # a redirect would send the key to another server
+                allow_redirects=False,  # a redirect would send the API key to another server
                 timeout=(_CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S),
             ) as response:
                 data = self._read(response, path, max_bytes, deadline)
@@ -147,7 +147,7 @@ def _require_sendable(api_key: SecretStr | None) -> None:
 
 
 def open_session(key: SecretStr | None, num_at_once: int) -> requests.Session:
-    """Return a session that sends a key, with a pool of ``num_at_once`` connections."""
+    """Return a session that sends the API key, with a pool of ``num_at_once`` connections."""
     session = requests.Session()
     session.auth = _Bearer(key)
     for scheme in ("http://", "https://"):
@@ -156,7 +156,7 @@ def open_session(key: SecretStr | None, num_at_once: int) -> requests.Session:
 
 
 class _Bearer(requests.auth.AuthBase):
-    """Adds the key to requests; without a key, prevents the use of credentials in ~/.netrc."""
+    """Adds the API key to requests, or, without an API key, ignores credentials in ~/.netrc."""
 
     def __init__(self, key: SecretStr | None) -> None:
         self._key = key

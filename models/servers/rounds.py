@@ -50,7 +50,7 @@ Outcome = Received | Unanswerable | GivenUp
 
 
 class Asker:
-    """Sends requests to one model, and learns its parameters and billing; safe for threads."""
+    """Sends requests to one model; learns which parameters it supports; safe for threads."""
 
     def __init__(
         self, entry: ModelEntry, client: ApiClient, cache: AnswerCache, budget: Budget
@@ -244,7 +244,7 @@ class ApiRounds:
 
         Raises:
             BudgetReached: the next request may cost more than the rest of the budget.
-            ModelLoadError: the key is refused, the account has no money, or there is no such model.
+            ModelLoadError: the API key is refused, the account is empty, or the model is unknown.
             ModelError: the server failed on several requests in a row, or has never answered any;
                 received responses are stored.
             StorageError: responses cannot be stored; no more requests are sent.

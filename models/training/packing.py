@@ -21,7 +21,7 @@ from core.storage.store import Store, replace_durably
 START, END = "<|start|>", "<|end|>"
 START_ID, END_ID = 0, 1
 IGNORED = -100  # target of padding, which torch's cross_entropy ignores
-_POOL_BATCHES = 16  # number of batches whose windows are sorted by length together; less padding
+_POOL_BATCHES = 16  # number of batches whose windows are sorted by length together
 
 Numbers = npt.NDArray[np.int64]
 
@@ -112,7 +112,7 @@ def _train_tokenizer(texts: Iterator[str], vocabulary_size: int) -> Tokenizer:
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary_size,
-        special_tokens=[START, END],  # ids 0 and 1
+        special_tokens=[START, END],  # these tokens get the ids 0 and 1
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )

@@ -161,7 +161,7 @@ def _locate(file: HubFile, listing: Listing, settings: Settings) -> _Blob:
 
 def _download(blob: _Blob, location: str) -> None:
     if _size_of(blob.part) > blob.size:
-        blob.part.unlink()  # not a part of this file, or the size is unknown
+        blob.part.unlink()  # not a part of this file, or the file's size is unknown
     with blob.part.open("ab") as file:
         http_get(
             blob.url,

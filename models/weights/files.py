@@ -113,7 +113,7 @@ def _choose_set(names: list[str], whole: str, part: re.Pattern[str]) -> list[str
 
 
 def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
-    """Return 16 hex digits over names and contents of the files that decide a model's losses.
+    """Return a digest (16 hex digits) of names and contents of files that decide losses.
 
     ``patterns`` select the files besides config.json; by default, tokenizer and safetensors. Raise
     ModelLoadError if a file cannot be read.

@@ -42,7 +42,7 @@ _PHYSICS = {"astro-ph", "cond-mat", "hep-th", "physics", "quant-ph"}
 
 @dataclass(frozen=True)
 class Paper:
-    """One paper; ``kind`` is tar, gzip, pdf or withdrawn."""
+    """One paper; ``kind`` (of its source package) is tar, gzip, pdf or withdrawn."""
 
     id: str
     number: int

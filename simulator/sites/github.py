@@ -1,8 +1,8 @@
 """Simulated github.com: git repositories, served over HTTP by ``git http-backend``.
 
-The first request for a repository creates it; its commits are deterministic. Other names than those
-in ``REPOSITORIES`` get status 401, as on GitHub. The files are generated from the world and differ
-from the files of the real projects. In every month of the world, each repository:
+The first request for a repository creates it; its commits are deterministic. Requests for
+repositories that do not exist get status 401, as on GitHub. The files are generated from the world
+and differ from the files of the real projects. In every month of the world, each repository:
 - adds files: in the month's first second, in its middle and in its last second;
 - merges, on the 20th, a branch that was committed in the previous month;
 - rewrites a file of the previous month, which counts as new text;
@@ -28,14 +28,14 @@ from simulator.repositories import LICENCES, Repository, trending_repositories
 from simulator.server import Request, Response, WorldSite
 from simulator.world import World
 
-REPOSITORIES = {  # licence by repository
+REPOSITORIES = {  # repository name: licence
     "pallets/flask": "BSD-3-Clause",
     "psf/black": "MIT",
     "pytest-dev/pytest": "MIT",
     "scrapy/scrapy": "BSD-2-Clause",
     "tox-dev/tox": "GPL-3.0-only",  # crawlers drop repositories with this licence
 }
-YOUNG = "psf/black"  # has no commit before the world's first month
+YOUNG = "psf/black"  # this repository begins in the world's first month
 _NUM_GIVING = sum(not licence.startswith("GPL") for licence in REPOSITORIES.values())
 # GitHub's own rules on repositories and lists, from copies of its robots.txt (2026-11).
 ROBOTS = """# If you would like to crawl GitHub contact us via https://support.github.com
@@ -184,7 +184,7 @@ def _month(world: World, name: str, month: Month) -> Iterator[bytes]:
     texts = [world.module(month, "github", _number(name, index)) for index in range(num_files)]
     added = [_file(_path(month, index), text) for index, text in enumerate(texts)]
     if has_past:
-        added[1] = _file(_path(month - 1, 1), texts[1])  # an old file gets new text
+        added[1] = _file(_path(month - 1, 1), texts[1])  # replaces a file of the previous month
     branch = f"work-{month}"
     yield _commit(branch, month.start - _SECOND, added[2], parent="refs/heads/main")
     yield _commit("main", month.start, added[0])

@@ -44,7 +44,7 @@ LIMITS = {
 }
 _SPDX_KEYS = {"MIT": "mit", "BSD-2-Clause": "bsd-2-clause", "BSD-3-Clause": "bsd-3-clause"}
 _DOCUMENTATION = "https://docs.github.com/rest"
-_STARS = 12  # new stars per hour of the first repository; each following one gets one fewer
+_STARS = 12  # stars per hour of the first repository; each later repository gets one star less
 _DAMAGED = b'{"type":"WatchEvent","repo":\n'
 
 
@@ -57,7 +57,7 @@ class Site(WorldSite):
         super().__init__(world)
         self.limits = dict(LIMITS)
         self.num_refused = 0  # number of requests above the limits
-        self.codeload_url = ""  # base URL of tarballs, if different from the API's
+        self.codeload_url = ""  # base URL of tarballs; empty: base URL of the API
         self.repositories = {one.name: one for one in trending_repositories(world)}
         for month in world.months:
             self.repositories |= {one.name: one for one in new_repositories(world, month)}
@@ -147,7 +147,7 @@ class Site(WorldSite):
         first = (page - 1) * per_page
         shown = found[first : min(first + per_page, MAX_RESULTS)]
         if first and shown and take_quirk(self, "moving_items"):
-            shown = [found[first - 1], *shown[:-1]]  # simulates a star lost between two requests
+            shown = [found[first - 1], *shown[:-1]]  # simulates a list that shifted by one item
         if shown and take_quirk(self, "empty_page"):
             shown = []
         is_cut = take_quirk(self, "error_as_200")  # simulates a timeout of the search
@@ -193,7 +193,7 @@ def _matches(repository: Repository, words: list[str]) -> bool:
         elif name == "license":
             if value != _SPDX_KEYS.get(repository.licence):
                 return False
-        elif name not in ("fork", "archived", "size"):  # filters that all repositories pass
+        elif name not in ("fork", "archived", "size"):  # all repositories pass these filters
             return False
     return True
 

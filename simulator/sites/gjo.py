@@ -70,7 +70,7 @@ _TRAPS = {
 
 
 class Site(WorldSite):
-    """The site; see the module docstring."""
+    """The simulated Good Judgment Open; see the module docstring."""
 
     keys: tuple[str, ...] = ("good_judgment_open",)
     robots: str | None = "User-agent: *\nDisallow: /questions/secret\n"

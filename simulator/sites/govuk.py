@@ -164,7 +164,7 @@ def _matches(article: Article, request: Request) -> bool:
 
 
 def _indexed_at(article: Article) -> dt.datetime:
-    """Return the time of the last major change according to the index, which may be outdated."""
+    """Return the time of the last major change that the (maybe outdated) search index has."""
     if article.oddity == "edited_unnoticed":
         return article.published
     return _last_major_change(article)

@@ -1,7 +1,7 @@
 """Simulated Manifold: the list of markets, newest first, and a record per market.
 
-Each question of the world is a market. One more market of each kind in ODDITIES, which crawlers
-must drop, is resolved in the world's last month.
+Each question of the world is a market. In the world's last month, one more market is resolved for
+each kind in ODDITIES (markets that crawlers must drop).
 """
 
 from __future__ import annotations

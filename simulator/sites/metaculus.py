@@ -17,7 +17,7 @@ from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 TOKEN = "0123456789abcdef0123456789abcdef01234567"  # noqa: S105
 MAX_LIMIT = 100
 GROUPED = (6, 10)  # numbers, within each month, of the questions that form a group
-HALF_OPEN = (9, NUM_QUESTIONS)  # numbers of one more group in the last month; the second is open
+HALF_OPEN = (9, NUM_QUESTIONS)  # group in the last month: two question numbers, the second open
 LATE = 5  # number of a question whose answer was known before the last forecast
 _HOUR = dt.timedelta(hours=1)
 

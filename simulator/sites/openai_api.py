@@ -29,7 +29,7 @@ _PHRASES = (
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
 
 Mishap = Literal[
-    # Unbilled errors: 429, 429 for an exhausted quota, 500, 401 with the key in its message.
+    # Unbilled errors: 429, 429 for an exhausted quota, 500, 401 with the API key in its message.
     "rate_limit", "no_quota", "server_error", "repeat_key",
     # Billed responses: truncated body, refusal, filtered text, text cut at the limit, no text.
     "cut_json", "refusal", "filtered", "cut", "silent",
@@ -51,7 +51,7 @@ class Site:
 
     world: World | None = None
     keys_accepted: set[str] = field(default_factory=lambda: {KEY})  # valid credentials
-    revoke_after: int | None = None  # number of billed responses, after which all keys are revoked
+    revoke_after: int | None = None  # billed responses until all API keys are revoked
     unsupported: tuple[str, ...] = ()  # parameters that the model rejects
     mishaps: list[Mishap] = field(default_factory=list)  # faults of the next responses
     # Unbilled responses, by text: all prompts that contain the text get the response.

@@ -1,7 +1,7 @@
 """Simulated Polymarket: the market list of the Gamma API, with a cursor for the next page.
 
-Each question of the world is a market. Crawlers must drop the other markets, one per kind in
-ODDITIES. The first market of every month was closed before the month and resolved in the month.
+Each question of the world is a market. One more market per kind in ODDITIES must be dropped by
+crawlers. Every month's first market was closed before the month, and resolved in the month.
 """
 
 from __future__ import annotations

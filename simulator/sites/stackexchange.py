@@ -21,7 +21,7 @@ from core.month import Month
 from simulator.server import Request, Response, WorldSite, take_quirk
 from simulator.world import Story, World
 
-SITES = {  # host by name in the API
+SITES = {  # site name in the API: host
     "stackoverflow": "stackoverflow.com",
     "math": "math.stackexchange.com",
     "medicalsciences": "medicalsciences.stackexchange.com",
@@ -31,10 +31,10 @@ SITES = {  # host by name in the API
     "scifi": "scifi.stackexchange.com",
 }
 KEY = "simulated-key(("  # like this key, real keys end in "(("
-QUOTAS = {True: 10_000, False: 300}  # requests per day with a key (True) and without (False)
+QUOTAS = {True: 10_000, False: 300}  # requests per day with an API key (True) or without
 MATHS = r"Let $a<b$ and $c>d$; then $$\sum_{i=1}^{n} x_i \le n \max_i x_i.$$"
 MAX_PAGE_SIZE = 100
-MAX_PAGE = 25  # highest page number without a key
+MAX_PAGE = 25  # highest page number without an API key
 _FILTERS = {"default", "withbody", "total", "none"}
 _LICENCE_4_SINCE = dt.datetime(2018, 5, 2, tzinfo=dt.UTC)
 _USERS = ("Ada Example", "boris_sample", "user1234567")
@@ -63,10 +63,10 @@ class Site(WorldSite):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        # Requests left today with a key (True) and without; None means unlimited, for tests.
+        # Requests left today with an API key (True) or without (False); None means unlimited.
         self.quota: dict[bool, int | None] = {True: None, False: None}
         self.backoff_s = 0  # seconds to wait after each response; earlier requests are refused
-        self._closed_until: dict[str, float] = {}  # end of the wait by method (monotonic clock, s)
+        self._closed_until: dict[str, float] = {}  # API method: end of wait (s, monotonic clock)
 
     @functools.cached_property
     def questions(self) -> dict[int, Post]:

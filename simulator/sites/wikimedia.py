@@ -51,7 +51,7 @@ class Wikinews(WikiSite):
 
 
 class Dumps(WorldSite):
-    """Simulated dumps.wikimedia.org: a snapshot of two wikis, and a link to a deleted snapshot."""
+    """Simulated dumps.wikimedia.org: one snapshot of two wikis, and a dead link to an older one."""
 
     keys: tuple[str, ...] = ("wikimedia_dumps",)
 

@@ -142,7 +142,7 @@ def _rows(
         why = failures.get(str(cell))
         documents, bits = figures.get((cell.partition.source, cell.partition.month), (None, None))
         record, state = None, "landed" if store.exists(cell.path) else "no losses"
-        with suppress(TidemarkError):  # the record may be damaged
+        with suppress(TidemarkError):  # the cell's record may be damaged
             record = read_cell_record(store, cell)
         rows.append(
             {
@@ -180,7 +180,7 @@ def show_report(address: str, settings: Settings) -> None:
         type="markdown",
         key=key_of("report"),
         description="The report.",
-        data=f"[`{safe}`](<{safe}>)",  # Prefect would show backslashes in a link
+        data=f"[`{safe}`](<{safe}>)",  # not escaped, as Prefect would show backslashes in a link
     ).model_copy(update=_this_run())
     outbox.post("link to the report", lambda client: _create(client, made))
 
@@ -212,13 +212,13 @@ def plain_cell(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    # Names in other encodings contain lone surrogates, which UTF-8 cannot encode.
+    # File names that are not UTF-8 contain lone surrogates, which cannot be encoded.
     shown = text.encode("utf-8", "replace").decode()
     return _SPACES.sub(" ", shown).strip()
 
 
 def key_of(*parts: str) -> str:
-    """Return an artifact key of ``[a-z0-9-]``, with a digest if parts have other characters."""
+    """Return an artifact key of ``[a-z0-9-]``, with a digest if ``parts`` have other characters."""
     words = "-".join(("tidemark", *parts))
     slug = re.sub("[^a-z0-9]+", "-", words.lower()).strip("-")
     if slug == words and len(slug) <= _KEY_CHARS:

@@ -124,7 +124,7 @@ def tell_given_up(partition: Partition, why: str) -> None:
 
 
 def tell_landed(model: str, cells: int, holes: int) -> None:
-    """Send the event that cells of a model have landed, with the numbers of cells and holes."""
+    """Send the event that cells of a model have landed, with numbers of cells and of holes."""
     facts = {"model": model, "cells": cells, "holes": holes}
     _send([_event("tidemark.model.landed", f"tidemark.model.{model}", facts)])
 

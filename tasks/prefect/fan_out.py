@@ -28,7 +28,7 @@ _CANCELLED = (CancelledRun, concurrent.futures.CancelledError)
 
 
 class Pace:
-    """A thread-safe rate limit: ``rate`` calls per second, and ``burst`` at once after a pause."""
+    """A thread-safe rate limit: ``rate`` calls per second; after a pause, ``burst`` at once."""
 
     def __init__(self, rate: float = RATE, burst: int = BURST) -> None:
         self._rate, self._burst = rate, burst
@@ -59,7 +59,7 @@ def fan_out(
 
     A call is a name (for a Failure) and keyword arguments. At most ``in_flight`` calls run at a
     time. With a Prefect server, the number of calls per second is also limited. An exception
-    becomes a Failure, and its traceback is logged. Progress is reported as ``step``, unless None.
+    becomes a Failure and is logged. Progress is reported as ``step``, unless ``step`` is None.
 
     Raises:
         BaseException: the run was interrupted or cancelled.

@@ -59,7 +59,7 @@ def send_logs() -> None:
         handler.setFormatter(_WithoutTokens())
     for room in ROOMS:
         logger = logging.getLogger(room)
-        if logger.level != prefects.level:  # setLevel clears the caches of all loggers
+        if logger.level != prefects.level:  # avoid setLevel, which clears the caches of all loggers
             logger.setLevel(prefects.level)
         if not any(isinstance(handler, APILogHandler) for handler in logger.handlers):
             handler = APILogHandler()
@@ -97,7 +97,7 @@ def showing_cells(cells: Sequence[Cell], settings: Settings) -> Iterator[None]:
 
 
 def _record_since(began: dt.datetime, store: Store, cell: Cell) -> CellRecord | None:
-    with contextlib.suppress(TidemarkError):  # `tidemark check` reports damaged records
+    with contextlib.suppress(TidemarkError):  # `tidemark check`, not this function, reports damage
         record = read_cell_record(store, cell)
         return record if record and record.scored_at >= began and store.exists(cell.path) else None
     return None
@@ -142,6 +142,6 @@ def show_seal(seal: Seal, began: dt.datetime) -> None:
 
 
 def show_landed(model: str, landed: Sequence[Cell], num_cells: int) -> None:
-    """Log how many of a model's cells have newly landed, and send their event."""
+    """Log how many cells of a model have newly landed, and send the event of their landing."""
     _log.info("landed %s: %d new of %d cells", model, len(landed), num_cells)
     events.landed(landed)

@@ -31,7 +31,7 @@ from core.settings import prefect_server
 
 WAIT_S = 6 * 3600.0  # maximum wait for the server; later, the run fails and is restarted
 LOOK_S = 2.0
-_FIRST_LOOK_S = 0.1  # first pause between looks; grows by 25 % per look, up to LOOK_S
+_FIRST_LOOK_S = 0.1  # first pause between two requests; each pause is 25 % longer, up to LOOK_S
 _SETTLE_TRIES = 5
 SETTLE_S = 20.0  # maximum wait for one more event to arrive
 WRITER = "tidemark-writer"
@@ -50,7 +50,7 @@ class _Ended:
     state: State[Any]
 
 
-_ended: dict[UUID, dict[UUID, _Ended]] = {}  # by id of the flow run, then of the task run
+_ended: dict[UUID, dict[UUID, _Ended]] = {}  # by flow run id, then by task run id
 
 
 def run_log() -> logging.Logger | logging.LoggerAdapter[logging.Logger]:
@@ -76,7 +76,7 @@ def note_end(what: str, task: Task[..., Any], task_run: UUID, state: State[Any])
 
 
 def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
-    """Return a flow's outcome after ``settle_task_runs``; with holes, as a state that lists them.
+    """Return a flow's outcome after ``settle_task_runs``, or a state that lists the holes, if any.
 
     Prefect returns the data of the state, which is the outcome, to the caller of the flow.
     """
@@ -96,7 +96,7 @@ def num_of(holes: Sequence[object]) -> str:
 
 
 def settle_task_runs() -> None:
-    """Wait for the server, then send it the final states of task runs that it lacks (``note_end``).
+    """Wait for the server, then send it the final states of task runs that it lacks.
 
     Call this at the end of a flow. Without a configured server, nothing is done.
     """
@@ -203,7 +203,7 @@ def _without_known(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> d
     runs = list(noted)
     for start in range(0, len(runs), _PAGE):
         page = runs[start : start + _PAGE]
-        if _num_completed(client, page) < len(page):  # if equal, the server has all states
+        if _num_completed(client, page) < len(page):  # else the server has all states
             known = _known(client, page)
             unknown |= {run: noted[run] for run in page if known.get(run) != noted[run].state.type}
     return unknown

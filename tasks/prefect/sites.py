@@ -65,7 +65,7 @@ def _make_limit(name: str, _server: str | None) -> None:
             client.read_global_concurrency_limit_by_name(name)
         except ObjectNotFound:
             limit = GlobalConcurrencyLimitCreate(name=name, limit=1)
-            with contextlib.suppress(ObjectAlreadyExists):  # another process has just created it
+            with contextlib.suppress(ObjectAlreadyExists):  # another process created the limit
                 client.create_global_concurrency_limit(limit)
 
 

@@ -146,7 +146,7 @@ def _give_keys(connection: duckdb.DuckDBPyConnection) -> None:
 
 WAIT_S = 6 * 3600  # timeout of locks; landing many million rows takes hours
 
-# Names of locks. Every writer shares the lock WAREHOUSE, unless it takes it exclusively.
+# Names of locks. Every writer shares the lock WAREHOUSE, unless WAREHOUSE is taken exclusively.
 WAREHOUSE = "warehouse"
 # Lock on the tables ``models``, ``sources`` and ``protocols``.
 NAMES = "names"

@@ -198,7 +198,7 @@ def _prepared(connection: duckdb.DuckDBPyConnection, where: str) -> duckdb.DuckD
 
 
 def commit(connection: duckdb.DuckDBPyConnection, what: str, work: Callable[[], _T]) -> _T:
-    """Run work in a transaction; retry it after a conflict with another writer of the lake.
+    """Run work in a transaction; retry the work after a conflict with another writer.
 
     Args:
         connection: connection to the warehouse.

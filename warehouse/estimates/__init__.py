@@ -1,5 +1,5 @@
-"""Estimates that are fitted at publication, where SQL is the wrong tool.
+"""Estimates that Python, not SQL, computes at publication: the panels of models.
 
-``panel.py`` has the estimator on arrays. ``estimate.py`` reads a snapshot's cells, fits, and writes
-the tables ``panel_*`` of the same snapshot, which views read.
+``panel.py`` holds the estimator, which works on arrays. ``estimate.py`` reads a snapshot's cells,
+fits the panels, and writes tables ``panel_*`` of the same snapshot.
 """

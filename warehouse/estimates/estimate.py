@@ -19,26 +19,26 @@ from warehouse.estimates.panel import FEW_BLOCKS, NO_CONTROL, NO_CUTOFF, fit_pan
 
 OTHER_SOURCES = "other sources than most models"
 OTHER_DOCUMENTS = "other documents than most models"
-_EPOCH = Month("1970-01")  # is numbered 0
+_EPOCH = Month("1970-01")  # the month with number 0
 
 Row = Mapping[str, Any]
 
 
 @dataclass
 class _Curve:
-    """One model's figures: bits per byte and number of documents, by month's number."""
+    """One model's bits per byte and number of documents, by the month's number."""
 
     figures: dict[int, tuple[float, int | None]] = field(default_factory=dict)
-    reason: str | None = None  # why there are no or few figures
+    reason: str | None = None  # reason why figures are missing, if known
 
 
 Curves = dict[str, _Curve]  # by model
 
 
 def estimate(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fit the panel of every source and protocol, and write the tables again.
+    """Fit the panel of every source and protocol; replace all rows of tables ``panel_*``.
 
-    Call it in a transaction on a database file that is to be published.
+    The caller must have begun a transaction on a database file that is to be published.
     """
     connection.execute(read_sql("estimates/sql", "panel_cells"))
     cells = rows_of(connection.execute(read_sql("estimates/sql", "panel_figures")))
@@ -63,7 +63,7 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
 
 @functools.cache
 def _number(month: Any) -> float:
-    """Return a month's number, NaN for None."""
+    """Return the number of months from 1970-01 to ``month``; NaN for None."""
     return np.nan if month is None else float(Month.of(month).months_since(_EPOCH))
 
 
@@ -84,10 +84,11 @@ def _panels(cells: list[Row], cutoffs: Mapping[str, float]) -> Iterator[tuple[st
 
 
 def _means(sources: Mapping[str, Curves], cutoffs: Mapping[str, float]) -> Curves:
-    """Return the models' mean curves, all over the same sources.
+    """Return each model's mean curve over sources; the sources are the same for all models.
 
-    They are those that most models with a known cutoff have, with at least half as many months as
-    the model's fullest source. A curve has the months that all its sources have.
+    A model's usable sources have at least half as many months as its longest source. The most
+    common set of usable sources among models with a known cutoff is chosen. A curve has the months
+    that all chosen sources have.
     """
     kept: dict[str, frozenset[str]] = {}
     for model in sorted({model for curves in sources.values() for model in curves}):
@@ -115,7 +116,7 @@ def _mean(
 
 
 def _fit(curves: Curves, cutoffs: Mapping[str, float]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Fit one panel; yield the names of tables, and rows for them without source and protocol."""
+    """Fit one panel; yield pairs: a table's name, and a row without source and protocol."""
     models = sorted(curves)
     months = sorted({month for curve in curves.values() for month in curve.figures}) or [0]
     losses = np.full((len(models), len(months)), np.nan)
@@ -169,7 +170,7 @@ def _fit(curves: Curves, cutoffs: Mapping[str, float]) -> Iterator[tuple[str, di
 
 
 def _deviations(curves: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
-    """Return curves less their own means; a curve without a month stays NaN."""
+    """Return each curve minus the mean of that curve; a curve without months stays NaN."""
     counts = np.maximum((~np.isnan(curves)).sum(axis=1, keepdims=True), 1)
     return curves - np.nansum(curves, axis=1, keepdims=True) / counts
 

@@ -1,40 +1,43 @@
-"""The panel: models with other cutoffs read the same months, and are each other's controls.
+"""The panel estimator: models with different cutoffs serve as controls for each other.
 
-For model i and month m, with c_i the last month that the model has seen:
+For month m and model i with cutoff c_i (last month of its training data):
 
     y_im = alpha_i + theta_i lambda_m + delta_i after_im + epsilon_i after_im (h_im - hbar_i) + u_im
 
-- y: bits per byte, of the documents that the models share.
+- y: bits per byte in month m, of the documents that most models share.
 - lambda: the month's difficulty for language models, with mean 0.
-- theta: the model's sensitivity to it, between 0.5 and 1.5, with mean 1 over the models.
-- after: 1 if m > c_i, else 0. h: m - c_i. hbar: the mean of h over the model's months after.
-- delta: the average gap over these months. epsilon: its growth a month.
+- theta: the model's sensitivity to lambda, limited to 0.5 ... 1.5, with mean 1 over the models.
+- after: 1 if m > c_i, else 0. h: m - c_i. hbar: the mean of h over the months after c_i.
+- delta: the mean gap over the months after c_i. epsilon: the growth of the gap per month.
 
-Estimation. X_i has the columns 1, after and after (h - hbar), so far as the model's months tell
-them apart. R_i = I - X_i X_i+ on the model's months, and 0 elsewhere. Begin with theta = 1.
+Estimation. X_i has the columns 1, after and after (h - hbar), without columns that the model's
+months cannot tell apart. R_i is I - X_i X_i+ (+: pseudoinverse) on the model's months, 0 elsewhere.
+First, theta = 1.
 
     M = sum_i theta_i^2 R_i        lambda = M+ sum_i theta_i R_i y_i
     theta_i = (R_i lambda)' y_i / |R_i lambda|^2, clipped to 0.5 ... 1.5, then divided by the mean
 
-Three rounds, then lambda once more. w_i is the row of the pseudoinverse of [X_i, lambda] that gives
-delta_i or epsilon_i, as w_i' (y_i - theta_i lambda). theta_i is free there, so that its error is in
-the interval. As lambda is linear in all y, an effect is sum_j W_ij' y_j:
+lambda and theta are computed three times in turn; then lambda is computed again. delta_i and
+epsilon_i are w_i' (y_i - theta_i lambda), with w_i a row of [X_i, lambda]+. (Column lambda adds the
+error of theta_i.) As lambda is linear in all y, they equal sum_j W_ij' y_j:
 
     W_ij = 1{i=j} w_i - theta_i theta_j R_j M+ w_i
 
-Error. The residuals are u_j = R_j (y_j - theta_j lambda). s_j^2 is the variance of model j's, s^2
-that of all. The squared error is the greatest of
+Error. The residuals are u_j = R_j (y_j - theta_j lambda). s_j^2 is the variance of the residuals of
+model j, s^2 of all models. The squared standard error is the maximum of
 
     s^2 sum_j |W_ij|^2        sum_j s_j^2 |W_ij|^2        G/(G-1) sum_g (sum_j W_ijg' u_jg)^2
 
-the last (CR1) over the G blocks of three calendar months: a block has the months of all models. An
-interval is Student's t with G_i - 1 degrees of freedom (G_i: blocks of model i), or fewer as s^2.
+The third term (CR1) sums over the G blocks of three calendar months, each with all models.
+Student's t has G_i - 1 degrees of freedom (G_i: number of blocks of model i), or those of s^2 if
+fewer.
 
-Identification. lambda is known up to the null space of M, whose members every X_i can imitate. An
-effect is known if w_i is orthogonal to it. lambda is told of the most months that compare.
+Identification. The data determine lambda only up to the null space of M. They determine delta_i or
+epsilon_i if w_i is orthogonal to it. lambda is returned for the largest set of months whose
+differences of lambda are determined.
 
-For a thermometer (cutoff before the window) delta is part of alpha. A model with an unknown cutoff
-or too few months does not enter lambda.
+For a thermometer (a model with a cutoff before all months), delta is part of alpha. M leaves out
+models with unknown cutoff or few months.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ from numpy.typing import NDArray
 
 LEAST_SENSITIVITY, MOST_SENSITIVITY = 0.5, 1.5
 NUM_ROUNDS, MONTHS_OF_A_BLOCK, MIN_BLOCKS = 3, 3, 4
-_RANK_TOLERANCE, _ZERO = 1e-9, 1e-7  # of eigenvalues, against the largest; of products
+_RANK_TOLERANCE, _ZERO = 1e-9, 1e-7  # relative tolerances: eigenvalues; products
 
 NO_CUTOFF = "cutoff unknown"
 NO_CONTROL = "no other model with another cutoff"
@@ -62,10 +65,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class PanelFit:
-    """The figures of a panel, by model or by month; NaN where there is none.
-
-    ``difficulty``, ``gap`` and ``growth`` are lambda, delta and epsilon, with standard errors.
-    """
+    """Estimates lambda (``difficulty``), delta (``gap``), epsilon (``growth``); NaN if missing."""
 
     theta: Floats
     difficulty: Floats
@@ -82,7 +82,7 @@ class PanelFit:
     _remainders: Floats
 
     def difficulty_without(self, model: int) -> Floats:
-        """Return lambda of the other models at their sensitivities; NaN in months not told."""
+        """Return lambda fitted without a model, at unchanged theta; NaN if not determined."""
         theta = np.nan_to_num(self.theta)
         theta[model] = 0
         return _told(_solve(theta, self._annihilators, self._remainders))
@@ -92,9 +92,9 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
     """Fit the panel of one source and protocol.
 
     Args:
-        losses: bits per byte, NaN where there is none; (models, months).
-        cutoffs: last month seen, numbered as ``months`` are; NaN = unknown; (models,).
-        months: ascending calendar numbers, January of a year a multiple of 12; (months,).
+        losses: bits per byte of shape (models, months); NaN for a missing month.
+        cutoffs: number of each model's cutoff month, numbered as in ``months``; NaN if unknown.
+        months: ascending month numbers; the number of each January is a multiple of 12.
     """
     blocks = np.unique(months // MONTHS_OF_A_BLOCK, return_inverse=True)[1]
     observed = ~np.isnan(losses)
@@ -111,7 +111,7 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
     num_columns = np.array([each.columns.shape[1] if each else 0 for each in designs])
     num_free = observed.sum(axis=1) * enters - num_columns - 1
     errors = _Errors(solution, annihilators, remainders, num_free, blocks)
-    effects = np.full((2, 2, len(losses)), np.nan)  # gap and growth; figure and error
+    effects = np.full((2, 2, len(losses)), np.nan)  # axes: gap or growth; value or error; model
     reasons: list[list[str | None]] = [[], []]
     for model, design in enumerate(designs):
         for which, column in enumerate(("gap", "growth")):
@@ -146,7 +146,7 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
 
 @dataclass(frozen=True)
 class _Design:
-    """X of one model: columns over the observed months, and the names of those after the first."""
+    """Matrix X of one model, over its observed months; ``names`` leaves out the first column."""
 
     observed: Flags
     columns: Floats  # (observed months, columns)
@@ -154,7 +154,7 @@ class _Design:
     num_after: int
 
     def weights(self, column: str, difficulty: Floats) -> Floats:
-        """Return w: a row of the pseudoinverse of [X, lambda], 0 in months not observed."""
+        """Return w: the column's row in the pseudoinverse of [X, lambda]; 0 if not observed."""
         number = 1 + self.names.index(column)
         extended = np.column_stack([self.columns, difficulty[self.observed]])
         weights = np.zeros(len(self.observed))
@@ -180,7 +180,7 @@ def _design(months: NDArray[np.int64], observed: Flags, cutoff: float) -> _Desig
 
 
 def _annihilator(design: _Design | None, num_months: int) -> Floats:
-    """Return R: what X leaves of a curve; 0 in months not observed; (months, months)."""
+    """Return matrix R (months, months), which projects out X; 0 in months not observed."""
     matrix = np.zeros((num_months, num_months))
     if design is not None:
         base, _ = np.linalg.qr(design.columns)
@@ -190,7 +190,7 @@ def _annihilator(design: _Design | None, num_months: int) -> Floats:
 
 
 def _reason(design: _Design | None, column: str, is_in: bool, is_unknown: bool) -> str | None:
-    """Return why X cannot have a column; None if it has."""
+    """Return the reason why X lacks a column; None if X has the column."""
     if is_unknown:
         return NO_CUTOFF
     if design is None or not is_in:
@@ -203,7 +203,7 @@ def _reason(design: _Design | None, column: str, is_in: bool, is_unknown: bool) 
 
 
 def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) -> _Solution:
-    """Return theta, 0 for models that do not enter, with its lambda."""
+    """Return theta and lambda; theta is 0 for models that ``enters`` excludes."""
     solution = _solve(enters.astype(float), annihilators, remainders)
     for _ in range(NUM_ROUNDS if enters.any() else 0):
         left = annihilators @ solution.difficulty
@@ -218,7 +218,7 @@ def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) 
 
 @dataclass(frozen=True)
 class _Solution:
-    """lambda at given theta, the pseudoinverse of M, and a base of its null space in columns."""
+    """lambda at given theta, the pseudoinverse of M, and a basis of M's null space."""
 
     theta: Floats
     difficulty: Floats
@@ -229,7 +229,7 @@ class _Solution:
 def _solve(
     theta: Floats, annihilators: Floats, remainders: Floats, unknown: Floats | None = None
 ) -> _Solution:
-    """Solve for lambda; ``unknown``, which all theta share, saves the slowest step."""
+    """Solve for lambda; ``unknown`` is M's null space, computed if it is None."""
     total = np.einsum("i,ijk->jk", theta**2, annihilators)
     if unknown is None:
         values, vectors = np.linalg.eigh(total)
@@ -239,14 +239,14 @@ def _solve(
 
 
 def _comparable(unknown: Floats) -> Flags:
-    """Tell the most months whose lambda differ by nothing unknown; none if there are no two."""
+    """Return True for the largest set of months whose differences of lambda are determined."""
     is_near = np.abs(unknown[:, None] - unknown).max(axis=2, initial=0) <= _ZERO
     counts = is_near.sum(axis=1)
     return np.asarray(is_near[counts.argmax()] & (counts.max() > 1))
 
 
 def _told(solution: _Solution) -> Floats:
-    """Return lambda less its mean; NaN for months that are not comparable."""
+    """Return lambda minus its mean over comparable months; NaN for other months."""
     is_told = _comparable(solution.unknown)
     mean = solution.difficulty[is_told].mean() if is_told.any() else 0
     return np.where(is_told, solution.difficulty - mean, np.nan)
@@ -268,7 +268,7 @@ class _Errors:
         self._blocks = np.eye(int(blocks.max(initial=0)) + 1)[blocks]  # (months, blocks)
         self._residuals = remainders - self._theta[:, None] * (annihilators @ solution.difficulty)
         squares = (self._residuals**2).sum(axis=1)
-        # A model's free residuals: months less X, theta and its share in lambda.
+        # A model's degrees of freedom: months minus columns of X, theta, and a share of lambda.
         free = num_free - self._theta**2 * np.einsum("ijk,kj->i", annihilators, self._inverse)
         free = np.where(self._theta > 0, free, 0)
         self.num_free = float(free.sum())
@@ -276,20 +276,20 @@ class _Errors:
         self._variances = np.where(free >= 1, squares / np.maximum(free, 1), self._variance)
 
     def of_effect(self, model: int, weights: Floats) -> float:
-        """Return the standard error of w' (y - theta lambda) of a model."""
+        """Return the standard error of one model's w' (y - theta lambda)."""
         all_weights = self._of_difficulty(-self._theta[model] * weights)
         all_weights[model] += weights
         return self._error(all_weights)
 
     def of_difficulty(self, is_told: Flags) -> Floats:
-        """Return the standard error of each month's lambda less the mean; NaN if not told."""
+        """Return the standard error of each month's lambda minus the mean, or NaN."""
         errors, shares = np.full(len(is_told), np.nan), is_told / max(is_told.sum(), 1)
         for month in np.flatnonzero(is_told):
             errors[month] = self._error(self._of_difficulty(np.eye(len(is_told))[month] - shares))
         return errors
 
     def _of_difficulty(self, weights: Floats) -> Floats:
-        """Return the weights of all y in a linear function of lambda; (models, months)."""
+        """Return the weight of each y (models, months) in the sum of ``weights`` times lambda."""
         return np.asarray(self._theta[:, None] * (self._annihilators @ (self._inverse @ weights)))
 
     def _error(self, weights: Floats) -> float:

@@ -1,7 +1,7 @@
 """Staging of losses before landing: read, check, sum per document, merge with landed rows.
 
 A file with exactly the columns of schema LOSSES is read in place, in several passes. Other losses,
-and losses of cells that have landed, are first copied into a table. Copying is as slow as landing.
+and losses of cells that have landed, are first copied into a table. Copying is slow.
 """
 
 from __future__ import annotations

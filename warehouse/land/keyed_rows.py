@@ -173,7 +173,7 @@ def _check_columns(
 
 @dataclass(frozen=True)
 class LandedRows:
-    """The numbers of rows of a landed file, and the names in it."""
+    """The numbers of rows of a landed file, and the names in the file."""
 
     num_rows: int
     num_changed: int  # number of new and replaced rows
@@ -250,7 +250,7 @@ def staged(
 
 
 def summarise(table: TextTable, num_changed: int) -> LandedRows:
-    """Return the numbers of rows of a landed file, and the names in it, for messages."""
+    """Return the numbers of rows of a landed file, and the names in the file, for messages."""
 
     def names(column: str) -> tuple[str, ...]:
         if column not in table.rows.column_names:

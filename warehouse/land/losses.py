@@ -47,7 +47,7 @@ from warehouse.land.landed import (
 
 @dataclass(frozen=True)
 class Landed:
-    """The numbers of new or changed cells and rows; both are 0 if nothing was new."""
+    """The numbers of new or changed cells and rows; both numbers are 0 if nothing was new."""
 
     num_cells: int
     num_rows: int

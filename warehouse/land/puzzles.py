@@ -85,8 +85,8 @@ def resample(cell: PuzzleCell, answers: pa.Table, columns: pa.Schema) -> pa.Tabl
 
     Item i of split ``id`` and item i of the OOD split form a pair. Pairs with an error are left
     out. A replicate draws n of the n pairs, with replacement. The draws depend only on the cell's
-    name, so they are equal for all parsing rules and splits. They use the raw stream of PCG64,
-    which is equal in all versions of numpy.
+    name, so they are equal for all parsing rules and splits. PCG64's raw integers, which they use,
+    are equal in all versions of numpy.
     """
     rows: list[pa.Table] = []
     for ood_split in ("ood", "ood_near"):

@@ -208,7 +208,7 @@ def _refuse_absent(database: Path, month: Month) -> None:
 
 
 def _trim(database: Path, month: Month) -> None:
-    """Delete rows of later months and of dimensions without other rows; estimate again."""
+    """Delete rows of later months and of names without other rows; fit the panels again."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "storage_compatibility_version": STORAGE_VERSION,
         "enable_external_access": False,
