@@ -83,7 +83,7 @@ def test_what_is_not_of_the_hub_is_left_alone(
 ) -> None:
     for name, says in [
         ("nope", "unknown model 'nope'"),
-        (str(tiny_model), "folders are yours"),
+        (str(tiny_model), "does not manage folders"),
         ("control:zstd", "controls need no files"),
     ]:
         at_hub("models", command, name).expect(2, says, out="")

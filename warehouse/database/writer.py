@@ -32,7 +32,7 @@ from warehouse.database.lake import (
 )
 from warehouse.database.lock import become_writer, is_writer, require_writer
 from warehouse.database.objects import create_objects
-from warehouse.database.schema import SNAPSHOT
+from warehouse.database.schema import ESTIMATES, SNAPSHOT, qualify
 from warehouse.database.statements import explain_database_errors
 
 # DuckDB 1.5 and later can open files of this storage version.
@@ -155,7 +155,9 @@ def _create(path: Path, settings: Settings) -> None:
     try:
         if is_published:
             store.fetch(SNAPSHOT, new)
-        connect_file(new, settings).close()
+        with contextlib.closing(connect_file(new, settings)) as connection:
+            for table in map(qualify, ESTIMATES):
+                connection.execute(f"delete from {table}")  # noqa: S608 - a constant name
         with explain_disk_errors(str(path)):
             replace_durably(new, path)
     except WarehouseError as error:

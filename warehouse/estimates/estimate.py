@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from core.month import Month
-from warehouse.database.schema import qualify, read_sql
+from warehouse.database.schema import ESTIMATES, qualify, read_sql
 from warehouse.database.statements import Statements, rows_of
 from warehouse.estimates.panel import FEW_BLOCKS, NO_CONTROL, NO_CUTOFF, fit_panel
 
@@ -47,7 +47,7 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
     for cell in cells:
         by_protocol[cell["protocol"]].append(cell)
     cutoffs = {cell["model"]: _number(cell["cutoff"]) for cell in cells}
-    rows: dict[str, list[Row]] = {"panel_effects": [], "panel_difficulty": []}
+    rows: dict[str, list[Row]] = {table: [] for table in ESTIMATES}
     for protocol, of_protocol in by_protocol.items():
         for source, curves in _panels(of_protocol, cutoffs):
             key = {"protocol": protocol, "source": source}

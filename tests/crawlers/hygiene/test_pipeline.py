@@ -78,7 +78,7 @@ class Sealed:
             finish = hygiene.finish
 
             def documents(sifted) -> Generator[pa.Table]:  # noqa: N805
-                yield from tables_of(self.ledger.sift(hygiene.sift(iter(rows))), partition)
+                yield from tables_of(filter(self.ledger.keeps, hygiene.sift(iter(rows))), partition)
 
         self.seal: Seal = seal_partition(store, partition, Sifted(), replace=True)
         self.counts = self.ledger.close()
