@@ -187,6 +187,7 @@ def test_every_table_with_months_or_names_is_trimmed(settings: Settings) -> None
         )
 
 
+@pytest.mark.slow
 def test_a_release_goes_to_an_object_store(
     tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -309,6 +309,7 @@ def test_somebody_is_told_of_runs_with_holes_but_not_of_good_ones(
     assert SECRET not in texts
 
 
+@pytest.mark.slow
 def test_a_run_whose_heartbeats_stop_is_crashed_and_one_that_ended_is_not(
     api: Api, again: Callable[..., Deployed]
 ) -> None:

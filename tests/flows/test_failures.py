@@ -150,6 +150,7 @@ def test_import_on_a_full_disk(mend: Callable[..., Any], disk: Disk, texts: Path
         assert [path for path in disk.home.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.slow
 def test_crawl_on_a_full_disk(mend: Callable[..., Any], sites: Web, home: Path) -> None:
     sources = ("-s", "wikipedia_new", "-s", "arxiv", "-s", "github_projects")
     for error in mend(("crawl", "--month", "2024-01", *sources), (0, 160_000), digests):

@@ -104,6 +104,7 @@ def test_crawl(trials: Callable[..., None]) -> None:
     trials(crawl, ["score", "--model", "control:zstd"])
 
 
+@pytest.mark.slow
 def test_score(trials: Callable[..., None], nursery: Nursery, tiny_model: Path, home: Path) -> None:
     crawl = ["crawl", "--month", "2024-01", "--to", "2024-03", "-s", "wikipedia_new", "-s", "arxiv"]
     assert nursery.run(*crawl, TIDEMARK_HOME=home) == 0, nursery.log()

@@ -79,6 +79,7 @@ def test_what_is_planted_comes_out_of_all_stages(
     tidemark("scylla", "show", "-p", "two_sums").expect(2, "two_sums", "three_sum")
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_makes_the_same_bytes(tmp_path: Path, prefect_api: None) -> None:
     from flows.scylla import scylla
 

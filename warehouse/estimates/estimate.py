@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from core.month import Month
 from warehouse.database.schema import ESTIMATES, qualify, read_sql
@@ -35,6 +36,7 @@ class _Curve:
 Curves = dict[str, _Curve]  # by model
 
 
+@threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
 def estimate(connection: duckdb.DuckDBPyConnection) -> None:
     """Fit the panel of every source and protocol; replace all rows of tables ``panel_*``.
 

@@ -81,7 +81,10 @@ def cut(request: Request, handler: Any) -> bool:
 
 
 @pytest.mark.parametrize(
-    "fault", [refuse(500, "InternalError"), refuse(503, "SlowDown"), reset, lose_answer, cut],
+    "fault", [
+        pytest.param(refuse(500, "InternalError"), marks=pytest.mark.slow),
+        refuse(503, "SlowDown"), reset, lose_answer, cut,
+    ],
     ids=["500", "503", "reset", "lost", "cut"],
 )  # fmt: skip
 def test_what_fails_at_first_is_done_all_the_same(

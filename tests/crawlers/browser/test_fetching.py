@@ -427,7 +427,9 @@ with Browser(settings, fetcher, Limits(page_s=300.0)) as browser:
 """
 
 
-@pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "with_signal", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_no_process_is_left_when_ours_is_killed(
     with_signal: signal.Signals, web: Web, settings: Settings, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 
+Rows = dict[str, dict[str, Any]]  # by model
 Array = np.ndarray[Any, np.dtype[np.float64]]
 FIRST = Month("2021-01")
 START = FIRST.months_since(Month("1970-01"))
@@ -181,15 +182,13 @@ def test_the_views_agree_with_least_squares_on_50_panels(settings: Settings) -> 
         for model, curve in zip(models, draw(number, models), strict=True):
             rows += [cell(f"m{model}", f"s{number:02}", m, bits) for m, bits in enumerate(curve)]
     land(settings, [row for row in rows if not math.isnan(row["nll_nats"])])
+    views = ("control_adjusted_gap", "ageing", "model_sensitivity")
+    tables = [query(settings, f"from {view}").to_pylist() for view in views]
     for number in range(50):
-        assert_source_agrees(settings, number)
+        assert_source_agrees(number, *(by_model(rows, f"s{number:02}") for rows in tables))
 
 
-def assert_source_agrees(settings: Settings, number: int) -> None:
-    source = [f"s{number:02}"]
-    gaps = by_model(query(settings, "from control_adjusted_gap where source = ?", source))
-    growths = by_model(query(settings, "from ageing where source = ?", source))
-    thetas = by_model(query(settings, "from model_sensitivity where source = ?", source))
+def assert_source_agrees(number: int, gaps: Rows, growths: Rows, thetas: Rows) -> None:
     models = [m for m in members(number) if f"m{m}" in gaps]
     y = draw(number, members(number))[[members(number).index(m) for m in models]]
     joint = Joint(y, numbered(models), months())
@@ -211,8 +210,8 @@ def assert_source_agrees(settings: Settings, number: int) -> None:
         assert_close(thetas[f"m{model}"]["sensitivity"], theta, (number, model))
 
 
-def by_model(rows: pa.Table) -> dict[str, dict[str, Any]]:
-    return {row["model"]: row for row in rows.to_pylist()}
+def by_model(rows: list[dict[str, Any]], source: str) -> Rows:
+    return {row["model"]: row for row in rows if row["source"] == source}
 
 
 def cell(model: str, source: str, month: int, bits: float, document: str = "d") -> dict[str, Any]:
