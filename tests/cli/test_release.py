@@ -106,6 +106,7 @@ def test_a_release_can_be_cited_and_verified(tidemark: Tidemark, home: Path) -> 
     assert subprocess.run(verify, cwd=folder, capture_output=True, check=False).returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.usefixtures("scored")
 def test_nothing_later_leaves_the_published_bytes_and_two_releases_agree(

@@ -160,6 +160,7 @@ def test_crawl_on_a_full_disk(mend: Callable[..., Any], sites: Web, home: Path) 
         assert all("no space left" in failure for failure in failures)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "leave"),
     [

@@ -25,6 +25,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         s3fs.S3FileSystem.clear_instance_cache()
 
 
+@pytest.mark.slow
 def test_an_object_store_holds_the_same_as_a_disk(
     tidemark: Tidemark, bucket: str, sites: Web, tmp_path: Path, dump: Any, losses_file: Any
 ) -> None:

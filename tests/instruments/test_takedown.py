@@ -178,6 +178,7 @@ def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> 
     assert record == "the author asked"
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_sums_are_those_of_the_other_documents(home: Settings, tmp_path: Path) -> None:
     store = Store(home.home)

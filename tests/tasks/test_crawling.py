@@ -54,6 +54,7 @@ for number in range(int(first), int(first) + 5):
 """
 
 
+@pytest.mark.slow
 def test_machines_share_the_pace_of_a_host(api: str, tmp_path: Path) -> None:
     """Each process has a scratch folder of its own, as on another machine."""
     times: list[tuple[float, float]] = []

@@ -124,6 +124,7 @@ def assert_same(question: Question, expected: SimulatedQuestion) -> None:
     assert "%" not in told  # models do not read the crowd's forecast
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("permitted")
 def test_a_page_that_fails_makes_months_partial_and_comes_with_the_next_crawl(
     site: gjo.Site, web: Web, at_site: Settings, store: Store, monkeypatch: pytest.MonkeyPatch

@@ -318,6 +318,7 @@ def test_threads_and_dtype_are_those_of_the_file(llama_folder, settings):
     assert torch.get_num_threads() == 1
 
 
+@pytest.mark.slow
 def test_another_process_with_other_threads_restores_it(llama_folder, settings, tmp_path):
     torch.set_num_threads(2)
     (tmp_path / "coded").write_bytes(compress(TEXT, entry(llama_folder), settings))

@@ -609,6 +609,7 @@ def test_a_kill_between_an_answer_and_its_note_counts_once(api: Api) -> None:
     assert cache.spending().cost.tokens == api.site.billed_tokens
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_pay_once(api: Api) -> None:
     add_model(api.entry(max_output_tokens=16), api.settings)
     api.site.pause_s = 0.03

@@ -84,6 +84,7 @@ def done(
     yield {each["key"]: each for each in found if each["key"]}
 
 
+@pytest.mark.slow
 def test_the_cells_are_a_table(done: dict[str, Any]) -> None:
     (table,) = (each for each in done.values() if each["type"] == "table")
     rows = json.loads(table["data"])
