@@ -50,6 +50,8 @@ MODELS = {
     "org/none": None,
     "org/shared": Month("2024-01"),
 }
+# Headline leaves out models with a lossy tokenizer.
+WITHOUT_LOSS = RECORD.model_copy(update={"num_lossy_documents": 0})
 PARTITIONS = {"books": ("2024-02", "2024-03"), "news": ("2024-01", "2024-02", "2024-03")}
 Row = tuple[Any, ...]
 SHARED = "org/shared"
@@ -108,7 +110,7 @@ def make_world(home: str, partitions: Mapping[str, Sequence[str]]) -> None:
         for seal, cell in cells_of(store, model):
             with store.writing(cell.path) as staged:
                 pq.write_table(losses_of(store, seal, cell), staged.path)
-            store.write_bytes(cell.record_path, RECORD.to_json())
+            store.write_bytes(cell.record_path, WITHOUT_LOSS.to_json())
 
 
 def cells_of(store: Store, model: str) -> list[tuple[Seal, Cell]]:
