@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TARGETS = {
     "models/scoring/windows.py": [
         "tests/models/scoring/test_windows.py",
+        "tests/models/scoring/test_batches.py",
         "tests/models/scoring/test_passes.py",
         "tests/models/scoring/test_machine.py",
     ],

@@ -125,7 +125,7 @@ def read_rows(
     folder: str = "read/sql",
 ) -> list[dict[str, Any]]:
     """Run ``<folder>/<statement>.sql`` with bound parameters; return its rows by column name."""
-    return rows_of(connection.execute(read_sql(folder, statement), parameters or None))
+    return rows_of(connection.execute(read_sql(folder, statement), parameters))
 
 
 def read_parquet(store: Store, path: str, remedy: str) -> pa.Table:
