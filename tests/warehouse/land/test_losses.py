@@ -14,10 +14,10 @@ from core.corpus.partition import tables_of
 from core.corpus.sealing import Ready, seal_partition
 from core.errors import CellConflict, MalformedInput, SchemaMismatch, StorageError
 from core.month import Month
-from core.schemas.tables import DOCUMENTS, LOSSES
+from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES
 from core.settings import Settings
 from core.storage.store import Store
-from tests.warehouse.cells import CELL, JANUARY
+from tests.warehouse.cells import CELL, JANUARY, NOON
 from warehouse.database.writer import connected
 from warehouse.land.losses import Landed, open_warehouse
 
@@ -166,6 +166,28 @@ def test_documents_land_without_text_and_carry_clusters_into_replicates(
     assert row == {"num_documents": 2, "of_partitions": 3}
     names = {row["column_name"] for row in ask("describe documents")}
     assert "text" not in names
+
+
+def test_an_import_replaces_nothing(settings: Settings, losses: Any, tmp_path: Path) -> None:
+    path = tmp_path / "changed.parquet"
+    pq.write_table(losses({"nll_nats": 11.0}), path)
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses(losses({}), "rows")
+        with pytest.raises(CellConflict, match="--replace"):
+            warehouse.land_file(path)
+        with pytest.raises(CellConflict, match="--replace"):
+            warehouse.land_losses(pq.read_table(path, partitioning=None), "rows")
+        assert warehouse.land_cells([]) == Landed(0, 0)
+
+
+def test_duplicates_land_once(settings: Settings, store: Store) -> None:
+    seal = seal_partition(store, JANUARY, Ready([documents({"d0": None})]))
+    row = (seal.partition.source, dt.date(2024, 1, 1), "d0", dt.date(2023, 12, 1), "e0", 1.0, NOON)
+    table = pa.Table.from_pylist([dict(zip(DUPLICATES.names, row, strict=True))], DUPLICATES)
+    with store.writing(f"{seal.folder}/duplicate_of.parquet") as staged:
+        pq.write_table(table, staged.path)
+    with open_warehouse(settings) as warehouse:
+        assert [warehouse.land_duplicates(seal) for _ in range(2)] == [True, False]
 
 
 def test_a_partition_without_documents_lands(settings: Settings, store: Store, ask: Any) -> None:
