@@ -142,7 +142,7 @@ def _other_version(connection: duckdb.DuckDBPyConnection) -> list[Finding]:
 def _check_views(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
     rows: list[dict[str, object]] = []
     for view, file in list_leaf_views().items():
-        try:  # DuckDB only binds the view and reads no rows; DuckDB 1.5 has no table() of a view
+        try:  # DuckDB only binds the view and reads no rows; 1.5 has no table() of views
             connection.sql(f"from {qualify(view)}")
         except duckdb.Error as error:
             rows.append({"view": f"{file.name} cannot be read: {error}"})
