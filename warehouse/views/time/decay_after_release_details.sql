@@ -29,20 +29,68 @@ decays as (
         100 * (mean_12 / nullif(base, 0) - 1) as decay_12_pct,
         list_avg([decay_3_pct, decay_6_pct, decay_9_pct, decay_12_pct]) as decay_mean_pct
     from means
+),
+
+tested as (
+    select
+        d.*,
+        e.* exclude (model, source, protocol),
+        time_p_value(
+            d.decay_mean_pct, e.mean_error, e.mean_degrees, e.month_error, e.month_degrees
+        ) as p_value
+    from decays as d
+    left join internal.decay_errors as e
+        on d.model = e.model and d.source = e.source and d.protocol = e.protocol
+),
+
+ranked as (
+    select
+        *,
+        count(p_value) over (partition by protocol) as num_tests,
+        row_number() over (
+            partition by protocol order by p_value nulls last, model, source
+        ) as position
+    from tested
 )
 
 select
-    d.*,
-    d.decay_3_pct - e.error_3 as decay_3_pct_low,
-    d.decay_3_pct + e.error_3 as decay_3_pct_high,
-    d.decay_6_pct - e.error_6 as decay_6_pct_low,
-    d.decay_6_pct + e.error_6 as decay_6_pct_high,
-    d.decay_9_pct - e.error_9 as decay_9_pct_low,
-    d.decay_9_pct + e.error_9 as decay_9_pct_high,
-    d.decay_12_pct - e.error_12 as decay_12_pct_low,
-    d.decay_12_pct + e.error_12 as decay_12_pct_high,
-    d.decay_mean_pct - e.error_mean as decay_mean_pct_low,
-    d.decay_mean_pct + e.error_mean as decay_mean_pct_high
-from decays as d
-left join internal.decay_errors as e
-    on d.model = e.model and d.source = e.source and d.protocol = e.protocol;
+    model,
+    source,
+    protocol,
+    released,
+    decay_mean_pct,
+    decay_mean_pct - half_mean as decay_mean_pct_low,
+    decay_mean_pct + half_mean as decay_mean_pct_high,
+    p_value,
+    case
+        when p_value is not null
+            then
+                least(1, min(p_value * num_tests / position) over (
+                    partition by protocol
+                    order by position desc
+                ))
+    end as q_value,
+    decay_mean_pct - error_mean as decay_mean_pct_low_documents,
+    decay_mean_pct + error_mean as decay_mean_pct_high_documents,
+    decay_3_pct,
+    decay_3_pct - half_3 as decay_3_pct_low,
+    decay_3_pct + half_3 as decay_3_pct_high,
+    decay_3_pct - error_3 as decay_3_pct_low_documents,
+    decay_3_pct + error_3 as decay_3_pct_high_documents,
+    decay_6_pct,
+    decay_6_pct - half_6 as decay_6_pct_low,
+    decay_6_pct + half_6 as decay_6_pct_high,
+    decay_6_pct - error_6 as decay_6_pct_low_documents,
+    decay_6_pct + error_6 as decay_6_pct_high_documents,
+    decay_9_pct,
+    decay_9_pct - half_9 as decay_9_pct_low,
+    decay_9_pct + half_9 as decay_9_pct_high,
+    decay_9_pct - error_9 as decay_9_pct_low_documents,
+    decay_9_pct + error_9 as decay_9_pct_high_documents,
+    decay_12_pct,
+    decay_12_pct - half_12 as decay_12_pct_low,
+    decay_12_pct + half_12 as decay_12_pct_high,
+    decay_12_pct - error_12 as decay_12_pct_low_documents,
+    decay_12_pct + error_12 as decay_12_pct_high_documents,
+    base_bits_per_byte
+from ranked;

@@ -1,6 +1,9 @@
 -- Half widths of the 95 % intervals of a model's decay after release. For decay_after_release.
 -- Grain: one row per model, source, protocol.
--- Units: percent; NULL if the decay is NULL, or if a month has no standard error.
+-- Units: percent. error_* are by other documents of these months. half_* are by other months: the
+--   wider of error_* and decay_month_errors. The other columns are the standard errors of the mean,
+--   and their degrees of freedom. NULL if the decay is NULL, or if a month has no standard error;
+--   half_* also with fewer than two horizons.
 -- Source: docs/metrics.md (Intervals); ADR 0016.
 create or replace view internal.decay_errors as
 with figures as (
@@ -67,10 +70,13 @@ variances as (
     group by model, source, protocol, figure
 ),
 
-errors as (
+standard_errors as (
     select
         f.*,
-        half_interval(v.variance, f.cell_variance, f.spread, v.overlap / f.squares) as error
+        sqrt(v.variance) as standard_error,
+        satterthwaite(f.cell_variance, f.spread, v.overlap / f.squares) as degrees_of_freedom,
+        m.standard_error as month_error,
+        m.degrees_of_freedom as month_degrees
     from figures as f
     inner join variances as v
         on
@@ -78,6 +84,27 @@ errors as (
             and f.source = v.source
             and f.protocol = v.protocol
             and f.figure = v.figure
+    left join internal.decay_month_errors as m
+        on
+            f.model = m.model
+            and f.source = m.source
+            and f.protocol = m.protocol
+            and f.figure = m.figure
+),
+
+errors as (
+    select
+        *,
+        standard_error * t_975(degrees_of_freedom) as error,
+        month_error * t_975(month_degrees) as month_half
+    from standard_errors
+),
+
+halves as (
+    select
+        *,
+        wider_half(error, month_half) as half
+    from errors
 )
 
 select
@@ -88,6 +115,15 @@ select
     max(error) filter (where figure = 6) as error_6,
     max(error) filter (where figure = 9) as error_9,
     max(error) filter (where figure = 12) as error_12,
-    max(error) filter (where figure = 0) as error_mean
-from errors
+    max(error) filter (where figure = 0) as error_mean,
+    max(half) filter (where figure = 3) as half_3,
+    max(half) filter (where figure = 6) as half_6,
+    max(half) filter (where figure = 9) as half_9,
+    max(half) filter (where figure = 12) as half_12,
+    max(half) filter (where figure = 0) as half_mean,
+    max(standard_error) filter (where figure = 0) as mean_error,
+    max(degrees_of_freedom) filter (where figure = 0) as mean_degrees,
+    max(month_error) filter (where figure = 0) as month_error,
+    max(month_degrees) filter (where figure = 0) as month_degrees
+from halves
 group by model, source, protocol;

@@ -1,8 +1,9 @@
--- Half widths of the 95 % intervals around a split. For train_test_gap_at,
---   train_test_gap_overall_at.
+-- Half widths of the 95 % intervals around a split, for other documents of these months. For
+--   train_test_gap_at, train_test_gap_overall_at.
 -- Grain: one row per model, scope, protocol; scope is a source, or NULL for the mean over sources.
 -- Parameter: split_on, as in split_cells_at.
--- Units: bits per byte; NULL if a side has no month, or a month without a standard error.
+-- Units: bits per byte; gap_error is gap_standard_error times the quantile of Student's t with
+--   gap_degrees. NULL if a side has no month, or a month without a standard error.
 -- Source: docs/metrics.md (Intervals); ADR 0016.
 create or replace macro internal.gap_errors_at(split_on) as table
     with coefficients as materialized (
@@ -54,10 +55,11 @@ create or replace macro internal.gap_errors_at(split_on) as table
         group by model, scope, protocol, figure
     ),
 
-    errors as (
+    standard_errors as (
         select
             f.*,
-            half_interval(v.variance, f.cell_variance, f.spread, v.overlap / f.squares) as error
+            sqrt(v.variance) as standard_error,
+            satterthwaite(f.cell_variance, f.spread, v.overlap / f.squares) as degrees_of_freedom
         from figures as f
         inner join variances as v
             on
@@ -66,6 +68,13 @@ create or replace macro internal.gap_errors_at(split_on) as table
                 and f.protocol = v.protocol
                 and f.figure = v.figure
         where f.is_complete
+    ),
+
+    errors as (
+        select
+            *,
+            standard_error * t_975(degrees_of_freedom) as error
+        from standard_errors
     )
 
     select
@@ -75,6 +84,8 @@ create or replace macro internal.gap_errors_at(split_on) as table
         max(error) filter (where figure = 'before') as before_error,
         max(error) filter (where figure = 'after') as after_error,
         max(error) filter (where figure = 'gap') as gap_error,
-        max(error) filter (where figure = 'next') as next_error
+        max(error) filter (where figure = 'next') as next_error,
+        max(standard_error) filter (where figure = 'gap') as gap_standard_error,
+        max(degrees_of_freedom) filter (where figure = 'gap') as gap_degrees
     from errors
     group by model, scope, protocol;

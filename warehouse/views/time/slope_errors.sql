@@ -1,9 +1,10 @@
 -- Half widths of the 95 % intervals of slopes over months. For tbi_likelihood and its mean.
 -- Grain: one row per model, scope, protocol; scope is a source, or NULL for the mean over sources.
---   No row with fewer than 8 months, or if a month has no standard error.
--- Units: bits per byte per month. error is the larger of two errors: for random months
---   (slope_blocks), and for random documents (bootstrap). With monitored pages, the same documents
---   recur every month, so the variation between months does not show the second error.
+--   No row if a month has no standard error.
+-- Units: bits per byte per month. document_error is by other documents of these months (bootstrap),
+--   error by other months like these: the wider of document_error and slope_month_errors. With
+--   monitored pages, the same documents recur every month, so the variation between months does
+--   not show the former. error and p_value (of no slope) are NULL with fewer than 12 months.
 -- Source: docs/metrics.md (Intervals); ADR 0016.
 create or replace view internal.slope_errors as
 with cells as materialized (
@@ -17,6 +18,7 @@ figures as (
         model,
         scope,
         protocol,
+        sum(coefficient * bits_per_byte) as slope,
         sum(power(coefficient * standard_error, 2)) as cell_variance,
         sum(power(coefficient, 4) * spread) as spread,
         sum(power(coefficient, 4)) as squares
@@ -51,23 +53,44 @@ variances as (
         avg(weight_deviation * weight_deviation) as overlap
     from replicates
     group by model, scope, protocol
+),
+
+errors as (
+    select
+        f.model,
+        f.scope,
+        f.protocol,
+        f.slope,
+        sqrt(v.variance) as document_error,
+        satterthwaite(f.cell_variance, f.spread, v.overlap / f.squares) as document_degrees,
+        m.standard_error as month_error,
+        m.degrees_of_freedom as month_degrees
+    from figures as f
+    inner join variances as v
+        on
+            f.model = v.model
+            and f.scope is not distinct from v.scope
+            and f.protocol = v.protocol
+    left join internal.slope_month_errors as m
+        on
+            f.model = m.model
+            and f.scope is not distinct from m.scope
+            and f.protocol = m.protocol
+),
+
+halves as (
+    select
+        *,
+        document_error * t_975(document_degrees) as document_half,
+        month_error * t_975(month_degrees) as month_half
+    from errors
 )
 
 select
-    f.model,
-    f.scope,
-    f.protocol,
-    greatest(
-        b.error, half_interval(v.variance, f.cell_variance, f.spread, v.overlap / f.squares)
-    ) as error
-from figures as f
-inner join variances as v
-    on
-        f.model = v.model
-        and f.scope is not distinct from v.scope
-        and f.protocol = v.protocol
-inner join internal.slope_blocks as b
-    on
-        f.model = b.model
-        and f.scope is not distinct from b.scope
-        and f.protocol = b.protocol;
+    model,
+    scope,
+    protocol,
+    document_half as document_error,
+    wider_half(document_half, month_half) as error,
+    time_p_value(slope, document_error, document_degrees, month_error, month_degrees) as p_value
+from halves;

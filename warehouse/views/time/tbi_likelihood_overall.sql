@@ -3,7 +3,8 @@
 -- Units: bits per byte per month (or year); positive means that newer text costs more. The mean of
 --   slopes is unweighted, over sources of text with two months or more, and over the months that
 --   all of them have. num_sources and num_months count both; NULL below two common months. Images
---   and audio are left out. bias_slope = -tbi_per_month. *_low and *_high: as in tbi_likelihood.
+--   and audio are left out. bias_slope = -tbi_per_month. *_low, *_high and
+--   p_value: as in tbi_likelihood. q_value is over the models of a protocol.
 -- Source: Zhu et al. (FreshBench), section 3.2; mean over sources as in Uncheatable Eval;
 --   docs/metrics.md (Likelihood, Time, Intervals).
 create or replace view tbi_likelihood_overall as
@@ -36,21 +37,53 @@ fits as (
     from internal.slope_cells
     where scope is null
     group by model, protocol
+),
+
+tested as (
+    select
+        n.model,
+        n.protocol,
+        n.num_sources,
+        coalesce(f.num_months, 0) as num_months,
+        f.slope,
+        e.error,
+        e.document_error,
+        e.p_value
+    from num_lasting as n
+    left join fits as f on n.model = f.model and n.protocol = f.protocol
+    left join internal.slope_errors as e
+        on n.model = e.model and n.protocol = e.protocol and e.scope is null
+),
+
+ranked as (
+    select
+        *,
+        count(p_value) over (partition by protocol) as num_tests,
+        row_number() over (partition by protocol order by p_value nulls last, model) as position
+    from tested
 )
 
 select
-    n.model,
-    n.protocol,
-    n.num_sources,
-    coalesce(f.num_months, 0) as num_months,
-    f.slope as tbi_per_month,
-    12 * f.slope as tbi_per_year,
-    -f.slope as bias_slope,
-    f.slope - e.error as tbi_per_month_low,
-    f.slope + e.error as tbi_per_month_high,
-    12 * (f.slope - e.error) as tbi_per_year_low,
-    12 * (f.slope + e.error) as tbi_per_year_high
-from num_lasting as n
-left join fits as f on n.model = f.model and n.protocol = f.protocol
-left join internal.slope_errors as e
-    on n.model = e.model and n.protocol = e.protocol and e.scope is null;
+    model,
+    protocol,
+    num_sources,
+    num_months,
+    slope as tbi_per_month,
+    slope - error as tbi_per_month_low,
+    slope + error as tbi_per_month_high,
+    p_value,
+    case
+        when p_value is not null
+            then
+                least(1, min(p_value * num_tests / position) over (
+                    partition by protocol
+                    order by position desc
+                ))
+    end as q_value,
+    slope - document_error as tbi_per_month_low_documents,
+    slope + document_error as tbi_per_month_high_documents,
+    12 * slope as tbi_per_year,
+    12 * (slope - error) as tbi_per_year_low,
+    12 * (slope + error) as tbi_per_year_high,
+    -slope as bias_slope
+from ranked;

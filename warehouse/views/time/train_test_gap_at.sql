@@ -4,8 +4,14 @@
 --   month, and leaves out models without a cutoff.
 -- Units: bits per byte. *_before, *_after and *_all are unweighted means of the monthly figures;
 --   *_weighted are ratios of the months' sums. gap = after - before; NULL if one side is empty.
---   *_low and *_high bound a 95 % interval (Student's t, standard error by cluster bootstrap); NULL
---   if one of the months has a single cluster.
+--   *_low and *_high bound a 95 % interval over time: would other months like these say the same?
+--   *_low_documents and *_high_documents: would other documents of these months? The former is the
+--   wider of the latter and of one over months in blocks of three. The latter is NULL if a month
+--   has a single cluster; the former, too, and with fewer than four blocks (3 months of a side).
+-- p_value: of no gap, by the interval over time. q_value: Benjamini-Hochberg's over the models and
+--   sources of a protocol.
+-- Months that get harder or easier for all models are part of this gap, and no interval of a single
+--   curve can know: see control_adjusted_gap.
 -- Source: Li et al. 2024, Table 3 and Rate24 (expected_next); docs/metrics.md (Time, Intervals).
 create or replace macro train_test_gap_at(split_on) as table
     with periods as (
@@ -17,44 +23,104 @@ create or replace macro train_test_gap_at(split_on) as table
             any_value(split_basis) as split_basis,
             count(bits_per_byte) filter (where not is_after) as num_months_before,
             count(bits_per_byte) filter (where is_after) as num_months_after,
-            avg(bits_per_byte) as mean_all,
-            avg(bits_per_byte) filter (where not is_after) as mean_before,
-            avg(bits_per_byte) filter (where is_after) as mean_after,
-            sum(nll_nats) / (ln(2) * nullif(sum(num_bytes), 0)) as rate_all,
+            avg(bits_per_byte) as bits_per_byte_all,
+            avg(bits_per_byte) filter (where not is_after) as bits_per_byte_before,
+            avg(bits_per_byte) filter (where is_after) as bits_per_byte_after,
+            sum(nll_nats) / (ln(2) * nullif(sum(num_bytes), 0)) as bits_per_byte_all_weighted,
             sum(nll_nats) filter (where not is_after)
-            / (ln(2) * nullif(sum(num_bytes) filter (where not is_after), 0)) as rate_before,
+            / (ln(2) * nullif(sum(num_bytes) filter (where not is_after), 0))
+                as bits_per_byte_before_weighted,
             sum(nll_nats) filter (where is_after)
-            / (ln(2) * nullif(sum(num_bytes) filter (where is_after), 0)) as rate_after
+            / (ln(2) * nullif(sum(num_bytes) filter (where is_after), 0))
+                as bits_per_byte_after_weighted
         from internal.split_cells_at(split_on)
         group by model, source, protocol
+    ),
+
+    figures as (
+        select
+            p.*,
+            p.bits_per_byte_after - p.bits_per_byte_before as bits_per_byte_gap,
+            2 * p.bits_per_byte_after - p.bits_per_byte_before as expected_next,
+            e.gap_error,
+            e.before_error,
+            e.after_error,
+            e.next_error,
+            wider_half(e.gap_error, m.gap_error) as gap_half,
+            wider_half(e.before_error, m.before_error) as before_half,
+            wider_half(e.after_error, m.after_error) as after_half,
+            wider_half(e.next_error, m.next_error) as next_half,
+            e.gap_standard_error,
+            e.gap_degrees,
+            m.gap_standard_error as month_error,
+            m.degrees_of_freedom as month_degrees
+        from periods as p
+        left join internal.gap_errors_at(split_on) as e
+            on p.model = e.model and p.source = e.scope and p.protocol = e.protocol
+        left join internal.gap_month_errors_at(split_on) as m
+            on p.model = m.model and p.source = m.scope and p.protocol = m.protocol
+    ),
+
+    tested as (
+        select
+            *,
+            time_p_value(
+                bits_per_byte_gap, gap_standard_error, gap_degrees, month_error, month_degrees
+            ) as p_value
+        from figures
+    ),
+
+    ranked as (
+        select
+            *,
+            count(p_value) over (partition by protocol) as num_tests,
+            row_number() over (
+                partition by protocol order by p_value nulls last, model, source
+            ) as position
+        from tested
     )
 
     select
-        p.model,
-        p.source,
-        p.protocol,
-        p.split_date,
-        p.split_basis,
-        p.num_months_before,
-        p.num_months_after,
-        p.mean_all as bits_per_byte_all,
-        p.mean_before as bits_per_byte_before,
-        p.mean_after as bits_per_byte_after,
-        p.mean_after - p.mean_before as bits_per_byte_gap,
-        2 * p.mean_after - p.mean_before as expected_next,
-        p.mean_after - p.mean_before - e.gap_error as bits_per_byte_gap_low,
-        p.mean_after - p.mean_before + e.gap_error as bits_per_byte_gap_high,
-        p.mean_before - e.before_error as bits_per_byte_before_low,
-        p.mean_before + e.before_error as bits_per_byte_before_high,
-        p.mean_after - e.after_error as bits_per_byte_after_low,
-        p.mean_after + e.after_error as bits_per_byte_after_high,
-        2 * p.mean_after - p.mean_before - e.next_error as expected_next_low,
-        2 * p.mean_after - p.mean_before + e.next_error as expected_next_high,
-        p.rate_all as bits_per_byte_all_weighted,
-        p.rate_before as bits_per_byte_before_weighted,
-        p.rate_after as bits_per_byte_after_weighted,
-        p.rate_after - p.rate_before as bits_per_byte_gap_weighted,
-        2 * p.rate_after - p.rate_before as expected_next_weighted
-    from periods as p
-    left join internal.gap_errors_at(split_on) as e
-        on p.model = e.model and p.source = e.scope and p.protocol = e.protocol;
+        model,
+        source,
+        protocol,
+        bits_per_byte_gap,
+        bits_per_byte_gap - gap_half as bits_per_byte_gap_low,
+        bits_per_byte_gap + gap_half as bits_per_byte_gap_high,
+        p_value,
+        case
+            when p_value is not null
+                then
+                    least(1, min(p_value * num_tests / position) over (
+                        partition by protocol
+                        order by position desc
+                    ))
+        end as q_value,
+        bits_per_byte_gap - gap_error as bits_per_byte_gap_low_documents,
+        bits_per_byte_gap + gap_error as bits_per_byte_gap_high_documents,
+        bits_per_byte_before,
+        bits_per_byte_before - before_half as bits_per_byte_before_low,
+        bits_per_byte_before + before_half as bits_per_byte_before_high,
+        bits_per_byte_before - before_error as bits_per_byte_before_low_documents,
+        bits_per_byte_before + before_error as bits_per_byte_before_high_documents,
+        bits_per_byte_after,
+        bits_per_byte_after - after_half as bits_per_byte_after_low,
+        bits_per_byte_after + after_half as bits_per_byte_after_high,
+        bits_per_byte_after - after_error as bits_per_byte_after_low_documents,
+        bits_per_byte_after + after_error as bits_per_byte_after_high_documents,
+        expected_next,
+        expected_next - next_half as expected_next_low,
+        expected_next + next_half as expected_next_high,
+        expected_next - next_error as expected_next_low_documents,
+        expected_next + next_error as expected_next_high_documents,
+        num_months_before,
+        num_months_after,
+        bits_per_byte_all,
+        split_date,
+        split_basis,
+        bits_per_byte_all_weighted,
+        bits_per_byte_before_weighted,
+        bits_per_byte_after_weighted,
+        bits_per_byte_after_weighted - bits_per_byte_before_weighted as bits_per_byte_gap_weighted,
+        2 * bits_per_byte_after_weighted - bits_per_byte_before_weighted as expected_next_weighted
+    from ranked;

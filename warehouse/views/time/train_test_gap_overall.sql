@@ -1,8 +1,10 @@
 -- Mean over sources of bits per byte before and after each model's own cutoff, and of the gap.
 -- Grain: one row per model, protocol; only models with a cutoff in the catalogue.
 -- Units and columns: as train_test_gap_overall_at.
--- Source: docs/metrics.md (Time).
--- train_test_gap_overall_at has further columns.
+-- *_low and *_high: would other months like these say the same? *_documents: would other documents
+--   of these months? Drift of all models counts as gap here: see control_adjusted_gap.
+-- Source: docs/metrics.md (Time, Intervals).
+-- train_test_gap_overall_at has further columns, such as expected_next.
 create or replace view train_test_gap_overall as
 select
     model,
@@ -10,15 +12,15 @@ select
     bits_per_byte_gap,
     bits_per_byte_gap_low,
     bits_per_byte_gap_high,
+    p_value,
+    q_value,
+    bits_per_byte_gap_low_documents,
+    bits_per_byte_gap_high_documents,
     bits_per_byte_before,
     bits_per_byte_after,
-    expected_next,
-    expected_next_low,
-    expected_next_high,
     num_sources,
     num_months_before,
     num_months_after,
-    bits_per_byte_all,
     split_date,
     split_basis
 from train_test_gap_overall_at(cast(null as date));

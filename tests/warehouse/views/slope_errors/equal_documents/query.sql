@@ -2,5 +2,7 @@
 select
     model,
     scope,
-    round(error, 7) as error
+    round(document_error, 6) as document_error,
+    round(error, 6) as error,
+    round(p_value, 2) as p
 from internal.slope_errors;

@@ -3,6 +3,6 @@ select
     model,
     num_sources,
     bits_per_byte_gap,
-    round(bits_per_byte_gap_low, 6) as gap_low,
-    round(bits_per_byte_gap_high, 6) as gap_high
+    round(bits_per_byte_gap_low_documents, 6) as gap_low,
+    round(bits_per_byte_gap_high_documents, 6) as gap_high
 from train_test_gap_overall_at(date '2024-03-01');
