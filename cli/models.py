@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from core.settings import Settings
     from models.catalogue import ModelEntry
 
+Cutoff = Annotated[str | None, Option(help="Last month of the training data.", metavar="YYYY-MM")]
+Facts = dict[str, Any]  # fields of an entry
+Family = Annotated[str | None, Option(help="Name that models of several sizes share.")]
 HubModels = Annotated[list[str], Argument(help="Catalogue names or hub ids.", metavar="NAME")]
+Parameters = Annotated[int | None, Option(help="Number of weights.")]
+Released = Annotated[str | None, Option(help="Day of the release.", metavar="YYYY-MM-DD")]
+Role = Annotated[str | None, Option(help="model, or thermometer: its cutoff is before all months.")]
 
 models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 
@@ -157,12 +163,11 @@ def models_add(
     location: Annotated[
         str, Argument(help="Hub id, folder, .pth file, or http://host:port of a server.")
     ],
-    cutoff: Annotated[
-        str | None, Option(help="Last month of the training data.", metavar="YYYY-MM")
-    ] = None,
-    released: Annotated[
-        str | None, Option(help="Day of the release.", metavar="YYYY-MM-DD")
-    ] = None,
+    cutoff: Cutoff = None,
+    released: Released = None,
+    parameters: Parameters = None,
+    family: Family = None,
+    role: Role = None,
     revision: Annotated[str | None, Option(help="Commit of the hub to pin.")] = None,
     tokenizer: Annotated[
         str | None, Option(help="Hub id or folder of the tokenizer of a model on a server.")
@@ -184,23 +189,37 @@ def models_add(
     replace: Annotated[bool, Option("--replace", help="Replace the entry of this name.")] = False,
 ) -> None:
     """Add a model to your own catalogue (catalogue.yaml under the data root)."""
-    _add_to_catalogue(
-        settings_of(context),
-        replace,
-        name=name,
-        location=location,
-        cutoff=cutoff,
-        released=released,
-        revision=revision,
-        tokenizer=tokenizer,
-        served_name=served_name,
-        kind="api" if api else None,
-        api_key=api_key,
-        dollars_per_million_input_tokens=prices[0] if prices else None,
-        dollars_per_million_output_tokens=prices[1] if prices else None,
-        notes=notes,
-    )
+    from models.catalogue import kind_of
+
+    facts = {
+        "released": released, "parameters": parameters, "family": family, "role": role,
+        "revision": revision, "tokenizer": tokenizer, "served_name": served_name,
+        "kind": "api" if api else kind_of(location), "api_key": api_key, "notes": notes,
+        "dollars_per_million_input_tokens": prices[0] if prices else None,
+        "dollars_per_million_output_tokens": prices[1] if prices else None,
+    }  # fmt: skip
+    known = {"name": name, "location": location}
+    _catalogue(known, cutoff, facts, settings_of(context), replace=replace)
     out.print(f"added {name}")
+
+
+@models_app.command("edit")
+def models_edit(
+    context: typer.Context,
+    name: Annotated[str, Argument(help="Name in the catalogue.")],
+    cutoff: Cutoff = None,
+    released: Released = None,
+    parameters: Parameters = None,
+    family: Family = None,
+    role: Role = None,
+) -> None:
+    """Change facts of a model, in your own catalogue and in the published views at once."""
+    from models.catalogue import find_model
+
+    settings = settings_of(context)
+    facts = {"released": released, "parameters": parameters, "family": family, "role": role}
+    _catalogue(vars(find_model(name, settings)), cutoff, facts, settings, replace=True)
+    out.print(f"changed {name}")
 
 
 @models_app.command("train")
@@ -226,22 +245,15 @@ def models_train(
     out.print(f"{entry.name}: cutoff {entry.cutoff}, saved at {entry.location}")
 
 
-def _add_to_catalogue(settings: Settings, replace: bool, location: str, **fields: object) -> None:
-    """Add an entry with those ``fields`` that are not None; mark a cutoff as "stated"."""
-    from pydantic import ValidationError
+def _catalogue(
+    known: Facts, cutoff: str | None, facts: Facts, settings: Settings, replace: bool
+) -> None:
+    """Catalogue a model with its known facts, a stated cutoff, and facts that are not None."""
+    from instruments.landing import catalogue_model
+    from models.catalogue import make_entry
 
-    from models.catalogue import ModelEntry, add_model, kind_of
-
-    given: dict[str, object] = {"location": location, "kind": kind_of(location)}
-    given |= {name: value for name, value in fields.items() if value is not None}
-    if "cutoff" in given:
-        given |= {"cutoff_provenance": "stated", "cutoff_precision": "month"}
-    try:
-        entry = ModelEntry(**given)  # type: ignore[arg-type]
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'entry'}: {problem['msg']}"
-            for problem in error.errors()
-        )
-        raise UsageError(f"not a valid model: {problems}") from error
-    add_model(entry, settings, replace)
+    given = known | {name: value for name, value in facts.items() if value is not None}
+    if cutoff is not None:
+        stated = {"cutoff_provenance": "stated", "cutoff_precision": "month", "cutoff_url": None}
+        given |= {"cutoff": cutoff, **stated}
+    catalogue_model(make_entry(given), settings, replace)

@@ -14,7 +14,7 @@ import datetime as dt
 import difflib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -83,6 +83,8 @@ class ModelEntry:
         cutoff_provenance: stated by the model's makers, inferred from the dates of its training
             data, or planted (the model was trained by tidemark up to this month).
         cutoff_precision: precision with which the cutoff is known: month, quarter or year.
+        family: name that models of several sizes share, such as pythia, or None.
+        role: thermometer, if its cutoff lies before the months to measure; else model.
         context: longest sequence that the model supports, in tokens.
         tokenizer: hub id or folder of the tokenizer, for remote models only.
         served_name: name of the model on its server, or None for a remote server with one model.
@@ -102,6 +104,8 @@ class ModelEntry:
     cutoff_precision: Literal["month", "quarter", "year"] | None = None
     cutoff_url: Annotated[str | None, Field(pattern=r"^https?://\S+$")] = None
     parameters: Annotated[int | None, Field(gt=0)] = None
+    family: Annotated[str | None, Field(min_length=1)] = None
+    role: Literal["model", "thermometer"] = "model"
     context: Annotated[int | None, Field(gt=0)] = None
     is_chat: bool = False
     tokenizer: Annotated[str | None, Field(min_length=1)] = None
@@ -193,9 +197,7 @@ def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
         file = folder.resolve()
         return ModelEntry(name=file.stem.strip(), kind="rwkv", location=str(file))
     if _HUB_ID.fullmatch(name_or_folder):
-        return ModelEntry(
-            name=name_or_folder, location=name_or_folder, notes="not in the catalogue"
-        )
+        return ModelEntry(name=name_or_folder, location=name_or_folder)
     hint = f"`tidemark models list` shows all {len(entries)}; a folder must exist"
     raise UnknownName("model", name_or_folder, _suggest(name_or_folder, entries), hint)
 
@@ -208,9 +210,10 @@ def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> N
         MalformedInput: the user's catalogue is invalid; its file stays unchanged.
     """
     if not entry.backend.is_listed or entry.name in CONTROLS:
+        raise UsageError(f"{entry.name!r}: compressors are found by themselves, not added")
+    if entry.cutoff and entry.released and entry.cutoff.first_day > entry.released:
         raise UsageError(
-            f"{entry.name!r} is a {entry.kind}: controls and reference models are found by "
-            "themselves; only causal language models are added"
+            f"{entry.name}: the cutoff {entry.cutoff} is after the release on {entry.released}"
         )
     taken = {known.name for known in list_models(settings)}
     if entry.name in taken and not replace:
@@ -305,13 +308,21 @@ def _parse_entry(record: object, where: str) -> ModelEntry:
     if not record.get("location"):
         raise MalformedInput(f"{where}: location (a hub id, folder, file or address) is missing")
     try:
-        return _ENTRY.validate_python(record)
+        return make_entry(record)
+    except UsageError as error:
+        raise MalformedInput(f"{where}: {error}") from error
+
+
+def make_entry(facts: Mapping[str, object]) -> ModelEntry:
+    """Return an entry with these fields; raise UsageError, with the faults, if they are invalid."""
+    try:
+        return _ENTRY.validate_python(facts)
     except ValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, problem['loc'])) or 'entry'}: {problem['msg']}"
             for problem in error.errors(include_url=False)
         )
-        raise MalformedInput(f"{where}: {problems}") from error
+        raise UsageError(f"not a valid model: {problems}") from error
 
 
 def _read_user(settings: Settings) -> list[ModelEntry]:

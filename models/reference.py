@@ -11,6 +11,7 @@ BACKEND = Backend(
     kind="reference",
     on_device=True,
     from_hub=True,
+    is_listed=True,
     codes=True,
     identify=identify_causal_lm,
     load=load_causal_lm,

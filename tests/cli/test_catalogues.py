@@ -109,3 +109,42 @@ def test_a_run_says_at_once_which_models_it_will_not_get_and_scores_the_others(
     assert failed.startswith("failed: someone/gated: ")
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     at_hub(*score).expect(0, out="1 cells landed\n")
+
+
+@pytest.mark.long
+def test_an_edited_fact_reaches_the_views_at_once(
+    tidemark: Any, losses_file: Callable[..., Path], home: Path
+) -> None:
+    def ask(sql: str) -> list[dict[str, Any]]:
+        return list(json.loads(tidemark("sql", sql, "--format=json").out))
+
+    tidemark("models", "add", "mine", NAME).expect(0)
+    tidemark("land", losses_file("mine")).expect(0)
+    assert ask("from train_test_gap") == []
+    edit = ("models", "edit", "mine", "--cutoff")
+    facts = ("--parameters", "9000", "--family", "ours", "--role", "thermometer")
+    tidemark(*edit, "2024-02", "--released", "2024-04-01", *facts).expect(0, out="changed mine\n")
+    assert ask("select split_date, num_months_before as n from train_test_gap") == [
+        {"split_date": "2024-03-01", "n": 2}
+    ]
+    assert ask("select released, parameters, family, role, location, revision from models") == [
+        {"released": "2024-04-01", "parameters": 9000, "family": "ours", "role": "thermometer",
+         "location": NAME, "revision": "r1"}
+    ]  # fmt: skip
+    tidemark(*edit, "2023-10").expect(0)  # the other facts stay
+    assert ask("select cutoff, family from models") == [{"cutoff": "2023-10-01", "family": "ours"}]
+    files = (home / "catalogue.yaml", home / "warehouse.duckdb")
+    before = [path.read_bytes() for path in files]
+    for says, *wrong in (
+        ("unknown model 'nope'", "nope", "--family", "x"),
+        ("compressors are found by themselves", "control:zstd", "--family", "x"),
+        ("'2024' is not a month", "mine", "--cutoff", "2024"),
+        ("cutoff 2024-05 is after the release on 2024-04-01", "mine", "--cutoff", "2024-05"),
+        ("released: ", "mine", "--released", "soon"),
+        ("parameters: ", "mine", "--parameters", "0"),
+        ("role: ", "mine", "--role", "old"),
+    ):
+        tidemark("models", "edit", *wrong).expect(2, says)
+    assert [path.read_bytes() for path in files] == before
+    tidemark("models", "add", "mine", NAME, "--cutoff", "2024-03", "--replace").expect(0)
+    assert ask("select split_date from train_test_gap") == [{"split_date": "2024-04-01"}]

@@ -154,10 +154,7 @@ def pairs_of(
 
 @pytest.mark.parametrize("protocol", ["default", "disjoint-16", "sliding-32-8", "lm-eval-24"])
 def test_losses_are_those_of_the_same_weights_here(
-    server: LikelihoodServer,
-    settings: Settings,
-    batch_of: BatchOf,
-    protocol: str,
+    server: LikelihoodServer, settings: Settings, batch_of: BatchOf, protocol: str
 ) -> None:
     pairs = pairs_of(server, settings, batch_of(*TEXTS), protocol)
     assert len(pairs) > 4
@@ -291,10 +288,7 @@ SPOILT = [
 
 @pytest.mark.parametrize(("spoil", "message"), SPOILT)
 def test_what_a_server_does_not_say_is_found_out_before_a_run(
-    server: LikelihoodServer,
-    settings: Settings,
-    spoil: Spoil,
-    message: str,
+    server: LikelihoodServer, settings: Settings, spoil: Spoil, message: str
 ) -> None:
     server.spoil = spoil
     with pytest.raises(NotMeasurable, match=message) as caught:

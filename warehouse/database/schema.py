@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 4
 SCHEMAS = ("main", "internal")
-ESTIMATES = ("panel_difficulty", "panel_effects")  # tables with rows in snapshots only
+# Tables with rows in snapshots only.
+ESTIMATES = ("cutoff_estimates", "month_shortfalls", "panel_difficulty", "panel_effects")
 SNAPSHOT = "warehouse.duckdb"  # path of the published snapshot under the data root
 _ROOM = Path(__file__).parents[1]
 # The C loader is faster: PyYAML's Python loader takes seconds for a hundred files.

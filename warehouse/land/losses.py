@@ -265,8 +265,8 @@ class Warehouse:
         """
         self._upsert("models", rows)
 
-    def landed_models(self) -> dict[str, str]:
-        """Return the revision of every model with landed rows."""
+    def landed_models(self) -> dict[str, str | None]:
+        """Return the revision of every model that the warehouse names; None if unknown."""
         return dict(self._statements.run("find_landed_models"))
 
     def upsert_sources(self, rows: Sequence[Mapping[str, object]]) -> None:

@@ -383,10 +383,7 @@ def test_a_chat_model_is_asked_in_its_template(
 
 
 def test_a_template_that_takes_no_question_is_left_alone(
-    folders: dict[str, str],
-    settings: Settings,
-    copy_of: CopyOf,
-    caplog: pytest.LogCaptureFixture,
+    folders: dict[str, str], settings: Settings, copy_of: CopyOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = copy_of(folders["llama"])
     plain = load(folder, settings)
@@ -399,10 +396,7 @@ def test_a_template_that_takes_no_question_is_left_alone(
 
 
 def test_texts_have_an_identity_before_weights_are_read(
-    folders: dict[str, str],
-    settings: Settings,
-    llama: LocalGenerator,
-    copy_of: CopyOf,
+    folders: dict[str, str], settings: Settings, llama: LocalGenerator, copy_of: CopyOf
 ) -> None:
     entry = ModelEntry(name="tiny", location=folders["llama"])
     identity = generation_identity(entry, settings)

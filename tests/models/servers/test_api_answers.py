@@ -36,13 +36,7 @@ from models.catalogue import add_model, parse_catalogue
 from models.options.protocols import LETTERS, get_answer_protocol, prompts_of
 from models.servers.budget import AnswerCache, Budget, read_spending
 from simulator.server import Response
-from simulator.sites.openai_api import (
-    CONTEXT_TOKENS,
-    KEY,
-    Mishap,
-    chosen_letter,
-    refusal,
-)
+from simulator.sites.openai_api import CONTEXT_TOKENS, KEY, Mishap, chosen_letter, refusal
 from tests.models.conftest import question
 from tests.models.servers.conftest import PRICES, Api, settings_with
 from tests.object_store import object_store

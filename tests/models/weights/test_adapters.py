@@ -168,10 +168,7 @@ BREAKAGES = {
         "does not say for which model",
     ),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), "without weights"),
-    "weights cut off": (
-        lambda f: cut_off(f / WEIGHTS, 500),
-        "cannot be put on",
-    ),
+    "weights cut off": (lambda f: cut_off(f / WEIGHTS, 500), "cannot be put on"),
     "tensors of another model": (rename_tensors, "have no place"),
     "fewer layers than stated": (config_of(target_modules=["q_proj"]), "have no place"),
     "more layers than stated": (config_of(target_modules=[*TARGETS, "k_proj"]), "missing from"),
@@ -187,8 +184,7 @@ BREAKAGES = {
     "a start that changes the base": (config_of(init_lora_weights="pissa"), "changed base"),
     "not a number": (
         lambda f: save_file(
-            {n: t * torch.nan for n, t in load_file(f / WEIGHTS).items()},
-            f / WEIGHTS,
+            {n: t * torch.nan for n, t in load_file(f / WEIGHTS).items()}, f / WEIGHTS
         ),
         "cannot be merged",
     ),

@@ -13,5 +13,11 @@ create table if not exists models (
     parameters bigint,
     context bigint,
     is_chat boolean,
-    notes varchar
+    notes varchar,
+    family varchar,
+    role varchar
 );
+
+-- For databases of before these columns.
+alter table models add column if not exists family varchar;
+alter table models add column if not exists role varchar;

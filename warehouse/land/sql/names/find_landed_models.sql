@@ -1,7 +1,8 @@
--- The models with landed rows, each with one of its revisions.
+-- The models that the warehouse names, each with one of its revisions.
 select
-    model,
-    max(revision) as revision
-from internal.landed_cells
-group by model
-order by model;
+    m.model,
+    coalesce(max(c.revision), any_value(m.revision)) as revision
+from models as m
+left join internal.landed_cells as c on m.model = c.model
+group by m.model
+order by m.model;
