@@ -7,6 +7,7 @@
 --   (significantly worse models). Significant: one-sided p-value of the paired difference
 --   (bootstrap over clusters, Student's t) <= 5 % / (number of other models). Quantiles of
 --   replicates' ranks would miss near ties too often. NULL if the month has a single cluster.
+--   Two models with different documents are compared on the documents that both measured.
 -- has_same_documents: True if all models ranked there measured the same documents; NULL for
 --   published rates.
 -- Source: Uncheatable Eval; Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for Ranks";
@@ -30,20 +31,13 @@ with figures as (
     where l.bits_per_byte is not null
 ),
 
--- Differences on different documents never count as significant.
-same_pairs as (
-    select *
-    from internal.ranked_pairs
-    where has_same_documents
-),
-
 sure as (
     select
         f.model,
         f.source,
         f.protocol,
         f.month,
-        count(*) as num_same_documents,
+        count(*) filter (where p.has_same_documents) as num_same_documents,
         count(*) filter (where sure_sign(p.p_value, p.difference, f.num_models) = 1)
             as num_better,
         count(*) filter (where sure_sign(p.p_value, p.difference, f.num_models) = -1)
@@ -55,7 +49,7 @@ sure as (
             where p.is_same_class and sure_sign(p.p_value, p.difference, f.num_in_class) = -1
         ) as num_worse_in_class
     from figures as f
-    inner join same_pairs as p
+    inner join internal.ranked_pairs as p
         on
             f.model = p.model
             and f.source = p.source

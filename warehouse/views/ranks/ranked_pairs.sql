@@ -1,10 +1,11 @@
 -- Significance of the difference of every two models in the same source and month.
--- Grain: one row per model, other_model, source, protocol, month, in both orders. For other views
---   to read.
--- Units: difference is model less other_model, in bits per byte. p_value is two-sided, of Student's
---   t with the standard error of paired bootstrap replicates. It is NULL if a month has a single
---   cluster, and below 2 degrees of freedom (1.999 because of rounding), where no difference is
---   significant.
+-- Grain: one row per model, other_model, source, protocol, month, in both orders; only pairs that
+--   share documents. For other views to read.
+-- Units: difference is model less other_model, in bits per byte, on the documents that both
+--   measured. p_value is two-sided, of Student's t; the standard error is of paired bootstrap
+--   replicates, or the jackknife's (shared_documents) if not has_same_documents. p_value is NULL if
+--   a month has a single cluster, and below 2 degrees of freedom (1.999 because of rounding), where
+--   no difference is significant.
 -- Source: docs/metrics.md (Pairs).
 create or replace view internal.ranked_pairs as
 with vectors as (
@@ -25,7 +26,7 @@ errors as (
         p.source,
         p.protocol,
         p.month,
-        p.has_same_documents,
+        true as has_same_documents,
         p.difference,
         p.degrees_of_freedom,
         paired_error(a.deviations, b.deviations) as standard_error
@@ -42,6 +43,12 @@ errors as (
             and p.source = b.source
             and p.protocol = b.protocol
             and p.month = b.month
+    where p.has_same_documents
+    union all by name
+    select
+        * exclude (num_documents),
+        false as has_same_documents
+    from internal.shared_documents
 ),
 
 pairs as (

@@ -1,0 +1,2 @@
+from unmeasured
+where model = 'a' and coalesce(left_out_of, 'tbi_likelihood') = 'tbi_likelihood'

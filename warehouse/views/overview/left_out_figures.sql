@@ -1,0 +1,127 @@
+-- Models that a view of figures leaves out, or shows with NULL, each with the reason.
+-- Grain: one row per model, source, protocol, view (left_out_of); source NULL: all sources. For
+--   other views to read.
+-- Only cells without any figure have a row for monthly_rank. Views with a column `reason` have rows
+--   here only for compressors and for cells without any figure.
+-- Source: docs/metrics.md (Time, The panel, Ranks, Power, Headline).
+create or replace view internal.left_out_figures as
+with figures as (
+    select
+        l.model,
+        l.source,
+        l.protocol,
+        l.month,
+        l.standard_error,
+        m.cutoff,
+        date_diff('month', date_trunc('month', m.released), l.month) as months_after
+    from internal.monthly_loss_details as l
+    left join main.models as m on l.model = m.model
+    where l.bits_per_byte is not null
+),
+
+counted as (
+    select
+        model,
+        source,
+        protocol,
+        count(*) as num_months,
+        count(standard_error) as num_errors,
+        count(*) filter (where month <= cutoff) as num_before,
+        count(*) filter (where month > cutoff) as num_after,
+        count(*) filter (where months_after between -6 and -1) as num_base,
+        greatest(
+            count(*) filter (where months_after between 0 and 2),
+            count(*) filter (where months_after between 3 and 5),
+            count(*) filter (where months_after between 6 and 8),
+            count(*) filter (where months_after between 9 and 11)
+        ) as num_in_quarter
+    from figures
+    group by model, source, protocol
+),
+
+cells as (
+    select
+        model,
+        source,
+        protocol,
+        bool_or(month is not null) as is_dated
+    from internal.landed_cells
+    group by model, source, protocol
+    union all
+    select distinct
+        model,
+        source,
+        'published' as protocol,
+        true as is_dated
+    from internal.published_rates
+),
+
+judged as (
+    select
+        c.model,
+        c.source,
+        c.protocol,
+        case
+            when not c.is_dated then 'undated'
+            when n.num_months is null then 'no month with a figure'
+        end as no_figure,
+        case when starts_with(c.model, 'control:') then 'compressor' end as no_panel,
+        case
+            when no_panel is not null then 'compressor'
+            when m.cutoff is null then 'cutoff unknown'
+            when n.num_before = 0 then 'no month before the cutoff'
+            when n.num_after = 0 then 'no month after the cutoff'
+        end as no_gap,
+        case
+            when no_panel is not null then 'compressor'
+            when m.released is null then 'release unknown'
+            when n.num_base < 6 then 'fewer than six months right before the release'
+            when n.num_in_quarter < 3 then 'no quarter after the release has all months'
+        end as no_decay,
+        case when n.num_months = 1 then 'a single month' end as no_slope,
+        case
+            when c.protocol = 'published' then 'published rates: no documents'
+            when n.num_errors = 0 then 'each month has a single cluster'
+        end as no_power,
+        case when k.model is null then 'other months than most models' end as no_rank
+    from cells as c
+    left join counted as n
+        on c.model = n.model and c.source = n.source and c.protocol = n.protocol
+    left join main.models as m on c.model = m.model
+    left join internal.commonest_months as k
+        on c.model = k.model and c.source = k.source and c.protocol = k.protocol
+),
+
+reasons as (
+    select
+        model,
+        source,
+        protocol,
+        unnest([
+            'monthly_rank', 'train_test_gap', 'generalization_robustness', 'control_adjusted_gap',
+            'decay_after_release', 'tbi_likelihood', 'detectable_gap'
+        ]) as left_out_of,
+        unnest([
+            no_figure,
+            coalesce(no_figure, no_gap),
+            coalesce(no_figure, no_gap, no_rank),
+            coalesce(no_figure, no_panel),
+            coalesce(no_figure, no_decay),
+            coalesce(no_figure, no_slope),
+            coalesce(no_figure, no_power)
+        ]) as reason
+    from judged
+    union all
+    select distinct
+        model,
+        null as source,
+        'default' as protocol,
+        'headline' as left_out_of,
+        'too few cells in common with other models' as reason
+    from internal.landed_cells
+    where model not in (select c.model from internal.compared_cells as c)
+)
+
+select *
+from reasons
+where reason is not null;
