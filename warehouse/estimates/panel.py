@@ -42,7 +42,7 @@ models with unknown cutoff or few months.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,16 +51,24 @@ LEAST_SENSITIVITY, MOST_SENSITIVITY = 0.5, 1.5
 NUM_ROUNDS, MONTHS_OF_A_BLOCK, MIN_BLOCKS = 3, 3, 4
 _RANK_TOLERANCE, _ZERO = 1e-9, 1e-7  # relative tolerances: eigenvalues; products
 
-NO_CUTOFF = "cutoff unknown"
-NO_CONTROL = "no other model with another cutoff"
-NONE_BEFORE = "no month before the cutoff"
-NONE_AFTER = "no month after the cutoff"
+NO_CUTOFF, NO_CONTROL = "cutoff unknown", "no other model with another cutoff"
+NONE_BEFORE, NONE_AFTER = "no month before the cutoff", "no month after the cutoff"
 ONE_AFTER = "one month after: no growth"
-FEW_BLOCKS = "too few blocks of three months"
-FEW_MONTHS = "too few months for an interval"
+FEW_BLOCKS, FEW_MONTHS = "too few blocks of three months", "too few months for an interval"
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """lambda (months,) at given theta, determined up to the span of ``unknown`` (months, k)."""
+
+    values: Floats
+    inverse: Floats  # M+ (months, months)
+    unknown: Floats  # orthonormal basis of M's null space
+    theta: Floats
+    variance: float = 0  # s^2: cov(lambda) = s^2 M+; 0 if not known
 
 
 @dataclass(frozen=True)
@@ -80,12 +88,14 @@ class PanelFit:
     growth_reason: tuple[str | None, ...]
     _annihilators: Floats
     _remainders: Floats
+    _variance: float
 
-    def difficulty_without(self, model: int) -> Floats:
-        """Return lambda fitted without a model, at unchanged theta; NaN if not determined."""
+    def difficulty_without(self, model: int) -> Difficulty | None:
+        """Return lambda fitted without a model, at unchanged theta; None if no model is left."""
         theta = np.nan_to_num(self.theta)
         theta[model] = 0
-        return _told(_solve(theta, self._annihilators, self._remainders))
+        other = _solve(theta, self._annihilators, self._remainders)
+        return replace(other, variance=self._variance) if theta.any() else None
 
 
 def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> PanelFit:
@@ -107,7 +117,6 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
     annihilators = np.array([_annihilator(each, len(months)) for each in designs])
     remainders = np.einsum("ijk,ik->ij", annihilators, np.nan_to_num(losses))
     solution = _fit_sensitivities(annihilators, remainders, enters)
-    theta = solution.theta
     num_columns = np.array([each.columns.shape[1] if each else 0 for each in designs])
     num_free = observed.sum(axis=1) * enters - num_columns - 1
     errors = _Errors(solution, annihilators, remainders, num_free, blocks)
@@ -117,8 +126,8 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
         for which, column in enumerate(("gap", "growth")):
             reason = _reason(design, column, enters[model], np.isnan(cutoffs[model]))
             if reason is None and design is not None:
-                weights = design.weights(column, solution.difficulty)
-                own = np.nan_to_num(losses[model]) - theta[model] * solution.difficulty
+                weights = design.weights(column, solution.values)
+                own = np.nan_to_num(losses[model]) - solution.theta[model] * solution.values
                 error = errors.of_effect(model, weights)
                 if np.abs(weights @ solution.unknown).max(initial=0) > _ZERO * abs(weights).max():
                     reason = NO_CONTROL
@@ -128,7 +137,7 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
                     effects[which, :, model] = weights @ own, error
             reasons[which].append(reason)
     return PanelFit(
-        theta=np.where(enters & (enters.sum() > 1), theta, np.nan),
+        theta=np.where(enters & (enters.sum() > 1), solution.theta, np.nan),
         difficulty=_told(solution),
         difficulty_error=errors.of_difficulty(_comparable(solution.unknown)),
         difficulty_degrees_of_freedom=max(1, min(int(blocks.max(initial=0)), errors.num_free)),
@@ -141,6 +150,7 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
         growth_reason=tuple(reasons[1]),
         _annihilators=annihilators,
         _remainders=remainders,
+        _variance=float(np.nan_to_num(errors.variance)),
     )
 
 
@@ -202,11 +212,11 @@ def _reason(design: _Design | None, column: str, is_in: bool, is_unknown: bool) 
     return ONE_AFTER if design.num_after == 1 else None
 
 
-def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) -> _Solution:
+def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) -> Difficulty:
     """Return theta and lambda; theta is 0 for models that ``enters`` excludes."""
     solution = _solve(enters.astype(float), annihilators, remainders)
     for _ in range(NUM_ROUNDS if enters.any() else 0):
-        left = annihilators @ solution.difficulty
+        left = annihilators @ solution.values
         squares = (left * left).sum(axis=1)
         is_told = squares > _ZERO * squares.max(initial=0)
         slopes = (left * remainders).sum(axis=1) / np.where(is_told, squares, 1)
@@ -216,26 +226,16 @@ def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) 
     return solution
 
 
-@dataclass(frozen=True)
-class _Solution:
-    """lambda at given theta, the pseudoinverse of M, and a basis of M's null space."""
-
-    theta: Floats
-    difficulty: Floats
-    inverse: Floats
-    unknown: Floats
-
-
 def _solve(
     theta: Floats, annihilators: Floats, remainders: Floats, unknown: Floats | None = None
-) -> _Solution:
+) -> Difficulty:
     """Solve for lambda; ``unknown`` is M's null space, computed if it is None."""
     total = np.einsum("i,ijk->jk", theta**2, annihilators)
     if unknown is None:
-        values, vectors = np.linalg.eigh(total)
-        unknown = vectors[:, values <= _RANK_TOLERANCE * max(values[-1], 1e-300)]
+        sizes, vectors = np.linalg.eigh(total)
+        unknown = vectors[:, sizes <= _RANK_TOLERANCE * max(sizes[-1], 1e-300)]
     inverse = np.linalg.inv(total + unknown @ unknown.T) - unknown @ unknown.T
-    return _Solution(theta, inverse @ (theta @ remainders), inverse, unknown)
+    return Difficulty(inverse @ (theta @ remainders), inverse, unknown, theta)
 
 
 def _comparable(unknown: Floats) -> Flags:
@@ -245,11 +245,11 @@ def _comparable(unknown: Floats) -> Flags:
     return np.asarray(is_near[counts.argmax()] & (counts.max() > 1))
 
 
-def _told(solution: _Solution) -> Floats:
+def _told(solution: Difficulty) -> Floats:
     """Return lambda minus its mean over comparable months; NaN for other months."""
     is_told = _comparable(solution.unknown)
-    mean = solution.difficulty[is_told].mean() if is_told.any() else 0
-    return np.where(is_told, solution.difficulty - mean, np.nan)
+    mean = solution.values[is_told].mean() if is_told.any() else 0
+    return np.where(is_told, solution.values - mean, np.nan)
 
 
 class _Errors:
@@ -257,7 +257,7 @@ class _Errors:
 
     def __init__(
         self,
-        solution: _Solution,
+        solution: Difficulty,
         annihilators: Floats,
         remainders: Floats,
         num_free: NDArray[np.int64],
@@ -266,14 +266,14 @@ class _Errors:
         self._theta, self._inverse = solution.theta, solution.inverse
         self._annihilators = annihilators
         self._blocks = np.eye(int(blocks.max(initial=0)) + 1)[blocks]  # (months, blocks)
-        self._residuals = remainders - self._theta[:, None] * (annihilators @ solution.difficulty)
+        self._residuals = remainders - self._theta[:, None] * (annihilators @ solution.values)
         squares = (self._residuals**2).sum(axis=1)
         # A model's degrees of freedom: months minus columns of X, theta, and a share of lambda.
         free = num_free - self._theta**2 * np.einsum("ijk,kj->i", annihilators, self._inverse)
         free = np.where(self._theta > 0, free, 0)
         self.num_free = float(free.sum())
-        self._variance = squares.sum() / self.num_free if self.num_free > 0.5 else np.nan
-        self._variances = np.where(free >= 1, squares / np.maximum(free, 1), self._variance)
+        self.variance = squares.sum() / self.num_free if self.num_free > 0.5 else np.nan
+        self._variances = np.where(free >= 1, squares / np.maximum(free, 1), self.variance)
 
     def of_effect(self, model: int, weights: Floats) -> float:
         """Return the standard error of one model's w' (y - theta lambda)."""
@@ -295,6 +295,6 @@ class _Errors:
     def _error(self, weights: Floats) -> float:
         squares = (weights**2).sum(axis=1)
         scores = (weights * self._residuals).sum(axis=0) @ self._blocks
-        of_all, of_models = self._variance * squares.sum(), self._variances @ squares
+        of_all, of_models = self.variance * squares.sum(), self._variances @ squares
         clustered = scores @ scores * len(scores) / max(len(scores) - 1, 1)
         return float(np.sqrt(max(of_all, of_models, clustered)))

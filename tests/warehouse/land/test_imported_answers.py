@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import yaml
 
 from core.errors import CellConflict, SchemaMismatch
 from core.settings import Settings
@@ -56,33 +57,10 @@ def test_dates_and_truth_are_read_in_the_usual_forms(
     ]
 
 
-BAD = [
-    (",2023-05-01,q1,2022-01-05,,2,1", "model is missing; expected the name of a model"),
-    ("a,2023-05-01,,2022-01-05,,2,1", "question_id is missing"),
-    ("a,May 2023,q1,2022-01-05,,2,1", "release_date is 'May 2023'; expected YYYY-MM-DD"),
-    ("a,2023-13-01,q1,2022-01-05,,2,1", "release_date is '2023-13-01'"),
-    ("a,2023-05-01,q1,,,2,1", "opened is missing; expected the day the question was opened"),
-    ("a,2023-05-01,q1,05/01/2022,,2,1", "opened is '05/01/2022'"),
-    ("a,2023-05-01,q1,2022-02-30,,2,1", "opened is '2022-02-30'"),
-    ("a,2023-05-01,q1,9999-12-31,,2,1", "opened is '9999-12-31'"),
-    ("a,2023-05-01,q1,2022-01-05T20:00:00-08:00,,2,1", "opened is .* .with Z., not in another"),
-    ("a,2023-05-01,q1,2022-01-05,2022-02-05 20:00 PST,2,1", "closed is .* not in another zone, or"),
-    ("a,2023-05-01,q1,2022-01-05T99:99,,2,1", "opened is '2022-01-05T99:99'; .* YYYY-MM-DD[.]"),
-    ("a,2023-05-01,q1,2022-01,,2,1", "opened is '2022-01'; .* YYYY-MM-DD[.]"),
-    ("a,2023-13,q1,2022-01-05,,2,1", "release_date is '2023-13'; .* YYYY-MM-DD, YYYY-MM, or"),
-    ("a,2023-05-01,q1,2022-01-05,soon,2,1", "closed is 'soon'"),
-    ("a,2023-05-01,q1,2022-01-05,2021-12-31,2,1", "closed is .* no day before the question was"),
-    ("a,2023-05-01,q1,2022-01-05,,1,1", "num_options is '1'; expected a whole number of at least"),
-    ("a,2023-05-01,q1,2022-01-05,,2.5,1", "num_options is '2.5'"),
-    ("a,2023-05-01,q1,2022-01-05,,nan,1", "num_options is 'nan'"),
-    ("a,2023-05-01,q1,2022-01-05,,two,1", "num_options is 'two'"),
-    ("a,2023-05-01,q1,2022-01-05,,2,", "is_correct is missing; expected true or false"),
-    ("a,2023-05-01,q1,2022-01-05,,2,0.5", "is_correct is '0.5'"),
-    ("a,2023-05-01,q1,2022-01-05,,2,maybe", "is_correct is 'maybe'"),
-]
+BAD = yaml.safe_load(Path(__file__).with_name("bad_answers.yml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("row", "says"), BAD, ids=[says[:40] for _, says in BAD])
+@pytest.mark.parametrize(("row", "says"), BAD["rows"], ids=[says[:40] for _, says in BAD["rows"]])
 def test_a_bad_row_lands_nothing_of_its_file(refuse: Any, row: str, says: str) -> None:
     good = "b,2023-05-01,q9,2022-01-05,,2,1\n"
     with pytest.raises(SchemaMismatch, match=f"row 2: {says}.* Nothing of the file was landed"):
@@ -106,25 +84,7 @@ def test_rows_that_do_not_agree_are_refused(refuse: Any, row: str, says: str) ->
         refuse(f"a,2023-05-01,q1,2022-01-05,,2,1\n{row}\n", source="t")
 
 
-BAD_MORE = [
-    ('"[0.5, 0.6]",,,,', "probabilities is '\\[0.5, 0.6\\]'; expected one number an option"),
-    ('"[1.0]",,,,', "probabilities"),
-    ('"[1.5, -0.5]",,,,', "probabilities"),
-    ('"[0.5, x]",,,,', "probabilities"),
-    ('"[nan, 1]",,,,', "probabilities"),
-    (",2,,,", "chosen_option is '2'; expected which option, counted from 0"),
-    (",-1,,,", "chosen_option is '-1'"),
-    (",0.5,,,", "chosen_option is '0.5'"),
-    (",,9,,", "correct_option is '9'"),
-    (",0,1,,", "is_correct is '1'; expected what follows from the chosen option, 0, and"),
-    (",,,1.5,", "p_correct is '1.5'; expected a probability"),
-    ('"[0.7, 0.3]",,0,0.3,', "p_correct is '0.3'; expected what probabilities say"),
-    ('"[0.7, 0.3]",,,0.3,', "p_correct is '0.3'; expected what probabilities say .* true: 0.7"),
-    ('"[0.7, 0.3]",,1,,', "is_correct is '1'; .* option, 0 .the likeliest.* came true, 1"),
-]
-
-
-@pytest.mark.parametrize(("cells", "says"), BAD_MORE)
+@pytest.mark.parametrize(("cells", "says"), BAD["cells"])
 def test_bad_probabilities_are_refused(refuse: Any, cells: str, says: str) -> None:
     with pytest.raises(SchemaMismatch, match=says):
         refuse(f"a,,q1,2022-01-05,,2,1,{cells}\n", MORE, source="t")

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from core.cells.losses import Cell
 from core.corpus.partition import Seal, read_seal, tables_of
@@ -95,90 +96,7 @@ def damage(home: Path, *statements: str) -> None:
 
 
 # Statements that each break exactly one invariant of the database.
-DAMAGE = {
-    "cells_come_once": [
-        ["insert into internal.landed_partitions from internal.landed_partitions"],
-        ["insert into cell_costs from cell_costs"],
-        ["insert into internal.landed_cells "
-         "select * replace ('r2' as revision) from internal.landed_cells "
-         f"where {FOREIGN}",
-         "insert into chunk_losses select * replace ('r2' as revision, document_id || 'b' as "
-         f"document_id) from chunk_losses where {FOREIGN}"],
-    ],
-    "cells_cover_partitions": [[f"update internal.landed_cells set num_documents = 2 where {OWN}"]],
-    "cells_have_replicates": [
-        ["delete from internal.cell_replicates where replicate = 7"],
-        [f"delete from internal.cell_replicates where {FOREIGN}"],
-        ["insert into internal.cell_replicates "
-         "select * replace ('other' as model) from internal.cell_replicates "
-         f"where {OWN}"],
-    ],
-    "cells_match_losses": [
-        [f"delete from chunk_losses where document_id = 'd3' and {FOREIGN}"],
-        [f"update internal.landed_cells set num_unmeasured = 1 where {FOREIGN}"],
-    ],
-    "dimensions_are_complete": [
-        ["delete from models where model = 'org/model'"],
-        ["delete from sources"],
-        ["delete from protocols"],
-    ],
-    "documents_match_partitions": [
-        ["insert into internal.landed_partitions values ('other', null, 'x', 1, 3, 9)"],
-        ["insert into documents select * replace ('other' as source) from documents limit 1"],
-        ["update internal.landed_partitions set num_bytes = 1"],
-    ],
-    "months_are_first_days": [
-        ["update models set cutoff = date '2023-01-31'"],
-        ["insert into internal.landed_partitions "
-         "values ('other', date '2024-01-02', 'x', 1, 0, 0)"],
-    ],
-    "records_have_cells": [
-        ["insert into cell_costs select * replace ('other' as model) from cell_costs"],
-        ["insert into cell_milestones select * replace ('b' as model) from cell_milestones"],
-    ],
-    "replicates_come_once": [
-        [f"update internal.cell_replicates set replicate = 7 where replicate = 8 and {OWN}"],
-        [f"update internal.cell_replicates set replicate = 201 where replicate = 8 and {OWN}"],
-    ],
-    "sums_are_sound": [
-        ["update internal.cell_replicates set nll_nats = 'nan' where replicate = 3"],
-        ["update internal.cell_replicates set num_bytes = -1 where replicate = 3"],
-        ["update cell_milestones set nll_nats = 'inf'"],
-        ["update cell_costs set seconds = -1"],
-    ],
-    "cells_match_sums": [
-        [f"update internal.landed_cells set nll_nats = nll_nats * (1 + 1e-8) where {FOREIGN}"],
-        [f"update internal.landed_cells set num_bytes = num_bytes + 1 where {FOREIGN}"],
-        [f"update internal.landed_cells set num_not_finite = 1 where {OWN}"],
-        [f"update chunk_losses set nll_nats = 10.1 where document_id = 'd3' and {FOREIGN}"],
-    ],
-    "chunks_come_once": [
-        [f"update chunk_losses set document_id = 'd0' where document_id = 'd1' and {FOREIGN}"],
-    ],
-    "chunks_have_documents": [
-        ["update chunk_losses set document_id = 'ghost' where reason is not null"],
-    ],
-    "documents_add_up": [
-        ["update documents set num_chars = num_chars + 1 where num_chars = 30"],
-        [f"update chunk_losses set num_bytes = num_bytes + 1 where {OWN} and reason is not null"],
-    ],
-    "losses_are_sound": [
-        [f"update chunk_losses set nll_nats = -1 where document_id = 'd3' and {FOREIGN}"],
-        [f"update chunk_losses set nll_nats = 'nan' where document_id = 'd3' and {FOREIGN}"],
-        [f"update chunk_losses set nll_nats = 'inf' where document_id = 'd3' and {FOREIGN}"],
-        [f"update chunk_losses set chunk_index = -1 where document_id = 'd3' and {FOREIGN}"],
-        [f"update chunk_losses set num_tokens = -1 where document_id = 'd3' and {FOREIGN}",
-         f"update internal.landed_cells set num_tokens = num_tokens - 6 where {FOREIGN}"],
-    ],
-    "missing_losses_have_reasons": [
-        ["update chunk_losses set reason = null"],
-        ["update chunk_losses set reason = '' where reason is not null"],
-        [f"update chunk_losses set reason = 'x' where document_id = 'd3' and {FOREIGN}"],
-    ],
-    "reasons_are_known": [
-        ["update chunk_losses set reason = 'tired' where reason is not null"],
-    ],
-}  # fmt: skip
+DAMAGE = yaml.safe_load(Path(__file__).with_name("damage.yml").read_text(encoding="utf-8"))
 CASES = [  # `make test` takes the first case of each check
     pytest.param(name, statements, marks=[pytest.mark.slow] if number else [])
     for name, cases in DAMAGE.items()

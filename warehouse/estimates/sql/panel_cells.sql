@@ -1,4 +1,5 @@
--- The dated figures of language models, each on documents that it shares with other models.
+-- The dated figures of language models and control:zstd, each on documents that it shares with
+-- other models.
 -- A month's common documents are those that most models with a known cutoff have measured (equal
 -- fingerprints). A cell on other documents has no figure here: panel_differences has it, from the
 -- difference to the month's reference on the documents that both measured. The reference is, of the
@@ -12,8 +13,10 @@ with cells as (
         f.month,
         f.is_text,
         f.bits_per_byte,
+        f.standard_error,
         f.num_documents,
         m.cutoff,
+        m.role,
         coalesce(c.fingerprint, 0) as documents
     from internal.monthly_loss_details as f
     left join internal.sound_cells as c
@@ -23,7 +26,9 @@ with cells as (
             and f.protocol = c.protocol
             and f.month = c.month
     left join main.models as m on f.model = m.model
-    where f.bits_per_byte is not null and not starts_with(f.model, 'control:')
+    where
+        f.bits_per_byte is not null
+        and (not starts_with(f.model, 'control:') or f.model = 'control:zstd')
 ),
 
 votes as (
@@ -63,6 +68,8 @@ select
     month,
     is_text,
     cutoff,
+    role,
+    standard_error,
     num_documents,
     is_common,
     bits_per_byte,

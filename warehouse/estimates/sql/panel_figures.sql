@@ -81,6 +81,8 @@ select
     c.month,
     c.is_text,
     c.cutoff,
+    c.role,
+    c.standard_error,
     case
         when c.is_common then c.bits_per_byte
         when 2 * d.num_documents >= c.num_common_documents

@@ -11,6 +11,10 @@ create table if not exists internal.panel_difficulty (
     difficulty double, -- NULL where the models cannot tell it from their gaps
     difficulty_error double, -- standard error
     degrees_of_freedom double not null,
-    num_thermometers bigint not null, -- models whose cutoff is before the window
-    thermometer_difficulty double -- mean over thermometers of figure less own mean
+    num_thermometers bigint not null, -- with a cutoff before the window
+    thermometer_difficulty double, -- mean over thermometers of figure less own mean
+    compressor_difficulty double -- figure of control:zstd less its mean
 );
+
+-- For databases of before this column.
+alter table internal.panel_difficulty add column if not exists compressor_difficulty double;

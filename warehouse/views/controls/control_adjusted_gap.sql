@@ -5,7 +5,7 @@
 --   the panel cannot tell the gap (reason): the gap less that of control:zstd, without interval or
 --   test, as months that are hard for models alone count as gap. Its interval speaks of these
 --   documents alone (*_documents). q_value: see internal.panel_tests.
--- Source: docs/metrics.md (The panel, Control-adjusted figures and change points).
+-- Source: docs/metrics.md (The panel, Control-adjusted figures).
 create or replace view control_adjusted_gap as
 select
     t.model,

@@ -9,7 +9,7 @@
 --   NULL if one side is empty. *_low and *_high bound a 95 % interval: t_975(degrees_of_freedom) *
 --   standard_error (200 replicates, paired by cluster). degrees_of_freedom follow from the
 --   effective number of clusters. NULL if a month has a single cluster.
--- Source: docs/metrics.md (Control-adjusted figures and change points).
+-- Source: docs/metrics.md (Control-adjusted figures).
 create or replace macro control_adjusted_gap_at(split_on) as table
     with gaps as (
         select

@@ -5,7 +5,7 @@
 --   sources' errors are independent, because they have different documents: standard_error is
 --   sqrt(sum of squares) / number of sources. *_low and *_high are t_975(degrees_of_freedom)
 --   standard errors away; NULL if a source has no interval.
--- Source: docs/metrics.md (Control-adjusted figures and change points).
+-- Source: docs/metrics.md (Control-adjusted figures).
 create or replace macro control_adjusted_gap_overall_at(split_on) as table
     with means as (
         select

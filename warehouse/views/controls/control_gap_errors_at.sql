@@ -5,7 +5,7 @@
 --   each of the 200 replicates. degrees_of_freedom are Kish's effective number of clusters less
 --   one, over all months together: a recurring page counts once.
 -- Units: bits per byte. Months with a single cluster have no replicates and are left out.
--- Source: docs/metrics.md (Control-adjusted figures and change points); Kish 1965, "Survey
+-- Source: docs/metrics.md (Control-adjusted figures); Kish 1965, "Survey
 --   Sampling", section 11.2.
 create or replace macro internal.control_gap_errors_at(split_on) as table
     with cells as materialized (

@@ -6,7 +6,7 @@
 -- Units: bits per UTF-8 byte. variance: sum of both squared standard errors; NULL if a cell has a
 --   single cluster. degrees_of_freedom: lower value of both cells; NULL if both have a single
 --   cluster.
--- Source: docs/metrics.md (Control-adjusted figures and change points).
+-- Source: docs/metrics.md (Control-adjusted figures).
 create or replace macro internal.controlled_cells_at(split_on) as table
     with figures as (
         select

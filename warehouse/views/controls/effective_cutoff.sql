@@ -9,7 +9,7 @@
 --   interval then reaches from the first month to the cutoff.
 -- Units: relative losses are fractions of a page's mean.
 -- Source: Cheng et al. 2024, "Dated Data", arXiv 2403.12958.
-create or replace view effective_cutoff as
+create or replace view internal.effective_cutoff as
 -- p_value: NULL if all pages have the same difference.
 with tested as (
     select

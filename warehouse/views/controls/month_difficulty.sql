@@ -3,31 +3,18 @@
 -- Units: bits per byte, less the mean over the months. difficulty: of the panel, for a model of
 --   mean sensitivity; *_low and *_high bound a 95 % interval over months; NULL where the models
 --   cannot tell it from their gaps. compressor_difficulty: of control:zstd. thermometer_difficulty:
---   of models whose cutoff is before the first month.
+--   of models with role thermometer in the catalogue and a cutoff before the first month.
 -- Source: docs/metrics.md (The panel).
 create or replace view month_difficulty as
-with compressors as (
-    select
-        protocol,
-        source,
-        month,
-        bits_per_byte
-    from internal.controlled_curve
-    where model = 'control:zstd'
-)
-
 select
-    d.source,
-    d.protocol,
-    d.month,
-    d.difficulty,
-    d.difficulty - t_975(d.degrees_of_freedom) * d.difficulty_error as difficulty_low,
-    d.difficulty + t_975(d.degrees_of_freedom) * d.difficulty_error as difficulty_high,
-    d.num_models,
-    c.bits_per_byte - avg(c.bits_per_byte) over (partition by d.protocol, d.source)
-        as compressor_difficulty,
-    d.thermometer_difficulty,
-    d.num_thermometers
-from internal.panel_difficulty as d
-left join compressors as c
-    on d.protocol = c.protocol and d.source is not distinct from c.source and d.month = c.month;
+    source,
+    protocol,
+    month,
+    difficulty,
+    difficulty - t_975(degrees_of_freedom) * difficulty_error as difficulty_low,
+    difficulty + t_975(degrees_of_freedom) * difficulty_error as difficulty_high,
+    num_models,
+    compressor_difficulty,
+    thermometer_difficulty,
+    num_thermometers
+from internal.panel_difficulty;

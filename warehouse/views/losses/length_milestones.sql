@@ -18,10 +18,11 @@ select
     nll_nats / (ln(2) * nullif(num_bytes, 0)) as bits_per_byte,
     nll_nats / (ln(2) * nullif(num_chars, 0)) as bits_per_char
 from cell_milestones as m
-anti join unmeasured as u
+anti join chunk_losses as u
     on
         m.model = u.model
         and m.source = u.source
         and m.month is not distinct from u.month
         and m.protocol = u.protocol
+        and u.nll_nats is null
         and u.reason = 'non_finite';

@@ -4,4 +4,4 @@ select
     effective_cutoff_low,
     effective_cutoff_high,
     effective_cutoff is null as is_null
-from effective_cutoff;
+from internal.effective_cutoff;

@@ -1,0 +1,89 @@
+"""Cutoffs and low months against plain loops and planted worlds; the views' cases are exact."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from benchmarks.statistics.changes import DESIGNS, NOISE, Design, measure
+from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff, ramp
+from warehouse.estimates.panel import Difficulty, Floats, fit_panel
+
+
+def by_loops(y: Floats, months: Floats, difficulty: Difficulty) -> dict[str, float]:
+    """Fit every pair of months by whitened least squares with all columns at once."""
+    seen = ~np.isnan(y)
+    y, x = y[seen], months[seen]
+    columns = np.column_stack([np.ones(len(y)), difficulty.values[seen]])
+    error = difficulty.variance * difficulty.inverse[np.ix_(seen, seen)]
+    pairs = [
+        (a, b)
+        for a, b in itertools.product(np.arange(x[0], x[-1] + 1), repeat=2)
+        if a < b <= a + 24 and (x <= a).sum() >= 3 and (x > a).sum() >= 2
+    ]
+    covariance, free = np.eye(len(y)), len(y) - 5
+    for last in (False, False, False, True):
+        whiten = np.linalg.inv(np.linalg.cholesky(covariance))
+        squares, slopes, lefts, thetas = [], [], [], []
+        for a, b in pairs:
+            design = np.column_stack([columns, ramp(x, a, b)])
+            figures = np.linalg.lstsq(whiten @ design, whiten @ y)[0]
+            if figures[2] < 0:
+                design, figures = columns, np.linalg.lstsq(whiten @ columns, whiten @ y)[0]
+            left = y - design @ figures
+            squares.append(np.sum((whiten @ left) ** 2))
+            slopes.append(figures[-1])
+            lefts.append(left)
+            thetas.append(figures[1])
+        best = int(np.argmin(squares))
+        if last:
+            break
+        left, theta = lefts[best], thetas[best]
+        variance = left @ left / (len(y) - 3)
+        own = max(variance - theta**2 * np.trace(error) / len(y), 0.2 * variance)
+        is_next = np.diff(x) == 1
+        r = np.mean((left[:-1] * left[1:])[is_next]) / np.mean(left**2)
+        r = np.clip(r + (1 + 4 * r) / len(y), 0, 0.9)
+        covariance = r ** np.abs(x[:, None] - x) + theta**2 * error / own
+    inside = np.array(squares) - squares[best] <= INTERVAL_LIMIT * squares[best] / free
+    ends = np.array([b - 1 for _, b in pairs])[inside]
+    return {"low": ends.min(), "high": ends.max(), "best": squares[best] / free}
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_fit_is_that_of_plain_loops(number: int) -> None:
+    design = Design(10, 10 + 1 + 2 * number, num_months=30, missing=0.1 * (number % 3), gap=0.06)
+    y, cutoffs = design.draw(np.random.default_rng(number))
+    months = np.arange(30)
+    difficulty = fit_panel(y, cutoffs, months).difficulty_without(0)
+    assert difficulty is not None
+    fit = fit_cutoff(y[0], months, difficulty)
+    assert isinstance(fit, CutoffFit)
+    expected = by_loops(y[0], months.astype(float), difficulty)
+    seen = months[~np.isnan(y[0])]
+    low, high = expected["low"], expected["high"]
+    assert np.isnan(fit.cutoff_low) if low <= seen[2] else fit.cutoff_low == low
+    assert np.isnan(fit.cutoff_high) if high >= seen[-3] else fit.cutoff_high == high
+    assert low <= fit.cutoff <= high
+    assert 0.2 * NOISE**2 < expected["best"] < 5 * NOISE**2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name",
+    [
+        "no change, drift 0.003",
+        "ramp of 6 months",
+        "a seen month",
+        "step of 2, noise tenfold after",
+    ],
+)
+def test_planted_worlds(name: str) -> None:
+    """A small ``benchmarks.statistics.changes``: only large deviations fail."""
+    design, shares = DESIGNS[name], measure(DESIGNS[name], 30)
+    assert shares.false_alarms <= 0.1
+    if not design.gap:
+        assert shares.found <= 0.1
+        return
+    assert min(shares.found, shares.cutoff, shares.onset) >= 0.9
+    assert design.seen is None or shares.seen >= 0.9

@@ -1,2 +1,0 @@
--- A curve that falls has no jump.
-from internal.cutoff_candidates;

@@ -1,0 +1,13 @@
+select
+    model,
+    estimated_cutoff,
+    estimated_cutoff_low,
+    estimated_cutoff_high,
+    cutoff_onset,
+    round(jump_bits_per_byte, 6) as jump,
+    round(q_value, 6) as q,
+    difference_months,
+    is_at_edge,
+    basis,
+    reason
+from estimated_cutoff;

@@ -1,0 +1,7 @@
+select
+    model,
+    source,
+    estimated_cutoff,
+    catalogue_cutoff,
+    basis
+from estimated_cutoff_by_source;

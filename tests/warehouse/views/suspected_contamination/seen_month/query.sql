@@ -1,2 +1,0 @@
-from suspected_contamination
-where is_suspected;

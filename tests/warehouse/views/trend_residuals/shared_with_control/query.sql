@@ -1,2 +1,0 @@
-from internal.trend_residuals
-where model = 'm';

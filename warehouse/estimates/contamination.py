@@ -1,0 +1,180 @@
+"""Test each month of a model's curve: is it far better predicted than the months around it?
+
+The model is that of ``cutoffs``: y = theta lambda + N gamma + beta ramp + u. It has a ramp only if
+the model's cutoff is significant. For month m, e is y minus the fit without month m, and without
+other low months (see below). The medians are over the four months before and after m.
+
+    shortfall = min(0, median e before, median e after) - e_m
+    t = shortfall / max(s_m / sqrt(P_mm), standard error of the month's documents)
+
+At a cutoff, a month is better than one side only, so its shortfall is small. What another ramp
+within the cutoff's interval would change in month m is subtracted, plus twice its error. A month
+needs two months on each side. s_m^2 is the variance of the fit without month m. But text from after
+the cutoff scatters more: if the variance of the other months on the same side of the ramp is more
+than twice that, it is taken.
+
+t has Student's distribution, one-sided. The degrees of freedom are at most 3 + 6 / k: k is the
+excess kurtosis of e_m / error_m above 0, mirrored, of all models of the panel. A month that was
+seen in training has e_m below 0.
+
+Low months distort the fit. So months with a shortfall of more than 5 robust standard deviations
+(1.4826 times the median absolute deviation from neighbours) are left out of the fit of the others.
+Here e is y - theta lambda, with theta from the differences between months,
+by least absolute deviations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warehouse.estimates.cutoffs import (
+    MIN_FREE,
+    NUM_ROUNDS,
+    ROUNDING,
+    TINY,
+    Curve,
+    CutoffFit,
+    Months,
+    ramp,
+)
+from warehouse.estimates.panel import Difficulty, Flags, Floats
+
+NUM_NEIGHBOURS, MIN_NEIGHBOURS = 4, 2  # on each side
+LOW_LIMIT, WIDE_LIMIT = 5.0, 2.0  # in robust standard deviations; in s_m^2
+_LEAST_FREEDOM = 0.02
+
+
+@dataclass(frozen=True)
+class Shortfalls:
+    """One model's months; arrays of shape (months,), NaN for a month without a test."""
+
+    value: Floats  # bits per byte
+    error: Floats  # standard error
+    scaled: Floats  # e / error, for the kurtosis
+    num_free: Floats  # degrees of freedom of error
+
+
+def find_low_months(losses: Floats, difficulty: Difficulty) -> Flags:
+    """Return True for months far below both sides; ``losses`` (months,) is NaN if missing."""
+    is_low, seen = np.zeros(len(losses), dtype=bool), ~np.isnan(losses)
+    if seen.sum() > 1:
+        theta = _slope(np.diff(losses[seen]), np.diff(difficulty.values[seen]))
+        left = losses[seen] - theta * difficulty.values[seen]
+        before, after = _sides(np.repeat(left[:, None], len(left), axis=1))
+        has_sides = ~np.isnan(before + after)
+        if has_sides.any():
+            scatter = 1.4826 * np.median(np.abs((before + after) / 2 - left)[has_sides])
+            limit = max(LOW_LIMIT * scatter, ROUNDING**0.5 * np.abs(left).max())
+            is_low[seen] = np.minimum(before, after) - left > limit
+    return is_low
+
+
+def _slope(losses: Floats, difficulties: Floats) -> float:
+    """Return the slope of least absolute deviations through 0: the weighted median of ratios."""
+    is_move = np.abs(difficulties) > TINY
+    if not is_move.any():
+        return 0
+    ratios, weights = losses[is_move] / difficulties[is_move], np.abs(difficulties[is_move])
+    order = np.argsort(ratios)
+    total = np.cumsum(weights[order])
+    return float(ratios[order][np.searchsorted(total, total[-1] / 2)])
+
+
+def measure_shortfalls(
+    losses: Floats,
+    months: Months,
+    difficulty: Difficulty,
+    cutoff: CutoffFit | None,
+    document_errors: Floats,
+) -> Shortfalls | None:
+    """Measure the shortfalls of one model's curve; return None if the months are too few.
+
+    Args:
+        losses: bits per byte of shape (months,); NaN for a missing month.
+        months: ascending month numbers.
+        difficulty: lambda of the same months, fitted without the model.
+        cutoff: the model's change, if it is significant.
+        document_errors: each month's standard error of random documents; NaN if unknown.
+    """
+    seen = np.flatnonzero(~np.isnan(losses))
+    curve, is_after = Curve.of(losses, months, difficulty), np.zeros(len(seen), dtype=bool)
+    if cutoff is not None:
+        height = ramp(curve.months, cutoff.start, cutoff.end)
+        curve, is_after = curve.plus(height), height > 0.5
+    is_low = find_low_months(losses, difficulty)[seen]
+    dummies = np.eye(len(seen))
+    others = curve.plus(*dummies[is_low])
+    if others.num_free < MIN_FREE:
+        return None
+    covariance = dummies
+    for _ in range(NUM_ROUNDS):
+        covariance = others.covariance(covariance)
+    scatters = (is_after[:, None] == is_after) & ~is_low[:, None] & ~np.eye(len(seen), dtype=bool)
+    found = _measure(others, covariance, scatters)
+    for month in np.flatnonzero(is_low):
+        is_other = is_low & (np.arange(len(seen)) != month)
+        fit = curve.plus(*dummies[is_other])
+        found[:, month] = _measure(fit, covariance, scatters)[:, month]
+    figures = np.full((4, len(losses)), np.nan)
+    figures[:, seen] = found
+    value, error, scaled, num_free = figures
+    if cutoff is not None:
+        value = value - cutoff.doubt * (cutoff.jump + 2 * cutoff.jump_error)
+    return Shortfalls(value, np.fmax(error, document_errors), scaled, num_free)
+
+
+def _measure(curve: Curve, covariance: Floats, scatters: Flags) -> Floats:
+    """Return shortfall, error, e / error and degrees of freedom of each month; NaN if N fits it.
+
+    ``scatters`` (months, left-out month) is True for the months whose scatter counts.
+    """
+    weights = curve.annihilator(covariance)
+    weighted, shares = weights @ curve.losses, np.diag(weights)
+    is_free = shares > _LEAST_FREEDOM * max(np.median(shares), TINY)
+    shares = np.where(is_free, shares, 1)
+    own = weighted / shares  # e_m
+    left = covariance @ (weighted[:, None] - weights * own)  # (months, left-out month)
+    before, after = _sides(left)
+    rounding = ROUNDING * curve.losses @ curve.losses
+    squares = np.maximum(curve.losses @ weighted - own * weighted, rounding)
+    variance, num_free = squares / (curve.num_free - 1), np.full(len(own), curve.num_free - 1.0)
+    num_near = np.maximum(scatters.sum(axis=0) - 1.0, 1)
+    near = (left**2 / np.diag(covariance)[:, None] * scatters).sum(axis=0) / num_near
+    is_wide = near > WIDE_LIMIT * variance
+    num_free = np.where(is_wide, num_near, num_free)
+    error = np.sqrt(np.where(is_wide, near, variance) / shares)
+    shortfall = np.minimum(np.minimum(before, after), 0) - own
+    return np.where(is_free, [shortfall, error, own / error, num_free], np.nan)
+
+
+def _sides(left: Floats) -> tuple[Floats, Floats]:
+    """Return the medians of the months before and after each month, from its column."""
+    num_months = len(left)
+    padded = np.full((num_months + 2 * NUM_NEIGHBOURS, num_months), np.nan)
+    padded[NUM_NEIGHBOURS:-NUM_NEIGHBOURS] = left
+    months, offsets = np.arange(num_months), np.arange(NUM_NEIGHBOURS)[:, None]
+    before = padded[months + offsets, months]
+    after = padded[months + offsets + NUM_NEIGHBOURS + 1, months]
+    return _median(before), _median(after)
+
+
+def _median(values: Floats) -> Floats:
+    """Return each column's median without NaN; NaN for a column of fewer than two figures."""
+    values, columns = np.sort(values, axis=0), np.arange(values.shape[1])  # NaN last
+    counts = (~np.isnan(values)).sum(axis=0)
+    middle = (
+        values[(counts - 1) // 2, columns]
+        + values[np.minimum(counts // 2, len(values) - 1), columns]
+    )
+    return np.where(counts >= MIN_NEIGHBOURS, middle / 2, np.nan)
+
+
+def tail_degrees_of_freedom(scaled: Floats) -> float:
+    """Return 3 + 6 / k for figures e / error of all models of a panel; infinite if k is 0."""
+    above = scaled[scaled > 0]
+    if not len(above):
+        return np.inf
+    excess = (above**4).mean() / (above**2).mean() ** 2 - 3
+    return float(3 + 6 / excess) if excess > 0 else np.inf

@@ -1,0 +1,291 @@
+"""Date a model's cutoff: the best ramp in its curve, relative to the difficulty of the months.
+
+For one model, with lambda and cov(lambda) fitted without it (``panel.Difficulty``):
+
+    y_m = theta lambda_m + N_m gamma + beta ramp_m + u_m          beta > 0
+    ramp_m = clip((m - a) / (b - a), 0, 1)                        a < b <= a + 24
+    V = cov(u) + theta^2 cov(lambda)                              cov(u_m, u_n) = s^2 r^|m - n|
+
+- y: bits per byte. N: a basis of all functions of the month that the other models leave
+  undetermined in lambda; it contains the constant.
+- The cutoff is b - 1, the last month with training text. The onset is a + 1, but not after the
+  cutoff. A sudden end is a step: b = a + 1.
+
+Estimation: generalised least squares with Z = [N, lambda] and
+
+    P = V^-1 - V^-1 Z (Z' V^-1 Z)^-1 Z' V^-1
+
+ramp = (H_a - H_b) / (b - a) with hinges H_k = max(m - k, 0). So H' P H and H' P y give the fits of
+all pairs (a, b) with at least three months up to a, and two after it. s, r and theta come from the
+residuals of the best ramp, in three rounds. r is raised by (1 + 4 r) / months, and limited to
+0 ... 0.9. s^2 is at least a fifth of the residuals' variance.
+
+Choice: the best step, if its squares are at most 3.84 s^2 more than those of the best ramp.
+
+Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b).
+p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
+change in which the noise u is AR(0.5); with white noise it is larger than needed (simulated:
+docs/metrics.md). A straight line over all months is no cutoff: its squares must be at least
+2.71 s^2 more than those of the best ramp.
+
+A compressor stands in for lambda if there is no other model: cov(lambda) = 0, and N also has a
+straight line. A break of the site may then look like a cutoff. So there is none if the
+compressor's curve changes with the same ramp, or if twice what this change may be (value plus two
+standard errors) exceeds beta minus two standard errors.
+
+Intervals hold all pairs with at most 7.35 s^2 more squares than the best (Hansen 2000, "Sample
+Splitting and Threshold Estimation", table 1). An interval that reaches the first possible month
+has no lower end; one that reaches the last three months has no upper end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warehouse.estimates.panel import Difficulty, Flags, Floats
+
+MAX_LENGTH = 24  # months of a ramp
+MIN_BEFORE, MIN_AFTER, MIN_FREE, LAST_MONTHS = 3, 2, 3, 3
+STEP_LIMIT, LINE_LIMIT, INTERVAL_LIMIT = 3.84, 2.71, 7.35  # in units of s^2
+NUM_ROUNDS, MOST_AUTOCORRELATION, LEAST_OWN_SHARE = 3, 0.9, 0.2
+_LEAST_FREEDOM = 0.02  # of a month's figure; below, N alone fits the month
+TINY = float(np.finfo(float).tiny)
+_ZERO, ROUNDING = 1e-7, 1e-14  # relative tolerances: lengths; squares
+
+Months = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CutoffFit:
+    """The best ramp in one model's curve. Months are numbers; an open end is NaN."""
+
+    start: int  # a
+    end: int  # b
+    cutoff_low: float
+    cutoff_high: float
+    onset_low: float
+    onset_high: float
+    jump: float  # beta, in bits per byte
+    jump_error: float  # standard error of beta
+    doubt: Floats  # (months,): most that ramp_m differs from that of a pair in the interval
+    p_value: float
+    is_line: bool  # True if a straight line over all months fits as well
+    last_datable: int  # a later cutoff has no upper end
+
+    @property
+    def cutoff(self) -> int:
+        """The last month with training text."""
+        return self.end - 1
+
+    @property
+    def onset(self) -> int:
+        """The first month with less training text, or the cutoff if that is earlier."""
+        return min(self.start + 1, self.cutoff)
+
+
+def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> CutoffFit | None:
+    """Fit the best ramp to one model's curve; return None if the months are too few.
+
+    Args:
+        losses: bits per byte of shape (months,); NaN for a missing month.
+        months: ascending month numbers.
+        difficulty: lambda of the same months, fitted without the model.
+    """
+    curve = Curve.of(losses, months, difficulty)
+    pairs = _Pairs.of(curve)
+    if curve.num_free - 3 < MIN_FREE or not len(pairs.start):
+        return None
+    covariance = np.eye(len(curve.months))
+    for _ in range(NUM_ROUNDS):
+        best = pairs.of_fit(pairs.fit(curve, covariance).best)
+        covariance = curve.plus(ramp(curve.months, *best)).covariance(covariance)
+    return _conclude(months, curve, pairs, pairs.fit(curve, covariance))
+
+
+def ramp(months: Months, start: Any, end: Any) -> Floats:
+    """Return the height at each month: 0 up to ``start``, 1 from ``end`` on."""
+    return np.asarray(np.clip(np.asarray(months - start) / (end - start), 0, 1))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One model's curve on its observed months, with Z and cov(lambda)."""
+
+    losses: Floats
+    months: Months
+    columns: Floats  # Z: N, then lambda without its part in N
+    num_free: int  # months minus the rank of Z
+    difficulty_covariance: Floats
+    is_told: Flags  # False for a month that N alone fits
+
+    @classmethod
+    def of(cls, losses: Floats, months: Months, difficulty: Difficulty) -> Curve:
+        """Return the curve of the months in ``losses``; arguments as of ``fit_cutoff``."""
+        seen = ~np.isnan(losses)
+        unknown = np.column_stack([np.ones(seen.sum()), difficulty.unknown[seen]])
+        vectors, sizes, _ = np.linalg.svd(unknown, full_matrices=False)
+        basis = vectors[:, sizes > _ZERO * sizes.max(initial=0)]
+        left = difficulty.values[seen] - basis @ (basis.T @ difficulty.values[seen])
+        is_new = np.linalg.norm(left) > _ZERO * np.linalg.norm(difficulty.values[seen])
+        return cls(
+            losses=losses[seen],
+            months=months[seen],
+            columns=np.column_stack([basis, left * is_new]),
+            num_free=int(seen.sum()) - basis.shape[1] - int(is_new),
+            difficulty_covariance=difficulty.variance * difficulty.inverse[np.ix_(seen, seen)],
+            is_told=1 - (basis**2).sum(axis=1) > _LEAST_FREEDOM,
+        )
+
+    def plus(self, *columns: Floats) -> Curve:
+        """Return the curve with further columns of Z, independent of the others."""
+        return replace(
+            self,
+            columns=np.column_stack([*columns, self.columns]),
+            num_free=self.num_free - len(columns),
+        )
+
+    def annihilator(self, covariance: Floats) -> Floats:
+        """Return P for V = ``covariance``."""
+        inverse = np.linalg.inv(covariance)
+        scaled = inverse @ self.columns
+        return np.asarray(inverse - scaled @ np.linalg.pinv(self.columns.T @ scaled) @ scaled.T)
+
+    def covariance(self, former: Floats) -> Floats:
+        """Return V / s^2, from the residuals of the fit with V = ``former``."""
+        scaled = np.linalg.inv(former) @ self.columns
+        figures = np.linalg.pinv(self.columns.T @ scaled) @ (scaled.T @ self.losses)
+        left = self.losses - self.columns @ figures
+        shared = figures[-1] ** 2 * self.difficulty_covariance
+        variance = left @ left / self.num_free + ROUNDING * self.losses @ self.losses / len(left)
+        own = max(variance - np.trace(shared) / len(left), LEAST_OWN_SHARE * variance)
+        next_to = np.flatnonzero(np.diff(self.months) == 1)
+        lagged = (left[next_to] @ left[next_to + 1]) / max(len(next_to), 1)
+        r = lagged * len(left) / max(float(left @ left), TINY)
+        r = np.clip(r + (1 + 4 * r) / len(left), 0, MOST_AUTOCORRELATION)
+        return np.asarray(r ** np.abs(self.months[:, None] - self.months) + shared / own)
+
+
+@dataclass(frozen=True)
+class _Fits:
+    """The fits of all pairs (a, b) at one V, in units in which y has covariance s^2 V."""
+
+    gained: Floats  # squares that the ramp saves
+    slope: Floats  # beta
+    norm: Floats  # ramp' P ramp
+    total: float  # squares without a ramp
+    line_gained: float  # squares that a rising straight line saves
+
+    @property
+    def best(self) -> int:
+        return int(self.gained.argmax())
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """All pairs (a, b) to try, as indices of the calendar months ``numbers``."""
+
+    numbers: Months
+    start: Months
+    end: Months
+
+    @classmethod
+    def of(cls, curve: Curve) -> _Pairs:
+        told = curve.months[curve.is_told]
+        numbers = np.arange(*(told[[0, -1]] + [0, 1])) if len(told) else np.arange(0)
+        before = np.searchsorted(told, numbers, side="right")
+        start, end = np.indices((len(numbers), len(numbers))).reshape(2, -1)
+        is_pair = (end > start) & (end <= start + MAX_LENGTH) & (before[start] >= MIN_BEFORE)
+        is_pair &= len(told) - before[start] >= MIN_AFTER
+        return cls(numbers, start[is_pair], end[is_pair])
+
+    def of_fit(self, fit: int) -> tuple[int, int]:
+        """Return months a and b of one pair."""
+        return int(self.numbers[self.start[fit]]), int(self.numbers[self.end[fit]])
+
+    def fit(self, curve: Curve, covariance: Floats) -> _Fits:
+        weights = curve.annihilator(covariance)
+        hinges = np.maximum(curve.months[:, None] - self.numbers, 0.0)
+        weighted = weights @ hinges
+        products, gram = weighted.T @ curve.losses, hinges.T @ weighted
+        start, end, length = self.start, self.end, self.end - self.start
+        slopes = (products[start] - products[end]) / length
+        norms = (gram[start, start] + gram[end, end] - 2 * gram[start, end]) / length**2
+        is_new = norms > _ZERO * norms.max()
+        slopes = np.where(is_new, slopes / np.where(is_new, norms, 1), 0)
+        line = products[0] if gram[0, 0] > _ZERO * norms.max() else 0
+        return _Fits(
+            gained=np.where(slopes > 0, slopes**2 * norms, 0),
+            slope=slopes,
+            norm=norms,
+            total=float(curve.losses @ weights @ curve.losses),
+            line_gained=float(max(line, 0) ** 2 / max(gram[0, 0], TINY)),
+        )
+
+
+def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> CutoffFit:
+    """Choose a pair; give the test, and the intervals of both its months."""
+    most = fits.gained.max()
+    num_free = curve.num_free - 3
+    rounding = ROUNDING * curve.losses @ curve.losses
+    variance = max(fits.total - most, rounding, TINY) / num_free
+    lost = (most - fits.gained) / variance
+    steps = np.flatnonzero(pairs.end == pairs.start + 1)
+    step = steps[lost[steps].argmin()]
+    chosen = step if lost[step] <= STEP_LIMIT else fits.best
+    start, end = pairs.numbers[pairs.start], pairs.numbers[pairs.end]
+    cutoffs, onsets = end - 1, np.minimum(start + 1, end - 1)
+    is_in = lost <= INTERVAL_LIMIT
+    heights = ramp(months, start[is_in][:, None], end[is_in][:, None])
+    told = curve.months[curve.is_told]
+    ends = told[MIN_BEFORE - 1], told[-LAST_MONTHS]
+    cutoff_low, cutoff_high = _interval(cutoffs[is_in], *ends)
+    onset_low, onset_high = _interval(onsets[is_in], *ends)
+    statistic = most / variance * num_free / (num_free + 2)
+    return CutoffFit(
+        start=int(start[chosen]),
+        end=int(end[chosen]),
+        cutoff_low=cutoff_low,
+        cutoff_high=cutoff_high,
+        onset_low=onset_low,
+        onset_high=onset_high,
+        jump=float(fits.slope[chosen]),
+        jump_error=float(np.sqrt(variance / max(float(fits.norm[chosen]), TINY))),
+        doubt=np.abs(heights - ramp(months, start[chosen], end[chosen])).max(axis=0),
+        p_value=float(min(1, np.exp(-0.4 - statistic / 5))),
+        is_line=bool((most - fits.line_gained) / variance < LINE_LIMIT),
+        last_datable=int(ends[1]) - 1,
+    )
+
+
+def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:
+    """Return the ends of an interval; NaN for an end at ``first`` or before, ``last`` or after."""
+    low, high = float(inside.min()), float(inside.max())
+    return low if low > first else np.nan, high if high < last else np.nan
+
+
+def control_difficulty(losses: Floats, months: Months) -> Difficulty:
+    """Return a compressor's curve as lambda; ``losses`` (months,) is NaN for a missing month."""
+    seen, units = ~np.isnan(losses), np.eye(len(months))
+    line = np.column_stack([np.ones(len(months)), months - months.mean()])
+    return Difficulty(
+        values=np.where(seen, losses - losses[seen].mean(), 0),
+        inverse=np.zeros_like(units),
+        unknown=np.column_stack([line, units[:, ~seen]]),
+        theta=np.ones(1),
+    )
+
+
+def may_be_the_site(fit: CutoffFit, losses: Floats, months: Months) -> bool:
+    """Return True if a compressor's curve (months,) does not rule out a break of the site."""
+    seen = ~np.isnan(losses)
+    change = ramp(months[seen], fit.start, fit.end)
+    design = np.column_stack([change, np.ones(seen.sum()), months[seen] - months[seen].mean()])
+    figures = np.linalg.pinv(design) @ losses[seen]
+    left = losses[seen] - design @ figures
+    error = np.sqrt(left @ left / (seen.sum() - 3) * np.linalg.pinv(design.T @ design)[0, 0])
+    size = abs(figures[0])
+    return bool(size > 2 * error or 2 * (size + 2 * error) > fit.jump - 2 * fit.jump_error)

@@ -1,0 +1,22 @@
+-- The best change in each model's curve, as an estimate of its cutoff, fitted at publication.
+-- Grain: one row per model, protocol, source; source NULL: of the mean over sources of text. Every
+--   language model with dated figures has a row. Empty in the writer's own database.
+-- Units: months as first days. Figures are NULL where reason says why.
+-- Source: warehouse/estimates/cutoffs.py, which has the formulas.
+create table if not exists internal.cutoff_estimates (
+    model varchar not null,
+    source varchar,
+    protocol varchar not null,
+    basis varchar, -- panel or compressor
+    num_months bigint not null,
+    cutoff date, -- the last month with training text
+    cutoff_low date, -- NULL: no lower end
+    cutoff_high date, -- NULL: no upper end
+    onset date, -- the first month with less training text
+    onset_low date,
+    onset_high date,
+    jump double, -- bits per byte
+    p_value double, -- of no change
+    last_datable date, -- the last cutoff whose interval can have an upper end
+    reason varchar -- why there is no estimate
+);

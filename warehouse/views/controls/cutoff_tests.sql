@@ -1,0 +1,60 @@
+-- The best change in each model's curve, with its test. For estimated_cutoff and
+--   estimated_cutoff_by_source.
+-- Grain: one row per model, protocol, source; source NULL: of the mean over sources of text.
+-- A compressor has rows that say so.
+-- q_value: Benjamini-Hochberg's over the models and sources of a protocol; the means over sources
+--   are a family of their own. is_found: q_value is at most 0.05. reason says why it is not, or
+--   which end of the interval is open.
+-- Source: docs/metrics.md (Cutoffs); Benjamini and Hochberg 1995.
+create or replace view internal.cutoff_tests as
+with ranked as (
+    select
+        *,
+        count(p_value) over (partition by protocol, source is null) as num_tests,
+        row_number() over (
+            partition by protocol, source is null
+            order by p_value nulls last, model, source
+        ) as position
+    from internal.cutoff_estimates
+),
+
+tested as (
+    select
+        * exclude (num_tests, position),
+        case
+            when p_value is not null
+                then
+                    least(1, min(p_value * num_tests / position) over (
+                        partition by protocol, source is null
+                        order by position desc
+                    ))
+        end as q_value
+    from ranked
+)
+
+select
+    t.* exclude (reason),
+    coalesce(t.q_value <= 0.05, false) as is_found,
+    case
+        when t.reason is not null then t.reason
+        when t.q_value > 0.05
+            then
+                'no change found up to ' || strftime(t.last_datable, '%Y-%m')
+                || '; later cutoffs cannot be told yet'
+        when t.cutoff_low is null and t.cutoff_high is null then 'month not told'
+        when t.cutoff_high is null then 'at or after ' || strftime(t.cutoff_low, '%Y-%m')
+        when t.cutoff_low is null then 'at or before ' || strftime(t.cutoff_high, '%Y-%m')
+    end as reason,
+    m.cutoff as catalogue_cutoff
+from tested as t
+left join main.models as m on t.model = m.model
+union all by name
+select
+    model,
+    source,
+    protocol,
+    false as is_found,
+    'a compressor has no cutoff' as reason
+from internal.monthly_loss_details
+where starts_with(model, 'control:')
+group by grouping sets ((model, source, protocol), (model, protocol));
