@@ -2,7 +2,8 @@
 
 For each seed, the estimated cutoffs of the demo's two reference models must lie within a month of
 the planted cutoffs. The 95 % intervals of both gaps must lie above 0. The interval of the
-compressor zstd must include 0.
+compressor zstd must include 0. The panel must give both gaps, with intervals above 0, and give none
+to compressors. Every ``effective_cutoff`` must have the planted cutoff in its interval.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from core.month import Month
 from core.settings import Settings, load_settings, set_library_defaults
@@ -78,7 +80,48 @@ def findings(settings: Settings) -> list[tuple[bool, str]]:
         found.append(
             (low <= 0 <= high, f"{CONTROL} split after {cutoff}: [{low:.4f}, {high:.4f}] has 0")
         )
-    return found
+    return found + panel_findings(settings, list(CUTOFFS)) + effective_findings(settings)
+
+
+def panel_findings(settings: Settings, planted: list[str]) -> list[tuple[bool, str]]:
+    """Check the panel's gaps over all sources: above 0 if planted, and none of a compressor."""
+    found = []
+    sql = "from control_adjusted_gap_overall where protocol = 'default' order by model"
+    rows = {row["model"]: row for row in query(settings, sql).to_pylist()}
+    for name in planted:
+        row = rows[name]
+        low, high = row["adjusted_gap_low"], row["adjusted_gap_high"]
+        shown = f"interval [{low:.4f}, {high:.4f}] above 0" if low else row["reason"]
+        text = f"{name}: adjusted gap of basis {row['basis']}, {shown}"
+        found.append((row["basis"] == "panel" and low is not None and low > 0, text))
+    sql = "select distinct model from control_adjusted_gap where adjusted_gap is not null"
+    controls = [name for (name,) in rows_of(settings, sql) if name.startswith("control:")]
+    return [*found, (not controls, f"compressors with a gap against the panel: {controls}")]
+
+
+def effective_findings(settings: Settings) -> list[tuple[bool, str]]:
+    """Check every effective cutoff; the compressors and the thermometer must have none."""
+    sql = (
+        "select view_name from duckdb_views() where view_name = 'effective_cutoff' and schema_name"
+    )
+    if not rows_of(settings, f"{sql} = 'main'"):
+        return [(True, "effective_cutoff is no public view")]
+    sql = (
+        "select model, source, effective_cutoff, effective_cutoff_low, effective_cutoff_high, "
+        "catalogue_cutoff from effective_cutoff where effective_cutoff is not null order by all"
+    )
+    return [
+        (
+            planted is not None and low <= planted <= high,
+            f"{model}, {source}: effective cutoff {month} ({low} … {high}), planted {planted}",
+        )
+        for model, source, month, low, high, planted in rows_of(settings, sql)
+    ] or [(True, "no effective cutoff")]
+
+
+def rows_of(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a query as tuples."""
+    return [tuple(row.values()) for row in query(settings, sql).to_pylist()]
 
 
 def gap_interval(settings: Settings, model: str, cutoff: Month) -> tuple[float, float]:
