@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _FIGURES = ("before", "after", "gap", "95 % interval", "TBI\na year", "est.\ncutoff", "cutoff")
 _NOTE = (
     "A model's own line is the mean over its sources. TBI: slope in bits per byte a year.\n"
+    "Interval: would other months like these say the same? (–: too few months)\n"
     "(month): no cutoff is known; split where another model's cutoff is, to be held against it."
 )
 
@@ -38,9 +39,9 @@ def demo_command(
 ) -> None:
     """Run all steps on a simulated web, without network, GPU or configuration.
 
-    Four simulated sources are crawled over loopback HTTP. Two small models are trained up to two
-    known months. The models and three compressors are scored on every month. The report shows
-    whether the two months are found. A second run reuses finished work.
+    Four simulated sources are crawled over loopback HTTP. Three small models are trained up to a
+    known month each, one of them before the first. The models and three compressors are scored on
+    every month. The report shows whether the cutoffs are found. A second run reuses finished work.
     """
     before = context.parent.params["home"] if context.parent else None  # of tidemark --home X demo
     given = before if home is None else home
@@ -129,8 +130,10 @@ def _print_plan(request: Request, settings: Settings) -> None:
 
 
 def print_gaps(settings: Settings) -> None:
-    """Print bits per byte before and after the cutoffs, by model and source."""
+    """Print bits per byte before and after the cutoffs, by model and source; then the panel's."""
     from reports.summary import by_model, gap_rows
+    from warehouse.database.schema import read_sql
+    from warehouse.read.query import query
 
     table = Table(
         title="bits per byte before and after the cutoff",
@@ -155,6 +158,9 @@ def print_gaps(settings: Settings) -> None:
                 style=None if row.source else "bold",
             )
     out.print(table)
+    panel = query(settings, read_sql("read/sql", "show_panel"), {"protocol": settings.protocol})
+    rows_of_panel = [list(row.values()) for row in panel.to_pylist()]
+    print_table("gap less what other models share", panel.column_names, rows_of_panel)
 
 
 def _name(row: GapRow, is_first: bool) -> str:

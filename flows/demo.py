@@ -1,17 +1,19 @@
-"""The demo: a whole run on a simulated web, with models of two known training cutoffs."""
+"""The demo: a whole run on a simulated web, with models of three known training cutoffs."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from prefect import flow
 
 from core.errors import UsageError
-from core.month import Month
+from core.month import Month, month_range
 from core.settings import Settings
 from core.storage.store import Store
 from flows.run import RunSummary, crawl_months, report_on, score_models
 from instruments.planning import Request
+from models.catalogue import add_model
 from models.training import Recipe
 from reports.page import PAGE
 from simulator.server import serve
@@ -20,7 +22,9 @@ from tasks.models import train_model
 from tasks.prefect.fan_out import fan_out
 from warehouse.database.schema import SNAPSHOT
 
+WEB_FIRST = Month("2022-11")  # models train on the months before FIRST, too
 FIRST, LAST = Month("2023-01"), Month("2024-06")
+STORIES = 20  # per source and month
 SOURCES = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
 CUTOFFS = {"reference-2023-08": Month("2023-08"), "reference-2024-01": Month("2024-01")}
 CONTROLS = ("control:gzip", "control:zstd", "control:xz")
@@ -47,7 +51,7 @@ def run_demo(settings: Settings, seed: int) -> RunSummary:
     if _is_complete(store, seed):
         return RunSummary(report=store.url(PAGE))
     store.write_bytes(_MARK, _mark(seed, is_complete=False))
-    with serve(World(seed, FIRST, LAST)) as web:
+    with serve(World(seed, WEB_FIRST, LAST, STORIES)) as web:
         embedded = settings.model_copy(update={**_EMBEDDED, "sites": web.urls})
         summary = demo(seed=seed, settings=embedded)
     if not summary.holes:
@@ -77,17 +81,22 @@ def _is_complete(store: Store, seed: int) -> bool:
 
 @flow(name="demo")
 def demo(seed: int, settings: Settings) -> RunSummary:
-    """Crawl, train two reference models with known cutoffs, then score and write the report."""
-    months = tuple(FIRST + offset for offset in range(LAST.months_since(FIRST) + 1))
-    request = Request(months=months, sources=SOURCES, models=(*CUTOFFS, *CONTROLS))
+    """Crawl, train reference models with known cutoffs, then score and write the report."""
+    cutoffs = {"reference-2022-12": FIRST - 1, **CUTOFFS}  # the first is the thermometer
+    months = tuple(month_range(FIRST, LAST))
+    request = Request(months=months, sources=SOURCES, models=(*cutoffs, *CONTROLS))
     summary = RunSummary()
-    crawl_months(summary, request, settings)
+    crawl_months(summary, replace(request, months=tuple(month_range(WEB_FIRST, LAST))), settings)
     shared = {"sources": list(SOURCES), "settings": settings}
     calls = [
         (f"train {name}", {"recipe": Recipe(name, cutoff, seed, epochs=1), **shared})
-        for name, cutoff in CUTOFFS.items()
+        for name, cutoff in cutoffs.items()
     ]
-    summary.keep_holes(fan_out(train_model, calls, step="reference models", in_flight=1))
+    results = fan_out(train_model, calls, step="reference models", in_flight=1)
+    for entry in summary.keep_holes(results):
+        role = "model" if entry.name in CUTOFFS else "thermometer"
+        released = (cutoffs[entry.name] + 1).first_day
+        add_model(replace(entry, role=role, released=released), settings, replace=True)
     score_models(summary, request, settings)
     report_on(summary, settings)
     return summary

@@ -15,13 +15,14 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store
-from instruments.landing import Slot, land_answers
+from instruments.landing import Slot, land_texts
 from instruments.models import held
 from instruments.runner import Done, plan_or_failure, run_and_land
 from instruments.stopping import go_on, is_written
 from models.backends import identify, load_answerer
 from models.catalogue import ModelEntry, find_model
 from models.options.protocols import Answerer, AnswerProtocol, get_answer_protocol
+from warehouse.land.answers import land_answer_cells
 
 API_PROTOCOL = "generate"
 
@@ -82,7 +83,8 @@ class AnsweringPlan:
         store = Store(settings.home)
         found = [(find_answers(store, each.cell), each.seal) for each in self.cells]
         there = [(cell, seal) for cell, seal in found if cell is not None]
-        return land_answers(self.entry, there, settings, slot)
+        land = partial(land_answer_cells, settings, there)
+        return land_texts(self.entry, [cell.revision for cell, _ in there], land, settings, slot)
 
 
 def answering_models(settings: Settings) -> list[str]:

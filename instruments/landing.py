@@ -12,39 +12,32 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from core import progress
-from core.cells.answers import AnswerCell
 from core.cells.losses import Cell, list_losses
-from core.cells.puzzles import PuzzleCell
 from core.corpus.partition import Partition, find_version
-from core.corpus.questions import QuestionSeal
-from core.errors import MalformedInput, TidemarkError
+from core.errors import MalformedInput, TidemarkError, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store, path_part
 from crawlers.contract import list_sources, load_crawler
 from instruments.canary import land_canary_runs
 from instruments.retries import retrying
-from models.catalogue import ModelEntry, list_models
+from models.catalogue import ModelEntry, add_model, list_models, make_entry
 from models.scoring.protocols import get_protocol
-from warehouse.land.answers import land_answer_cells
+from warehouse.database.schema import SNAPSHOT
 from warehouse.land.keyed_rows import LandedRows
 from warehouse.land.landed import partitions_with_duplicates
 from warehouse.land.losses import Warehouse, open_warehouse
-from warehouse.land.puzzles import land_puzzle_cells
 from warehouse.read.publish import publish
+from warehouse.read.query import query
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-_ENTRY = TypeAdapter(ModelEntry)
 _NUM_TOGETHER = 200  # number of cells that land between two progress reports
 
 
@@ -89,35 +82,23 @@ def _land_once(
     return [cell for cell, key in keys.items() if before.get(key) != after.get(key)]
 
 
-def land_answers(
+def land_texts(
     entry: ModelEntry,
-    cells: list[tuple[AnswerCell, QuestionSeal]],
+    revisions: Sequence[str],
+    land: Callable[[], int],
     settings: Settings,
     slot: Slot = nullcontext,
 ) -> int:
-    """Land a model's cells of answers, with their questions; return the number of landed cells."""
+    """Land a model and, with ``land``, its cells of texts; return the number of landed cells."""
 
     def land_once() -> int:
         with slot():
-            if cells:
-                _describe_model(entry, cells[0][0].revision, settings)
-            return land_answer_cells(settings, cells)
+            if revisions:
+                with open_warehouse(settings) as warehouse:
+                    warehouse.upsert_models([{**vars(entry), "revision": revisions[0]}])
+            return land()
 
-    return retrying(f"land answers of {entry.name}", land_once)
-
-
-def land_puzzles(
-    entry: ModelEntry, cells: list[PuzzleCell], settings: Settings, slot: Slot = nullcontext
-) -> int:
-    """Land a model's puzzle cells that have a record; return the number of landed cells."""
-
-    def land_once() -> int:
-        with slot():
-            if cells:
-                _describe_model(entry, cells[0].revision, settings)
-            return land_puzzle_cells(settings, cells)
-
-    return retrying(f"land puzzles of {entry.name}", land_once)
+    return retrying(f"land texts of {entry.name}", land_once)
 
 
 def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:
@@ -137,34 +118,41 @@ def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> N
 
 def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell]) -> None:
     revision = cells[0].revision if cells else entry.revision
-    warehouse.upsert_models([{**_fields(entry), "revision": revision}])
+    warehouse.upsert_models([{**vars(entry), "revision": revision}])
     known = set(list_sources()) & {cell.partition.source for cell in cells}
-    warehouse.upsert_sources([_fields(load_crawler(source).INFO) for source in sorted(known)])
+    warehouse.upsert_sources([vars(load_crawler(source).INFO) for source in sorted(known)])
     protocols = [get_protocol(name) for name in sorted({cell.protocol for cell in cells})]
     warehouse.upsert_protocols(
         [
-            {
-                "protocol": protocol.name,
-                "description": protocol.description,
-                "definition": json.dumps(dataclasses.asdict(protocol)),
-                "hash": protocol.digest,
-            }
-            for protocol in protocols
+            {**vars(each), "definition": json.dumps(dataclasses.asdict(each)), "hash": each.digest}
+            for each in protocols
         ]
     )
 
 
-def _describe_model(entry: ModelEntry, revision: str, settings: Settings) -> None:
+def catalogue_model(entry: ModelEntry, settings: Settings, replace: bool) -> None:
+    """Write an entry into the user's catalogue, and publish it if the views show this model.
+
+    If the change is refused, or this machine may not write the warehouse, nothing is changed.
+    """
+    is_published = Store(settings.home).exists(SNAPSHOT) and query(
+        settings, "from models where model = ?", [entry.name]
+    )
+    if not is_published:
+        add_model(entry, settings, replace)
+        return
     with open_warehouse(settings) as warehouse:
-        warehouse.upsert_models([{**_fields(entry), "revision": revision}])
+        add_model(entry, settings, replace)
+        describe_models(warehouse, settings)
+    publish(settings)
 
 
 def describe_models(warehouse: Warehouse, settings: Settings) -> None:
-    """Land the catalogue entries (such as cutoffs) of all models that have landed losses."""
+    """Land the catalogue entries (such as cutoffs) of all models that the warehouse names."""
     landed = warehouse.landed_models()
     warehouse.upsert_models(
         [
-            {**_fields(entry), "revision": landed[entry.name]}
+            {**vars(entry), "revision": landed[entry.name]}
             for entry in list_models(settings)
             if entry.name in landed
         ]
@@ -174,21 +162,9 @@ def describe_models(warehouse: Warehouse, settings: Settings) -> None:
 def describe_published(rates: LandedRows, settings: Settings) -> None:
     """Land the catalogue entries of models and sources that have imported compression rates."""
     with open_warehouse(settings) as warehouse:
-        landed = warehouse.landed_models()
-        warehouse.upsert_models(
-            [
-                {**_fields(entry), "revision": landed.get(entry.name)}
-                for entry in list_models(settings)
-                if entry.name in rates.models
-            ]
-        )
+        describe_models(warehouse, settings)
         known = set(list_sources()) & set(rates.sources)
-        warehouse.upsert_sources([_fields(load_crawler(source).INFO) for source in sorted(known)])
-
-
-def _fields(record: DataclassInstance) -> dict[str, object]:
-    """Return a record's fields by name; unlike ``dataclasses.asdict``, keep a Month as Month."""
-    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+        warehouse.upsert_sources([vars(load_crawler(source).INFO) for source in sorted(known)])
 
 
 def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[int, list[str]]:
@@ -237,7 +213,7 @@ class _Cell(BaseModel):
     def of(cls, cell: Cell) -> _Cell:
         source, month = cell.partition.source, cell.partition.month
         beside = {"source": source, "month": str(month) if month else None}
-        return cls.model_validate({**_fields(cell), **beside})
+        return cls.model_validate({**vars(cell), **beside})
 
     def as_cell(self) -> Cell:
         given = self.model_dump(exclude={"source", "month"})
@@ -254,7 +230,7 @@ def leave(run: str, entry: ModelEntry, cells: tuple[Cell, ...], settings: Settin
     """Store the list of a model's cells, so that the run's report step lands them."""
     facts = {
         name: str(value) if isinstance(value, (Month, dt.date)) else value
-        for name, value in _fields(entry).items()
+        for name, value in vars(entry).items()
     }
     left = _Left(entry=facts, cells=tuple(_Cell.of(cell) for cell in cells))
     path = f"{_folder(run)}/{path_part(entry.name)}.json"
@@ -271,8 +247,8 @@ def read_left(run: str, settings: Settings) -> list[tuple[ModelEntry, tuple[Cell
     for path in store.list(f"{_folder(run)}/*.json"):
         try:
             left = _Left.model_validate_json(store.read_bytes(path))
-            entry = _ENTRY.validate_python(left.entry)
-        except ValidationError as error:
+            entry = make_entry(left.entry)
+        except (ValidationError, UsageError) as error:
             raise MalformedInput(
                 f"{store.url(path)} is not a list of cells to land ({error}); score the model again"
             ) from error

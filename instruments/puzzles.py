@@ -20,7 +20,7 @@ from core.errors import ModelError, NotMeasurable
 from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store, path_part
-from instruments.landing import Slot, land_puzzles
+from instruments.landing import Slot, land_texts
 from instruments.models import generation_ids, generator_of, held
 from instruments.runner import Done, Summary, plan_or_failure, run_and_land
 from instruments.stopping import go_on
@@ -32,6 +32,7 @@ from scylla.puzzle import Puzzle, count_anchors, list_puzzles, load_puzzle
 from scylla.sampling import PuzzleData, Sampling, sample_items, seed_of
 from scylla.scripted import PREFIX, ScriptedModel
 from scylla.texts import STOP, extract_examples, probe_prompt, prompts_digest, question_prompt
+from warehouse.land.puzzles import land_puzzle_cells
 
 _VERSION = "1"  # increase if a change of scylla/ or this module changes items or verdicts
 _PROTOCOL = "zero-shot-cot"
@@ -96,7 +97,8 @@ class PuzzlePlan:
         """Land the cells that have a record; return the number of landed cells."""
         store = Store(settings.home)
         there = [cell for cell in self.cells if read_puzzle_record(store, cell)]
-        return land_puzzles(self.entry, there, settings, slot)
+        land = partial(land_puzzle_cells, settings, there)
+        return land_texts(self.entry, [cell.revision for cell in there], land, settings, slot)
 
 
 def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) -> PuzzlePlan:

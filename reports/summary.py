@@ -14,9 +14,6 @@ from warehouse.read.query import query
 
 _Row = Mapping[str, Any]
 
-# The view estimated_cutoff needs at least three months on each side of a jump of the losses.
-_MIN_MONTHS = 6
-
 
 @dataclass(frozen=True)
 class GapRow:
@@ -30,7 +27,7 @@ class GapRow:
     interval: str | None  # 95 % interval of the gap
     tbi: str | None  # slope of the monthly losses, in bits per byte per year
     # Only on rows over all sources: the estimated month, with the 95 % interval if longer than a
-    # month; "none" if the losses have no jump; None if no estimate is possible.
+    # month; "at or after" a month; "none" if no change is found; None if none can be.
     estimated_cutoff: str | None
     split: str | None  # last month of ``before``; only on rows over all sources
     # Provenance of the model's cutoff: stated, inferred or planted; None if it is unknown.
@@ -66,7 +63,7 @@ def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
     for facts in sorted(estimates, key=lambda row: _rank(row["model"], by_source)):
         model = facts["model"]
         lines = overall.get(model) or [_one_sided(by_source.get(model, []))]
-        rows += [_row(model, None, line, tbi, _estimate(facts)) for line in lines]
+        rows += [_row(model, None, line, tbi, describe_estimate(facts)) for line in lines]
         rows += [_row(model, line["source"], line, tbi) for line in by_source.get(model, [])]
     return rows
 
@@ -99,12 +96,12 @@ def _one_sided(sources: list[_Row]) -> _Row:
     return {name: sources[0][name] for name in ("split_date", "split_basis")}
 
 
-def _estimate(facts: _Row) -> str | None:
-    # The difference of a control from itself is always 0, so no cutoff can be estimated.
-    if facts["num_months"] < _MIN_MONTHS or facts["control"] == facts["model"]:
-        return None
+def describe_estimate(facts: _Row) -> str | None:
+    """Return a row of view ``estimated_cutoff`` as text; None if the model has no test."""
     if facts["estimated_cutoff"] is None:
-        return "none"
+        return None if facts["p_value"] is None else "none"
+    if facts["is_at_edge"]:
+        return str(facts["reason"])
     names = ("estimated_cutoff", "estimated_cutoff_low", "estimated_cutoff_high")
     best, low, high = (_month(facts[name]) for name in names)
     return best if low == high else f"{best} ({low} … {high})"

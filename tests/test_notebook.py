@@ -29,7 +29,7 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             f"{month} {number}",
             nll_nats=math.log(2) * 20 * (1 if month <= Month("2023-05") else 2),
         )  # fmt: skip
-        for month in month_range(Month("2023-01"), Month("2023-10"))
+        for month in month_range(Month("2022-12"), Month("2023-11"))
         for number in range(3)
     ]
     model = {"name": "reference-2023-05", "kind": "reference", "cutoff": Month("2023-05"),
@@ -44,7 +44,7 @@ def test_the_notebook_runs(demo: None) -> None:
     comments = shown[1]
     assert isinstance(comments, pl.DataFrame)
     assert comments["comment"].null_count() == 0
-    assert names["by_month"]["bits_per_byte"].to_list() == pytest.approx([1.0] * 5 + [2.0] * 5)
+    assert names["by_month"]["bits_per_byte"].to_list() == pytest.approx([1.0] * 6 + [2.0] * 6)
     [gap] = names["gaps"].to_dicts()
     assert gap["bits_per_byte_gap"] == pytest.approx(1)
     assert gap["is_clear"]

@@ -20,7 +20,7 @@ from simulator.server import Request, Response
 from tests.commands import TIDEMARK
 from tests.forks import run_process
 from tests.loopback import serving
-from tests.servers import PATIENCE_S, ROOT, PrefectServer, free_port
+from tests.servers import ROOT, PrefectServer, free_port, wait_for
 
 USER, PASSWORD = "admin", "pass word"
 AUTH = f"{USER}:{PASSWORD}"
@@ -142,14 +142,6 @@ def again(server: PrefectServer, inbox: Inbox, first: str) -> Iterator[Callable[
 
 def done_by(deployed: Deployed) -> list[Change]:
     return [change for change in deployed.changes if change.verb != "as it was"]
-
-
-def wait_for(what: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := what()):
-        assert time.monotonic() < deadline, "has not happened"
-        time.sleep(0.5)
-    return found
 
 
 def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> None:

@@ -18,6 +18,7 @@ from deployments.bare import Process, stack
 from deployments.compose_file import ComposeError
 from tests.commands import TIDEMARK
 from tests.forks import run_process
+from tests.servers import wait_for
 
 PASSWORD = "s3cret-of-prefect"
 AUTH = f"tidemark:{PASSWORD}"
@@ -97,11 +98,15 @@ def test_every_service_is_healthy(running: dict[str, Process]) -> None:
 
 def test_the_workers_serve_their_pools(running: dict[str, Process]) -> None:
     url = running["crawl-worker"].environment["PREFECT_API_URL"]
+
+    def list_states(pool: str) -> list[str]:
+        workers = f"{url}/work_pools/{pool}/workers/filter"
+        answer = requests.post(workers, auth=("tidemark", PASSWORD), timeout=30)
+        return [worker["status"] for worker in answer.json()]
+
     for pool in ("crawl", "gpu"):
-        answer = requests.post(
-            f"{url}/work_pools/{pool}/workers/filter", auth=("tidemark", PASSWORD), timeout=30
-        )
-        assert [worker["status"] for worker in answer.json()] == ["ONLINE"]
+        wait_for(lambda pool=pool: list_states(pool))  # a worker registers after it has started
+        assert list_states(pool) == ["ONLINE"]
 
 
 def test_the_report_is_behind_tls_and_a_password(running: dict[str, Process]) -> None:

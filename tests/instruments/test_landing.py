@@ -1,7 +1,6 @@
 import datetime as dt
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,13 +101,6 @@ def test_foreign_losses_of_a_catalogued_model_are_split_at_its_cutoff(tmp_path: 
     publish(settings)
     found = query(settings, "select model, split_date from train_test_gap").to_pylist()
     assert found == [{"model": "theirs", "split_date": dt.date(2024, 2, 1)}]
-
-    add_model(replace(entry, cutoff=Month("2023-12")), settings, replace=True)
-    with open_warehouse(settings) as warehouse:
-        describe_models(warehouse, settings)
-    publish(settings)
-    known = query(settings, "select cutoff, revision from models where kind is not null")
-    assert known.to_pylist() == [{"cutoff": dt.date(2023, 12, 1), "revision": "r1"}]
 
 
 def test_the_setting_chooses_which_version_is_scored_and_landed(

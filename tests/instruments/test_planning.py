@@ -11,9 +11,7 @@ from instruments.planning import check_request, find_inaccessible, plan_crawl
 MONTHS = [Month("2024-01"), Month("2024-02")]
 
 
-def test_defaults_are_filled_in_and_order_is_kept(
-    settings: Settings,
-) -> None:
+def test_defaults_are_filled_in_and_order_is_kept(settings: Settings) -> None:
     request = check_request(MONTHS, None, None, settings)
     assert request.months == tuple(MONTHS)
     assert request.sources == tuple(list_sources())

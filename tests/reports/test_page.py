@@ -62,7 +62,7 @@ def test_the_table_has_the_figures(usual: Settings) -> None:
         "model", "source", "before", "after", "gap", "95 % interval".replace(" %", "\xa0%"),
         "TBI a year", "estimated cutoff", "cutoff",
     ]  # fmt: skip
-    # A model's name spans its rows; the interval is the bootstrap's.
+    # A model's name spans its rows.
     assert [rows[0][:5], rows[1][:4]] == [
         [HOSTILE_MODEL, "all sources", "0.850", "1.050", "+0.200"],
         [HOSTILE_SOURCE, "0.900", "1.200", "+0.300"],

@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 
 from core.errors import MalformedInput
 from scylla.puzzle import InputShape, Instance, Rows, list_puzzles, load_puzzle
-from scylla.texts import (
-    STOP,
-    extract_examples,
-    probe_prompt,
-    question_prompt,
-    read_question,
-)
+from scylla.texts import STOP, extract_examples, probe_prompt, question_prompt, read_question
 from tests.scylla.inputs import instances, instances_of
 
 every_puzzle = pytest.mark.parametrize("name", list_puzzles())
