@@ -105,7 +105,7 @@ DESIGNS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is found in one world about its first model, and the months of all models."""
+    """Estimates of one world: the cutoff of its first model, low months of all models."""
 
     found: CutoffFit | None
     suspects: set[tuple[int, int]]  # model, month

@@ -167,7 +167,8 @@ def wait(record: RunRecord, settings: Settings, server: PrefectServer) -> str:
     coordinator.look()
     server.stop(signal.SIGKILL)
     threading.Timer(1.0, come_back).start()
-    return coordinator.wait().report
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):  # else Prefect waits before us
+        return coordinator.wait().report
 
 
 def test_a_server_that_is_away_is_waited_for(
@@ -179,6 +180,5 @@ def test_a_server_that_is_away_is_waited_for(
 ) -> None:
     record = begin("waiting", "arxiv")
     patient = settings.model_copy(update={"watch_interval_s": 0.5})
-    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):  # else Prefect waits before us
-        assert wait(record, patient, prefect_server) == "page"
+    assert wait(record, patient, prefect_server) == "page"
     assert any(line.startswith("waiting, for ") for line in caplog.messages)

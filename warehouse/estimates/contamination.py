@@ -18,9 +18,9 @@ excess kurtosis of e_m / error_m above 0, mirrored, of all models of the panel. 
 seen in training has e_m below 0.
 
 Low months distort the fit. So months with a shortfall of more than 5 robust standard deviations
-(1.4826 times the median absolute deviation from neighbours) are left out of the fit of the others.
-Here e is y - theta lambda, with theta from the differences between months,
-by least absolute deviations.
+are left out of the fit of the others. The robust standard deviation is 1.4826 times the median
+absolute deviation from neighbours. Here e is y - theta lambda; theta is from the differences
+between months, by least absolute deviations.
 """
 
 from __future__ import annotations

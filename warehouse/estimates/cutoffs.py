@@ -15,8 +15,8 @@ Estimation: generalised least squares with Z = [N, lambda] and
 
     P = V^-1 - V^-1 Z (Z' V^-1 Z)^-1 Z' V^-1
 
-ramp = (H_a - H_b) / (b - a) with hinges H_k = max(m - k, 0). So H' P H and H' P y give the fits of
-all pairs (a, b) with at least three months up to a, and two after it. s, r and theta come from the
+ramp = (H_a - H_b) / (b - a) with hinges H_k = max(m - k, 0). So H' P H and H' P y give all fits.
+A pair (a, b) has at least three months up to a, and two after it. s, r and theta come from the
 residuals of the best ramp, in three rounds. r is raised by (1 + 4 r) / months, and limited to
 0 ... 0.9. s^2 is at least a fifth of the residuals' variance.
 
@@ -29,9 +29,9 @@ docs/metrics.md). A straight line over all months is no cutoff: its squares must
 2.71 s^2 more than those of the best ramp.
 
 A compressor stands in for lambda if there is no other model: cov(lambda) = 0, and N also has a
-straight line. A break of the site may then look like a cutoff. So there is none if the
-compressor's curve changes with the same ramp, or if twice what this change may be (value plus two
-standard errors) exceeds beta minus two standard errors.
+straight line. A break of the site may then look like a cutoff. The compressor's curve is fitted
+with the same ramp and a straight line. There is no cutoff if this change differs from 0 by two
+standard errors. Nor is there one if twice (change plus two errors) exceeds beta minus two errors.
 
 Intervals hold all pairs with at most 7.35 s^2 more squares than the best (Hansen 2000, "Sample
 Splitting and Threshold Estimation", table 1). An interval that reaches the first possible month
@@ -286,6 +286,7 @@ def may_be_the_site(fit: CutoffFit, losses: Floats, months: Months) -> bool:
     design = np.column_stack([change, np.ones(seen.sum()), months[seen] - months[seen].mean()])
     figures = np.linalg.pinv(design) @ losses[seen]
     left = losses[seen] - design @ figures
-    error = np.sqrt(left @ left / (seen.sum() - 3) * np.linalg.pinv(design.T @ design)[0, 0])
+    squares = max(left @ left, ROUNDING * losses[seen] @ losses[seen])
+    error = np.sqrt(squares / (seen.sum() - 3) * np.linalg.pinv(design.T @ design)[0, 0])
     size = abs(figures[0])
     return bool(size > 2 * error or 2 * (size + 2 * error) > fit.jump - 2 * fit.jump_error)

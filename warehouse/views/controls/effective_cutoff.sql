@@ -59,4 +59,4 @@ select
     m.cutoff as catalogue_cutoff,
     case when r.is_told then date_diff('month', m.cutoff, r.best_month) end as difference_months
 from ranges as r
-left join models as m on r.model = m.model;
+left join main.models as m on r.model = m.model;
