@@ -40,7 +40,7 @@ verify-demo: $(VENV)/.installed ## Run the demo for five seeds and check that th
 .PHONY: verify-statistics
 verify-statistics: $(VENV)/.installed-dev ## Check by simulation that 95 % intervals cover the truth (half an hour)
 	@$(BIN)/python -m benchmarks.statistics.intervals
-	@$(BIN)/python -m benchmarks.statistics.changes
+	@$(BIN)/python -m benchmarks.statistics.panels
 
 # docs/testing.md describes the marks. A file stays on one worker, which starts its servers once. Files
 # start in the order of these folders, the longest first. A third worker runs while others wait.

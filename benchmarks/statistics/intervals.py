@@ -3,7 +3,7 @@
 Simulated worlds with known true values (``worlds.py``) land as imported losses, and the views are
 queried as analysts query them. The coverage is the share of intervals that contain the true value.
 Each figure counts at most once per world and source, so the counts are independent. Cutoffs and low
-months are measured by ``changes.py``.
+months are measured by ``panels.py``.
 """
 
 from __future__ import annotations

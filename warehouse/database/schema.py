@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 4
 SCHEMAS = ("main", "internal")
 # Tables with rows in snapshots only.
-ESTIMATES = ("cutoff_estimates", "month_shortfalls", "panel_difficulty", "panel_effects")
+ESTIMATES = (
+    "cutoff_estimates",
+    "month_shortfalls",
+    "panel_differences",
+    "panel_difficulty",
+    "panel_effects",
+)
 SNAPSHOT = "warehouse.duckdb"  # path of the published snapshot under the data root
 _ROOM = Path(__file__).parents[1]
 # The C loader is faster: PyYAML's Python loader takes seconds for a hundred files.

@@ -39,7 +39,8 @@ from warehouse.estimates.cutoffs import (
     Months,
     ramp,
 )
-from warehouse.estimates.panel import Difficulty, Flags, Floats
+from warehouse.estimates.panel import Difficulty
+from warehouse.estimates.panel_errors import Flags, Floats
 
 NUM_NEIGHBOURS, MIN_NEIGHBOURS = 4, 2  # on each side
 LOW_LIMIT, WIDE_LIMIT = 5.0, 2.0  # in robust standard deviations; in s_m^2

@@ -46,7 +46,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.estimates.panel import Difficulty, Flags, Floats
+from warehouse.estimates.panel import Difficulty
+from warehouse.estimates.panel_errors import Flags, Floats
 
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE, MIN_AFTER, MIN_FREE, LAST_MONTHS = 3, 2, 3, 3

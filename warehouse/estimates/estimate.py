@@ -33,10 +33,10 @@ from warehouse.estimates.panel import (
     FEW_BLOCKS,
     NO_CONTROL,
     NO_CUTOFF,
-    Floats,
     PanelFit,
     fit_panel,
 )
+from warehouse.estimates.panel_errors import Floats
 
 OTHER_SOURCES = "other sources than most models"
 OTHER_DOCUMENTS = "other documents than most models"
@@ -154,6 +154,7 @@ def _rows(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield pairs: a table's name, and a row without source and protocol."""
     yield from (("panel_effects", row) for row in _effects(panel, curves))
+    yield from (("panel_differences", row) for row in _differences(panel))
     yield from (("panel_difficulty", row) for row in _difficulties(panel, thermometers))
     yield from _changes(panel, curves)
 
@@ -202,9 +203,9 @@ def _effects(panel: _Panel, curves: Curves) -> Iterator[dict[str, Any]]:
         curve, counts = curves[model], [num for *_, num in curves[model].figures.values()]
         gap_reason, growth_reason = (
             (curve.reason or reason) if reason == FEW_BLOCKS else reason
-            for reason in (fit.gap_reason[number], fit.growth_reason[number])
+            for reason in (fit.gap.reasons[number], fit.growth.reasons[number])
         )
-        is_in = fit.gap_reason[number] not in {FEW_BLOCKS, NO_CUTOFF}
+        is_in = fit.gap.reasons[number] not in {FEW_BLOCKS, NO_CUTOFF}
         alone = NO_CONTROL if is_in else gap_reason
         yield {
             "model": model,
@@ -213,14 +214,28 @@ def _effects(panel: _Panel, curves: Curves) -> Iterator[dict[str, Any]]:
             "num_documents": None if None in counts else sum(num for num in counts if num),
             "sensitivity": _finite(fit.theta[number]),
             "sensitivity_reason": alone if np.isnan(fit.theta[number]) else None,
-            "gap": _finite(fit.gap[number]),
-            "gap_error": _finite(fit.gap_error[number]),
+            "gap": _finite(fit.gap.values[number]),
+            "gap_error": _finite(fit.gap.errors[number]),
             "gap_reason": gap_reason,
-            "growth": _finite(fit.growth[number]),
-            "growth_error": _finite(fit.growth_error[number]),
+            "growth": _finite(fit.growth.values[number]),
+            "growth_error": _finite(fit.growth.errors[number]),
             "growth_reason": growth_reason,
             "degrees_of_freedom": float(fit.degrees_of_freedom[number]),
         }
+
+
+def _differences(panel: _Panel) -> Iterator[dict[str, Any]]:
+    """Yield rows of ``panel_differences`` without source and protocol."""
+    for effect in ("gap", "growth"):
+        errors = getattr(panel.fit, effect).difference_errors
+        for model, other in zip(*np.triu_indices(len(errors), 1), strict=True):
+            if not np.isnan(errors[model, other]):
+                yield {
+                    "model": panel.models[model],
+                    "other_model": panel.models[other],
+                    "effect": effect,
+                    "difference_error": float(errors[model, other]),
+                }
 
 
 def _difficulties(panel: _Panel, thermometers: Set[str]) -> Iterator[dict[str, Any]]:

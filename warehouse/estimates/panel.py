@@ -30,7 +30,7 @@ model j, s^2 of all models. The squared standard error is the maximum of
 
 The third term (CR1) sums over the G blocks of three calendar months, each with all models.
 Student's t has G_i - 1 degrees of freedom (G_i: number of blocks of model i), or those of s^2 if
-fewer.
+fewer. The difference of two models' effects has the difference of their W.
 
 Identification. The data determine lambda only up to the null space of M. They determine delta_i or
 epsilon_i if w_i is orthogonal to it. lambda is returned for the largest set of months whose
@@ -47,6 +47,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from warehouse.estimates.panel_errors import Errors, Flags, Floats
+
 LEAST_SENSITIVITY, MOST_SENSITIVITY = 0.5, 1.5
 NUM_ROUNDS, MONTHS_OF_A_BLOCK, MIN_BLOCKS = 3, 3, 4
 _RANK_TOLERANCE, _ZERO = 1e-9, 1e-7  # relative tolerances: eigenvalues; products
@@ -55,9 +57,6 @@ NO_CUTOFF, NO_CONTROL = "cutoff unknown", "no other model with another cutoff"
 NONE_BEFORE, NONE_AFTER = "no month before the cutoff", "no month after the cutoff"
 ONE_AFTER = "one month after: no growth"
 FEW_BLOCKS, FEW_MONTHS = "too few blocks of three months", "too few months for an interval"
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,16 @@ class Difficulty:
 
 
 @dataclass(frozen=True)
+class Effects:
+    """One effect (gap or growth) of all models, (models,); NaN if missing, with a reason."""
+
+    values: Floats
+    errors: Floats
+    difference_errors: Floats  # (models, models): of one model's effect less another's
+    reasons: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
 class PanelFit:
     """Estimates lambda (``difficulty``), delta (``gap``), epsilon (``growth``); NaN if missing."""
 
@@ -79,13 +88,9 @@ class PanelFit:
     difficulty: Floats
     difficulty_error: Floats
     difficulty_degrees_of_freedom: float
-    gap: Floats
-    gap_error: Floats
-    growth: Floats
-    growth_error: Floats
+    gap: Effects
+    growth: Effects
     degrees_of_freedom: Floats
-    gap_reason: tuple[str | None, ...]
-    growth_reason: tuple[str | None, ...]
     _annihilators: Floats
     _remainders: Floats
     _variance: float
@@ -119,39 +124,49 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
     solution = _fit_sensitivities(annihilators, remainders, enters)
     num_columns = np.array([each.columns.shape[1] if each else 0 for each in designs])
     num_free = observed.sum(axis=1) * enters - num_columns - 1
-    errors = _Errors(solution, annihilators, remainders, num_free, blocks)
-    effects = np.full((2, 2, len(losses)), np.nan)  # axes: gap or growth; value or error; model
-    reasons: list[list[str | None]] = [[], []]
-    for model, design in enumerate(designs):
-        for which, column in enumerate(("gap", "growth")):
-            reason = _reason(design, column, enters[model], np.isnan(cutoffs[model]))
-            if reason is None and design is not None:
-                weights = design.weights(column, solution.values)
-                own = np.nan_to_num(losses[model]) - solution.theta[model] * solution.values
-                error = errors.of_effect(model, weights)
-                if np.abs(weights @ solution.unknown).max(initial=0) > _ZERO * abs(weights).max():
-                    reason = NO_CONTROL
-                elif np.isnan(error):
-                    reason = FEW_MONTHS
-                else:
-                    effects[which, :, model] = weights @ own, error
-            reasons[which].append(reason)
+    left = remainders - solution.theta[:, None] * (annihilators @ solution.values)
+    errors = Errors(solution.theta, solution.inverse, annihilators, left, num_free, blocks)
+    effects = {
+        column: _effects(column, losses, np.isnan(cutoffs), designs, solution, errors)
+        for column in ("gap", "growth")
+    }
     return PanelFit(
         theta=np.where(enters & (enters.sum() > 1), solution.theta, np.nan),
         difficulty=_told(solution),
         difficulty_error=errors.of_difficulty(_comparable(solution.unknown)),
         difficulty_degrees_of_freedom=max(1, min(int(blocks.max(initial=0)), errors.num_free)),
-        gap=effects[0, 0],
-        gap_error=effects[0, 1],
-        growth=effects[1, 0],
-        growth_error=effects[1, 1],
+        gap=effects["gap"],
+        growth=effects["growth"],
         degrees_of_freedom=np.maximum(1, np.minimum(num_blocks - 1, errors.num_free)),
-        gap_reason=tuple(reasons[0]),
-        growth_reason=tuple(reasons[1]),
         _annihilators=annihilators,
         _remainders=remainders,
         _variance=float(np.nan_to_num(errors.variance)),
     )
+
+
+def _effects(
+    column: str,
+    losses: Floats,
+    is_unknown: Flags,
+    designs: list[_Design | None],
+    solution: Difficulty,
+    errors: Errors,
+) -> Effects:
+    values, reasons = np.full(len(losses), np.nan), list[str | None]()
+    weights = np.full((len(losses), *losses.shape), np.nan)  # W
+    for model, design in enumerate(designs):
+        reason = _reason(design, column, is_unknown[model])
+        if reason is None and design is not None:
+            w = design.weights(column, solution.values)
+            if np.abs(w @ solution.unknown).max(initial=0) > _ZERO * abs(w).max():
+                reason = NO_CONTROL
+            elif np.isnan(errors.variance):
+                reason = FEW_MONTHS
+            else:
+                own = np.nan_to_num(losses[model]) - solution.theta[model] * solution.values
+                values[model], weights[model] = w @ own, errors.weights(model, w)
+        reasons.append(reason)
+    return Effects(values, errors.of(weights), errors.of_differences(weights), tuple(reasons))
 
 
 @dataclass(frozen=True)
@@ -199,11 +214,11 @@ def _annihilator(design: _Design | None, num_months: int) -> Floats:
     return matrix
 
 
-def _reason(design: _Design | None, column: str, is_in: bool, is_unknown: bool) -> str | None:
+def _reason(design: _Design | None, column: str, is_unknown: bool) -> str | None:
     """Return the reason why X lacks a column; None if X has the column."""
     if is_unknown:
         return NO_CUTOFF
-    if design is None or not is_in:
+    if design is None:
         return FEW_BLOCKS
     if design.num_after == 0:
         return NONE_AFTER
@@ -250,51 +265,3 @@ def _told(solution: Difficulty) -> Floats:
     is_told = _comparable(solution.unknown)
     mean = solution.values[is_told].mean() if is_told.any() else 0
     return np.where(is_told, solution.values - mean, np.nan)
-
-
-class _Errors:
-    """The standard errors of linear functions of lambda and of one model's curve."""
-
-    def __init__(
-        self,
-        solution: Difficulty,
-        annihilators: Floats,
-        remainders: Floats,
-        num_free: NDArray[np.int64],
-        blocks: NDArray[np.int64],
-    ) -> None:
-        self._theta, self._inverse = solution.theta, solution.inverse
-        self._annihilators = annihilators
-        self._blocks = np.eye(int(blocks.max(initial=0)) + 1)[blocks]  # (months, blocks)
-        self._residuals = remainders - self._theta[:, None] * (annihilators @ solution.values)
-        squares = (self._residuals**2).sum(axis=1)
-        # A model's degrees of freedom: months minus columns of X, theta, and a share of lambda.
-        free = num_free - self._theta**2 * np.einsum("ijk,kj->i", annihilators, self._inverse)
-        free = np.where(self._theta > 0, free, 0)
-        self.num_free = float(free.sum())
-        self.variance = squares.sum() / self.num_free if self.num_free > 0.5 else np.nan
-        self._variances = np.where(free >= 1, squares / np.maximum(free, 1), self.variance)
-
-    def of_effect(self, model: int, weights: Floats) -> float:
-        """Return the standard error of one model's w' (y - theta lambda)."""
-        all_weights = self._of_difficulty(-self._theta[model] * weights)
-        all_weights[model] += weights
-        return self._error(all_weights)
-
-    def of_difficulty(self, is_told: Flags) -> Floats:
-        """Return the standard error of each month's lambda minus the mean, or NaN."""
-        errors, shares = np.full(len(is_told), np.nan), is_told / max(is_told.sum(), 1)
-        for month in np.flatnonzero(is_told):
-            errors[month] = self._error(self._of_difficulty(np.eye(len(is_told))[month] - shares))
-        return errors
-
-    def _of_difficulty(self, weights: Floats) -> Floats:
-        """Return the weight of each y (models, months) in the sum of ``weights`` times lambda."""
-        return np.asarray(self._theta[:, None] * (self._annihilators @ (self._inverse @ weights)))
-
-    def _error(self, weights: Floats) -> float:
-        squares = (weights**2).sum(axis=1)
-        scores = (weights * self._residuals).sum(axis=0) @ self._blocks
-        of_all, of_models = self.variance * squares.sum(), self._variances @ squares
-        clustered = scores @ scores * len(scores) / max(len(scores) - 1, 1)
-        return float(np.sqrt(max(of_all, of_models, clustered)))

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from benchmarks.statistics.changes import DESIGNS, NOISE, Design, measure
+from benchmarks.statistics.panels import DESIGNS, FIRST, NOISE, Design, measure
 from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff, ramp
 from warehouse.estimates.panel import Difficulty, Floats, fit_panel
 
@@ -53,9 +53,9 @@ def by_loops(y: Floats, months: Floats, difficulty: Difficulty) -> dict[str, flo
 @pytest.mark.parametrize("number", range(6))
 def test_a_fit_is_that_of_plain_loops(number: int) -> None:
     design = Design(10, 10 + 1 + 2 * number, num_months=30, missing=0.1 * (number % 3), gap=0.06)
-    y, cutoffs = design.draw(np.random.default_rng(number))
+    y = design.draw(np.random.default_rng(number))[:-1]
     months = np.arange(30)
-    difficulty = fit_panel(y, cutoffs, months).difficulty_without(0)
+    difficulty = fit_panel(y, design.cutoffs, months).difficulty_without(0)
     assert difficulty is not None
     fit = fit_cutoff(y[0], months, difficulty)
     assert isinstance(fit, CutoffFit)
@@ -79,11 +79,17 @@ def test_a_fit_is_that_of_plain_loops(number: int) -> None:
     ],
 )
 def test_planted_worlds(name: str) -> None:
-    """A small ``benchmarks.statistics.changes``: only large deviations fail."""
-    design, shares = DESIGNS[name], measure(DESIGNS[name], 30)
+    """A small ``benchmarks.statistics.panels``: only large deviations fail."""
+    design = DESIGNS[name]
+    shares = measure(design, 30)
+    for tally in shares.intervals.values() if design.scatter == 1 else ():
+        assert len(tally.covered) >= 25
+        assert tally.coverage >= 0.8
     assert shares.false_alarms <= 0.1
     if not design.gap:
         assert shares.found <= 0.1
         return
-    assert min(shares.found, shares.cutoff, shares.onset) >= 0.9
-    assert design.seen is None or shares.seen >= 0.9
+    covered = shares.share("estimated_cutoff", FIRST + (design.end - 1))
+    onset = shares.share("cutoff_onset", FIRST + min(design.start + 1, design.end - 1))
+    assert min(shares.found, covered, onset) >= 0.9
+    assert design.seen is None or shares.found_seen >= 0.9

@@ -102,15 +102,28 @@ class Joint:
             return None
         own, values, names = self.with_difficulty(model)
         row = scipy.linalg.pinv(own)[names.index(name)]
-        error = self.error(design, model, row)
+        error = self.error(design, self.weights(design, model, row))
         return (float(row @ values), error) if error is not None else None
 
-    def error(self, design: Array, model: int, row: Array) -> float | None:
+    def difference_error(self, model: int, other: int, name: str) -> float | None:
+        design, each = self.design()[0], []
+        for one in (model, other):
+            own, _, names = self.with_difficulty(one)
+            row = scipy.linalg.pinv(own)[names.index(name)]
+            each.append(self.weights(design, one, row))
+        return self.error(design, each[0] - each[1])
+
+    def weights(self, design: Array, model: int, row: Array) -> Array:
+        inverse = scipy.linalg.pinv(design, rtol=1e-10)
+        is_own = np.array([i == model for i, _ in self.cells])
+        weights = -self.theta[model] * (row @ inverse[[m for i, m in self.cells if i == model]])
+        weights[is_own] += row
+        return np.asarray(weights)
+
+    def error(self, design: Array, weights: Array) -> float | None:
         inverse = scipy.linalg.pinv(design, rtol=1e-10)
         owners = np.array([i for i, _ in self.cells])
         at = np.array([m for _, m in self.cells])
-        weights = -self.theta[model] * (row @ inverse[at[owners == model]])
-        weights[owners == model] += row
         values = np.array([self.y[cell] for cell in self.cells])
         hat = design @ inverse
         left = values - hat @ values
@@ -165,9 +178,13 @@ def test_fit(number: int) -> None:
     fit, joint = fit_panel(y, cutoffs, months()), Joint(y, cutoffs, months())
     for model in range(len(y)):
         for name in ("gap", "growth"):
-            expected = joint.effect(model, name) or (None, None)
-            assert_close(getattr(fit, name)[model], expected[0], (model, name))
-            assert_close(getattr(fit, f"{name}_error")[model], expected[1], (model, name))
+            expected, found = joint.effect(model, name) or (None, None), getattr(fit, name)
+            assert_close(found.values[model], expected[0], (model, name))
+            assert_close(found.errors[model], expected[1], (model, name))
+            for other in range(model):
+                both = expected[0] is not None and joint.effect(other, name)
+                error = joint.difference_error(model, other, name) if both else None
+                assert_close(found.difference_errors[model, other], error, (model, other, name))
 
 
 def months() -> Any:
@@ -260,27 +277,24 @@ def test_a_figure_that_cannot_be_told_has_a_reason(
     cutoffs: list[float], gap_reason: str | None, growth_reason: str | None
 ) -> None:
     _, fit = staggered(cutoffs)
-    assert (fit.gap_reason[0], fit.growth_reason[0]) == (gap_reason, growth_reason)
-    for figure, error, reason in (
-        (fit.gap, fit.gap_error, gap_reason),
-        (fit.growth, fit.growth_error, growth_reason),
-    ):
-        assert np.isnan(figure[0]) == np.isnan(error[0]) == (reason is not None)
+    for found, reason in ((fit.gap, gap_reason), (fit.growth, growth_reason)):
+        assert found.reasons[0] == reason
+        assert np.isnan(found.values[0]) == np.isnan(found.errors[0]) == (reason is not None)
 
 
 def test_too_few_blocks() -> None:
     y, _ = staggered([5, 9, 12])
     y[0, 9:] = np.nan
     fit = fit_panel(y, START + np.array([5.0, 9.0, 12.0]), months())
-    assert fit.gap_reason == (panel.FEW_BLOCKS, None, None)
+    assert fit.gap.reasons == (panel.FEW_BLOCKS, None, None)
     assert np.isnan(fit.theta[0])
 
 
 def test_a_thermometer_tells_what_models_that_change_at_once_cannot() -> None:
     _, alone = staggered([11, 11, 11])
     _, fit = staggered([11, 11, 11, -30])
-    assert np.isnan(alone.gap).all()
-    assert fit.gap[:3] == pytest.approx([0.1] * 3, abs=0.02)
+    assert np.isnan(alone.gap.values).all()
+    assert fit.gap.values[:3] == pytest.approx([0.1] * 3, abs=0.02)
     assert np.isnan(alone.difficulty[12:]).all(), "only months before the cutoff compare"
     assert not np.isnan(alone.difficulty[:12]).any()
 
@@ -288,10 +302,10 @@ def test_a_thermometer_tells_what_models_that_change_at_once_cannot() -> None:
 def test_a_fit_depends_on_the_figures_alone() -> None:
     y, fit = staggered([3, 7, 7, 15, -2])
     again = fit_panel(y.copy(), START + np.array([3.0, 7, 7, 15, -2]), months())
-    assert np.array_equal(fit.gap, again.gap, equal_nan=True)
+    assert np.array_equal(fit.gap.values, again.gap.values, equal_nan=True)
     assert np.array_equal(fit.difficulty, again.difficulty)
     turned = fit_panel(y[::-1], START + np.array([-2.0, 15, 7, 7, 3]), months())
-    assert turned.growth[::-1] == pytest.approx(fit.growth, rel=1e-9, nan_ok=True)
+    assert turned.growth.values[::-1] == pytest.approx(fit.growth.values, rel=1e-9, nan_ok=True)
 
 
 def test_the_difficulty_without_a_model() -> None:
@@ -316,7 +330,7 @@ def test_a_world_without_gaps_shows_none() -> None:
         drift = 0.02 * shocks + 0.003 * np.arange(36)
         y = np.linspace(0.8, 1.2, 6)[:, None] * drift + rng.normal(0, 0.01, (6, 36))
         fit = fit_panel(y, np.linspace(4, 28, 6).round(), np.arange(36))
-        excluded.append(np.abs(fit.gap / fit.gap_error) > scipy.stats.t.ppf(0.975, 11))
+        excluded.append(np.abs(fit.gap.values / fit.gap.errors) > scipy.stats.t.ppf(0.975, 11))
     assert np.mean(excluded) <= 0.06
 
 

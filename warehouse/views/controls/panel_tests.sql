@@ -66,5 +66,6 @@ select
                     order by position desc
                 ))
     end as q_value,
+    degrees_of_freedom,
     reason
 from ranked;

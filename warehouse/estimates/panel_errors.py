@@ -1,0 +1,87 @@
+"""Standard errors of figures that are linear in the curves of a panel (formulas: ``panel``)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+class Errors:
+    """The standard errors of linear functions of lambda and of the models' curves.
+
+    Args:
+        theta: of shape (models,); 0 for a model that did not enter.
+        inverse: M+ of shape (months, months).
+        annihilators: R of shape (models, months, months).
+        residuals: u of shape (models, months).
+        num_free: each model's months minus the columns of X and theta.
+        blocks: each month's block.
+    """
+
+    def __init__(
+        self,
+        theta: Floats,
+        inverse: Floats,
+        annihilators: Floats,
+        residuals: Floats,
+        num_free: Floats,
+        blocks: NDArray[np.int64],
+    ) -> None:
+        self._theta, self._inverse = theta, inverse
+        self._annihilators, self._residuals = annihilators, residuals
+        self._blocks = np.eye(int(blocks.max(initial=0)) + 1)[blocks]  # (months, blocks)
+        squares = (residuals**2).sum(axis=1)
+        # lambda takes a share of each model's degrees of freedom.
+        free = num_free - theta**2 * np.einsum("ijk,kj->i", annihilators, inverse)
+        free = np.where(theta > 0, free, 0)
+        self.num_free = float(free.sum())
+        self.variance = squares.sum() / self.num_free if self.num_free > 0.5 else np.nan
+        self._variances = np.where(free >= 1, squares / np.maximum(free, 1), self.variance)
+
+    def weights(self, model: int, weights: Floats) -> Floats:
+        """Return the weight W of each y (models, months) in one model's w' (y - theta lambda)."""
+        all_weights = self._of_difficulty(-self._theta[model] * weights)
+        all_weights[model] += weights
+        return all_weights
+
+    def of_difficulty(self, is_told: Flags) -> Floats:
+        """Return the standard error of each month's lambda minus the mean, or NaN."""
+        errors, shares = np.full(len(is_told), np.nan), is_told / max(is_told.sum(), 1)
+        for month in np.flatnonzero(is_told):
+            weights = self._of_difficulty(np.eye(len(is_told))[month] - shares)
+            errors[month] = self.of(weights[None])[0]
+        return errors
+
+    def _of_difficulty(self, weights: Floats) -> Floats:
+        """Return the weight of each y (models, months) in the sum of ``weights`` times lambda."""
+        return np.asarray(self._theta[:, None] * (self._annihilators @ (self._inverse @ weights)))
+
+    def of(self, weights: Floats) -> Floats:
+        """Return the standard errors of figures with weights W (figures, models, months)."""
+        return np.asarray(
+            np.sqrt(self._covariances(weights).diagonal(axis1=1, axis2=2).max(axis=0))
+        )
+
+    def of_differences(self, weights: Floats) -> Floats:
+        """Return the standard errors of the differences of figures, as (figures, figures)."""
+        each = self._covariances(weights)
+        own = each.diagonal(axis1=1, axis2=2)
+        squares = (own[:, :, None] + own[:, None] - 2 * each).max(axis=0)
+        return np.asarray(np.sqrt(np.maximum(squares, 0)))
+
+    def _covariances(self, weights: Floats) -> Floats:
+        """Return the three terms of the squared error as covariances (3, figures, figures)."""
+        by_model = weights.transpose(1, 0, 2)
+        products = by_model @ by_model.transpose(0, 2, 1)
+        scores = (weights * self._residuals).sum(axis=1) @ self._blocks
+        num_blocks = scores.shape[1]
+        return np.array(
+            [
+                self.variance * products.sum(axis=0),
+                np.tensordot(self._variances, products, 1),
+                scores @ scores.T * num_blocks / max(num_blocks - 1, 1),
+            ]
+        )
