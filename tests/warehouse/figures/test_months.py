@@ -83,9 +83,10 @@ def test_numpy_has_the_same_errors(home: Settings) -> None:
     tables = {
         name: {row["model"]: row for row in query(home, f"from {name}").to_pylist()}
         for name in ("internal.gap_month_errors_at(cast(null as date))",
-                     "internal.slope_month_errors", "tbi_likelihood", "train_test_gap")
+                     "internal.slope_month_errors", "tbi_likelihood", "train_test_gap",
+                     "detectable_gap_at(4) where num_months_each_side = 12")
     }  # fmt: skip
-    gaps, slopes, lines, public = tables.values()
+    gaps, slopes, lines, public, detectable = tables.values()
     for model, cells in curves.items():
         y = np.array([cell["bits_per_byte"] for cell in cells])
         months = np.array([Month.of(c["month"]).months_since(FIRST) for c in cells], float)
@@ -103,12 +104,24 @@ def test_numpy_has_the_same_errors(home: Settings) -> None:
             assert found == pytest.approx(t * errors, rel=3e-7)  # t_975 is right to 1e-7
             wanted = 2 * stats.t.sf(abs(public[model]["bits_per_byte_gap"]) / errors[2], degrees)
             assert public[model]["p_value"] == pytest.approx(wanted, abs=1e-3)
+            assert_detectable(detectable[model], row["shock"], row["memory"])
         x = months - months.mean()
         line = np.column_stack([np.ones(len(x)), x])
         [error], _ = month_errors(y, months, after & False, line, [x / (x @ x)])
         assert slopes[model]["standard_error"] == pytest.approx(error, rel=1e-9)
         half = lines[model]["tbi_per_month_high"] - lines[model]["tbi_per_month"]
         assert half == pytest.approx(stats.t.ppf(0.975, len(x) // 3 - 2) * error, rel=3e-7)
+
+
+def assert_detectable(row: dict[str, Any], shock: float, memory: float) -> None:
+    """A plan of 12 months on each side; 2 documents a month are equal, 4 more change nothing."""
+    assert row["num_documents"] == 6
+    assert row["standard_error"] == pytest.approx(0, abs=1e-12)
+    months, signs = np.arange(24), np.repeat([-1, 1], 12) / 12
+    variance = shock**2 * (signs @ memory ** np.abs(months[:, None] - months) @ signs)
+    size = (stats.t.ppf(0.975, 6) + stats.norm.ppf(0.8)) * np.sqrt(variance)
+    assert row["detectable_gap"] == pytest.approx(size, rel=3e-7)
+    assert row["detectable_gap_documents"] == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize(

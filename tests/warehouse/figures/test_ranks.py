@@ -189,7 +189,9 @@ def test_a_gap_of_the_detectable_size_is_found_in_four_of_five_worlds(
     found = 0
     for _ in range(400):
         before = np.array([jackknife_month(0, rng) for _ in range(side)])
-        after = np.array([jackknife_month(row["detectable_gap"], rng) for _ in range(side)])
+        after = np.array(
+            [jackknife_month(row["detectable_gap_documents"], rng) for _ in range(side)]
+        )
         both = np.concatenate([before, after])
         variances = both[:, 1] ** 2
         half = stats.t.ppf(0.975, satterthwaite(variances, both[:, 2])) * np.sqrt(variances.sum())

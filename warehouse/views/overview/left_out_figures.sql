@@ -82,6 +82,7 @@ judged as (
         case
             when c.protocol = 'published' then 'published rates: no documents'
             when n.num_errors = 0 then 'each month has a single cluster'
+            when n.num_months < 12 then 'fewer than twelve months: of documents alone'
         end as no_power,
         case when k.model is null then 'other months than most models' end as no_rank
     from cells as c

@@ -5,7 +5,8 @@
 -- A month differs from the mean of its side by a shock. All shocks have one variance, and a
 --   correlation of memory^(months between them). Student's t has one degree of freedom per block of
 --   three months of a side, less one per side.
--- Units: bits per byte; NULL if a side has fewer than three months.
+-- Units: bits per byte; NULL if a side has fewer than three months. shock: standard deviation of a
+--   month.
 -- Source: docs/metrics.md (Intervals); ADR 0016.
 create or replace macro internal.gap_month_errors_at(split_on) as table
     with months as materialized (
@@ -66,13 +67,14 @@ create or replace macro internal.gap_month_errors_at(split_on) as table
             num_after,
             squares,
             degrees_of_freedom,
+            memory,
             sum(correlation) filter (where not is_later_after) / power(num_before, 2) as before,
             sum(correlation) filter (where is_earlier_after) / power(num_after, 2) as after,
             sum(correlation) filter (where is_later_after and not is_earlier_after)
             / (2 * num_before * num_after) as covariance
         from pairs
         group by
-            model, scope, protocol, num_before, num_after, squares, degrees_of_freedom
+            model, scope, protocol, num_before, num_after, squares, degrees_of_freedom, memory
     ),
 
     shocks as (
@@ -105,5 +107,7 @@ create or replace macro internal.gap_month_errors_at(split_on) as table
         case
             when least(num_before, num_after) >= 3
                 then shock * sqrt(before + after - 2 * covariance)
-        end as gap_standard_error
+        end as gap_standard_error,
+        shock,
+        memory
     from shocks;

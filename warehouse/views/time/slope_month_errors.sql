@@ -4,7 +4,7 @@
 -- A month differs from the line by a shock. All shocks have one variance, and a correlation of
 --   memory^(months between them). Student's t has one degree of freedom per block of three months,
 --   less the two of the line.
--- Units: bits per byte per month.
+-- Units: bits per byte per month; shock, the standard deviation of a month, in bits per byte.
 -- Source: docs/metrics.md (Intervals); ADR 0016.
 create or replace view internal.slope_month_errors as
 with points as (
@@ -92,10 +92,18 @@ variances as (
         squares,
         squares_x,
         degrees_of_freedom,
+        memory,
         sum(correlation) / power(num_months, 2) as of_mean,
         sum(correlation * product) / power(squares_x, 2) as of_slope
     from pairs
-    group by model, scope, protocol, num_months, squares, squares_x, degrees_of_freedom
+    group by model, scope, protocol, num_months, squares, squares_x, degrees_of_freedom, memory
+),
+
+shocks as (
+    select
+        *,
+        sqrt(squares / (num_months * (1 - of_mean) - squares_x * of_slope)) as shock
+    from variances
 )
 
 select
@@ -103,6 +111,7 @@ select
     scope,
     protocol,
     degrees_of_freedom,
-    sqrt(squares / (num_months * (1 - of_mean) - squares_x * of_slope) * of_slope)
-        as standard_error
-from variances;
+    shock * sqrt(of_slope) as standard_error,
+    shock,
+    memory
+from shocks;
