@@ -201,8 +201,40 @@ def test_the_views_agree_with_least_squares_on_50_panels(settings: Settings) -> 
     land(settings, [row for row in rows if not math.isnan(row["nll_nats"])])
     views = ("control_adjusted_gap", "ageing", "model_sensitivity")
     tables = [query(settings, f"from {view}").to_pylist() for view in views]
+    assert_ages_agree(query(settings, "from age_in_parameters").to_pylist(), tables[1])
     for number in range(50):
         assert_source_agrees(number, *(by_model(rows, f"s{number:02}") for rows in tables))
+
+
+def assert_ages_agree(ages: list[dict[str, Any]], growths: list[dict[str, Any]]) -> None:
+    """Fieller's interval has the ratios at which a combination of both figures has 0 inside."""
+    growth_of = {(row["model"], row["source"]): row for row in growths}
+    told = [row for row in ages if row["reason"] is None]
+    assert len(told) >= 5
+    for row in told:
+        number = int(row["source"][1:])
+        models = [m for m in members(number) if m != 6]
+        y = draw(number, members(number))[[members(number).index(m) for m in models]]
+        cutoffs = numbered(models) - START
+        is_shared = ~np.isnan(y).any(axis=0)
+        is_before = is_shared & (np.arange(NUM_MONTHS) <= cutoffs.min())
+        is_in = (
+            is_before if is_before.any() else is_shared & (np.arange(NUM_MONTHS) > cutoffs.max())
+        )
+        line = scipy.stats.linregress(np.log(sizes()[models]), y[:, is_in].mean(axis=1))
+        half = scipy.stats.t.ppf(0.975, len(models) - 2) * line.stderr
+        growth = growth_of[row["model"], row["source"]]
+        own = growth["growth_per_year"]
+        own_half = growth["growth_per_year_high"] - own
+        assert row["equivalent_share"] == pytest.approx(math.exp(own / line.slope), rel=1e-9)
+        for end in ("low", "high"):
+            ratio = math.log(row[f"equivalent_share_{end}"])
+            outside = (own - ratio * line.slope) ** 2
+            assert outside == pytest.approx(own_half**2 + (ratio * half) ** 2, rel=1e-5)
+
+
+def sizes() -> Array:
+    return np.asarray(1e9 * 2.0 ** (len(CUTOFFS) - np.arange(len(CUTOFFS))))
 
 
 def assert_source_agrees(number: int, gaps: Rows, growths: Rows, thetas: Rows) -> None:
@@ -242,7 +274,13 @@ def land(settings: Settings, rows: list[dict[str, Any]]) -> None:
         warehouse.land_losses(pa.Table.from_pylist(rows, schema=LOSSES), "panels")
         warehouse.upsert_models(
             [
-                {"name": f"m{number}", "cutoff": FIRST + cutoff, "cutoff_provenance": "stated"}
+                {
+                    "name": f"m{number}",
+                    "cutoff": FIRST + cutoff,
+                    "cutoff_provenance": "stated",
+                    "family": "m",
+                    "parameters": 10**9 * 2 ** (len(CUTOFFS) - number),
+                }
                 for number, cutoff in enumerate(CUTOFFS)
                 if cutoff is not None
             ]
