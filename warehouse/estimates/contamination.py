@@ -33,14 +33,13 @@ from warehouse.estimates.cutoffs import (
     MIN_FREE,
     NUM_ROUNDS,
     ROUNDING,
-    TINY,
     Curve,
     CutoffFit,
     Months,
     ramp,
 )
 from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import Flags, Floats
+from warehouse.estimates.panel_errors import TINY, Flags, Floats
 
 NUM_NEIGHBOURS, MIN_NEIGHBOURS = 4, 2  # on each side
 LOW_LIMIT, WIDE_LIMIT = 5.0, 2.0  # in robust standard deviations; in s_m^2

@@ -47,14 +47,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import Flags, Floats
+from warehouse.estimates.panel_errors import MOST_AUTOCORRELATION, TINY, Flags, Floats
 
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE, MIN_AFTER, MIN_FREE, LAST_MONTHS = 3, 2, 3, 3
 STEP_LIMIT, LINE_LIMIT, INTERVAL_LIMIT = 3.84, 2.71, 7.35  # in units of s^2
-NUM_ROUNDS, MOST_AUTOCORRELATION, LEAST_OWN_SHARE = 3, 0.9, 0.2
+NUM_ROUNDS, LEAST_OWN_SHARE = 3, 0.2
 _LEAST_FREEDOM = 0.02  # of a month's figure; below, N alone fits the month
-TINY = float(np.finfo(float).tiny)
 _ZERO, ROUNDING = 1e-7, 1e-14  # relative tolerances: lengths; squares
 
 Months = NDArray[np.int64]

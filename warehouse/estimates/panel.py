@@ -24,13 +24,15 @@ error of theta_i.) As lambda is linear in all y, they equal sum_j W_ij' y_j:
     W_ij = 1{i=j} w_i - theta_i theta_j R_j M+ w_i
 
 Error. The residuals are u_j = R_j (y_j - theta_j lambda). s_j^2 is the variance of the residuals of
-model j, s^2 of all models. The squared standard error is the maximum of
+model j, s^2 of all models. A model's noise is autocorrelated: C_mn = r^|m - n|, with one r for all
+models. The squared standard error is the maximum of
 
-    s^2 sum_j |W_ij|^2        sum_j s_j^2 |W_ij|^2        G/(G-1) sum_g (sum_j W_ijg' u_jg)^2
+    s^2 sum_j |W_ij|^2     sum_j (s_j^2 / k) W_ij' C W_ij     G/(G-1) sum_g (sum_j W_ijg' u_jg)^2
 
-The third term (CR1) sums over the G blocks of three calendar months, each with all models.
-Student's t has G_i - 1 degrees of freedom (G_i: number of blocks of model i), or those of s^2 if
-fewer. The difference of two models' effects has the difference of their W.
+k = sum_j tr(R_j C) / sum_j tr(R_j). The third term (CR1) sums over the G blocks of three calendar
+months, each with all models. Student's t has G_i - 1 degrees of freedom (G_i: number of blocks
+of model i), or those of s^2 if fewer. The difference of two models' effects has the difference of
+their W.
 
 Identification. The data determine lambda only up to the null space of M. They determine delta_i or
 epsilon_i if w_i is orthogonal to it. lambda is returned for the largest set of months whose
@@ -47,10 +49,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.estimates.panel_errors import Errors, Flags, Floats
+from warehouse.estimates.panel_errors import MONTHS_OF_A_BLOCK, Errors, Flags, Floats
 
 LEAST_SENSITIVITY, MOST_SENSITIVITY = 0.5, 1.5
-NUM_ROUNDS, MONTHS_OF_A_BLOCK, MIN_BLOCKS = 3, 3, 4
+NUM_ROUNDS, MIN_BLOCKS = 3, 4
 _RANK_TOLERANCE, _ZERO = 1e-9, 1e-7  # relative tolerances: eigenvalues; products
 
 NO_CUTOFF, NO_CONTROL = "cutoff unknown", "no other model with another cutoff"
@@ -111,7 +113,7 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
         cutoffs: number of each model's cutoff month, numbered as in ``months``; NaN if unknown.
         months: ascending month numbers; the number of each January is a multiple of 12.
     """
-    blocks = np.unique(months // MONTHS_OF_A_BLOCK, return_inverse=True)[1]
+    blocks = months // MONTHS_OF_A_BLOCK
     observed = ~np.isnan(losses)
     num_blocks = np.array([len(set(blocks[row])) for row in observed])
     enters = ~np.isnan(cutoffs) & (num_blocks >= MIN_BLOCKS)
@@ -125,7 +127,7 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
     num_columns = np.array([each.columns.shape[1] if each else 0 for each in designs])
     num_free = observed.sum(axis=1) * enters - num_columns - 1
     left = remainders - solution.theta[:, None] * (annihilators @ solution.values)
-    errors = Errors(solution.theta, solution.inverse, annihilators, left, num_free, blocks)
+    errors = Errors(solution.theta, solution.inverse, annihilators, left, num_free, months)
     effects = {
         column: _effects(column, losses, np.isnan(cutoffs), designs, solution, errors)
         for column in ("gap", "growth")
@@ -134,7 +136,7 @@ def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> Pan
         theta=np.where(enters & (enters.sum() > 1), solution.theta, np.nan),
         difficulty=_told(solution),
         difficulty_error=errors.of_difficulty(_comparable(solution.unknown)),
-        difficulty_degrees_of_freedom=max(1, min(int(blocks.max(initial=0)), errors.num_free)),
+        difficulty_degrees_of_freedom=max(1, min(len(set(blocks)) - 1, errors.num_free)),
         gap=effects["gap"],
         growth=effects["growth"],
         degrees_of_freedom=np.maximum(1, np.minimum(num_blocks - 1, errors.num_free)),

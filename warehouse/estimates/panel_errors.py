@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+MONTHS_OF_A_BLOCK, MOST_AUTOCORRELATION = 3, 0.9
+TINY = float(np.finfo(float).tiny)
 
 
 class Errors:
@@ -18,7 +20,7 @@ class Errors:
         annihilators: R of shape (models, months, months).
         residuals: u of shape (models, months).
         num_free: each model's months minus the columns of X and theta.
-        blocks: each month's block.
+        months: month numbers; the number of each January is a multiple of 12.
     """
 
     def __init__(
@@ -28,18 +30,21 @@ class Errors:
         annihilators: Floats,
         residuals: Floats,
         num_free: Floats,
-        blocks: NDArray[np.int64],
+        months: NDArray[np.int64],
     ) -> None:
         self._theta, self._inverse = theta, inverse
         self._annihilators, self._residuals = annihilators, residuals
-        self._blocks = np.eye(int(blocks.max(initial=0)) + 1)[blocks]  # (months, blocks)
+        blocks = months // MONTHS_OF_A_BLOCK
+        self._blocks = (blocks[:, None] == np.unique(blocks)).astype(float)  # (months, blocks)
         squares = (residuals**2).sum(axis=1)
         # lambda takes a share of each model's degrees of freedom.
         free = num_free - theta**2 * np.einsum("ijk,kj->i", annihilators, inverse)
         free = np.where(theta > 0, free, 0)
         self.num_free = float(free.sum())
         self.variance = squares.sum() / self.num_free if self.num_free > 0.5 else np.nan
-        self._variances = np.where(free >= 1, squares / np.maximum(free, 1), self.variance)
+        variances = np.where(free >= 1, squares / np.maximum(free, 1), self.variance)
+        self._correlations, kept = _autocorrelations(annihilators, residuals, months)
+        self._variances = variances / kept
 
     def weights(self, model: int, weights: Floats) -> Floats:
         """Return the weight W of each y (models, months) in one model's w' (y - theta lambda)."""
@@ -75,13 +80,34 @@ class Errors:
     def _covariances(self, weights: Floats) -> Floats:
         """Return the three terms of the squared error as covariances (3, figures, figures)."""
         by_model = weights.transpose(1, 0, 2)
-        products = by_model @ by_model.transpose(0, 2, 1)
+        transposed = by_model.transpose(0, 2, 1)
         scores = (weights * self._residuals).sum(axis=1) @ self._blocks
         num_blocks = scores.shape[1]
         return np.array(
             [
-                self.variance * products.sum(axis=0),
-                np.tensordot(self._variances, products, 1),
+                self.variance * (by_model @ transposed).sum(axis=0),
+                np.tensordot(self._variances, by_model @ self._correlations @ transposed, 1),
                 scores @ scores.T * num_blocks / max(num_blocks - 1, 1),
             ]
         )
+
+
+def _autocorrelations(
+    annihilators: Floats, residuals: Floats, months: NDArray[np.int64]
+) -> tuple[Floats, float]:
+    """Return C_mn = r^|m - n|, and the share of the noise's variance that R keeps.
+
+    r, from 0 to 0.9, gives the observed ratio of the residuals' products: of neighbouring months to
+    the same month. The expected products are those of R C R.
+    """
+    apart = np.abs(months[:, None] - months)
+    total, lagged = (
+        annihilators.sum(axis=0),
+        (annihilators @ (apart == 1) @ annihilators).sum(axis=0),
+    )
+    products = residuals.T @ residuals
+    observed = (products * (apart == 1)).sum() / max(np.trace(products), TINY)
+    candidates = np.linspace(0, MOST_AUTOCORRELATION, 91)
+    expected = [(lagged * r**apart).sum() / max((total * r**apart).sum(), TINY) for r in candidates]
+    correlations = candidates[np.abs(np.array(expected) - observed).argmin()] ** apart
+    return correlations, float((total * correlations).sum() / max(np.trace(total), TINY))

@@ -132,15 +132,36 @@ class Joint:
         if self.num_free < 0.5:
             return None
         variance = left @ left / sum(free.values())
-        of_models = 0.0
+        of_models, kept, r = 0.0, 0.0, self.autocorrelation(left, owners, at)
         for i in self.models:
-            mine = left[owners == i]
+            mine, own = left[owners == i], self.months[at[owners == i]]
             s2 = mine @ mine / free[i] if free[i] >= 1 else variance
-            of_models += s2 * (weights[owners == i] ** 2).sum()
+            correlations = r ** np.abs(own[:, None] - own)
+            of_models += s2 * (weights[owners == i] @ correlations @ weights[owners == i])
+            kept += np.trace(self.projection(i) @ correlations)
+        of_models *= sum(np.trace(self.projection(i)) for i in self.models) / kept
         quarters = self.months[at] // 3
         scores = [(weights * left)[quarters == q].sum() for q in set(self.months // 3)]
         clustered = len(scores) / (len(scores) - 1) * np.square(scores).sum()
         return math.sqrt(max(variance * weights @ weights, of_models, clustered))
+
+    def projection(self, model: int) -> Array:
+        columns = self.own_columns(model)[1]
+        return np.asarray(np.eye(len(columns)) - columns @ scipy.linalg.pinv(columns))
+
+    def autocorrelation(self, left: Array, owners: Array, at: Array) -> float:
+        """Return the r of 0, 0.01 ... 0.9 whose expected products fit the residuals."""
+        observed, expected = np.zeros(2), np.zeros((91, 2))
+        for i in self.models:
+            own = self.months[at[owners == i]]
+            apart, rest = np.abs(own[:, None] - own), self.projection(i)
+            products = np.outer(left[owners == i], left[owners == i])
+            observed += products[apart == 1].sum(), np.trace(products)
+            for row, r in zip(expected, range(91), strict=True):
+                products = rest @ (r / 100) ** apart @ rest
+                row += products[apart == 1].sum(), np.trace(products)
+        off = np.abs(expected[:, 0] / expected[:, 1] - observed[0] / observed[1])
+        return int(off.argmin()) / 100
 
 
 def draw(number: int, models: list[int]) -> Array:
