@@ -1,4 +1,4 @@
-"""Command that writes the result of each query in docs/analysts.md below the query.
+"""Command that writes the result of each query in the pages for analysts below the query.
 
 python -m benchmarks.write_guide tidemark-demo
 """
@@ -14,7 +14,8 @@ import pyarrow as pa
 from core.settings import Settings
 from warehouse.read.query import query
 
-GUIDE = Path(__file__).resolve().parents[1] / "docs" / "analysts.md"
+_DOCS = Path(__file__).resolve().parents[1] / "docs"
+GUIDES = (_DOCS / "analysts.md", _DOCS / "cutoffs.md")
 MAX_ROWS = 8
 _BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n```text\n.*?```\n)?", re.DOTALL)
 
@@ -52,6 +53,6 @@ def _shown(value: object) -> str:
 
 
 if __name__ == "__main__":
-    GUIDE.write_text(
-        with_answers(GUIDE.read_text("utf-8"), Settings(home=sys.argv[1])), encoding="utf-8"
-    )
+    for guide in GUIDES:
+        text = with_answers(guide.read_text("utf-8"), Settings(home=sys.argv[1]))
+        guide.write_text(text, encoding="utf-8")

@@ -116,7 +116,8 @@ def queried(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return settings
 
 
-QUERIES = re.findall(r"```sql\n(.*?)```", (DOCS / "analysts.md").read_text("utf-8"), re.DOTALL)
+GUIDES = "".join((DOCS / name).read_text("utf-8") for name in ("analysts.md", "cutoffs.md"))
+QUERIES = re.findall(r"```sql\n(.*?)```", GUIDES, re.DOTALL)
 
 
 @pytest.mark.parametrize("query_text", QUERIES)

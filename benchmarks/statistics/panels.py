@@ -230,7 +230,7 @@ def truths(design: Design) -> dict[tuple[str, str], float]:
 
 @dataclass
 class Shares:
-    """What the views tell of the worlds of one design."""
+    """Figures of the views in the worlds of one design."""
 
     intervals: dict[tuple[str, str], Tally]  # by view and figure; without the truth: see truths
     cutoffs: list[dict[str, Any]]  # rows of estimated_cutoff, of the first model
