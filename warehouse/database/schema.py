@@ -31,6 +31,7 @@ ESTIMATES = (
     "panel_differences",
     "panel_difficulty",
     "panel_effects",
+    "shared_figures",
 )
 SNAPSHOT = "warehouse.duckdb"  # path of the published snapshot under the data root
 _ROOM = Path(__file__).parents[1]

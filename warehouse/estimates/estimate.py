@@ -68,7 +68,10 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
 
     The caller must have begun a transaction on a database file that is to be published.
     """
-    connection.execute(read_sql("estimates/sql", "panel_cells"))
+    for table in ESTIMATES:
+        connection.execute(f"delete from {qualify(table)}")  # noqa: S608 - a constant name
+    for statement in ("panel_cells", "insert_shared_figures"):
+        connection.execute(read_sql("estimates/sql", statement))
     cells = rows_of(connection.execute(read_sql("estimates/sql", "panel_figures")))
     connection.execute("drop table panel_cells")
     by_protocol: dict[str, list[Row]] = defaultdict(list)
@@ -76,7 +79,7 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
         by_protocol[cell["protocol"]].append(cell)
     cutoffs = {cell["model"]: _number(cell["cutoff"]) for cell in cells}
     thermometers = {cell["model"] for cell in cells if cell["role"] == "thermometer"}
-    rows: dict[str, list[Row]] = {table: [] for table in ESTIMATES}
+    rows: dict[str, list[Row]] = defaultdict(list)
     for protocol, of_protocol in by_protocol.items():
         for source, curves in _panels(of_protocol, cutoffs):
             if curves.keys() == {CONTROL}:
@@ -86,7 +89,6 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
                 rows[table].append(key | row)
     statements = Statements(connection)
     for table, values in rows.items():
-        connection.execute(f"delete from {qualify(table)}")  # noqa: S608 - a constant name
         written = pa.Table.from_pylist(values, schema=statements.columns(table))
         with statements.given(estimates_to_write=written):
             connection.table("estimates_to_write").insert_into(qualify(table))

@@ -1,9 +1,7 @@
--- The dated figures of language models and control:zstd, each on documents that it shares with
--- other models.
+-- All dated figures, each with the month's reference model.
 -- A month's common documents are those that most models with a known cutoff have measured (equal
--- fingerprints). A cell on other documents has no figure here: panel_differences has it, from the
--- difference to the month's reference on the documents that both measured. The reference is, of the
--- month's models on the common documents, the one with most months on common documents.
+-- fingerprints). The reference is, of the month's models on the common documents, the one with most
+-- months on common documents.
 create or replace temporary table panel_cells as
 with cells as (
     select
@@ -26,9 +24,7 @@ with cells as (
             and f.protocol = c.protocol
             and f.month = c.month
     left join main.models as m on f.model = m.model
-    where
-        f.bits_per_byte is not null
-        and (not starts_with(f.model, 'control:') or f.model = 'control:zstd')
+    where f.bits_per_byte is not null
 ),
 
 votes as (
@@ -39,7 +35,8 @@ votes as (
         documents,
         row_number() over (
             partition by source, protocol, month
-            order by count(cutoff) desc, any_value(num_documents) desc, documents asc
+            order by
+                count(cutoff) desc, count(*) desc, any_value(num_documents) desc, documents asc
         ) = 1 as is_common
     from cells
     group by source, protocol, month, documents
@@ -73,6 +70,7 @@ select
     num_documents,
     is_common,
     bits_per_byte,
+    first_value(documents) over by_common as common_documents,
     first_value(model) over by_common as reference,
     first_value(bits_per_byte) over by_common as reference_bits_per_byte,
     first_value(num_documents) over by_common as num_common_documents

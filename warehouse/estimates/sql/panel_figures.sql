@@ -1,79 +1,5 @@
--- The figures of panel_cells, and those of cells on other documents: the reference's figure plus
--- the difference to it on the documents that both measured, by as many bytes. Such a cell counts if
--- these are at least half of the reference's documents; else its figure is NULL.
-with others as (
-    from panel_cells
-    where not is_common and cutoff is not null
-),
-
-sides as (
-    select
-        model,
-        source,
-        protocol,
-        month,
-        model as owner,
-        1 as sign
-    from others
-    union all
-    select
-        model,
-        source,
-        protocol,
-        month,
-        reference as owner,
-        -1 as sign
-    from others
-),
-
-documents as (
-    select
-        s.model,
-        s.source,
-        s.protocol,
-        s.month,
-        s.sign,
-        l.document_id,
-        sum_exactly(l.nll_nats) / ln(2) as bits,
-        sum(l.num_bytes) as num_bytes
-    from main.chunk_losses as l
-    inner join sides as s
-        on
-            l.model = s.owner
-            and l.source = s.source
-            and l.protocol = s.protocol
-            and l.month = s.month
-    where l.nll_nats is not null
-    group by s.model, s.source, s.protocol, s.month, s.sign, l.document_id
-),
-
-shared as (
-    select
-        model,
-        source,
-        protocol,
-        month,
-        document_id,
-        sum(sign * bits) as difference_bits,
-        any_value(num_bytes) as num_bytes
-    from documents
-    group by model, source, protocol, month, document_id
-    having count(*) = 2 and min(num_bytes) = max(num_bytes)
-),
-
-differences as (
-    select
-        model,
-        source,
-        protocol,
-        month,
-        count(*) as num_documents,
-        sum(difference_bits order by document_id) / sum(num_bytes) as difference
-    from shared
-    group by model, source, protocol, month
-    having sum(num_bytes) > 0
-)
-
+-- The figures of language models and control:zstd on common documents (panel_cells), or as if on
+-- them (shared_figures); else NULL.
 select
     c.model,
     c.source,
@@ -83,17 +9,14 @@ select
     c.cutoff,
     c.role,
     c.standard_error,
-    case
-        when c.is_common then c.bits_per_byte
-        when 2 * d.num_documents >= c.num_common_documents
-            then c.reference_bits_per_byte + d.difference
-    end as bits_per_byte,
-    case when c.is_common then c.num_documents else d.num_documents end as num_documents
+    case when c.is_common then c.bits_per_byte else s.bits_per_byte end as bits_per_byte,
+    case when c.is_common then c.num_documents else s.num_documents end as num_documents
 from panel_cells as c
-left join differences as d
+left join internal.shared_figures as s
     on
-        c.model = d.model
-        and c.source = d.source
-        and c.protocol = d.protocol
-        and c.month = d.month
+        c.model = s.model
+        and c.source = s.source
+        and c.protocol = s.protocol
+        and c.month = s.month
+where not starts_with(c.model, 'control:') or c.model = 'control:zstd'
 order by c.protocol, c.source, c.model, c.month;

@@ -1,7 +1,8 @@
 -- Monthly figures of each model and each compressor, with weights in a gap.
 -- Grain: one row per model, source, protocol, control, month. For control_adjusted_gap_at.
 -- Parameter: split_on, as in control_adjusted_gap_at.
--- is_same: both measured the same documents, and the same bytes of each (equal fingerprints).
+-- is_same: both measured the same documents, and the same bytes of each (equal fingerprints). A
+--   cell on other documents than most models has its figure and fingerprint of shared_figures.
 -- weight: 1 / months after the split, or -1 / months before it; NULL where not is_same.
 -- Units: bits per UTF-8 byte. variance: sum of both squared standard errors; NULL if a cell has a
 --   single cluster. degrees_of_freedom: lower value of both cells; NULL if both have a single
@@ -10,11 +11,17 @@
 create or replace macro internal.controlled_cells_at(split_on) as table
     with figures as (
         select
-            *,
-            nll_nats / (ln(2) * num_bytes) as bits_per_byte,
-            starts_with(model, 'control:') as is_control
-        from internal.sound_cells
-        where month is not null and num_bytes > 0
+            c.* replace (coalesce(s.fingerprint, c.fingerprint) as fingerprint),
+            coalesce(s.bits_per_byte, c.nll_nats / (ln(2) * c.num_bytes)) as bits_per_byte,
+            starts_with(c.model, 'control:') as is_control
+        from internal.sound_cells as c
+        left join internal.shared_figures as s
+            on
+                c.model = s.model
+                and c.source = s.source
+                and c.protocol = s.protocol
+                and c.month = s.month
+        where c.month is not null and c.num_bytes > 0
     ),
 
     models_with_figures as (

@@ -2,6 +2,7 @@
 -- Grain: one row per model, source, month. For other views to read.
 -- Left out: undated corpora; images and audio; cells without a figure in monthly_loss (no measured
 --   chunk, or a loss that is not finite); suspect_cells; models with a lossy tokenizer.
+-- A cell on other documents than most models has its figure and fingerprint of shared_figures.
 -- Units: bits per byte; num_unmeasured: chunks.
 -- Source: docs/metrics.md (Headline).
 create or replace view internal.eligible_cells as
@@ -18,8 +19,8 @@ select
     loss.source,
     loss.month,
     loss.num_unmeasured,
-    loss.bits_per_byte,
-    landed.fingerprint
+    coalesce(shared.bits_per_byte, loss.bits_per_byte) as bits_per_byte,
+    coalesce(shared.fingerprint, landed.fingerprint) as fingerprint
 from internal.monthly_loss_details as loss
 inner join internal.landed_cells as landed
     on
@@ -27,6 +28,12 @@ inner join internal.landed_cells as landed
         and loss.source = landed.source
         and loss.month = landed.month
         and loss.protocol = landed.protocol
+left join internal.shared_figures as shared
+    on
+        loss.model = shared.model
+        and loss.source = shared.source
+        and loss.month = shared.month
+        and loss.protocol = shared.protocol
 anti join lossy_models as lossy
     on landed.model = lossy.model and landed.revision = lossy.revision
 anti join main.suspect_cells as suspect

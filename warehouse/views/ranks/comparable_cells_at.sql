@@ -5,27 +5,34 @@
 --   So only the most complete models are ranked, as in compared_cells. Candidates are the sets "all
 --   models with at least k cells"; the chosen set maximises (models - 1) x (common cells); on a
 --   tie, the larger set. The view has the cells that all ranked models have.
+-- A cell on other documents than most models has its figure of shared_figures.
 -- num_models: number of ranked models. Units: as monthly_loss; degrees_of_freedom are for an
 --   interval (ADR 0016).
 -- Source: docs/metrics.md (Likelihood).
 create or replace macro internal.comparable_cells_at(left_out) as table
     with cells as materialized (
         select
-            protocol,
-            model,
-            source,
-            month,
-            bits_per_byte,
-            standard_error,
+            l.protocol,
+            l.model,
+            l.source,
+            l.month,
+            coalesce(s.bits_per_byte, l.bits_per_byte) as bits_per_byte,
+            l.standard_error,
             case
-                when standard_error is not null
-                    then least(3 * degrees_of_freedom, num_clusters - 1)
+                when l.standard_error is not null
+                    then least(3 * l.degrees_of_freedom, l.num_clusters - 1)
             end as degrees_of_freedom
-        from internal.monthly_loss_details
+        from internal.monthly_loss_details as l
+        left join internal.shared_figures as s
+            on
+                l.model = s.model
+                and l.source = s.source
+                and l.protocol = s.protocol
+                and l.month = s.month
         where
-            bits_per_byte is not null
-            and is_text
-            and not coalesce(list_contains(cast(left_out as varchar[]), source), false)
+            l.bits_per_byte is not null
+            and l.is_text
+            and not coalesce(list_contains(cast(left_out as varchar[]), l.source), false)
     ),
 
     -- num_models: number of models with at least as many cells; it identifies their set.
