@@ -404,12 +404,16 @@ def test_a_differing_document_costs_itself(settings: Settings) -> None:
         for document in range(3)
         if (model, month, document) != (2, 7, 0)
     ]
+    rows += [row | {"model": "control:zstd"} for row in rows if row["model"] == "m1"]
     rows += [cell("m4", "far", month, 1.0, "x") for month in range(NUM_MONTHS)]
     rows += [cell(f"m{m}", "far", month, 1.0) for month in range(NUM_MONTHS) for m in (1, 2)]
     land(settings, rows)
     found = query(settings, "from control_adjusted_gap where source = 'news' order by model")
     assert found["adjusted_gap"].to_pylist() == pytest.approx([0, 0, 0], abs=1e-9)
     assert found["num_documents"].to_pylist() == [72, 71, 72]
+    assert found["compressor_adjusted_gap"].to_pylist() == pytest.approx([0, 0, 0], abs=1e-9)
+    gaps = query(settings, "from control_adjusted_gap_at(cast(null as date))").to_pylist()
+    assert {row["num_months_left_out"] for row in gaps if row["source"] == "news"} == {0}
     [row] = query(
         settings, "from control_adjusted_gap where source = 'far' and model = 'm4'"
     ).to_pylist()
