@@ -40,7 +40,8 @@ ARGUMENTS = dict.fromkeys(
     ["comparable_cells_at", "consecutive_ranks_at", "mean_rank_pairs_at", "monthly_rank_at"], "[]"
 )
 ARGUMENTS |= {
-    "detectable_gap_at": "0", "forecast_benchmark_correlation_at": "3", "forecast_bins_at": "'null'", "forecast_peak_at": "3",
+    "detectable_gap_at": "0", "forecast_benchmark_correlation_at": "3",
+    "forecast_bins_at": "'null'", "forecast_peak_at": "3",
     "forecast_tbi_at": "'null'",
 }  # fmt: skip
 PROVENANCE = """
