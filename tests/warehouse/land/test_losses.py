@@ -1,5 +1,8 @@
+import contextlib
+import dataclasses
 import datetime as dt
 import math
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.cells.losses import Cell
-from core.corpus.partition import tables_of
+from core.corpus.partition import Partition, tables_of
 from core.corpus.sealing import Ready, seal_partition
 from core.errors import CellConflict, MalformedInput, SchemaMismatch, StorageError
 from core.month import Month
@@ -18,7 +21,9 @@ from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES
 from core.settings import Settings
 from core.storage.store import Store
 from tests.warehouse.cells import CELL, JANUARY, NOON
+from warehouse.database.lake import Turns
 from warehouse.database.writer import connected
+from warehouse.land import losses as losses_module
 from warehouse.land.losses import Landed, open_warehouse
 
 
@@ -188,6 +193,75 @@ def test_duplicates_land_once(settings: Settings, store: Store) -> None:
         pq.write_table(table, staged.path)
     with open_warehouse(settings) as warehouse:
         assert [warehouse.land_duplicates(seal) for _ in range(2)] == [True, False]
+
+    corpus = Partition("books", None)
+    with open_warehouse(settings) as warehouse:
+        assert not warehouse.land_duplicates(seal_partition(store, corpus, Ready([])))
+
+
+class LakeTurns(Turns):
+    """Locks of a lake that are recorded; another writer may write before the first is granted."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.are_needed = True
+        self.taken: list[list[str]] = []
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    @contextlib.contextmanager
+    def take(self, alone: Iterable[str], shared: Iterable[str] = ()) -> Iterator[None]:
+        self.taken.append(sorted({alone} if isinstance(alone, str) else set(alone)))
+        write, self.meanwhile = self.meanwhile, lambda: None
+        write()
+        yield
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> LakeTurns:
+    turns = LakeTurns()
+    monkeypatch.setattr(losses_module, "turns_of", lambda settings: contextlib.nullcontext(turns))
+    return turns
+
+
+def test_what_another_writer_of_a_lake_landed_meanwhile_lands_once(
+    settings: Settings, store: Store, losses: Any, turns: LakeTurns
+) -> None:
+    seal = seal_partition(store, JANUARY, Ready([documents({"d0": None})]))
+    rows = losses({"document_id": "d0"})
+    with open_warehouse(settings) as warehouse:
+        turns.meanwhile = lambda: warehouse.land_cell(CELL, rows)
+        assert warehouse.land_cell(CELL, rows) == Landed(0, 0)
+        turns.meanwhile = lambda: warehouse.land_documents(seal)
+        assert not warehouse.land_documents(seal)
+
+
+def test_a_partition_is_locked_alone_and_the_warehouse_to_replace_it(
+    settings: Settings, store: Store, turns: LakeTurns
+) -> None:
+    for names in ("d0", "d1"):
+        seal = seal_partition(store, JANUARY, Ready([documents({names: None})]), replace=True)
+        with open_warehouse(settings) as warehouse:
+            assert warehouse.land_documents(seal)
+    assert turns.taken == [["partition 2024-01-01 news"], ["warehouse"]]
+
+
+def test_the_commit_of_a_group_names_its_size(
+    settings: Settings, store: Store, losses: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = dataclasses.replace(CELL, protocol="other")
+    for cell, rows in ((CELL, losses({})), (other, losses({"protocol": "other"}))):
+        with store.writing(cell.path) as staged:
+            pq.write_table(rows, staged.path)
+    messages = []
+
+    def commit(connection: Any, what: str, write: Callable[[], Any]) -> Any:
+        messages.append(what)
+        return write()
+
+    monkeypatch.setattr(losses_module, "commit", commit)
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_cells([CELL, other])
+    assert messages == [f"land losses of {CELL} and 1 more"]
 
 
 def test_a_partition_without_documents_lands(settings: Settings, store: Store, ask: Any) -> None:
