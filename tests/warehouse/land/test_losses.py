@@ -248,10 +248,10 @@ def test_a_partition_is_locked_alone_and_the_warehouse_to_replace_it(
 def test_the_commit_of_a_group_names_its_size(
     settings: Settings, store: Store, losses: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = dataclasses.replace(CELL, protocol="other")
-    for cell, rows in ((CELL, losses({})), (other, losses({"protocol": "other"}))):
+    first, *others = (dataclasses.replace(CELL, protocol=name) for name in ("a", "b", "c"))
+    for cell in (first, *others):
         with store.writing(cell.path) as staged:
-            pq.write_table(rows, staged.path)
+            pq.write_table(losses({"protocol": cell.protocol}), staged.path)
     messages = []
 
     def commit(connection: Any, what: str, write: Callable[[], Any]) -> Any:
@@ -260,8 +260,9 @@ def test_the_commit_of_a_group_names_its_size(
 
     monkeypatch.setattr(losses_module, "commit", commit)
     with open_warehouse(settings) as warehouse:
-        warehouse.land_cells([CELL, other])
-    assert messages == [f"land losses of {CELL} and 1 more"]
+        warehouse.land_cells([first])
+        warehouse.land_cells(others)
+    assert messages == [f"land losses of {first}", f"land losses of {others[0]} and 1 more"]
 
 
 def test_a_partition_without_documents_lands(settings: Settings, store: Store, ask: Any) -> None:
