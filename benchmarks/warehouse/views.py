@@ -14,8 +14,8 @@ from benchmarks.measure import Contender, Report, measure
 from benchmarks.warehouse.generated_losses import model_names
 from core.settings import Settings
 from warehouse.database.schema import describe_view, list_views
-from warehouse.database.writer import writer_path
 from warehouse.land.losses import open_warehouse
+from warehouse.read.publish import publish
 
 _CELL = ["model", "source", "protocol", "month"]
 
@@ -61,7 +61,7 @@ def _names() -> list[str]:
 
 
 def _landed(home: Path, file: Path) -> Path:
-    """Land a file, and catalogue entries with cutoffs; return the database's path."""
+    """Land a file, and catalogue entries with cutoffs; publish, and return the snapshot's path."""
     settings = Settings(home=str(home))
     with open_warehouse(settings) as warehouse:
         warehouse.land_file(file)
@@ -78,7 +78,7 @@ def _landed(home: Path, file: Path) -> Path:
                 for n, name in enumerate(model_names())
             ]
         )
-    return writer_path(settings)
+    return Path(publish(settings))
 
 
 def _reader(snapshot: Path, view: str) -> Callable[[Path], object]:

@@ -40,12 +40,13 @@ cells as materialized (
     group by model, source, protocol, month
 ),
 
+-- The filters, always true, keep DuckDB 1.5 from adding up all of chunk_losses before the join.
 losses as (
     select
         cells.cell,
         c.document_id,
-        sum(c.nll_nats) / ln(2) as bits,
-        cast(sum(c.num_bytes) as double) as num_bytes
+        sum(c.nll_nats) filter (where cells.cell > 0) / ln(2) as bits,
+        cast(sum(c.num_bytes) filter (where cells.cell > 0) as double) as num_bytes
     from main.chunk_losses as c
     inner join cells
         on
