@@ -213,11 +213,6 @@ class Wiki:
         months = [month - number for number in range(4)]  # edits end within 3 months of creation
         return [*self.subjects(), *(page for each in months for page in self.pages_created(each))]
 
-    def find_created(self, title: str) -> Page | None:
-        """Return a new page by its title."""
-        pages = (page for month in self.world.months for page in self.pages_created(month))
-        return next((page for page in pages if page.title == title), None)
-
     def members(self, category: str) -> list[Page]:
         """Return the pages of a category; always empty here."""
         return []

@@ -32,14 +32,6 @@ class NewsWiki(Wiki):
         """Return an article; None if no article has the id."""
         return super().page(page_id) if page_id >= FIRST_NEW_PAGE else None
 
-    def find(self, title: str) -> tuple[Page | None, str]:
-        """Return the article with a title (None if there is none), and the title."""
-        return self.find_created(title), title
-
-    def subjects(self) -> list[Page]:
-        """Return no pages: Wikinews has no monitored pages."""
-        return []
-
     def members(self, category: str) -> list[Page]:
         """Return the articles of a day's category, such as ``Category:April 10, 2018``."""
         try:

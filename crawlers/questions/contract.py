@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, cast, get_args
+from typing import Literal, Protocol, cast
 
 import crawlers.questions
 from core.corpus.questions import CrowdForecast, Question
@@ -24,7 +24,6 @@ PassReason = Literal[
     "not_a_choice",  # the question has no fixed options: it asks for a number or date, or is a poll
     "no_date",  # resolved, but the date is unknown
 ]
-PASS_REASONS: tuple[str, ...] = get_args(PassReason)
 
 Found = Question | Drop | Failure | Repeat
 
