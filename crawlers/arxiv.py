@@ -114,6 +114,5 @@ def _fetch_paper(
         attribution=f"{authors}: {entry.title}, arXiv:{entry.id}v1",
         cluster_id=f"paper:{entry.id}",
         category=entry.category,
-        language=INFO.language,
         extra={"categories": list(entry.categories), "has_introduction": paper.has_introduction},
     )

@@ -137,8 +137,8 @@ class Document:
     licence: str
     attribution: str
     cluster_id: str | None = None  # documents with the same id are resampled together
-    category: str | None = None
-    language: str | None = None
+    category: str | None = None  # None: that of the source
+    language: str | None = None  # None: that of the source
     extra: Mapping[str, object] = field(default_factory=dict)  # further metadata, stored as JSON
 
 

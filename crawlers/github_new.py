@@ -185,7 +185,6 @@ def _document(
         licence=licence,
         attribution=f"{name} contributors",
         cluster_id=f"repo:{name}",
-        category=INFO.category,
         language=f"code:{language_of(path)}",
         extra={"commit": commit.sha, "repository_id": repository.id},
     )

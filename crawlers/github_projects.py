@@ -188,7 +188,6 @@ class _Visit:
             licence=self.licence,
             attribution=f"{self.project} contributors",
             cluster_id=f"repo:{self.project}",
-            category=INFO.category,
             language=f"code:{language_of(change.path)}",
             extra={
                 "commit": commit.oid,

@@ -18,7 +18,6 @@ import datetime as dt
 import gzip
 import io
 import json
-import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -60,7 +59,6 @@ INFO = SourceInfo(
     },
 )
 PAGE = "/trending/python"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
 
 # GH Archive (https://www.gharchive.org) has GitHub's public events in one gzip file of JSON lines
 # per hour (``2024-04-01-5.json.gz``; hour without leading zero), of some 10 to 100 MB. A star is a
@@ -88,7 +86,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     for number, row in enumerate(rows):
         if not isinstance(row, str):
             yield row
-        elif _NAME.fullmatch(row) is None:
+        elif github_api.NAME.fullmatch(row) is None:
             yield Drop(f"row:{number}", "parse_error", f"no repository: {row[:100]!r}")
         elif row in names:
             yield Repeat(row, "listed before")
@@ -162,7 +160,6 @@ def _fetch_readme(api: GitHubApi, name: str, month: Month, period: str) -> Docum
         licence=licence,
         attribution=f"{name} contributors",
         cluster_id=f"repo:{name}",
-        category=INFO.category,
         extra={"commit": commit.sha, "list": period},
     )
 

@@ -171,7 +171,6 @@ def _document(
         licence=INFO.licence,
         attribution=f"“{title}”, Global Voices, {url}; pictures, tables and embeds left out",
         cluster_id=f"post:{row.native_id}",
-        category=INFO.category,
         language=row.language,
     )
 

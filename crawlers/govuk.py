@@ -252,7 +252,6 @@ def _document(page: _Page, title: str, text: str) -> Document:
         licence=INFO.licence,
         attribution=clean(f"{', '.join(organisations) or 'GOV.UK'}. {ATTRIBUTION}."),
         cluster_id=f"page:{page.path}",
-        category=INFO.category,
         language=str(page.locale),
         extra={
             "organisations": organisations,

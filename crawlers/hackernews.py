@@ -221,7 +221,5 @@ def _document(
         licence=INFO.licence,
         attribution=f"users of Hacker News: {url}",
         cluster_id=f"story:{story.id}",
-        category=INFO.category,
-        language=INFO.language,
         extra={"has_text": bool(story.text), "num_comments": len(comments)},
     )

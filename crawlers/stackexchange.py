@@ -245,7 +245,6 @@ def _document(question: Question, answers: Sequence[Post], num_later: int) -> Do
         attribution=f"contributors of {host}: {' '.join(addresses)}",
         cluster_id=f"question:{question.native_id}",
         category=topic,
-        language=INFO.language,
         extra={
             "site": question.site,
             "tags": list(question.tags),

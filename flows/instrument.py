@@ -42,7 +42,7 @@ class InstrumentSummary(Holes):
 def run_model(
     verb: str,
     model: str,
-    make_plan: Callable[[], Plan],
+    make_plan: Callable[[], Plan[Any]],
     work: Task[..., Any],
     settings: Settings,
     summary: InstrumentSummary,

@@ -17,7 +17,7 @@ from core.storage.claims import do_claimed
 from core.storage.store import Store
 from instruments.landing import Slot, land_texts
 from instruments.models import held
-from instruments.runner import Done, plan_or_failure, run_and_land
+from instruments.runner import Done, Plan, plan_or_failure, run_and_land
 from instruments.stopping import go_on, is_written
 from models.backends import identify, load_answerer
 from models.catalogue import ModelEntry, find_model
@@ -38,33 +38,11 @@ class AskedCell:
         return str(self.cell)
 
 
-@dataclass(frozen=True)
-class AnsweringPlan:
-    """The cells of questions that one model must answer; see ``instruments.runner.Plan``."""
+class AnsweringPlan(Plan[AskedCell]):
+    """The cells of questions that one model must answer."""
 
-    entry: ModelEntry
-    cells: tuple[AskedCell, ...]  # all requested cells, pending or complete
-    pending: tuple[AskedCell, ...]  # cells with missing answers
-
-    @property
-    def step(self) -> str:
-        """The name of this work in progress reports."""
-        return f"answer {self.entry.name}"
-
-    @property
-    def groups(self) -> list[tuple[AskedCell, ...]]:
-        """The pending cells, one per group."""
-        return [(each,) for each in self.pending]
-
-    @property
-    def num_done(self) -> int:
-        """The number of cells that were complete before the run."""
-        return len(self.cells) - len(self.pending)
-
-    @property
-    def fatal(self) -> tuple[type[Exception], ...]:
-        """The error classes after which the model's other months would fail, too."""
-        return (TidemarkError,)
+    verb = "answer"
+    fatal = (TidemarkError,)
 
     def in_flight(self, settings: Settings) -> int:
         """Return 1: the model answers one cell at a time, but the cell's questions concurrently."""

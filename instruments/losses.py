@@ -26,7 +26,7 @@ from instruments.landing import Slot, land_losses
 from instruments.models import held, scorer_of
 from instruments.planning import require_sealed, select_sealed
 from instruments.retries import retrying
-from instruments.runner import Done, Failure, plan_or_failure, run_and_land
+from instruments.runner import Done, Failure, Plan, plan_or_failure, run_and_land
 from instruments.stopping import go_on, is_written
 from models.backends import identify
 from models.catalogue import ModelEntry, find_model
@@ -39,39 +39,24 @@ _KEYS = ["document_id", "source", "month"]
 
 
 @dataclass(frozen=True)
-class ScoringPlan:
-    """The cells to score with one model; see ``instruments.runner.Plan``."""
+class ScoringPlan(Plan[Cell]):
+    """The cells to score with one model."""
 
-    entry: ModelEntry
-    pending: tuple[Cell, ...]  # cells without losses
-    done: tuple[Cell, ...]  # cells with losses
+    verb = "score"
+
     refused: tuple[str, ...] = ()  # reasons why some protocols cannot be used
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
-        """All cells."""
-        return self.done + self.pending
+    def done(self) -> tuple[Cell, ...]:
+        """The cells that had losses before the run."""
+        pending = set(self.pending)
+        return tuple(cell for cell in self.cells if cell not in pending)
 
     @property
     def groups(self) -> list[tuple[Cell, ...]]:
         """The pending cells, grouped by partition, since one pass serves several protocols."""
         by_partition = groupby(self.pending, key=lambda cell: cell.partition)
         return [tuple(cells) for _, cells in by_partition]
-
-    @property
-    def step(self) -> str:
-        """The name of this work in progress reports."""
-        return f"score {self.entry.name}"
-
-    @property
-    def num_done(self) -> int:
-        """The number of cells that had losses before the run."""
-        return len(self.done)
-
-    @property
-    def fatal(self) -> tuple[type[Exception], ...]:
-        """An empty tuple: after a failure, the model's other months can succeed."""
-        return ()
 
     def in_flight(self, settings: Settings) -> int:
         """Return the number of groups that an executor should run concurrently.
@@ -120,21 +105,21 @@ def plan_scoring(
         except NotMeasurable as error:
             refused.append(str(error))
     losses = list_losses(store, identity.name)
-    pending: list[Cell] = []
-    done: list[Cell] = []
-    for seal in select_sealed(store, sources, months, settings.corpus_as_of):
-        for name, scoring_id in scoring.items():
-            cell = Cell(
-                model=identity.name,
-                revision=identity.revision,
-                partition=seal.partition,
-                partition_digest=seal.digest,
-                partition_version=seal.version,
-                protocol=name,
-                scoring=scoring_id,
-            )
-            (done if cell.path in losses else pending).append(cell)
-    return ScoringPlan(entry, tuple(pending), tuple(done), tuple(refused))
+    cells = tuple(
+        Cell(
+            model=identity.name,
+            revision=identity.revision,
+            partition=seal.partition,
+            partition_digest=seal.digest,
+            partition_version=seal.version,
+            protocol=name,
+            scoring=scoring_id,
+        )
+        for seal in select_sealed(store, sources, months, settings.corpus_as_of)
+        for name, scoring_id in scoring.items()
+    )
+    pending = tuple(cell for cell in cells if cell.path not in losses)
+    return ScoringPlan(entry, cells, pending, tuple(refused))
 
 
 def load_model(plan: ScoringPlan, settings: Settings) -> None:

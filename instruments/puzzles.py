@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 
 from core.cells.puzzles import (
@@ -22,7 +21,7 @@ from core.storage.claims import do_claimed
 from core.storage.store import Store, path_part
 from instruments.landing import Slot, land_texts
 from instruments.models import generation_ids, generator_of, held
-from instruments.runner import Done, Summary, plan_or_failure, run_and_land
+from instruments.runner import Done, Plan, Summary, plan_or_failure, run_and_land
 from instruments.stopping import go_on
 from models.catalogue import ModelEntry, find_model
 from models.generation import Decoding, Generation, GenerationRequest, Generator
@@ -52,33 +51,11 @@ _FIRST_COMPLETIONS = 128
 _HOPELESS_COMPLETIONS = 512  # number of texts without a valid input that ends the search
 
 
-@dataclass(frozen=True)
-class PuzzlePlan:
-    """The cells of puzzles that one model must solve; see ``instruments.runner.Plan``."""
+class PuzzlePlan(Plan[PuzzleCell]):
+    """The cells of puzzles that one model must solve, one per puzzle."""
 
-    entry: ModelEntry
-    cells: tuple[PuzzleCell, ...]  # all requested cells, pending or complete, one per puzzle
-    pending: tuple[PuzzleCell, ...]  # cells without a record, or with failed items
-
-    @property
-    def step(self) -> str:
-        """The name of this work in progress reports."""
-        return f"solve {self.entry.name}"
-
-    @property
-    def groups(self) -> list[tuple[PuzzleCell, ...]]:
-        """The pending cells, one per group."""
-        return [(cell,) for cell in self.pending]
-
-    @property
-    def num_done(self) -> int:
-        """The number of cells that were complete before the run."""
-        return len(self.cells) - len(self.pending)
-
-    @property
-    def fatal(self) -> tuple[type[Exception], ...]:
-        """The error classes after which the model's other puzzles would fail, too."""
-        return (ModelError,)
+    verb = "solve"
+    fatal = (ModelError,)
 
     def in_flight(self, settings: Settings) -> int:
         """Return the number of puzzles to solve concurrently."""

@@ -8,9 +8,11 @@ groups: in this process, as Prefect tasks, or on a Ray cluster.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from core import progress
 from core.errors import TidemarkError, UsageError
@@ -21,6 +23,7 @@ from instruments.landing import Slot, publish_alone
 from models.catalogue import ModelEntry
 
 _log = logging.getLogger(__name__)
+_Cell = TypeVar("_Cell")
 
 
 @dataclass(frozen=True)
@@ -45,42 +48,50 @@ class Done:
     claimed: tuple[Any, ...] = ()  # the cells that other processes claim
 
 
-class Plan(Protocol):
+@dataclass(frozen=True)
+class Plan(ABC, Generic[_Cell]):
     """The work of one model; instances can be pickled and sent to another process."""
 
-    @property
-    def entry(self) -> ModelEntry:
-        """The model."""
+    verb: ClassVar[str]  # first word of the work's name in progress reports
+    # Error classes after which all other cells of the model would fail, too.
+    fatal: ClassVar[tuple[type[Exception], ...]] = ()
+
+    entry: ModelEntry
+    cells: tuple[_Cell, ...]  # all requested cells, pending or complete
+    pending: tuple[_Cell, ...]
 
     @property
     def step(self) -> str:
         """The name of this work in progress reports."""
+        return f"{self.verb} {self.entry.name}"
 
     @property
-    def groups(self) -> Sequence[tuple[Any, ...]]:
+    def groups(self) -> list[tuple[_Cell, ...]]:
         """The pending cells in groups; the cells of a group are computed together."""
+        return [(cell,) for cell in self.pending]
 
     @property
     def num_done(self) -> int:
-        """The number of cells that were done before the run."""
+        """The number of cells that were complete before the run."""
+        return len(self.cells) - len(self.pending)
 
-    @property
-    def fatal(self) -> tuple[type[Exception], ...]:
-        """The error classes after which all other cells of the model would fail, too."""
-
+    @abstractmethod
     def in_flight(self, settings: Settings) -> int:
         """Return the number of groups that an executor should run concurrently."""
 
-    def is_done(self, cell: Any, store: Store) -> bool:
+    @abstractmethod
+    def is_done(self, cell: _Cell, store: Store) -> bool:
         """Return True if a cell's file is written and complete."""
 
-    def attempt(self, cells: tuple[Any, ...], settings: Settings, wait: bool) -> Done:
+    @abstractmethod
+    def attempt(self, cells: tuple[_Cell, ...], settings: Settings, wait: bool) -> Done:
         """Claim, compute and write a group of cells; raise an error if the group fails.
 
         If ``wait``, wait for cells that other processes claim; else skip them.
         """
 
-    def land(self, settings: Settings, slot: Slot = ...) -> int:
+    @abstractmethod
+    def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
         """Land the written cells while holding lock ``slot``; return the number of landed cells."""
 
 
@@ -91,7 +102,7 @@ class Execute(Protocol):
     """
 
     def __call__(
-        self, plan: Plan, groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
+        self, plan: Plan[Any], groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
     ) -> Iterable[Done | Failure]:
         """Run the groups and yield their results."""
 
@@ -130,7 +141,7 @@ def failure_of(what: str, error: BaseException, is_fatal: bool = False) -> Failu
 
 
 def in_process(
-    plan: Plan, groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
+    plan: Plan[Any], groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
 ) -> Iterator[Done | Failure]:
     """Run groups one after the other in this process; the default ``Execute`` function."""
     for number, cells in enumerate(groups, start=1):
@@ -144,7 +155,7 @@ def in_process(
             return
 
 
-def run(plan: Plan, settings: Settings, execute: Execute = in_process) -> Summary:
+def run(plan: Plan[Any], settings: Settings, execute: Execute = in_process) -> Summary:
     """Compute the pending cells of a plan; collect failures and continue with other cells.
 
     Cells that other processes claim (are computing) come last, since most are done by then.
@@ -179,7 +190,7 @@ def _count(summary: Summary, cells: tuple[Any, ...], done: Done) -> None:
         summary.remarks.append(Failure(str(cells[0]), done.remark))
 
 
-_Plan = TypeVar("_Plan", bound=Plan)
+_Plan = TypeVar("_Plan", bound=Plan[Any])
 
 
 def plan_or_failure(model: str, make: Callable[[], _Plan]) -> _Plan | Failure:
@@ -196,7 +207,7 @@ def plan_or_failure(model: str, make: Callable[[], _Plan]) -> _Plan | Failure:
         return Failure(model, str(error).removeprefix(f"{model}: "))
 
 
-def run_and_land(plans: Iterable[Plan | Failure], settings: Settings) -> Summary:
+def run_and_land(plans: Iterable[Plan[Any] | Failure], settings: Settings) -> Summary:
     """Run plans in this process, land the cells of each, and publish once.
 
     If a model fails, the cells finished before the failure still land.

@@ -83,11 +83,6 @@ class Backend:
         """True if models of this kind can answer forecasting questions."""
         return self.load_answerer is not None
 
-    @property
-    def writes(self) -> bool:
-        """True if models of this kind can continue texts."""
-        return self.load_generator is not None
-
 
 def list_backends() -> list[Backend]:
     """Return all backends, ordered by file name."""

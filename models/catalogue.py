@@ -56,10 +56,6 @@ def _month(value: object) -> Month | None:
         raise ValueError(str(error)) from error
 
 
-def _known_kind(kind: str) -> str:
-    return find_backend(kind).kind
-
-
 def _released(value: object) -> object:
     if isinstance(value, str) and re.fullmatch(r"\d{4}-\d{2}", value):
         month = _month(value)
@@ -95,7 +91,7 @@ class ModelEntry:
     """
 
     name: Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
-    kind: Annotated[str, AfterValidator(_known_kind)] = "causal_lm"
+    kind: Annotated[str, AfterValidator(lambda kind: find_backend(kind).kind)] = "causal_lm"
     location: Annotated[str, Field(min_length=1)] = ""
     revision: str | None = None
     released: Annotated[dt.date | None, BeforeValidator(_released)] = None

@@ -168,13 +168,10 @@ def _tokenizer_folder(location: str, revision: str | None, settings: Settings) -
 class RemoteEngine:
     """Computes losses with a model on a server; several prompts are sent at a time."""
 
+    max_batch_tokens: int | None = None  # the server makes its own batches
+
     def __init__(self, model: RemoteModel) -> None:
         self._model = model
-
-    @property
-    def max_batch_tokens(self) -> int | None:
-        """None (no maximum), because the server makes its own batches."""
-        return None
 
     def losses(
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None

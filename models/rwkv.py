@@ -140,6 +140,8 @@ class RwkvEngine:
     Raise ModelLoadError if the package cannot run a model with these weights.
     """
 
+    max_batch_tokens: int | None = None  # no maximum, because rows are run one by one
+
     def __init__(self, files: RwkvFiles) -> None:
         strategy = f"{files.device} {_STRATEGY_DTYPES[files.dtype]}"
         # For version 7, the package appends the suffix itself.
@@ -161,11 +163,6 @@ class RwkvEngine:
                 f"({type(error).__name__}: {str(error)[:300]}); expected a released checkpoint of "
                 "RWKV version 4 to 7"
             ) from error
-
-    @property
-    def max_batch_tokens(self) -> int | None:
-        """None (no maximum), because rows are run one by one."""
-        return None
 
     def losses(
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None

@@ -13,6 +13,7 @@ import datetime as dt
 import hashlib
 import re
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from core.month import Month
 from simulator.world import Story, World
@@ -125,7 +126,7 @@ TITLES = {
 ODDITIES = ("redirect", "disambiguation", "short", "deleted", "suppressed", "moved", "concealed")
 
 FIRST_NEW_PAGE = 1_000_000  # lower page ids belong to monitored pages
-_PAGES_A_MONTH = 1_000
+PAGES_A_MONTH = 1_000
 _REVISIONS_A_PAGE = 10_000
 _SECOND = dt.timedelta(seconds=1)
 _DAY = dt.timedelta(days=1)
@@ -159,8 +160,11 @@ class Page:
 class Wiki:
     """All pages of a wiki in the world's language, generated on demand."""
 
+    oddities: ClassVar[tuple[str, ...]] = ODDITIES
+
     def __init__(self, world: World) -> None:
         self.world, self.language = world, world.language
+        self._total = world.stories_per_month + len(self.oddities)  # new pages in a month
         self._titles: dict[int, str] = {}  # titles of requested monitored pages, by page id
         self._made: dict[int, Page] = {}  # cache: generating a page is slow
 
@@ -170,10 +174,10 @@ class Wiki:
             return None
         if page_id < FIRST_NEW_PAGE:
             return self._monitored(page_id)
-        offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
+        offset, number = divmod(page_id - FIRST_NEW_PAGE, PAGES_A_MONTH)
         month = self.world.first + offset
-        total = self.world.stories_per_month + len(ODDITIES)
-        return self._created(month, number) if month <= self.world.last and number < total else None
+        is_there = month <= self.world.last and number < self._total
+        return self._created(month, number) if is_there else None
 
     def page_of_revision(self, revision_id: int) -> Page | None:
         """Return the page that a revision id belongs to, even if the revision does not exist."""
@@ -183,8 +187,7 @@ class Wiki:
         """Return a month's new pages, special cases last; no pages outside the world's months."""
         if not self.world.first <= month <= self.world.last:
             return []
-        total = self.world.stories_per_month + len(ODDITIES)
-        return [self._created(month, number) for number in range(total)]
+        return [self._created(month, number) for number in range(self._total)]
 
     def find(self, title: str) -> tuple[Page | None, str]:
         """Return the page for a title, and the page's own title (differs for a redirect)."""
@@ -210,11 +213,6 @@ class Wiki:
         months = [month - number for number in range(4)]  # edits end within 3 months of creation
         return [*self.subjects(), *(page for each in months for page in self.pages_created(each))]
 
-    def find_created(self, title: str) -> Page | None:
-        """Return a new page by its title."""
-        pages = (page for month in self.world.months for page in self.pages_created(month))
-        return next((page for page in pages if page.title == title), None)
-
     def members(self, category: str) -> list[Page]:
         """Return the pages of a category; always empty here."""
         return []
@@ -225,9 +223,16 @@ class Wiki:
         return TITLES.get(base) if (self.language, language) == ("en", "de") else None
 
     def _created(self, month: Month, number: int) -> Page:
-        page_id = FIRST_NEW_PAGE + month.months_since(self.world.first) * _PAGES_A_MONTH + number
-        if page_id in self._made:
-            return self._made[page_id]
+        page_id = FIRST_NEW_PAGE + month.months_since(self.world.first) * PAGES_A_MONTH + number
+        if page_id not in self._made:
+            self._made[page_id] = self._make(page_id, month, number)
+        return self._made[page_id]
+
+    def _oddity_of(self, number: int) -> str:
+        place = number - self.world.stories_per_month
+        return self.oddities[place] if place >= 0 else ""
+
+    def _make(self, page_id: int, month: Month, number: int) -> Page:
         rng = self.world.generator("wikipedia_new", month, number)
         story = self.world.story(month, "wikipedia_new", number)
         length_s = int((month.end - month.start).total_seconds())
@@ -236,8 +241,7 @@ class Wiki:
             created = month.start
         elif number == 1:
             created = month.end - _SECOND
-        oddity = ODDITIES[max(0, number - self.world.stories_per_month)]
-        oddity = oddity if number >= self.world.stories_per_month else ""
+        oddity = self._oddity_of(number)
         texts: list[tuple[dt.datetime, str | None]]
         if oddity:
             texts = [(created, _odd_text(oddity, story, article(story, self.world)))]
@@ -250,9 +254,7 @@ class Wiki:
             later = self.world.story(month + 2, "wikipedia_new", number)
             texts.append((later.month.start + number * _DAY / 2, article(later, self.world)))
         title = f"Draft:{story.title}" if oddity == "moved" else story.title
-        page = Page(page_id, title, _revisions(page_id, texts), oddity)
-        self._made[page_id] = page
-        return page
+        return Page(page_id, title, revisions_of(page_id, texts), oddity)
 
     def _monitored(self, page_id: int) -> Page:
         title = self._titles.get(page_id, f"Page {page_id}")
@@ -281,7 +283,8 @@ class Wiki:
         ]
 
 
-def _revisions(page_id: int, texts: list[tuple[dt.datetime, str | None]]) -> tuple[Revision, ...]:
+def revisions_of(page_id: int, texts: list[tuple[dt.datetime, str | None]]) -> tuple[Revision, ...]:
+    """Return a page's revisions from their times and texts, oldest first."""
     return tuple(
         Revision(page_id * _REVISIONS_A_PAGE + number, timestamp, text)
         for number, (timestamp, text) in enumerate(texts)

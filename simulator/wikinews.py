@@ -9,11 +9,10 @@ import datetime as dt
 import re
 
 from core.month import Month
-from simulator.wiki import FIRST_NEW_PAGE, Page, Revision, Wiki
+from simulator.wiki import FIRST_NEW_PAGE, PAGES_A_MONTH, Page, Wiki, revisions_of
 from simulator.world import Story, World
 
 ODDITIES = ("redirect", "unpublished", "late", "suppressed", "disambiguation")
-_PAGES_A_MONTH = 1_000
 _SECOND = dt.timedelta(seconds=1)
 _DAY = dt.timedelta(days=1)
 _SOURCES = """== Sources ==
@@ -27,31 +26,11 @@ _SOURCES = """== Sources ==
 class NewsWiki(Wiki):
     """All articles of the simulated Wikinews."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._total = world.stories_per_month + len(ODDITIES)
+    oddities = ODDITIES
 
     def page(self, page_id: int) -> Page | None:
         """Return an article; None if no article has the id."""
-        offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
-        month = self.world.first + offset if page_id >= FIRST_NEW_PAGE else None
-        if month is None or month > self.world.last or number >= self._total:
-            return None
-        return self._news(month, number)
-
-    def pages_created(self, month: Month) -> list[Page]:
-        """Return the articles of a month, pages of the kinds in ODDITIES last."""
-        if not self.world.first <= month <= self.world.last:
-            return []
-        return [self._news(month, number) for number in range(self._total)]
-
-    def find(self, title: str) -> tuple[Page | None, str]:
-        """Return the article with a title (None if there is none), and the title."""
-        return self.find_created(title), title
-
-    def subjects(self) -> list[Page]:
-        """Return no pages: Wikinews has no monitored pages."""
-        return []
+        return super().page(page_id) if page_id >= FIRST_NEW_PAGE else None
 
     def members(self, category: str) -> list[Page]:
         """Return the articles of a day's category, such as ``Category:April 10, 2018``."""
@@ -63,19 +42,15 @@ class NewsWiki(Wiki):
         return [page for page in pages if self._day(page.page_id) == day]
 
     def _day(self, page_id: int) -> dt.datetime:
-        offset, number = divmod(page_id - FIRST_NEW_PAGE, _PAGES_A_MONTH)
+        offset, number = divmod(page_id - FIRST_NEW_PAGE, PAGES_A_MONTH)
         month = self.world.first + offset
         days = (month.end - month.start).days
         drawn = self.world.generator("wikinews", month, number).randrange(days)
         return month.start + {0: 0, 1: days - 1}.get(number, drawn) * _DAY
 
-    def _news(self, month: Month, number: int) -> Page:
-        page_id = FIRST_NEW_PAGE + month.months_since(self.world.first) * _PAGES_A_MONTH + number
-        if page_id in self._made:
-            return self._made[page_id]
+    def _make(self, page_id: int, month: Month, number: int) -> Page:
         story, day = self.world.story(month, "wikinews", number), self._day(page_id)
-        index = number - self.world.stories_per_month
-        oddity = ODDITIES[index] if index >= 0 else ""
+        oddity = self._oddity_of(number)
         whole = news_article(story, self.world, day)
         draft = whole.replace("{{publish}}", "{{develop}}")
         texts: list[tuple[dt.datetime, str | None]] = [
@@ -92,12 +67,7 @@ class NewsWiki(Wiki):
             texts = [(day, None)]
         elif number % 2 == 0:  # this page gets an archive notice in a later month
             texts.append((month.end + number * _DAY, f"{{{{archived}}}}\nLater.\n{whole}"))
-        revisions = tuple(
-            Revision(page_id * 10_000 + place, timestamp, text)
-            for place, (timestamp, text) in enumerate(texts)
-        )
-        self._made[page_id] = Page(page_id, story.title, revisions, oddity)
-        return self._made[page_id]
+        return Page(page_id, story.title, revisions_of(page_id, texts), oddity)
 
 
 def news_article(story: Story, world: World, day: dt.datetime) -> str:

@@ -27,7 +27,7 @@ def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -
     return len(landed)
 
 
-# ``plan`` is Any, because Prefect validates arguments and cannot validate the Protocol class Plan.
+# ``plan`` is Any, so that Prefect does not validate it: the class Plan is abstract.
 @task(task_run_name="land {plan.entry.name}", cache_policy=NO_CACHE, persist_result=False)
 def land_plan(plan: Any, settings: Settings) -> int:
     """Land the finished cells of a plan; return the number of landed cells."""

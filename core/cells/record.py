@@ -23,10 +23,6 @@ from core.storage.store import Store
 MAX_TIMED = 24  # maximum number of records of a model that an estimate of time reads
 
 
-def _in_utc(moment: dt.datetime) -> dt.datetime:
-    return moment.astimezone(dt.UTC)
-
-
 # JSON readers may round integers above 2**53.
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Amount = Annotated[float, Field(ge=0)]
@@ -61,7 +57,8 @@ class CellRecord(_Facts):
     ``milestones`` are in ascending order, and empty if the scorer gives no loss per token.
     """
 
-    scored_at: Annotated[AwareDatetime, AfterValidator(_in_utc)]  # time at which scoring ended
+    # Time at which scoring ended.
+    scored_at: Annotated[AwareDatetime, AfterValidator(lambda at: at.astimezone(dt.UTC))]
     device: str  # kind and name of the device, such as ``cuda: NVIDIA H200``
     dtype: str  # dtype of the weights
     batch_tokens: Annotated[Count, Field(ge=1)] | None  # tokens per batch, or None without batches

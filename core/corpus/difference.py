@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from difflib_fast import ratio
 
-from core.corpus.partition import Seal, read_documents
+from core.corpus.partition import Seal, read_documents, read_texts
 from core.storage.store import Store
 
 VERSION = 1  # version of the measurement; increase it whenever results change
@@ -84,7 +84,7 @@ def same_share(earlier: str, later: str) -> tuple[str, str]:
 
 def _by_article(store: Store, earlier: Seal, later: Seal, chosen: list[str]) -> TextDifference:
     before, after = (
-        dict(_texts(store, seal, "native_id", set(chosen))) for seal in (earlier, later)
+        dict(read_texts(store, seal, set(chosen), "native_id")) for seal in (earlier, later)
     )
     pairs = [same_share(before[page], after[page]) for page in chosen]
     return TextDifference(
@@ -129,7 +129,7 @@ def _pool(store: Store, seal: Seal) -> list[str]:
             break
         chosen.append(document_id)
         num_chars += min(length, PIECE_CHARS)
-    texts = dict(_texts(store, seal, "document_id", set(chosen)))
+    texts = dict(read_texts(store, seal, set(chosen)))
     pool = [texts[document_id][:PIECE_CHARS] for document_id in chosen]
     return list(_take(pool, MAX_PIECES * PIECE_CHARS))
 
@@ -151,10 +151,3 @@ def _pieces(pool: Sequence[str], num_pieces: int) -> Iterator[str]:
 def _column(store: Store, seal: Seal, name: str) -> list[Any]:
     batches = read_documents(store, seal, columns=[name])
     return [value for batch in batches for value in batch[name].to_pylist()]
-
-
-def _texts(store: Store, seal: Seal, key: str, chosen: set[str]) -> Iterator[tuple[str, str]]:
-    for batch in read_documents(store, seal, columns=[key, "text"]):
-        for name, text in zip(batch[key].to_pylist(), batch["text"], strict=True):
-            if name in chosen:
-                yield name, text.as_py()

@@ -18,7 +18,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal, get_args
@@ -288,3 +288,13 @@ def read_documents(
                 f"{store.url(path)} is damaged ({error}); "
                 f"crawl or import {seal.partition} again with --replace"
             ) from error
+
+
+def read_texts(
+    store: Store, seal: Seal, chosen: Collection[str], key: str = "document_id"
+) -> Iterator[tuple[str, str]]:
+    """Yield key and text of documents with a chosen key; errors are those of ``read_documents``."""
+    for batch in read_documents(store, seal, columns=[key, "text"]):
+        for name, text in zip(batch[key].to_pylist(), batch["text"], strict=True):
+            if name in chosen:
+                yield name, text.as_py()

@@ -40,7 +40,7 @@ SECONDARY_PAUSE_S = 60.0  # pause at a secondary limit if Retry-After is missing
 
 _JSON = "application/vnd.github+json"
 _VERSION = "2022-11-28"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")  # owner/repository
 _OID = re.compile("[0-9a-f]{40}")
 _Value = TypeVar("_Value")
 
@@ -251,7 +251,7 @@ def read_repository(row: Any) -> Repository:
     """Parse a search result; raise SourceChanged if it is not as documented."""
     where = "search"
     name = take(where, row, "full_name", str)
-    if not _NAME.fullmatch(name) or name.endswith(("/.", "/..")):
+    if not NAME.fullmatch(name) or name.endswith(("/.", "/..")):
         raise _unexpected(where, "owner/repository", name)
     branch = row.get("default_branch")
     return Repository(

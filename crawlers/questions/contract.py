@@ -8,14 +8,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, cast, get_args
+from typing import Literal, Protocol, cast
 
 import crawlers.questions
 from core.corpus.questions import CrowdForecast, Question
-from core.errors import AccessRefused, ItemUnavailable, SourceChanged, UnknownName
+from core.errors import UnknownName
 from core.month import Month
 from crawlers.contract import CrawlContext, Drop, Failure, Repeat, SourceInfo, list_modules
-from crawlers.web.fetcher import Fetched, Fetcher
+from crawlers.web.fetcher import Fetched, Fetcher, get_list
 
 # Reasons to skip a list entry that belongs to none of the requested months.
 PassReason = Literal[
@@ -24,7 +24,6 @@ PassReason = Literal[
     "not_a_choice",  # the question has no fixed options: it asks for a number or date, or is a poll
     "no_date",  # resolved, but the date is unknown
 ]
-PASS_REASONS: tuple[str, ...] = get_args(PassReason)
 
 Found = Question | Drop | Failure | Repeat
 
@@ -161,16 +160,5 @@ class Listing:
         self, path: str, params: Mapping[str, str | int], is_busy: Callable[[Fetched], bool]
     ) -> Fetched:
         """Fetch a page of the list; retry if ``is_busy`` returns True for the response."""
-        try:
-            return self.fetcher.get(
-                self.key,
-                path,
-                params,
-                headers=self.headers,
-                is_busy=is_busy,
-                not_before=self.not_before,
-            )
-        except ItemUnavailable as error:
-            if error.reason in {"robots", "http_403", "permission"}:
-                raise AccessRefused(f"the list of questions is closed to us: {error}") from error
-            raise SourceChanged(f"the list of questions cannot be had: {error}") from error
+        options = {"headers": self.headers, "not_before": self.not_before}
+        return get_list(self.fetcher, self.key, path, params, is_busy, **options)

@@ -104,7 +104,9 @@ def crawl_questions(
     crawler, asked = load_question_crawler(source), sorted(set(months))
     info = crawler.INFO
     formers = {month: read_question_seal(store, source, month) for month in asked}
-    wanted = [month for month, seal in formers.items() if replace or not _is_whole(seal)]
+    wanted = [
+        month for month, seal in formers.items() if replace or seal is None or seal.is_partial
+    ]
     _require_months(info, asked, wanted)
     if not wanted:
         return [seal for seal in formers.values() if seal]
@@ -121,10 +123,6 @@ def crawl_questions(
         _log.info("%s: its partial months stay as they are: %s", source, error)
         return [seal for seal in formers.values() if seal]
     return _seal(walk, store, formers, replace)
-
-
-def _is_whole(seal: QuestionSeal | None) -> bool:
-    return seal is not None and not seal.is_partial
 
 
 def _require_months(

@@ -243,18 +243,19 @@ def get_list(
     path: str,
     params: Mapping[str, str | int],
     is_busy: Callable[[Fetched], bool],
+    **options: Any,
 ) -> Fetched:
-    """Fetch a page of a list that the crawl requires.
+    """Fetch a page of a list that the crawl requires; ``options`` are those of ``Fetcher.get``.
 
     Raise AccessRefused if robots.txt or the site forbids the list. Raise SourceChanged if the list
     does not exist. Raise ItemFailed if the list is temporarily unavailable.
     """
     try:
-        return fetcher.get(key, path, params, is_busy=is_busy)
+        return fetcher.get(key, path, params, is_busy=is_busy, **options)
     except ItemUnavailable as error:
         if error.reason in {"robots", "http_403", "permission"}:
-            raise AccessRefused(f"the list of articles is closed to us: {error}") from error
-        raise SourceChanged(f"the list of articles cannot be had: {error}") from error
+            raise AccessRefused(f"{key}: the list is closed to us: {error}") from error
+        raise SourceChanged(f"{key}: the list cannot be had: {error}") from error
 
 
 def read_time(value: object, zone: dt.tzinfo | None = None) -> dt.datetime | None:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from core import progress
 from core.cells.losses import Cell
-from core.corpus.partition import Seal, find_version, read_documents
+from core.corpus.partition import Seal, find_version, read_texts
 from core.errors import NotMeasurable, StorageError
 from core.settings import Settings
 from core.storage.store import Store
@@ -123,19 +123,11 @@ def _tokens_of(
         wanted.setdefault(chunk.cell, {}).setdefault(chunk.document_id, []).append(chunk)
     found: dict[SampledChunk, Tokens | Verdict] = {}
     for cell, chunks in wanted.items():
-        for document_id, text in _texts(store, cell, set(chunks)):
+        for document_id, text in read_texts(store, _seal_of(store, cell), chunks):
             for chunk in chunks[document_id]:
                 found[chunk] = _cut_again(chunk, text, cutter)
     gone = "its document is no longer in the partition"
     return [found.get(chunk, Verdict(chunk, None, problem=gone)) for chunk in sample]
-
-
-def _texts(store: Store, cell: Cell, ids: set[str]) -> Iterator[tuple[str, str]]:
-    seal = _seal_of(store, cell)
-    for batch in read_documents(store, seal, columns=["document_id", "text"]):
-        for document_id, text in zip(*(column.to_pylist() for column in batch), strict=True):
-            if document_id in ids:
-                yield document_id, text
 
 
 def _seal_of(store: Store, cell: Cell) -> Seal:

@@ -91,9 +91,6 @@ class Site:
 
     def respond(self, request: Request) -> Response:
         """Respond to a request of the API."""
-        if request.path == "/v1/models":
-            record = {"id": MODEL, "object": "model", "created": 1_700_000_000, "owned_by": "sim"}
-            return as_json({"object": "list", "data": [record]})
         if request.path != "/v1/chat/completions" or request.method != "POST":
             return _error(404, f"Invalid URL ({request.method} {request.path})", None)
         with self._lock:

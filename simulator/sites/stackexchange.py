@@ -168,7 +168,8 @@ class Site(WorldSite):
         if is_bare:
             return row
         user = post.id % 1000
-        row |= {"score": post.id % 7, "content_license": _licence(post), "owner": {
+        version = "4.0" if post.created_at >= _LICENCE_4_SINCE else "3.0"
+        row |= {"score": post.id % 7, "content_license": f"CC BY-SA {version}", "owner": {
             "user_id": user, "user_type": "registered", "display_name": _USERS[post.id % 3],
             "link": f"https://{SITES[post.site]}/users/{user}",
         }}  # fmt: skip
@@ -238,10 +239,6 @@ class Site(WorldSite):
             body.append(f'<p><em>{opening}</em> <a href="https://example.org">{rest}</a></p>\n')
             text.append(paragraph)
         return "\n".join(body), "\n\n".join(text)
-
-
-def _licence(post: Post) -> str:
-    return "CC BY-SA 4.0" if post.created_at >= _LICENCE_4_SINCE else "CC BY-SA 3.0"
 
 
 def _bad_parameter(request: Request, has_key: bool) -> Response | None:

@@ -103,7 +103,7 @@ def as_tasks(work: Task[..., Any]) -> Execute:
     """Return a function that runs each group of cells of a plan as a run of task ``work``."""
 
     def execute(
-        plan: Plan, groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
+        plan: Plan[Any], groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
     ) -> Iterable[Done | Failure]:
         shared = {"entry": plan.entry, "settings": settings, "wait": wait}
         calls = [(str(cells[0]), {"cells": cells, **shared}) for cells in groups]

@@ -43,7 +43,7 @@ def test_cells_of_a_remote_model_are_scored_together(
 
 def test_a_setting_says_how_many_cells_are_under_way(settings: Settings) -> None:
     entry = find_model("control:zstd", settings)
-    plan = ScoringPlan(entry, pending=(), done=())
+    plan = ScoringPlan(entry, cells=(), pending=())
     assert plan.in_flight(settings) == 2
     assert plan.in_flight(settings.model_copy(update={"in_flight": 5})) == 5
 

@@ -156,9 +156,9 @@ def test_nothing_is_loaded_where_nothing_is_pending(settings: Settings, tmp_path
     broken = ModelEntry(name="broken", location=str(tmp_path / "no such folder"))
     cells = plan(settings).cells
     assert cells
-    load_model(ScoringPlan(broken, pending=(), done=cells), settings)
+    load_model(ScoringPlan(broken, cells, pending=()), settings)
     with pytest.raises(ModelLoadError, match="no such folder"):
-        load_model(ScoringPlan(broken, pending=cells, done=()), settings)
+        load_model(ScoringPlan(broken, cells, pending=cells), settings)
 
 
 @pytest.mark.usefixtures("corpus")

@@ -11,7 +11,7 @@ from core.storage.claims import Claims, do_claimed
 from core.storage.store import Store
 from instruments import runner
 from instruments.landing import Slot
-from instruments.runner import Done, Failure, plan_or_failure, run, run_and_land
+from instruments.runner import Done, Failure, Plan, plan_or_failure, run, run_and_land
 from models.catalogue import ModelEntry
 
 ERRORS: dict[str, Exception] = {
@@ -22,17 +22,11 @@ ERRORS: dict[str, Exception] = {
 
 
 @dataclass(frozen=True)
-class Toy:
-    entry: ModelEntry
-    names: tuple[str, ...]
-    is_landable: bool = True
-    step: str = "toy"
-    num_done: int = 0
-    fatal: tuple[type[Exception], ...] = (ModelError,)
+class Toy(Plan[str]):
+    verb = "toy"
+    fatal = (ModelError,)
 
-    @property
-    def groups(self) -> list[tuple[str, ...]]:
-        return [(name,) for name in self.names]
+    is_landable: bool = True
 
     def in_flight(self, settings: Settings) -> int:
         return 1
@@ -59,7 +53,7 @@ class Toy:
     def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
         if not self.is_landable:
             raise StorageError("it cannot land")
-        return sum(self.is_done(name, Store(settings.home)) for name in self.names)
+        return sum(self.is_done(name, Store(settings.home)) for name in self.cells)
 
 
 def _order(store: Store) -> bytes:
@@ -74,7 +68,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def toy(*names: str, model: str = "toy", is_landable: bool = True) -> Toy:
-    return Toy(ModelEntry(name=model, kind="control", location=model), names, is_landable)
+    return Toy(ModelEntry(name=model, kind="control", location=model), names, names, is_landable)
 
 
 def test_a_failure_names_its_cell_and_the_neighbours_are_done(settings: Settings) -> None:
@@ -127,7 +121,7 @@ def test_cells_of_others_come_last_and_those_of_the_dead_are_done(settings: Sett
 class Together(Toy):
     @property
     def groups(self) -> list[tuple[str, ...]]:
-        return [self.names]
+        return [self.pending]
 
 
 @pytest.mark.parametrize("others", [("a",), ("b",), ("a", "b")])
@@ -144,7 +138,7 @@ def test_what_others_finish_meanwhile_counts_and_is_not_done_again(
         return done
 
     monkeypatch.setattr(Toy, "attempt", attempt_beside)
-    summary = run(Together(toy().entry, ("a", "b", "c"), num_done=4), settings)
+    summary = run(Together(toy().entry, tuple("abcdefg"), tuple("abc")), settings)
     assert (summary.num_cells, summary.failures) == (7, [])
     assert [store.read_bytes(f"toys/{name}") for name in others] == [b"by another"] * len(others)
 

@@ -83,7 +83,7 @@ def test_a_document_says_where_it_is_from(crawl: Crawl) -> None:
     assert document.licence == "http://creativecommons.org/licenses/by/4.0/"
     assert document.attribution.startswith("Ada Example, Boris Sample, Chen Muster et al.: ")
     assert document.attribution.endswith("arXiv:2302.00002v1")
-    assert (document.category, document.language) == ("cs.CL", "en")
+    assert (document.category, document.language) == ("cs.CL", None)
     assert document.extra == {"categories": ["cs.CL", "cs.AI"], "has_introduction": True}
     assert by_number[3].licence == "LicenseRef-unknown"
 

@@ -82,7 +82,7 @@ def test_every_field_of_a_document(context: CrawlContext, few_projects: None) ->
     by_name = {document.native_id: document for document in documents}
     added = by_name["pallets/flask:src/records_2024-02_0.py"]
     assert added.event_time == added.text_as_of == Month("2024-02").start
-    assert (added.date_kind, added.language, added.category) == ("committed", "code:python", "code")
+    assert (added.date_kind, added.language) == ("committed", "code:python")
     assert (added.licence, added.attribution) == ("BSD-3-Clause", "pallets/flask contributors")
     assert (added.cluster_id, added.title) == ("repo:pallets/flask", "src/records_2024-02_0.py")
     assert re.fullmatch("[0-9a-f]{40}", added.version_id or "")

@@ -93,7 +93,7 @@ def test_a_document_says_where_it_is_from(crawl: Crawl) -> None:
         "https://math.stackexchange.com/questions/230200010 "
         "https://math.stackexchange.com/a/230200011"
     )
-    assert (document.date_kind, document.language) == ("created", "en")
+    assert (document.date_kind, document.language) == ("created", None)
     assert document.event_time < document.text_as_of < MONTH.end  # edited within the month
     assert document.retrieved_at > document.text_as_of
     assert document.extra["tags"] == ["example", "topic-0"]
