@@ -11,7 +11,7 @@
 -- Only pairs in which both models have the figure.
 -- Source: Holm 1979; docs/metrics.md (The panel, Pairs).
 create or replace view effect_difference as
-with curves as (
+with curves as materialized (
     select
         model,
         source,
@@ -40,6 +40,10 @@ with curves as (
     from decay_after_release
 ),
 
+tests as materialized (
+    select * from internal.panel_tests
+),
+
 pairs as (
     select
         p.model,
@@ -53,13 +57,13 @@ pairs as (
         least(m.degrees_of_freedom, o.degrees_of_freedom) as degrees_of_freedom,
         'panel' as basis
     from internal.panel_differences as p
-    inner join internal.panel_tests as m
+    inner join tests as m
         on
             p.model = m.model
             and p.source is not distinct from m.source
             and p.protocol = m.protocol
             and p.effect = m.effect
-    inner join internal.panel_tests as o
+    inner join tests as o
         on
             p.other_model = o.model
             and p.source is not distinct from o.source
@@ -88,13 +92,19 @@ pairs as (
     where m.half is not null and o.half is not null
 ),
 
+differences as (
+    select
+        *,
+        value - other_value as difference
+    from pairs
+),
+
 tested as (
     select
         *,
-        value - other_value as difference,
         t_975(degrees_of_freedom) * difference_error as half,
-        difference_p_value(value - other_value, difference_error, degrees_of_freedom) as p_value
-    from pairs
+        difference_p_value(difference, difference_error, degrees_of_freedom) as p_value
+    from differences
 ),
 
 stepped as (
