@@ -1,0 +1,48 @@
+"""Recordings of the real sites, replayed through the crawlers; one module per site.
+
+The recordings lie in ``../shared/recordings``; its README has origin, licence and expected yield.
+A module has ``CASES``. The tests in ``test_recordings.py`` run all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.settings import Settings
+from simulator.server import Request, Response, Site, Web, serve_sites
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recording, relative to the folder of recordings, and the check of what it yields.
+
+    ``check`` receives the recording's path, and settings whose data root is empty.
+    """
+
+    path: str
+    check: Callable[[Path, Settings], None]
+
+
+class Replay(Site):
+    """A site that answers each request by ``answer``; a path that it lacks is a 404."""
+
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        answer: Callable[[Request], Response | None],
+        robots: str | None = None,
+    ) -> None:
+        self.keys, self.robots, self.quirks, self._answer = keys, robots, {}, answer
+
+    def respond(self, request: Request) -> Response:
+        return self._answer(request) or Response(404)
+
+
+@contextmanager
+def replay(settings: Settings, *sites: Replay) -> Iterator[tuple[Settings, Web]]:
+    """Serve the sites on loopback; yield settings that lead to them, and the log of requests."""
+    with serve_sites(sites) as web:
+        yield settings.model_copy(update={"sites": dict(web.urls)}), web
