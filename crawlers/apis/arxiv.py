@@ -43,7 +43,9 @@ _NAMESPACES = {
 }
 _ID = re.compile(r"[0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[A-Z]{2})?/[0-9]{7}")
 _ADDRESS = re.compile(rf"https?://arxiv\.org/abs/({_ID.pattern})v([0-9]+)")
-_DATE = re.compile(r"[A-Z][a-z]{2}, [0-9]{1,2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8} (GMT|[+-][0-9]{4})")
+_DATE = re.compile(
+    r"[A-Z][a-z]{2}, [0-9]{1,2} [A-Z][a-z]{2} [12][0-9]{3} [0-9:]{8} (GMT|[+-][0-9]{4})"
+)
 _TOTAL = re.compile(r"[0-9]{1,9}")
 _ERROR_TITLE = "Error"  # the query API reports errors as an entry with this title (status 200)
 # Words in error messages about wrong queries (API manual, 3.4). Other errors may be temporary.
@@ -120,6 +122,7 @@ def list_changed(month: Month, categories: Sequence[str], fetcher: Fetcher) -> l
         pages = _list_changes(changed, fetcher)
         is_last = pages[0].answered_at < changed.end or changed >= newest
         listed = [paper for page in pages for paper in page.papers]
+        _require_some_readable(listed)
         if pages[0].answered_at < month.end or not (listed or is_last):
             raise SourceUnavailable(
                 f"arXiv: OAI-PMH: expected papers that changed in {changed}, got {len(listed)} "
@@ -207,7 +210,6 @@ def _read_page(fetched: Fetched) -> _Page:
             f"with the date {answered_at} and {len(nodes)} records"
         )
     papers = [_read_record(node) for node in nodes]
-    _require_some_readable(papers)
     token = root.findtext("oai:ListRecords/oai:resumptionToken", "", _NAMESPACES).strip()
     return _Page(papers, token, code, answered_at, fetched.retrieved_at)
 
