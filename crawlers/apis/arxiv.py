@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import datetime as dt
 import email.utils
+import functools
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 from defusedxml import ElementTree
@@ -270,9 +270,14 @@ def _plain(text: str) -> str:
     """Return a text on one line with accented letters instead of LaTeX's accents."""
     text = " ".join(text.split())
     if "\\" in text:
-        text = _ACCENT.sub(lambda match: LatexNodes2Text().latex_to_text(match[0]), text)
+        text = _ACCENT.sub(lambda match: _letter(match[0]), text)
         text = _BRACED.sub(r"\1", unicodedata.normalize("NFC", text))
     return text
+
+
+@functools.lru_cache(maxsize=4096)  # a page has thousands of accents, of some hundred kinds
+def _letter(latex: str) -> str:
+    return str(LatexNodes2Text().latex_to_text(latex))
 
 
 def _split_authors(text: str) -> tuple[str, ...]:
@@ -302,7 +307,9 @@ def find_papers(month: Month, categories: Sequence[str], fetcher: Fetcher) -> li
     while len(found) < total:
         start = len(found)
         page = {**params, "start": start}
-        feed = _parse(get_list(fetcher, "arxiv", "/api/query", page, partial(is_anomalous, start)))
+        feed = _parse(
+            get_list(fetcher, "arxiv", "/api/query", page, functools.partial(is_anomalous, start))
+        )
         entries = [_read_entry(node) for node in feed.findall("atom:entry", _NAMESPACES)]
         _require_some_readable(entries)
         found += entries
