@@ -50,8 +50,8 @@ class SourceInfo:
     request_interval_s: float = 1.0  # seconds between two requests to one host
     redirect_hosts: tuple[str, ...] = ()  # hosts that the sites may redirect to
     shares_pace: bool = False  # True if all sites share one connection and one request interval
-    # Exact paths of APIs that programs may use by the site's own rules, although robots.txt
-    # disallows them. The source's module cites these rules.
+    # Paths that programs may use by the site's own rules, although robots.txt disallows them. A
+    # path that ends in ``/*`` stands for all paths below it. The source's module cites the rules.
     robots_exempt_paths: tuple[str, ...] = ()
     # For sources in several languages: base URL by site key with the placeholder ``{language}``,
     # such as ``https://{language}.wikipedia.org``.

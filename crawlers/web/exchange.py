@@ -38,13 +38,16 @@ class Robots:
     """The robots.txt rules of a fetcher's hosts; each file is read once a day.
 
     ``read`` fetches a robots.txt; a host without robots.txt counts as one with an empty file.
+    ``is_exempt`` tells which URLs may be requested even if robots.txt disallows them.
     """
 
     def __init__(
-        self, read: Callable[[str], Fetched], cache: RawCache | None, exempt_paths: Sequence[str]
+        self,
+        read: Callable[[str], Fetched],
+        cache: RawCache | None,
+        is_exempt: Callable[[str], bool],
     ) -> None:
-        self._read, self._cache = read, cache
-        self._exempt_paths = frozenset(exempt_paths)
+        self._read, self._cache, self._is_exempt = read, cache, is_exempt
         self._known: dict[str, tuple[dt.datetime, protego.Protego]] = {}
         self._lock = threading.Lock()
 
@@ -59,8 +62,7 @@ class Robots:
             if known is None or _is_stale(known[0]):
                 known = self._known[origin] = self._load(f"{origin}/robots.txt")
         rules = known[1]
-        is_exempt = urlsplit(url).path in self._exempt_paths
-        if not is_exempt and not rules.can_fetch(url, ROBOTS_AGENT):
+        if not rules.can_fetch(url, ROBOTS_AGENT) and not self._is_exempt(url):
             raise ItemUnavailable(
                 "robots", f"{origin}/robots.txt disallows {url} for {ROBOTS_AGENT}"
             )
@@ -156,11 +158,12 @@ class Exchange:
     ) -> None:
         hosts = [_host_of_site(key, url) for key, url in sites.items()]
         self._hosts = {*hosts, *(host.lower() for host in conduct.redirect_hosts)}
+        self._site_hosts, self._exempt_paths = frozenset(hosts), tuple(conduct.robots_exempt_paths)
         self._shared_pace = hosts[0] if conduct.shares_pace and hosts else None
         given = settings.request_interval_s
         self._interval_s = conduct.request_interval_s if given is None else given
         self._pace = pacing.Pace(settings.scratch / "pace", conduct.turnstile)
-        self._robots = Robots(self._read_robots, cache, conduct.robots_exempt_paths)
+        self._robots = Robots(self._read_robots, cache, self._is_exempt)
         self._tokens = tokens
         self._circuit = pacing.Circuit(", ".join(sites.values()))
         self._own = {place for url in settings.sites.values() if (place := urls.place_of_url(url))}
@@ -309,6 +312,11 @@ class Exchange:
         headers = {name: self._tokens.hide(value) for name, value in headers.items()}
         fetched = Fetched(url, headers, self._tokens.hide_in(body), dt.datetime.now(dt.UTC))
         return Answer(response.status_code, fetched, redirect)
+
+    def _is_exempt(self, url: str) -> bool:
+        """Return True for an exempt path on one of the source's sites, not on a redirect's host."""
+        is_on_site = urls.host_of_url(url) in self._site_hosts
+        return is_on_site and any(urls.is_covered(url, each) for each in self._exempt_paths)
 
     def _read_robots(self, url: str) -> Fetched:
         answer = self._persist(Ask(url, max_bytes=ROBOTS_MAX_BYTES, is_robots=True))

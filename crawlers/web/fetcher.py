@@ -45,7 +45,7 @@ class Fetcher:
         request_interval_s: minimum seconds between requests to one host; robots.txt may raise it.
         redirect_hosts: further hosts that redirects may lead to, as ``name`` or ``name:port``.
         use_cache: True to read and write responses in the cache on disk.
-        robots_exempt_paths: exact paths exempt from robots.txt (see ``SourceInfo``).
+        robots_exempt_paths: paths of the sites exempt from robots.txt (see ``SourceInfo``).
         revalidates: True to revalidate cached responses (ETag, Last-Modified) before use.
         shares_pace: True if all sites share one request interval and one connection.
         turnstile: lock that shares the request interval with other machines (see ``Pace``).

@@ -190,6 +190,37 @@ def test_an_exempt_path_is_exempt_exactly(make: Make, web: Web, site: PageSite) 
     assert len(pages_asked(web)) == 2
 
 
+def test_paths_below_an_exempt_path_are_exempt_if_they_are_plain(
+    make: Make, web: Web, site: PageSite
+) -> None:
+    site.robots = "User-agent: *\nDisallow: /\n"
+    plain = ["/src/2302.00001v1", "/src/math.GT/0309136v1", "/src/a_b-c"]
+    site.pages |= {path: Response(body=b"yes") for path in plain}
+    fetcher = make(robots_exempt_paths=["/src/*"])
+    for path in plain:
+        assert fetcher.get("main", path).body == b"yes"
+    for path in (
+        "/", "/src", "/src/", "/srcs/x", "/SRC/x", "/other/src/x", "/src//x", "/src/x/", "/src/*",
+        "/src/../page", "/src/x/../../page", "/src/%2e%2e/page", "/src/..%2fpage", "/src/é",
+        "/src/%252e%252e/page", "/src/x%2f..%2f..%2fpage", "/src/x\\..\\page", "/src/.hidden",
+        "/src/x;y",
+    ):  # fmt: skip
+        with refused("robots"):
+            fetcher.get("main", path)
+    assert pages_asked(web) == plain
+
+
+def test_an_exemption_is_of_the_sites_not_of_hosts_they_redirect_to(
+    make: Make, web: Web, site: PageSite, other: PageSite
+) -> None:
+    site.robots = other.robots = "User-agent: *\nDisallow: /\n"
+    site.pages["/src/x"] = Response(301, {"Location": f"{web.urls['other']}/src/x"})
+    options = {"redirect_hosts": [web.urls["other"].removeprefix("http://")]}
+    with refused("robots", web.urls["other"]):
+        make(robots_exempt_paths=["/src/*"], **options).get("main", "/src/x")
+    assert other.seen == []
+
+
 def test_robots_are_asked_once_a_day(make: Make, web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     fetcher = make(use_cache=False)
     for _ in range(2):
