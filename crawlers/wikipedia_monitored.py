@@ -44,7 +44,9 @@ INFO = SourceInfo(
     category="encyclopedia",
     sites={mediawiki.SITE: mediawiki.BASE_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
+    shares_pace=mediawiki.PACE,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
+    needs_contact=mediawiki.NEEDS_CONTACT,
     keeps_versions=True,
 )
 TITLES_FILE = Path(__file__).with_name("wikipedia_titles.txt")

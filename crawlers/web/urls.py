@@ -50,6 +50,15 @@ def host_of_url(url: str) -> str | None:
     return host if port == _DEFAULT_PORTS[urlsplit(url).scheme] else f"{host}:{port}"
 
 
+def is_loopback(url: str) -> bool:
+    """Return True if a URL leads to this machine."""
+    host, _ = place_of_url(url) or ("", 0)
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def origin_of(url: str) -> str:
     """Return scheme, host and port of a URL; credentials are sent only within one origin."""
     parts = urlsplit(url)
