@@ -62,7 +62,7 @@ class Deadline:
                     self._sockets.pop().close()
 
     def renew(self) -> None:
-        """Start the time limit anew; only the thread that holds it may call this."""
+        """Restart the time limit; only the thread that holds it may call this."""
         self._timer.cancel()
         self._timer = self._new_timer()
         self._timer.start()
@@ -93,7 +93,7 @@ _deadline: contextvars.ContextVar[Deadline | None] = contextvars.ContextVar(
 
 
 def note_progress() -> None:
-    """Start the time limit of this thread's transfer anew (``in_time``)."""
+    """Restart the time limit of this thread's transfer (``in_time``)."""
     if deadline := _deadline.get():
         deadline.renew()
 
@@ -208,7 +208,7 @@ _BLOCK = 2**16
 def in_time(url: str) -> Iterator[None]:
     """Limit transfers in the ``with`` block to WALL_CLOCK_S seconds, and translate their errors.
 
-    ``note_progress`` starts the limit anew, which ``Download`` does for each PROGRESS_BYTES.
+    ``note_progress`` restarts the limit, which ``Download`` does after each PROGRESS_BYTES.
     Raise ItemFailed if the transfer was not complete in time. Raise ItemUnavailable if the headers
     are too large. Raise TryAgain if the connection failed or the response was damaged.
     """
