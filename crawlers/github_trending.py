@@ -65,17 +65,12 @@ PAGE = "/trending/python"
 # ``WatchEvent``. NUM_HOURS random hours of a month are read. The archive has lost events since
 # 2025-05-24 (issues 310, 312 and 320 of igrigorik/gharchive.org), and stars more than others: in
 # 2026 the number of all events is as before. So hours are judged by their stars: one with less than
-# MIN_SHARE of the stars of the fullest hour that was drawn, or from ARCHIVE_CHANGES on of
+# MIN_SHARE of the stars of the fullest hour that was drawn, or from LOSSES_SINCE on of
 # USUAL_STARS, is not used. A month without any usable hour is refused.
 NUM_HOURS = 6
 MIN_SHARE = 0.1
 USUAL_STARS = 8_000  # per hour, from 2025-01 to 2025-05: 180,000 to 197,000 a day
-# Months in which the archive changed, and how; these months and those before differ in kind.
-ARCHIVE_CHANGES = (
-    (Month("2025-05"), "GH Archive has lost about a third of the stars since 2025-05-24"),
-    (Month("2025-10"), "GH Archive has 1 % of the events of 2025-10-09 to 13; smaller payloads"),
-    (Month("2026-02"), "GH Archive has 10 to 20 % of the stars, and fewer every month"),
-)
+LOSSES_SINCE = Month("2025-05")
 MAX_HOUR_BYTES = 256 * 2**20  # compressed
 MAX_UNPACKED_BYTES = 4 * 2**30  # maximum decompressed size; files are read line by line
 MAX_LINE_BYTES = 8 * 2**20
@@ -193,7 +188,7 @@ def most_starred(month: Month, context: CrawlContext, count: int) -> Iterator[st
             stars_of[name] = Counter(read_stars(page.body))
         except (ItemUnavailable, ItemFailed) as error:
             lost.append(missing_item(f"hour:{name}", error))
-    usual = USUAL_STARS if month >= ARCHIVE_CHANGES[0][0] else 1
+    usual = USUAL_STARS if month >= LOSSES_SINCE else 1
     usual = max([usual, *(stars.total() for stars in stars_of.values())])
     for name, stars in list(stars_of.items()):
         if stars.total() < MIN_SHARE * usual:
