@@ -64,6 +64,15 @@ def is_covered(url: str, pattern: str) -> bool:
     return path.startswith(pattern[:-1]) and _PLAIN_PATH.fullmatch(path) is not None
 
 
+def is_loopback(url: str) -> bool:
+    """Return True if a URL leads to this machine."""
+    host, _ = place_of_url(url) or ("", 0)
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def origin_of(url: str) -> str:
     """Return scheme, host and port of a URL; credentials are sent only within one origin."""
     parts = urlsplit(url)

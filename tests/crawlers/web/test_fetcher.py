@@ -91,6 +91,16 @@ def test_settings_replace_the_address_and_the_interval(
     assert clock.slept_s < 1  # request_interval_s of the settings is 0
 
 
+@pytest.mark.parametrize(("given_s", "expected"), [(None, 3), (0, 3), (2, 3), (4, 4)])
+def test_the_interval_of_a_real_site_is_never_reduced(
+    settings: Settings, given_s: float | None, expected: float
+) -> None:
+    own = settings.model_copy(update={"request_interval_s": given_s})
+    ask = Fetcher(own, {"main": "https://example.org"}, 3.0)._exchange
+    assert ask._interval_s("https://example.org/page", 0.0) == expected
+    assert ask._interval_s("https://example.org/page", 5.0) == 5
+
+
 @pytest.mark.parametrize("url", ["127.0.0.1:80", "ftp://host", "http://u:p@host", "http://[::1"])
 def test_an_address_that_is_none_is_refused_at_once(
     settings: Settings, make: Make, url: str
@@ -162,6 +172,8 @@ def test_what_breaks_its_line_is_refused_unseen(make: Make, web: Web, settings: 
         assert "s3cr3t" not in str(caught.value)
     with pytest.raises(UsageError, match="TIDEMARK_CONTACT"):
         Fetcher(settings.model_copy(update={"contact": "me\nX: y"}), {}, 1.0)
+    mail = settings.model_copy(update={"contact": "me@example.org"})
+    assert " (me@example.org) " in Fetcher(mail, {}, 1.0).user_agent
     assert web.requests == []
 
 
