@@ -101,7 +101,8 @@ def _is_word_missing(before: str, after: str) -> bool:
     """Return True if words stood between two texts, False if it was a footnote or a picture."""
     before = before.lstrip("*#:;= ")
     if not before:
-        return after.startswith(" ") and (after[1:2].islower() or after[1:2] in tuple("–—-:,("))
+        is_apart = after.startswith(" ") and (after[1:2].islower() or after[1:2] in tuple("–—-("))
+        return is_apart or after.startswith((":", ",", " :"))
     ahead = after.lstrip().lstrip("\"'“‘«([")
     if not before.endswith(" "):
         is_quote = before.endswith('"') and before[-2:-1] in ("", " ", "(")

@@ -25,7 +25,7 @@ _PATTERNS = {
     "|polytonic|sup|sub|smallsup|superscript|subscript|sups|subs|small caps|aut|au|ruby|ruby-ja"
     "|proper name|chem2|pslink|format link|nts|ntsa|number|center|block indent|nihongo foot|text"
     "|translation note|flagu|flagcountry|noflag|nft|birth year|gli|term|defn|poem|lautschrift",
-    "{name|1}": "flag|country|flagg",
+    "{name|1}": "flag|country",
     "{text|2}": "lang|script|font color|fontcolor|color|colour|fgcolor|background color|highlight"
     "|sort|hover title|h:title|native name|native phrase|audio|pronunciation|langue|font size",
     "{-1}": "transl|transliteration|translit|tlit|rtgs|resize|wikt-lang|wikt",
@@ -94,8 +94,8 @@ _LANGUAGES = {
     "mk": "Macedonian", "ms": "Malay", "nl": "Dutch", "no": "Norwegian", "pl": "Polish",
     "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "sa": "Sanskrit", "sk": "Slovak",
     "sl": "Slovene", "sq": "Albanian", "sr": "Serbian", "sv": "Swedish", "ta": "Tamil",
-    "te": "Telugu", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
-    "vi": "Vietnamese", "yi": "Yiddish", "zh": "Chinese",
+    "te": "Telugu", "th": "Thai", "tr": "Turkish",  # codespell:ignore te
+    "uk": "Ukrainian", "ur": "Urdu", "vi": "Vietnamese", "yi": "Yiddish", "zh": "Chinese",
 }  # fmt: skip
 _SCRIPTS = {
     "c": "Chinese", "s": "simplified Chinese", "t": "traditional Chinese", "p": "pinyin",
@@ -345,7 +345,7 @@ _BY_NAME: dict[str, str] = {
 _MADE: tuple[tuple[re.Pattern[str], Callable[[Call], str]], ...] = tuple(
     (re.compile(names), make)
     for names, make in (
-        ("convert|cvt|conv|convrt", _convert),
+        ("convert|cvt|conv", _convert),
         (r"(ft|mi|km|m|in|cm|kg|lb|ha|acres?|nmi) to \w+", _from_unit),
         ("s?frac|fraction|tfrac", _fraction),
         ("(start|end|film|birth|death)[- ](date|year).*|bda|dda|dob|dts", _date),

@@ -128,7 +128,9 @@ def to_text(
     text = "\n".join(map(_without_quotes, text.split("\n")))
     text = _SPACES.sub(" ", html.unescape(text))
     text = _SLIP.sub("", text)
-    lines = (fill(line.strip()).strip() for line in text.split("\n"))
+    filled = ((line.strip(), fill(line.strip()).strip()) for line in text.split("\n"))
+    # A line whose only content is gone is no break between paragraphs.
+    lines = (shown for line, shown in filled if shown or not line)
     closing = frozenset({*CLOSING_SECTIONS["en"], *CLOSING_SECTIONS.get(language, ())})
     prose = _prose_lines(lines, closing)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(prose)).strip()

@@ -64,7 +64,7 @@ It passes [[Bern]]<!-- capital -->, [[:Category:Lakes|some lakes]] and Biel.
         ("a ]] b c ] d [[e", "a b c ] d e"),
         ("Good. A | b = c }} deep. Kept.", "Good. Kept."),
         ("{{start}}\n|-\n| a || b\n|}\nc", "c"),
-        ("a\n[[de:A]]\n[[zh-min-nan:A]]\n[[w:b|c]] [[wikt:d|d]]", "a\n\nc d"),
+        ("a\n[[de:A]]\n[[zh-min-nan:A]]\n[[w:b|c]] [[wikt:d|d]]", "a\nc d"),
         ("a<ref/> , b<ref>c</ref> . d . . . e", "a, b. d . . . e"),
         ("* a\n* {{b}}\n* c", "a\nc"),
         ("<ref>never closed. a <b>c", "never closed. a c"),
