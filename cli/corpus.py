@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -194,7 +194,7 @@ _FIRST = (
     "sealed_at", "num_documents", "num_bytes", "content", "digest", "content_digest", "forgotten",
 )  # fmt: skip
 _ACCOUNT = ("requested", "kept", "dropped", "failed", "repeated")
-_LEFT_OUT = ("source", "month", "version", "files", *_ACCOUNT)
+_LEFT_OUT = ("source", "month", "version", "files", "defects", *_ACCOUNT)
 
 
 def choose_seal(
@@ -232,6 +232,7 @@ def describe_seal(store: Store, seal: Seal) -> list[Row]:
     rows: list[Row] = [("version", _of_versions(store, seal)), ("folder", store.url(seal.folder))]
     rows += [(name, _plain(manifest[name])) for name in _FIRST if manifest.get(name) is not None]
     rows += _account(manifest)
+    rows += _defects(manifest)
     for name in ("licence", "language"):
         rows.append((f"{name}s of documents", _counts(_column(store, seal, name))))
     rest = [name for name in manifest if name not in (*_FIRST, *_LEFT_OUT)]
@@ -262,6 +263,15 @@ def _account(manifest: Mapping[str, object]) -> Iterator[Row]:
         reasons = manifest.get(name)
         if isinstance(reasons, dict) and reasons:
             yield name, ", ".join(f"{num:,} {reason}" for reason, num in reasons.items())
+
+
+def _defects(manifest: Mapping[str, Any]) -> Iterator[Row]:
+    counted = manifest.get("defects", {})
+    for name, found in counted.items():
+        if isinstance(found, dict) and counted["texts"]:
+            share = f"{found['texts']:,} of {counted['texts']:,} ({found['share_of_texts']:.1%})"
+            places = f"{found['places']:,} places, {found['per_million_chars']:.1f} per million"
+            yield f"texts with {name}", f"{share}; {places} characters"
 
 
 def _column(store: Store, seal: Seal, name: str) -> Iterator[object]:

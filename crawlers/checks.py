@@ -14,11 +14,16 @@ from typing import Any
 from core.corpus.partition import Partition, Seal, list_sealed, read_seal
 from core.storage.store import Store
 from crawlers.contract import SourceInfo
+from crawlers.text.defects import DETECTORS
 
 DRIFT_MONTHS = 6  # the drift check compares a month with at most this many earlier months
 MIN_DRIFT_MONTHS = 3  # the drift check is skipped if there are fewer earlier months
 DRIFT_FACTOR = 3.0  # maximum factor of documents or bytes above or below the earlier months' median
 MIN_COUNT = 10  # minimum documents for the drift check, and minimum items for the checks of shares
+# A month is held if a defect (crawlers/text/defects.py) is DRIFT_FACTOR times as frequent as in the
+# median of the earlier months, more frequent than in any of them, and rises by this much at least.
+MIN_RISE = {"share_of_texts": 0.05, "per_million_chars": 20.0}
+MIN_DEFECTIVE = {"share_of_texts": 5, "per_million_chars": 10}  # minimum texts with the defect
 MAX_DROPPED = 0.9  # maximum share of dropped items: dropped / (kept + dropped + failed)
 MAX_FAILED = 0.5  # maximum share of failed items: failed / (kept + dropped + failed)
 # Drops for these reasons do not indicate an error of a site or parser, so MAX_DROPPED ignores them.
@@ -41,10 +46,12 @@ def find_reasons_to_hold(
     store: Store, partition: Partition, info: SourceInfo, crawled: Crawled
 ) -> list[str]:
     """Return the reasons to hold a month back instead of sealing it; an empty list if none."""
+    before = _months_before(store, partition, crawled)
     return [
         *_rows(info, crawled),
         *_shares(crawled.manifest),
-        *_drift(_months_before(store, partition, crawled), crawled),
+        *_drift(before, crawled),
+        *_defects(before, crawled),
         *_shrunk(read_seal(store, partition), crawled),
     ]
 
@@ -108,6 +115,24 @@ def _drift(before: Sequence[Seal], crawled: Crawled) -> Iterator[str]:
                 f"{found:,} {unit}, and the median of {len(before)} months ({span}) is "
                 f"{expected:,.0f}: more than {DRIFT_FACTOR:g} times off"
             )
+
+
+def _defects(before: Sequence[Seal], crawled: Crawled) -> Iterator[str]:
+    found: Any = crawled.manifest.get("defects", {"texts": 0})
+    counted: list[Any] = [seal.manifest.get("defects", {"texts": 0}) for seal in before]
+    earlier = [each for each in counted if each["texts"] >= MIN_COUNT]
+    if len(earlier) < MIN_DRIFT_MONTHS or found["texts"] < MIN_COUNT:
+        return
+    for name in DETECTORS:
+        for unit, least in MIN_RISE.items():
+            rates = [each[name][unit] for each in earlier]
+            rate, usual = found[name][unit], median(rates)
+            is_frequent = rate > max(DRIFT_FACTOR * usual, *rates) and rate >= usual + least
+            if is_frequent and found[name]["texts"] >= MIN_DEFECTIVE[unit]:
+                yield (
+                    f"{name}: {found[name]['texts']:,} of {found['texts']:,} texts, "
+                    f"{unit} {rate:g}, and the median of {len(rates)} months is {usual:g}"
+                )
 
 
 def _shrunk(newest: Seal | None, crawled: Crawled) -> Iterator[str]:

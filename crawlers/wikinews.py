@@ -38,7 +38,7 @@ INFO = SourceInfo(
     needs_contact=mediawiki.NEEDS_CONTACT,
     last_month=Month("2026-04"),
 )
-SHOWN_TEMPLATES = frozenset({"w", "wikipedia", "nowrap"})
+SHOWN_TEMPLATES = frozenset({"w", "wikipedia"})  # the others are known to wiki_templates
 CC_BY_4_SINCE = dt.datetime(2024, 12, 16, tzinfo=dt.UTC)  # in English; German stays at CC BY 2.5
 
 _MONTHS = (

@@ -4,7 +4,7 @@
     2. Count candidate lines, to find boilerplate.
     3. Cut, redact and judge each text by itself; store its n-grams and digest for comparison.
     4. Compare texts with each other and with sealed months, to find duplicates.
-    5. Read the kept texts again, and yield them in the order of the crawl.
+    5. Read the kept texts again, count their defects, and yield them in the order of the crawl.
 
 The result for a text depends on the month's documents, and on the sealed months that the manifest
 lists (``compared_with``). The order of documents has no effect.
@@ -37,6 +37,7 @@ from crawlers.hygiene.signatures import SHINGLE
 from crawlers.hygiene.tokens import Hashes, ngrams, tokens_of
 from crawlers.manifest import Outcome, Row
 from crawlers.text.cleaning import MIN_CHARS
+from crawlers.text.defects import DefectCounts
 
 
 class Hygiene:
@@ -50,6 +51,7 @@ class Hygiene:
         self._texts, self._sample = MonthTexts(), sketches.GramSample()
         self._boilerplate = Boilerplate({})
         self._num_cut = 0
+        self._defects = DefectCounts()
         self._manifest: dict[str, object] = {}
         self._files: dict[str, bytes] = {}
 
@@ -158,6 +160,8 @@ class Hygiene:
                 else:
                     self._cut(row)
                     self._redact(row)
+                    if not _is_code(row):
+                        self._defects.add(row["text"])
                     yield {**row, **self._findings(number, comparison)}
                 number += 1
 
@@ -189,6 +193,7 @@ class Hygiene:
             boilerplate={**self._boilerplate.as_manifest(), "texts_changed": self._num_cut},
             redact=self._settings.redact,
             redactions=dict(sorted(redactions.items())),
+            defects=self._defects.as_manifest(),
         )
 
 

@@ -6,8 +6,9 @@ each character a bounded number of times, and rejects unclosed or deeply nested 
 articles, both parsers agree on the text (tests/crawlers/text/test_wikitext.py).
 
 The text has prose, list items and headings, each heading on a line of its own. Comments, footnotes,
-templates, tables, files, categories, formulas, and sections without prose are removed. Templates
-are not expanded, so the number inside ``{{convert}}`` is lost.
+tables, files, categories, and sections without prose are removed. Formulas stay as LaTeX in
+``$…$``. Templates that show their arguments are rendered (``wiki_templates``). A sentence that
+lacks the words of another template is dropped (``wiki_gaps``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from core.errors import ItemUnavailable
+from crawlers.text import wiki_templates
+from crawlers.text.wiki_gaps import GONE, HOLE, fill, inline, protect, strip_marks
 
 # Titles of sections without prose by language, in lower case, without the marks of a heading.
 CLOSING_SECTIONS: dict[str, tuple[str, ...]] = {
@@ -74,22 +77,32 @@ REDIRECTS = (
 MAX_CHARS = 2 * 2**20  # of a page; MediaWiki's limit in bytes ($wgMaxArticleSize)
 MAX_NESTING = 100  # MediaWiki's limit for nested templates ($wgMaxTemplateDepth)
 _KEPT_AS_TYPED = frozenset({"nowiki", "pre"})
+_KEPT_IN_SENTENCES = frozenset({"math", "chem", "ce", "syntaxhighlight", "source"})
 _DROPPED_ELEMENTS = frozenset({
-    "ref", "references", "gallery", "math", "chem", "ce", "timeline", "score", "syntaxhighlight",
-    "source", "graph", "hiero", "imagemap", "mapframe", "maplink", "templatedata", "inputbox",
-    "categorytree", "templatestyles", "style", "script",
+    "ref", "references", "gallery", "timeline", "score", "graph", "hiero", "imagemap", "mapframe",
+    "maplink", "templatedata", "inputbox", "categorytree", "templatestyles", "style", "script",
+    "includeonly", "indicator", "table",
 })  # fmt: skip
+# Tags that begin a line: of elements with a line of their own, of items, and the ends of lists.
+_BREAKS = re.compile(
+    r"/?(?:br|p|div|center|blockquote|hr|poem|h[1-6])|li|dt|dd|/(?:ul|ol|dl)", re.IGNORECASE
+)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _REDIRECT = re.compile(rf"\s*#\s*(?:{'|'.join(REDIRECTS)})\s*:?\s*\[\[", re.IGNORECASE)
 _TOKEN = re.compile(
     r"(?P<open>\{\{\{(?!\{)|\{\{|\[\[|^[ \t:]*\{\||\[(?:https?:|ftp:|mailto:|//)[^\s\[\]<>]*[ \t]*)"
     r"|(?P<close>^[ \t]*\|\}(?!\})|\}\}|\]\]|\])"
     r"|<(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9]*)(?:\s[^<>]*)?/?>"
-    r"|(?P<gone>'''''|'''|''|__[A-Z]{3,30}__)"
+    r"|(?P<gone>__[A-Z]{3,30}__)"
     r"|(?P<break>\n[ \t]*\n)",
     re.MULTILINE,
 )
-_NAMED = re.compile(r"\s*[a-zA-Z][\w -]{0,40}=")
+_SPACES = re.compile("[ \t\xa0]{2,}|[\t\xa0]")
+# A space that an author typed before a comma or full stop looks like a hole.
+_SLIP = re.compile(r"(?<=[\w)\]\"”’]) (?=[,.](?:$|\ufdd0| (?!\.)))", re.MULTILINE)
+_QUOTES = re.compile("('{2,})")
+_POSSESSIVE = re.compile(r"s\b")
+_TO_ANOTHER_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]{2,20})?:(?!//)")
 _END_TAG = re.compile(r"</([a-zA-Z]+)")
 _OPENED_BY = {"}}": "{", "]]": "[[", "]": "[", "|}": "{|"}
 
@@ -111,8 +124,13 @@ def to_text(
     """
     if len(wikitext) > MAX_CHARS:
         raise _parse_error(f"longer than {MAX_CHARS} characters")
-    text = _Scanner(_COMMENT.sub("", wikitext), shown_templates).scan()
-    lines = (line.strip() for line in html.unescape(text).replace("\xa0", " ").split("\n"))
+    text = _Scanner(strip_marks(_COMMENT.sub("", wikitext)), shown_templates).scan()
+    text = "\n".join(map(_without_quotes, text.split("\n")))
+    text = _SPACES.sub(" ", html.unescape(text))
+    text = _SLIP.sub("", text)
+    filled = ((line.strip(), fill(line.strip()).strip()) for line in text.split("\n"))
+    # A line whose only content is gone is no break between paragraphs.
+    lines = (shown for line, shown in filled if shown or not line)
     closing = frozenset({*CLOSING_SECTIONS["en"], *CLOSING_SECTIONS.get(language, ())})
     prose = _prose_lines(lines, closing)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(prose)).strip()
@@ -142,6 +160,7 @@ class _Scanner:
             self.out.append(self.source[position : match.start()])
             position = self._take(match)
         self.out.append(self.source[position:])
+        self._forget_links()
         for kind in ("{", "{|"):
             if self.num_open[kind]:
                 raise _parse_error(f"{self.num_open[kind]} times {kind} without its end")
@@ -175,40 +194,45 @@ class _Scanner:
             mark = "]"
         kind = _OPENED_BY[mark]
         if not self.num_open[kind]:
-            self.out.append(match["close"])
+            # The text before "}}" was an argument of a template, not prose.
+            self.out.append({"}}": HOLE, "]": "]"}.get(mark, GONE))
             return match.end()
-        while (top := self.open.pop())[0] != kind:
-            self.num_open[top[0]] -= 1
-        self.num_open[kind] -= 1
-        opening, inner = self.out[top[1]], "".join(self.out[top[1] + 1 :])
-        del self.out[top[1] :]
+        while self.open[-1][0] != kind:
+            self.out[self._pop()] = GONE
+        place = self._pop()
+        opening, inner = self.out[place], "".join(self.out[place + 1 :])
+        del self.out[place:]
         if kind == "[[":
             self.out.append(_link_text(inner))
         elif kind == "[":
-            self.out.append(inner)
-        elif opening == "{{" and self.shown_templates:
-            self.out.append(_template_text(inner, self.shown_templates))
+            self.out.append(inner or GONE)
+        elif opening == "{{":
+            self.out.append(wiki_templates.render(inner, self.shown_templates))
         end = match.end() - (match["close"] == "]]" and mark == "]")
         return end + (opening == "{{{" and self.source.startswith("}", end))
 
     def _forget_links(self) -> None:
-        """Keep open links as plain text, because a link must end in its paragraph."""
+        """Take open links as plain text, because a link must end in its paragraph."""
         while self.open and self.open[-1][0] in ("[", "[["):
-            self.num_open[self.open.pop()[0]] -= 1
+            self.out[self._pop()] = GONE
+
+    def _pop(self) -> int:
+        kind, place = self.open.pop()
+        self.num_open[kind] -= 1
+        return place
 
     def _element(self, match: re.Match[str]) -> int:
         """Handle a tag, or skip its whole content; return the position after the handled part."""
         name = match["name"].lower()
-        if name == "br":
+        if _BREAKS.fullmatch(match["end"] + name):
             self.out.append("\n")
-        is_empty = match["end"] or match[0].endswith("/>")
-        if is_empty or name not in _DROPPED_ELEMENTS | _KEPT_AS_TYPED:
+        if match["end"] or name not in _DROPPED_ELEMENTS | _KEPT_IN_SENTENCES | _KEPT_AS_TYPED:
             return match.end()
-        if (end := self._end_of(name, match.end())) is None:
-            return match.end()  # MediaWiki shows the text after an unclosed tag
-        if name in _KEPT_AS_TYPED:
-            self.out.append(self.source[match.end() : end])
-        return end
+        end = None if match[0].endswith("/>") else self._end_of(name, match.end())
+        content = self.source[match.end() : end] if end is not None else ""
+        # MediaWiki shows the text after an unclosed tag.
+        self.out.append(_shown_content(name, content))
+        return match.end() if end is None else end
 
     def _end_of(self, name: str, position: int) -> int | None:
         if position > self.last_end.get(name, -1):
@@ -217,17 +241,61 @@ class _Scanner:
         return match.start() if match else None
 
 
+def _shown_content(name: str, content: str) -> str:
+    """Return what is shown of the content of an element that is not read as wikitext."""
+    if name in _KEPT_AS_TYPED:
+        return protect(content.replace("'", "&#39;")) or GONE
+    if name in _KEPT_IN_SENTENCES and content:
+        content = " ".join(content.replace("'", "&#39;").split())
+        # Doubled braces would look like a template.
+        content = content.replace("{{", "{ {").replace("}}", "} }")
+        return inline(f"${content}$" if name == "math" else content)
+    return GONE
+
+
 def _link_text(inner: str) -> str:
-    target, _, label = inner.partition("|")
-    if target.partition(":")[0].strip().lower() in HIDDEN_NAMESPACES:
-        return ""
-    return label or target.strip().removeprefix(":")
+    target, pipe, label = inner.partition("|")
+    target = target.strip()
+    is_sidebar = not pipe and _TO_ANOTHER_LANGUAGE.match(target)
+    if is_sidebar or target.partition(":")[0].strip().lower() in HIDDEN_NAMESPACES:
+        return GONE
+    return protect(label or target.removeprefix(":"))
 
 
-def _template_text(inner: str, shown: frozenset[str]) -> str:
-    name, *arguments = inner.split("|")
-    unnamed = [argument for argument in arguments if not _NAMED.match(argument)]
-    return unnamed[-1].strip() if unnamed and name.strip().lower() in shown else ""
+def _without_quotes(line: str) -> str:
+    """Return a line without marks of italic type (two quotes), bold type (three) and both (five).
+
+    Longer marks have apostrophes before them. ``''Star'''s`` has one, too: after italic type, and
+    before an s. A line may leave both types open. Then, as in MediaWiki, the first likely mark of
+    bold type is an apostrophe and a mark of italic type.
+    """
+    if "''" not in line:
+        return line
+    parts = _QUOTES.split(line)
+    texts, sizes = parts[::2], [len(mark) for mark in parts[1::2]]
+    is_italic = is_bold = False
+    apostrophes = []
+    for place, size in enumerate(sizes):
+        sizes[place] = 3 if size == 4 else min(size, 5)
+        ends_italic = size == 3 and is_italic and not is_bold and texts[place][-1:].isalnum()
+        if ends_italic and _POSSESSIVE.match(texts[place + 1]):
+            sizes[place] = 2
+        apostrophes.append(size - sizes[place])
+        is_italic ^= sizes[place] != 3
+        is_bold ^= sizes[place] != 2
+    if is_italic and is_bold and 3 in sizes:
+        bold = (place for place, size in enumerate(sizes) if size == 3)
+        apostrophes[min(bold, key=lambda place: _rank_of_word(texts[place]))] += 1
+    return texts[0] + "".join(
+        "'" * num + text for num, text in zip(apostrophes, texts[1:], strict=True)
+    )
+
+
+def _rank_of_word(before: str) -> int:
+    """Return how likely an apostrophe follows: 0 after a single letter, 1 after a word, else 2."""
+    if before.endswith(" "):
+        return 2
+    return 0 if before[-2:-1] == " " else 1
 
 
 def _prose_lines(lines: Iterable[str], closing: frozenset[str]) -> Iterator[str]:
@@ -240,8 +308,10 @@ def _prose_lines(lines: Iterable[str], closing: frozenset[str]) -> Iterator[str]
                 dropped_level = level if title.lower() in closing else 0
             if not dropped_level:
                 yield from ("", title, "")
-        elif not dropped_level:
-            yield "" if line.startswith("----") else line.lstrip("*#:; \t")
+        elif not dropped_level and not line.startswith("|"):  # a row of a template's table
+            prose = "" if line.startswith("----") else line.lstrip("*#:; \t")
+            if prose or not line.strip("-"):  # not an item whose template is gone
+                yield prose
 
 
 def _heading_level(line: str) -> int:

@@ -44,6 +44,9 @@ def test_the_manifest_of_a_crawl_is_shown_and_adds_up(tidemark: Tidemark, sites:
     assert requested == sum(parts) > 0
     for word in ("complete", "CC-BY-SA", "digest", "user_agent"):
         assert word in shown
+    for kind in ("hole", "markup"):
+        row = rf"texts with {kind} 0 of ([\d,]+) \(0.0%\); 0 places, 0.0 per million characters"
+        assert re.search(row, shown)
 
 
 def test_versions_are_shown_listed_and_compared(

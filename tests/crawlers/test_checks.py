@@ -135,3 +135,75 @@ def test_a_partial_crawl_does_not_take_the_place_of_one_that_got_more(store: Sto
     [reason] = _reasons(store, 49, status="partial")
     assert reason == "partial, with 49 documents, and version 1 has 50"
     assert _reasons(store, 49) == []  # complete: the missing items no longer exist
+
+
+def _defects(num_texts: int, holes: int, markup: int = 0, places: int = 0) -> dict[str, Any]:
+    """Return a manifest's counts for texts of 1,000 characters; ``places`` are those of holes."""
+    chars = 1000 * num_texts
+    counts = {"hole": (holes, places or holes), "markup": (markup, markup)}
+    return {
+        "texts": num_texts,
+        "chars": chars,
+        **{
+            name: {
+                "texts": texts,
+                "places": found,
+                "share_of_texts": texts / num_texts,
+                "per_million_chars": 1e6 * found / chars,
+            }
+            for name, (texts, found) in counts.items()
+        },
+    }
+
+
+def test_more_defects_than_in_earlier_months_hold_a_month(store: Store) -> None:
+    _half_a_year(store, defects=_defects(60, 1))
+    [share, rate] = _reasons(store, 60, defects=_defects(60, 12))
+    assert share == (
+        "hole: 12 of 60 texts, share_of_texts 0.2, and the median of 6 months is 0.0166667"
+    )
+    assert rate.startswith("hole: 12 of 60 texts, per_million_chars 200, and the median of 6")
+    [reason, _] = _reasons(store, 60, defects=_defects(60, 1, markup=30))
+    assert reason.startswith("markup: 30 of 60 texts")
+
+
+@pytest.mark.parametrize(
+    ("usual", "found"),
+    [
+        ((60, 1), (60, 4)),  # few texts
+        ((60, 0), (60, 2)),
+        ((60, 10), (60, 25)),  # less than three times as many
+        ((1000, 2), (1000, 15)),  # a small share of the texts
+        ((1000, 100), (1000, 100, 0, 280)),
+        ((60, 6), (9, 9)),  # too few texts at all
+        ((9, 0), (60, 40)),
+        ((60, 30), (60, 0)),  # an improvement
+    ],
+)
+def test_noise_of_defects_holds_no_month(
+    store: Store, usual: tuple[int, ...], found: tuple[int, ...]
+) -> None:
+    _half_a_year(store, defects=_defects(*usual))
+    assert _reasons(store, 60, defects=_defects(*found)) == []
+
+
+def test_many_more_places_in_as_many_texts_hold_a_month(store: Store) -> None:
+    _half_a_year(store, defects=_defects(100, 80))
+    [reason] = _reasons(store, 60, defects=_defects(100, 80, places=400))
+    assert "per_million_chars 4000, and the median of 6 months is 800" in reason
+
+
+def test_a_month_with_as_many_defects_before_excuses_them(store: Store) -> None:
+    _half_a_year(store, defects=_defects(60, 1))
+    _seal(store, "2024-03", 60, defects=_defects(60, 20))
+    assert _reasons(store, 60, defects=_defects(60, 20)) == []
+
+
+def test_months_without_counts_of_defects_tell_nothing_of_them(store: Store) -> None:
+    _half_a_year(store)
+    _seal(store, "2024-05", 60, defects=_defects(60, 0))
+    _seal(store, "2024-06", 60, defects=_defects(60, 0))
+    assert _reasons(store, 60, defects=_defects(60, 60)) == []
+    _seal(store, "2024-04", 60, defects=_defects(60, 0))
+    assert len(_reasons(store, 60, defects=_defects(60, 60))) == 2
+    assert _reasons(store, 60) == []

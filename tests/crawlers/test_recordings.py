@@ -18,7 +18,13 @@ _CASES: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize("case", _CASES, ids=lambda case: case.path)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.path, marks=[pytest.mark.long] if case.is_long else [])
+        for case in _CASES
+    ],
+)
 def test_a_recording_gives_what_it_should(case: Case, shared: Path, settings: Settings) -> None:
     path = shared / "recordings" / case.path
     if not path.exists():

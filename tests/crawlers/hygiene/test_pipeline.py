@@ -127,6 +127,18 @@ def test_a_clean_month_is_handed_on_as_it_came(seal: Sealing) -> None:
     assert manifest["compared_with"] == {}
     assert manifest["boilerplate"] == {"lines": 0, "most_frequent": [], "texts_changed": 0}
     assert (manifest["redact"], manifest["redactions"]) == (False, {})
+    assert (manifest["defects"]["texts"], manifest["defects"]["hole"]["texts"]) == (600, 0)
+
+
+def test_the_defects_of_kept_prose_are_counted(seal: Sealing) -> None:
+    rows = [row(f"n{number}") for number in range(20)]
+    rows[3]["text"] += " The town () has {{towers}}. It is at , so it is."
+    rows.append({**row("code"), "language": "code:python", "text": "x = [[1, {{}}]] ()\n" * 20})
+    rows.append(row("numbers", "{{1}} " * 100))
+    defects = seal(rows).seal.manifest["defects"]
+    assert defects["texts"] == 20
+    assert (defects["hole"]["texts"], defects["hole"]["places"]) == (1, 2)
+    assert (defects["markup"]["texts"], defects["markup"]["places"]) == (1, 2)
 
 
 def test_each_stage_drops_with_its_reason_and_all_are_counted(seal: Sealing) -> None:

@@ -24,6 +24,7 @@ class Case:
 
     path: str
     check: Callable[[Path, Settings], None]
+    is_long: bool = False  # needs more than a second of processor time
 
 
 class Replay(Site):

@@ -14,6 +14,7 @@ from crawlers.text import articles, wikitext
 from crawlers.text.articles import post_to_text
 from crawlers.text.cleaning import clean
 from crawlers.text.code import read_readme
+from crawlers.text.defects import DETECTORS
 
 SIZE = 400_000  # characters; quadratic work takes minutes at the least
 LIMIT_S = 10.0  # of processor time; a second usually
@@ -28,6 +29,11 @@ def read_both_readmes(text: str) -> None:
 def judge(text: str) -> None:
     tokens = tokens_of(text, is_code=False)
     low_quality(text, tokens, ngrams(tokens.hashes, 5))
+
+
+def count_defects(text: str) -> None:
+    for count in DETECTORS.values():
+        count(text)
 
 
 def read_page(text: str) -> None:
@@ -51,7 +57,13 @@ PIECES: list[tuple[Callable[[str], object], list[str]]] = [
         "{{", "{{{a|", "[[", "[[a|", "{|\n", "<b>", "<ref>a", "<!--", "''''</ref><ref>", "<i ",
         "[http://a ", "}}", "]]", "|}", "=", "==a\n", "'", "\n", "\n\n", "&amp", "<nowiki>", "</",
         "[[a]]", "{{a}}", "__A", "*", " ", "[[[http://a b]]", "{|\n|}\n", "<math>x</math>",
-        "<gallery></ref>", "\n \n[[", " |", "{{\n\n[[", "_",
+        "<gallery></ref>", "\n \n[[", " |", "{{\n\n[[", "_", "'''", "''s'''s ", "<li>",
+        "({{a|b}}", "(, {{a}} ", "A. {{a|b|c}} ", "}} A. ", "{{x=1|2=}}",
+        "* {{USA}}\n", "{{convert|1|to}} ", " ,",
+    ]),
+    (count_defects, [
+        "(", "( ;", " )", "of ", "of  ", " ,", "the ", "{", "[", "=a", "==a\n", "<p ", "&#1", "__A",
+        "$a", "Eq. ", "'",
     ]),
     (read_both_readmes, ["[[a]", "`a", "[`a`](", "![[a](", "<a ", "|a", "`a <"]),
     (redact, [

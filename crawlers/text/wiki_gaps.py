@@ -1,0 +1,142 @@
+"""Gaps in wikitext: places from which a template, footnote or formula was removed.
+
+The scanner leaves a mark at each place. ``fill`` replaces the marks of a line. A gap may show
+nothing (a footnote), its text, or something unknown. The neighbours of an unknown gap tell if words
+are missing: a footnote follows a word without a space, and words stand between two spaces. Missing
+words without a guess are a hole. A hole costs its part of a parenthesis, or else its sentence.
+
+All expressions take linear time, because the input is untrusted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+# Marks are noncharacters of Unicode; ``strip_marks`` removes them from the page first.
+GONE = "\ufdd0"  # nothing was to be seen here
+_INLINE, _UNKNOWN, _END = "\ufdd1", "\ufdd2", "\ufdd3"  # _INLINE or _UNKNOWN, a text, and _END
+_PIPE, _EQUALS = "\ufdd4", "\ufdd5"  # signs that separate no arguments of a template
+HOLE = "\ufdd6"  # words were here, and they are lost
+_MARK = re.compile("[\ufdd0-\ufdd6]")
+_GAP = re.compile("([\ufdd1\ufdd2])([^\ufdd1-\ufdd3]*)\ufdd3")
+_SIGNS = {ord(_PIPE): "|", ord(_EQUALS): "="}
+_PROTECT = str.maketrans("|=", _PIPE + _EQUALS)
+
+_CONTEXT = 60  # characters before and after a gap that are looked at
+_OPENING = frozenset("([{“‘„«‹¿¡$£€¥₹#~≈<>=+−–—-/×")  # signs before a word, without a space
+_ENDED = re.compile(r"[.!?…。！？:][\"'”’»)\]]*$")
+_STOP = re.compile(r"[.!?…][\ufdd0\"'”’»)\]]* (?=[\"'“‘«(\[¿¡\ufdd0\ufdd6]*[^\W_a-zß-ÿ])|[。！？]")
+_ABBREVIATION = re.compile(
+    r"[(\"“]*(?:(?:\w\.)+|[A-Z][a-z]\.|(?:ca|cf|fl|vs|[Nn]os?|pp|[Vv]ol|Mrs|Rev|Gen|Col|Sgt|Capt)\.)"
+)
+_TIDYING = (
+    (re.compile("^([*#:; ]*)(?= ?\ufdd0)[ \ufdd0]+[,.;:]+"), r"\1"),
+    (re.compile(" ?\\((?=[ ,;:]*\ufdd0)[ ,;:\ufdd0]*\\)"), GONE),
+    (re.compile("\\((?=[ ,;:]*\ufdd0)[ ,;:\ufdd0]+"), "("),
+    (re.compile("(?<![ ,;:\ufdd0])(?=[ ,;:]*\ufdd0)[ ,;:\ufdd0]+\\)"), ")"),
+    (re.compile("[,;](?= ?\ufdd0)[ \ufdd0]+(?=[,;.])"), ""),
+    (re.compile("(?<![ \ufdd0])(?= ?\ufdd0)[ \ufdd0]+(?=[,.;:!?)])"), ""),
+)
+_ASIDE = re.compile("\\(([^()\ufdd6]*\ufdd6[^()]*)\\)")
+
+
+def strip_marks(text: str) -> str:
+    """Remove the characters that serve as marks."""
+    return _MARK.sub("", text)
+
+
+def protect(text: str) -> str:
+    """Return a text whose pipes and equals signs separate no arguments of a template."""
+    return text.translate(_PROTECT)
+
+
+def inline(text: str) -> str:
+    """Mark a text that is shown between words, but not if it stands alone on its line."""
+    return f"{_INLINE}{_one_line(text)}{_END}"
+
+
+def unknown(guess: str = "") -> str:
+    """Mark a gap of unknown meaning; ``guess`` is shown if words are missing."""
+    return f"{_UNKNOWN}{'' if _UNKNOWN + _END in guess else _one_line(guess)}{_END}"
+
+
+def _one_line(text: str) -> str:
+    text = text.strip()
+    return "" if "\n" in text else protect(strip_marks(text.translate(_SIGNS)))
+
+
+def fill(line: str) -> str:
+    """Return a line without marks: gaps are filled or closed, sentences with a hole dropped."""
+    if not _MARK.search(line):
+        return line
+    is_alone = not any(map(str.isalnum, _GAP.sub("", line)))
+    line = _GAP.sub(_filled_alone, line) if is_alone else "".join(_filled(line))
+    if HOLE in line:
+        line = _without_holes(_ASIDE.sub(_rest_of_aside, line))
+    return _tidied(line).translate(_SIGNS)
+
+
+def _filled_alone(gap: re.Match[str]) -> str:
+    """Return what is shown of a gap on a line without words."""
+    is_formula = gap[2].startswith("$")
+    is_country = gap[2].isalpha() and not gap[2].islower()  # {{USA}} in a list of countries
+    return gap[2] if is_formula or (is_country and gap.string.startswith(("*", "#"))) else GONE
+
+
+def _filled(line: str) -> Iterator[str]:
+    before, end = "", 0
+    for gap in _GAP.finditer(line):
+        yield (text := line[end : gap.start()])
+        before, end = (before + text)[-_CONTEXT:], gap.end()
+        after = strip_marks(_GAP.sub("", line[end : end + _CONTEXT]))
+        is_shown = (gap[1] == _INLINE and gap[2]) or _is_word_missing(strip_marks(before), after)
+        shown = (gap[2] or HOLE) if is_shown else GONE
+        yield shown
+        before += shown
+    yield line[end:]
+
+
+def _is_word_missing(before: str, after: str) -> bool:
+    """Return True if words stood between two texts, False if it was a footnote or a picture."""
+    before = before.lstrip("*#:;= ")
+    if not before:
+        is_apart = after.startswith(" ") and (after[1:2].islower() or after[1:2] in tuple("–—-("))
+        return is_apart or after.startswith((":", ",", " :"))
+    ahead = after.lstrip().lstrip("\"'“‘«([")
+    if not before.endswith(" "):
+        is_quote = before.endswith('"') and before[-2:-1] in ("", " ", "(")
+        return (before[-1] in _OPENING or is_quote) and not after[:1].isalpha()
+    if not ahead:
+        return False
+    return ahead[0].islower() or not _ENDED.search(before.rstrip())
+
+
+def _rest_of_aside(aside: re.Match[str]) -> str:
+    """Return a parenthesis without its parts that have a hole."""
+    separator = ";" if ";" in aside[1] else ","
+    parts = aside[1].split(separator)
+    kept = [part for part in parts if HOLE not in part]
+    lost = (part.strip(f" {GONE}") for part in parts if HOLE in part)
+    if separator == "," and any(part != HOLE for part in lost):
+        return GONE
+    rest = separator.join(kept).strip(f" ,;{GONE}")
+    return f"({rest})" if rest else GONE
+
+
+def _without_holes(line: str) -> str:
+    kept, start = [], 0
+    for stop in _STOP.finditer(line):
+        last_word = line[max(start, stop.end() - 20) : stop.end()].split(" ")[-2:][0]
+        if not _ABBREVIATION.fullmatch(last_word):
+            kept.append(line[start : stop.end()])
+            start = stop.end()
+    kept.append(line[start:])
+    return "".join(sentence for sentence in kept if HOLE not in sentence)
+
+
+def _tidied(line: str) -> str:
+    """Return a line without GONE, and without the brackets, signs and spaces that it has left."""
+    for pattern, rest in _TIDYING:
+        line = pattern.sub(rest, line)
+    return re.sub(" {2,}", " ", line.replace(GONE, ""))
