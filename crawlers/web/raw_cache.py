@@ -17,6 +17,7 @@ import zstandard
 from core.errors import SourceChanged, StorageError
 from core.storage.store import explain_disk_errors
 from crawlers.web.urls import is_sendable
+from crawlers.web.values import load_json
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Fetched:
     def json(self) -> Any:
         """Parse the body as JSON, or raise SourceChanged."""
         try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError) as error:
+            return load_json(self.body)
+        except ValueError as error:
             start = self.body[:80].decode("utf-8", errors="replace")
             raise SourceChanged(
                 f"{self.url}: expected JSON, got {start!r} ({error}); see whether its API changed"
