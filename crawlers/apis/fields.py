@@ -39,6 +39,13 @@ class Fields:
         """Return the fields of an object; any other value has no fields."""
         return cls(where, value if isinstance(value, dict) else {})
 
+    @classmethod
+    def list_of(cls, where: str, value: object) -> list[Fields] | None:
+        """Return the objects of a list; an element of another type is one without fields."""
+        if not isinstance(value, list):
+            return None
+        return [cls.of(f"{where}[{index}]", each) for index, each in enumerate(value)]
+
     def need(self, name: str, found: _T | None, expected: str) -> _T:
         """Return a field's value ``found`` by an accessor; raise SourceChanged if it is None."""
         if found is None:
@@ -83,11 +90,8 @@ class Fields:
         return Fields.of(f"{self.where}: {name}", self.values.get(name))
 
     def rows(self, name: str) -> list[Fields] | None:
-        """Return a list of objects; an element of another type is one without fields."""
-        value = self.values.get(name)
-        if not isinstance(value, list):
-            return None
-        return [Fields.of(f"{self.where}: {name}", each) for each in value]
+        """Return the objects of a list, as ``list_of`` does."""
+        return self.list_of(f"{self.where}: {name}", self.values.get(name))
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return those elements of a list that are strings and not blank."""

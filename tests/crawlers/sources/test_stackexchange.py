@@ -14,6 +14,7 @@ from core.month import Month
 from core.settings import Settings
 from crawlers import stackexchange
 from crawlers.apis import stackexchange as stackexchange_api
+from crawlers.apis.fields import Fields
 from crawlers.contract import CrawlContext, Document, Item
 from crawlers.stackexchange import INFO, SITES, fetch_month
 from crawlers.text.articles import post_to_text
@@ -242,9 +243,10 @@ def test_a_quota_that_is_used_up_ends_the_month_early(
 
 def test_a_quota_of_another_day_says_nothing_of_today(own: Settings) -> None:
     api = stackexchange_api.StackExchange(Fetcher(own, INFO.sites, 0))
-    api._note_quota({"quota_remaining": 0}, dt.datetime.now(dt.UTC) - dt.timedelta(days=1))
+    used_up = Fields.of("test", {"quota_remaining": 0})
+    api._note_quota(used_up, dt.datetime.now(dt.UTC) - dt.timedelta(days=1))
     assert api.count_questions("math", 1675209600, 1677628800) > 0
-    api._note_quota({"quota_remaining": 0}, dt.datetime.now(dt.UTC))
+    api._note_quota(used_up, dt.datetime.now(dt.UTC))
     with pytest.raises(SourceUnavailable, match="used up"):
         api.count_questions("math", 1675209600, 1677628800)
 
