@@ -35,7 +35,7 @@ from core.errors import MalformedInput, UsageError
 from crawlers.contract import Drop, Repeat
 from crawlers.imports.text_files import regular_files, require_unicode
 from crawlers.questions.contract import YES_NO, forecasts, number
-from crawlers.web.values import plausible, read_time, require_shallow
+from crawlers.web.values import load_json, plausible, read_time
 
 MAX_FILE_BYTES = 256 * 2**20  # the largest published file has 20 MB
 MAX_ENTRIES = 1_000_000  # per file
@@ -109,13 +109,8 @@ def _line(where: str, line: str) -> Any:
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON. Odd numbers and surrogates stay, unlike with ``load_json``: they are refused."""
-    try:
-        value = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    require_shallow(value)
-    return value
+    load_json(text)  # raises ValueError if it is nested too deeply
+    return json.loads(text)  # with numbers and surrogates as they are, which are refused below
 
 
 def entries(value: object, where: str) -> list[Entry]:

@@ -28,7 +28,7 @@ def load_json(data: bytes | str) -> Any:
         value = json.loads(
             text, parse_int=_integer, parse_float=_finite, parse_constant=lambda _name: None
         )
-        require_shallow(value)
+        _require_shallow(value)
         if _SURROGATE.search(text):
             units = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
             value = json.loads(units.decode("utf-16", "replace"))
@@ -47,8 +47,7 @@ def _finite(digits: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def require_shallow(value: Any) -> None:
-    """Raise ValueError if a JSON value has more than MAX_DEPTH levels."""
+def _require_shallow(value: Any) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
         lists: list[Iterable[Any]] = [each for each in level if isinstance(each, list)]
