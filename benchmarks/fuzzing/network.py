@@ -75,12 +75,14 @@ class Sites:
                     self.urls[key], self._by_host[host] = f"http://{host}", site
 
     def kind_of(self, url: str) -> str:
-        """Return the kind of a request: site, path and parameters, all without numbers and ids."""
+        """Return the kind of a request: site, words of the path, and names of parameters."""
         parts = urlsplit(url)
         site = self._by_host.get(parts.netloc)
-        segments = [part for part in parts.path.split("/") if re.fullmatch(r"[a-z_.]{1,20}", part)]
+        segments = parts.path.split("/")[1:]
+        known = segments[:1] + segments[3:]  # of ``/repos/OWNER/NAME/git/trees/ID``, for example
+        words = [word for word in known if re.fullmatch(r"[a-z_.]{1,20}", word)]
         names = sorted(parse_qs(parts.query, keep_blank_values=True))
-        return f"{site.keys[0] if site else ''} {'/'.join(segments[:4])}?{'&'.join(names)}"
+        return f"{site.keys[0] if site else ''} {len(segments)} {words} {names}"
 
     def respond(self, url: str, headers: Mapping[str, str]) -> Response:
         """Return a site's response to a GET request, decompressed."""
