@@ -315,7 +315,18 @@ def test_a_post_that_cannot_be_read_costs_itself_only(crawl: Crawl, web: Web, ro
     assert list(reasons_of(items).values()) == ["parse_error"]
 
 
-@pytest.mark.parametrize("body", [b"[]", b'{"items": 5}', b"<html>", b"{}"])
+@pytest.mark.parametrize("total", [b"1000000000000000", b"{}", b"true", b"-1", b"9" * 5000])
+def test_a_total_that_no_site_has_is_a_change_of_the_source(
+    crawl: Crawl, web: Web, total: bytes
+) -> None:
+    fake(web, b'{"total": %s}' % total, "filter=total")
+    with pytest.raises(SourceChanged, match="total is .* expected a number up to 1000000"):
+        crawl()
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b'{"items": 5}', b"<html>", b"{}", b'{"error_id": [], "items": {}}']
+)
 def test_what_is_no_list_is_a_change_of_the_source(crawl: Crawl, web: Web, body: bytes) -> None:
     fake(web, body)
     with pytest.raises(SourceChanged):
