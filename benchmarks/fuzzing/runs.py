@@ -65,7 +65,7 @@ _RECORDED = {"wikipedia_changes": "wikipedia", "wikipedia_new": "wikipedia", "gi
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run found: its items by kind and reason, and the class of an error that ended it."""
+    """The items of a run by kind and reason, and the class of an error that ended it."""
 
     num_mutated: int
     found: Counter[str]
