@@ -208,14 +208,6 @@ def missing_item(native_id: str, error: ItemUnavailable | ItemFailed) -> Drop | 
     return Failure(native_id, cast(FailReason, error.reason), str(error))
 
 
-def read_epoch(seconds: object) -> dt.datetime | None:
-    """Convert an integer Unix time in seconds to UTC; return None for any other value."""
-    try:
-        return dt.datetime.fromtimestamp(seconds, dt.UTC) if type(seconds) is int else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 class Quota:
     """Counter of the documents and bytes that a crawl may still keep; None stands for no limit."""
 

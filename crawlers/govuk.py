@@ -19,10 +19,10 @@ import datetime as dt
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged
 from core.month import Month
+from crawlers.apis.fields import Fields, show
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -35,7 +35,7 @@ from crawlers.contract import (
 )
 from crawlers.text import articles
 from crawlers.text.cleaning import clean
-from crawlers.web.fetcher import Fetched, Fetcher, decode, get_list, read_time
+from crawlers.web.fetcher import Fetched, Fetcher, decode, get_list
 
 SITE = "govuk"
 INFO = SourceInfo(
@@ -53,10 +53,12 @@ DOCUMENT_TYPES = (
     "speech", "world_news_story", "written_statement",
 )  # fmt: skip
 PAGE_SIZE = 500  # entries per response; the search API allows 1,500
+MAX_ENTRIES = 100_000  # of a month; a month has some 3,000
 ATTRIBUTION = "Contains public sector information licensed under the Open Government Licence v3.0"
 
 _EXTRA = ("content_id", "document_type", "updated_at")
 _PATH = re.compile(r"/(?:[\w.%~-]+/)*[\w.%~-]+", re.ASCII)
+MAX_PATH = 500  # characters
 _DAY = dt.timedelta(days=1)
 
 
@@ -86,9 +88,9 @@ def _list_paths(month: Month, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]
         if not entries:
             return
         for number, entry in enumerate(entries, start):
-            path = _path_of(entry)
+            path = _path_of(entry, "link", "_id")
             if path is None:
-                yield Drop(f"entry {number} of {month}", "parse_error", f"no path: {entry!r}")
+                yield Drop(f"entry {number} of {month}", "parse_error", show(entry.values))
             elif path in seen:
                 yield Repeat(path, f"entry {number} of the list")
             else:
@@ -98,32 +100,27 @@ def _list_paths(month: Month, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]
 
 
 def _is_no_list(fetched: Fetched) -> bool:
-    answer = decode(fetched)
-    if not isinstance(answer, dict):
-        return answer is None
-    if "results" not in answer:
-        return "error" in answer or "errors" in answer
-    total, start = answer.get("total"), answer.get("start")
-    has_more = isinstance(total, int) and isinstance(start, int) and total > start
-    return has_more and not answer["results"]
+    value = decode(fetched)
+    answer = Fields.of(SITE, value)
+    if "results" not in answer.values:
+        return value is None or "error" in answer.values or "errors" in answer.values
+    total, start = answer.integer("total"), answer.integer("start")
+    has_more = total is not None and start is not None and total > start
+    return has_more and not answer.values["results"]
 
 
-def _read_list(page: Fetched) -> tuple[list[Any], int]:
-    answer = decode(page)
-    if isinstance(answer, dict):
-        entries, total = answer.get("results"), answer.get("total")
-        if isinstance(entries, list) and isinstance(total, int):
-            return entries, total
-    raise SourceChanged(
-        f"{page.url} is not as documented; expected an object with results and total"
+def _read_list(page: Fetched) -> tuple[list[Fields], int]:
+    answer = Fields.of(f"{SITE}: {page.url}", decode(page))
+    total = answer.integer("total", 0, MAX_ENTRIES)
+    return (
+        answer.need("results", answer.rows("results"), "a list"),
+        answer.need("total", total, f"a number up to {MAX_ENTRIES}"),
     )
 
 
-def _path_of(entry: object) -> str | None:
-    if not isinstance(entry, dict):
-        return None
-    path = entry.get("link") or entry.get("_id")
-    is_path = isinstance(path, str) and _PATH.fullmatch(path) and ".." not in path.split("/")
+def _path_of(entry: Fields, *names: str) -> str | None:
+    path = next(filter(None, map(entry.text, names)), "")
+    is_path = len(path) <= MAX_PATH and _PATH.fullmatch(path) and ".." not in path.split("/")
     return path if is_path else None
 
 
@@ -132,40 +129,32 @@ class _Page:
     """The content API's record of a page; any field may be missing or malformed."""
 
     path: str  # as requested
-    fields: dict[str, Any]
+    fields: Fields
     retrieved_at: dt.datetime
 
     @property
-    def locale(self) -> object:
-        return self.fields.get("locale") or INFO.language
-
-    @property
-    def details(self) -> dict[str, Any]:
-        details = self.fields.get("details")
-        return details if isinstance(details, dict) else {}
+    def locale(self) -> str:
+        return self.fields.text("locale") or INFO.language
 
     @property
     def published(self) -> dt.datetime | None:
-        return read_time(self.fields.get("first_published_at"))
+        return self.fields.time("first_published_at")
 
     @property
     def changed(self) -> dt.datetime | None:
         """Return the time of the last major change, or of publication if there was none."""
-        history = self.details.get("change_history")
-        notes = history if isinstance(history, list) else []
-        times = [note.get("public_timestamp") for note in notes if isinstance(note, dict)]
-        times += [self.fields.get(name) for name in ("public_updated_at", "first_published_at")]
-        return max((moment for moment in map(read_time, times) if moment), default=None)
+        notes = self.fields.inner("details").rows("change_history") or []
+        times = [note.time("public_timestamp") for note in notes]
+        times += [self.fields.time("public_updated_at"), self.published]
+        return max(filter(None, times), default=None)
 
-    def links(self, name: str) -> list[dict[str, Any]]:
-        links = self.fields.get("links")
-        rows = links.get(name) if isinstance(links, dict) else None
-        return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    def links(self, name: str) -> list[Fields]:
+        return self.fields.inner("links").rows(name) or []
 
     def translations(self, languages: tuple[str, ...]) -> Iterator[str]:
         for other in self.links("available_translations"):
-            path = _path_of({"link": other.get("base_path")})
-            if path not in (None, self.path) and other.get("locale") in languages:
+            path = _path_of(other, "base_path")
+            if path not in (None, self.path) and other.text("locale") in languages:
                 yield str(path)
 
 
@@ -197,18 +186,15 @@ def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
         return Drop(path, "parse_error", str(error))
     except AccessRefused as error:  # the page redirects to another host
         return Failure(path, "damaged_answer", str(error))
-    fields = decode(fetched)
-    if not isinstance(fields, dict):
-        return Drop(path, "parse_error", "the content API gave no object")
-    return _Page(path, fields, fetched.retrieved_at)
+    return _Page(path, Fields.of(f"{SITE}: {path}", decode(fetched)), fetched.retrieved_at)
 
 
 def _examine(page: _Page, month: Month, languages: tuple[str, ...]) -> Item:
     if drop := _refuse(page, month, languages):
         return drop
-    body, title = page.details.get("body"), page.fields.get("title")
-    if not isinstance(body, str) or not isinstance(title, str):
-        return Drop(page.path, "parse_error", "a title and details.body were expected, as text")
+    body, title = page.fields.inner("details").text("body"), page.fields.text("title")
+    if body is None or title is None:
+        return Drop(page.path, "parse_error", "no text in title, or in details.body")
     try:
         return _document(page, title, articles.to_text(body))
     except ItemUnavailable as error:
@@ -218,15 +204,15 @@ def _examine(page: _Page, month: Month, languages: tuple[str, ...]) -> Item:
 def _refuse(page: _Page, month: Month, languages: tuple[str, ...]) -> Drop | None:
     path, fields = page.path, page.fields
     published, changed = page.published, page.changed
-    if fields.get("document_type") in ("redirect", "gone") or fields.get("base_path", path) != path:
-        return Drop(path, "redirect_page", f"now {fields.get('base_path')}")
-    notice = fields.get("withdrawn_notice")
-    if isinstance(notice, dict) and notice.get("withdrawn_at"):
-        return Drop(path, "withdrawn", str(notice["withdrawn_at"]))
+    now_at = fields.text("base_path") or path
+    if fields.text("document_type") in ("redirect", "gone") or now_at != path:
+        return Drop(path, "redirect_page", f"now {now_at}")
+    if withdrawn_at := fields.inner("withdrawn_notice").values.get("withdrawn_at"):
+        return Drop(path, "withdrawn", show(withdrawn_at))
     if page.locale not in languages:
-        return Drop(path, "wrong_language", str(page.locale))
+        return Drop(path, "wrong_language", page.locale)
     if published is None or changed is None:
-        return Drop(path, "no_date", f"first_published_at: {fields.get('first_published_at')!r}")
+        return Drop(path, "no_date", show(fields.values.get("first_published_at")))
     if published not in month:
         return Drop(path, "outside_month", f"first published {published.isoformat()}")
     if changed >= month.end:
@@ -237,8 +223,9 @@ def _refuse(page: _Page, month: Month, languages: tuple[str, ...]) -> Drop | Non
 def _document(page: _Page, title: str, text: str) -> Document:
     published, changed = page.published, page.changed
     assert published and changed  # noqa: S101 - a page without a date was dropped above
-    names = [row.get("title") for row in page.links("organisations")]
-    organisations = [name for name in names if isinstance(name, str) and name]
+    names = [row.text("title") for row in page.links("organisations")]
+    organisations = [name for name in names if name]
+    known = {name: page.fields.text(name) for name in _EXTRA}
     return Document(
         native_id=page.path,
         version_id=changed.isoformat(),
@@ -252,9 +239,6 @@ def _document(page: _Page, title: str, text: str) -> Document:
         licence=INFO.licence,
         attribution=clean(f"{', '.join(organisations) or 'GOV.UK'}. {ATTRIBUTION}."),
         cluster_id=f"page:{page.path}",
-        language=str(page.locale),
-        extra={
-            "organisations": organisations,
-            **{k: page.fields[k] for k in _EXTRA if isinstance(page.fields.get(k), str)},
-        },
+        language=page.locale,
+        extra={"organisations": organisations, **{k: v for k, v in known.items() if v}},
     )

@@ -11,12 +11,13 @@ the texts are for local use. User names are left out.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable
 from core.month import Month
+from crawlers.apis.fields import Fields
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -26,10 +27,9 @@ from crawlers.contract import (
     Repeat,
     SourceInfo,
     missing_item,
-    read_epoch,
 )
 from crawlers.text.articles import one_line, post_to_text
-from crawlers.web.fetcher import Fetched, Fetcher
+from crawlers.web.fetcher import Fetched, Fetcher, decode
 
 SITE = "hackernews"
 INFO = SourceInfo(
@@ -44,9 +44,9 @@ INFO = SourceInfo(
 )
 MAX_HITS = 1_000  # per query
 WINDOW_S = 12 * 3600  # initial length of a time window; 12 hours have about 500 stories in 2026
+MAX_WINDOWS = 2_000  # of a month, halves included; a month of 2026 needs about 100
 _EMPTIED = {"[dead]", "[deleted]", "[flagged]"}
-
-Row = dict[str, Any]
+_NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,17 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     )
 
 
-def _list_stories(month: Month, fetcher: Fetcher) -> Iterator[tuple[Row, dt.datetime]]:
+def _list_stories(month: Month, fetcher: Fetcher) -> Iterator[tuple[Fields, dt.datetime]]:
     first, end = (int(moment.timestamp()) for moment in (month.start, month.end))
     windows = [(start, min(start + WINDOW_S, end)) for start in range(first, end, WINDOW_S)]
     windows.reverse()
+    num_searched = 0
     while windows:
         start, stop = windows.pop()
-        answer, given_at = _search(start, stop, fetcher)
-        hits, total = answer["hits"], answer["nbHits"]
+        num_searched += 1
+        if num_searched > MAX_WINDOWS:
+            raise SourceChanged(f"{SITE}: {month} needs more than {MAX_WINDOWS} lists of stories")
+        hits, total, given_at = _search(start, stop, fetcher)
         if len(hits) >= MAX_HITS or total > len(hits):
             if stop - start <= 1:
                 raise SourceChanged(
@@ -107,10 +110,10 @@ def _list_stories(month: Month, fetcher: Fetcher) -> Iterator[tuple[Row, dt.date
             middle = (start + stop) // 2
             windows += [(middle, stop), (start, middle)]
         else:
-            yield from ((hit, given_at) for hit in hits if isinstance(hit, dict))
+            yield from ((hit, given_at) for hit in hits)
 
 
-def _search(start: int, stop: int, fetcher: Fetcher) -> tuple[Row, dt.datetime]:
+def _search(start: int, stop: int, fetcher: Fetcher) -> tuple[list[Fields], int, dt.datetime]:
     params: dict[str, str | int] = {
         "tags": "story",
         "numericFilters": f"created_at_i>={start},created_at_i<{stop}",
@@ -122,53 +125,46 @@ def _search(start: int, stop: int, fetcher: Fetcher) -> tuple[Row, dt.datetime]:
     except ItemUnavailable as error:  # the month cannot be crawled without this list
         kind = AccessRefused if error.reason == "robots" else SourceUnavailable
         raise kind(f"{SITE}: a list that the month needs cannot be had: {error}") from error
-    answer = page.json()
-    if not _is_answer(answer):
-        raise SourceChanged(
-            f"{SITE}: {page.url}: expected hits and their number, got {answer!r:.200}"
-        )
-    return answer, page.retrieved_at
-
-
-def _is_answer(answer: object) -> bool:
-    return (
-        isinstance(answer, dict)
-        and isinstance(answer.get("hits"), list)
-        and type(answer.get("nbHits")) is int
-    )
+    answer = Fields.of(f"{SITE}: stories from {start} to {stop}", page.json())
+    hits = answer.need("hits", answer.rows("hits"), "a list of stories")
+    total = answer.need("nbHits", answer.integer("nbHits"), "their number")
+    return hits, total, page.retrieved_at
 
 
 def _is_busy(page: Fetched) -> bool:
-    answer = page.json()
-    if not isinstance(answer, dict):
-        return False
-    is_anomalous = answer.get("hits") == [] and answer.get("nbHits") not in {0, None}
-    return is_anomalous or ("hits" not in answer and answer.get("status") in {429, 500, 503})
+    answer = Fields.of(SITE, decode(page))
+    hits = answer.rows("hits")
+    if hits is None:
+        return answer.integer("status") in {429, 500, 503}
+    return not hits and answer.integer("nbHits") not in {0, None}
 
 
-def _read_story(row: Row, given_at: dt.datetime, month: Month) -> Story | Drop:
-    number = row.get("objectID")
-    if not isinstance(number, str) or not (number.isascii() and number.isdecimal()):
-        return Drop(f"{number!s:.20}", "parse_error", "expected a number as objectID")
-    created_at = read_epoch(row.get("created_at_i"))
+def _read_story(row: Fields, given_at: dt.datetime, month: Month) -> Story | Drop:
+    number = row.text("objectID")
+    if number is None or not _NUMBER.fullmatch(number):
+        return Drop(row.where, "parse_error", f"expected a number as objectID, got {number!r:.50}")
+    created_at, title = row.epoch("created_at_i"), row.text("title")
     if created_at is None:
-        return Drop(number, "no_date", f"created_at_i is {row.get('created_at_i')!r:.50}")
+        return Drop(number, "no_date", "created_at_i is no time")
     if created_at not in month:
         return Drop(number, "outside_month", created_at.isoformat())
-    title, comments = row.get("title"), row.get("num_comments")
-    if not isinstance(title, str) or title in _EMPTIED or row.get("deleted") or row.get("dead"):
+    if title is None or title in _EMPTIED or _is_gone(row):
         return Drop(number, "deleted", "no title")
-    text = _text(row.get("story_text"))
-    num_comments = comments if type(comments) is int else 1  # assume comments if unknown
+    text, num_comments = _text(row, "story_text"), row.integer("num_comments")
+    if num_comments is None:
+        num_comments = 1  # assume comments if unknown
     if not text and not num_comments:
         return Drop(number, "empty", "a link without comments")
     return Story(int(number), one_line(title), text, created_at, num_comments, given_at)
 
 
-def _text(markup: object) -> str:
-    if not isinstance(markup, str) or markup.strip() in _EMPTIED:
-        return ""
-    return post_to_text(markup)
+def _is_gone(item: Fields) -> bool:
+    return bool(item.boolean("deleted") or item.boolean("dead"))
+
+
+def _text(item: Fields, name: str) -> str:
+    markup = item.text(name)
+    return "" if markup is None or markup.strip() in _EMPTIED else post_to_text(markup)
 
 
 def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Drop | Failure:
@@ -176,27 +172,27 @@ def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Dro
         return _document(story, [], story.retrieved_at)
     try:
         page = fetcher.get(SITE, f"/api/v1/items/{story.id}")
-        item = page.json()
+        record = page.json()
     except (ItemUnavailable, ItemFailed) as error:
         return missing_item(story.native_id, error)
     except SourceChanged as error:
         return Drop(story.native_id, "parse_error", str(error))
-    if item is None or (isinstance(item, dict) and (item.get("deleted") or item.get("dead"))):
+    item = Fields.of(f"{SITE}: {story.native_id}", record)
+    if record is None or _is_gone(item):
         return Drop(story.native_id, "deleted", "the story's own record is empty")
-    children = item.get("children") if isinstance(item, dict) else None
-    if not isinstance(children, list):
+    children = item.rows("children")
+    if children is None:
         return Drop(story.native_id, "parse_error", f"{page.url} has no list of children")
     return _document(story, _read_comments(children, month), page.retrieved_at)
 
 
-def _read_comments(children: Sequence[object], month: Month) -> list[Comment]:
+def _read_comments(children: Sequence[Fields], month: Month) -> list[Comment]:
     found: dict[int, Comment] = {}
     for child in children:
-        if not isinstance(child, dict) or child.get("deleted") or child.get("dead"):
+        number, created_at = child.integer("id"), child.epoch("created_at_i")
+        if _is_gone(child) or number is None or created_at is None:
             continue
-        number, created_at = child.get("id"), read_epoch(child.get("created_at_i"))
-        text = _text(child.get("text"))
-        if type(number) is int and created_at is not None and created_at < month.end and text:
+        if created_at < month.end and (text := _text(child, "text")):
             found[number] = (created_at, number, text)
     return sorted(found.values())
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from core.month import Month
-from crawlers.apis.stackexchange import BASE_URL, SITE, Found, Row, StackExchange
+from crawlers.apis.fields import Fields
+from crawlers.apis.stackexchange import BASE_URL, SITE, Found, StackExchange
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -25,7 +26,6 @@ from crawlers.contract import (
     Quota,
     Repeat,
     SourceInfo,
-    read_epoch,
 )
 from crawlers.text.articles import one_line, post_to_text
 
@@ -148,9 +148,9 @@ def _read_question(found: Found, span: Span, month: Month) -> Question | Drop | 
     row, given_at = found
     post = _read_post(row, "question_id")
     if post is None:
-        return Drop(
-            f"{span.site}:{row.get('question_id')!s:.20}", "parse_error", "no id, date, text"
-        )
+        number = row.integer("question_id")
+        name = f"{span.key}: {row.where}" if number is None else f"{span.site}:{number}"
+        return Drop(name, "parse_error", "no id, date, text")
     native_id = f"{span.site}:{post.id}"
     if post.created_at not in month:
         return Drop(native_id, "outside_month", f"created {post.created_at.isoformat()}")
@@ -158,30 +158,28 @@ def _read_question(found: Found, span: Span, month: Month) -> Question | Drop | 
         return None  # the API's lists include the second ``span.end``
     if post.text_as_of >= month.end:
         return Drop(native_id, "edited_later", f"edited {post.text_as_of.isoformat()}")
-    title, tags = row.get("title"), row.get("tags")
-    tags = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
     return Question(
         site=span.site,
         post=post,
-        title=one_line(title) if isinstance(title, str) else "",
-        tags=tuple(filter(_TAG.fullmatch, tags)),
-        has_answers=row.get("answer_count") != 0,
+        title=one_line(row.text("title") or ""),
+        tags=tuple(filter(_TAG.fullmatch, row.texts("tags"))),
+        has_answers=row.integer("answer_count") != 0,
         retrieved_at=given_at,
     )
 
 
-def _read_post(row: Row, id_field: str) -> Post | None:
-    number, body = row.get(id_field), row.get("body")
-    created_at = read_epoch(row.get("creation_date"))
-    if type(number) is not int or created_at is None or not isinstance(body, str):
+def _read_post(row: Fields, id_field: str) -> Post | None:
+    number, body = row.integer(id_field), row.text("body")
+    created_at = row.epoch("creation_date")
+    if number is None or created_at is None or body is None:
         return None
-    licence = _LICENCE.fullmatch(str(row.get("content_license")))
+    licence = _LICENCE.fullmatch(row.text("content_license") or "")
     version = licence[1] if licence else "4.0" if created_at >= _LICENCE_4_SINCE else "3.0"
     return Post(
         id=number,
         text=post_to_text(body),
         created_at=created_at,
-        text_as_of=read_epoch(row.get("last_edit_date")) or created_at,
+        text_as_of=row.epoch("last_edit_date") or created_at,
         licence=f"CC-BY-SA-{version}",
     )
 
@@ -217,7 +215,7 @@ def _answers(api: StackExchange, batch: Sequence[Question]) -> dict[str, list[Po
         for start in range(0, len(ids), BATCH):
             for row, _ in api.list_answers(site, ids[start : start + BATCH]):
                 answer = _read_post(row, "answer_id")
-                wanted = f"{site}:{row.get('question_id')!s:.20}"
+                wanted = f"{site}:{row.integer('question_id')}"
                 if answer is not None and wanted in found:
                     found[wanted][answer.id] = answer
     return {

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from core.errors import (
     AccessRefused,
@@ -20,20 +19,21 @@ from core.errors import (
     SourceError,
     SourceUnavailable,
 )
-from crawlers.web.fetcher import Fetched, Fetcher
+from crawlers.apis.fields import MAX_INTEGER, Fields
+from crawlers.web.fetcher import Fetched, Fetcher, decode
 from crawlers.web.pacing import ApiRules
 
 SITE = "stackexchange"
 BASE_URL = "https://api.stackexchange.com"
 PAGE_SIZE = 100  # items per page, the maximum that the API allows
 MAX_PAGES = 25  # maximum pages of a list; later pages require a login
+MAX_QUESTIONS = 1_000_000  # of a site and month; the largest had some 220,000
 _PASSING = {500, 503}  # values of error_id: internal_error, temporarily_unavailable
 _REFUSING = {401, 402, 403, 405, 406}  # values of error_id: an API key is required or rejected
 _THROTTLED = 502
 
 Params = Mapping[str, str | int]
-Row = dict[str, Any]
-Found = tuple[Row, dt.datetime]  # an item and the time of the response
+Found = tuple[Fields, dt.datetime]  # an item and the time of the response
 
 
 class StackExchange:
@@ -57,10 +57,8 @@ class StackExchange:
         """Return how many questions a site got between two times (seconds since 1970)."""
         window: Params = {"fromdate": start, "todate": end, "filter": "total"}
         answer, _ = self._ask("/2.3/questions", {"site": site, **window})
-        total = answer.get("total")
-        if not isinstance(total, int) or isinstance(total, bool) or total < 0:
-            raise SourceChanged(f"{SITE}: expected the total of {site}'s questions, got {total!r}")
-        return total
+        total = answer.integer("total", 0, MAX_QUESTIONS)
+        return answer.need("total", total, f"a number up to {MAX_QUESTIONS}")
 
     def list_questions(self, site: str, start: int, end: int) -> Iterator[Found]:
         """Yield the questions from ``start`` to ``end`` (inclusive) with HTML text, by time."""
@@ -76,11 +74,9 @@ class StackExchange:
         for page in range(1, MAX_PAGES + 1):
             more: Params = {"filter": "withbody", "pagesize": PAGE_SIZE, "page": page}
             answer, given_at = self._ask(path, {**params, **more})
-            items = answer.get("items")
-            if not isinstance(items, list):
-                raise SourceChanged(f"{SITE}: {path}: expected a list of items, got {items!r:.80}")
-            yield from ((item, given_at) for item in items if isinstance(item, dict))
-            if not answer.get("has_more"):
+            items = answer.need("items", answer.rows("items"), "a list")
+            yield from ((item, given_at) for item in items)
+            if not answer.need("has_more", answer.boolean("has_more"), "true or false"):
                 return
         raise SourceChanged(f"{SITE}: {path} goes on after {MAX_PAGES} pages; expected fewer")
 
@@ -97,46 +93,36 @@ class StackExchange:
         except ItemUnavailable as error:  # without this list, the month cannot be crawled
             kind = AccessRefused if error.reason == "robots" else SourceUnavailable
             raise kind(f"{SITE}: a list that the month needs cannot be had: {error}") from error
-        answer = fetched.json()
-        if not isinstance(answer, dict):
-            raise SourceChanged(f"{SITE}: {path}: expected an object, got {answer!r:.80}")
+        answer = Fields.of(f"{SITE}: {path} of {params['site']}", fetched.json())
         self._note_quota(answer, fetched.retrieved_at)
         return answer, fetched.retrieved_at
 
-    def _note_quota(self, answer: Row, given_at: dt.datetime) -> None:
+    def _note_quota(self, answer: Fields, given_at: dt.datetime) -> None:
         """If the daily quota is used up, store the UTC day of the response, which may be cached."""
-        quota = answer.get("quota_remaining")
-        if isinstance(quota, int) and quota <= 0:
+        if answer.integer("quota_remaining", -MAX_INTEGER, 0) is not None:
             self._used_up_on = given_at.date()
 
 
 def _read_rules(status: int, fetched: Fetched) -> float | None:
     """Return the pause in s that a response asks for, or None; raise an error if it refuses us."""
-    try:
-        answer = fetched.json()
-    except SourceChanged:  # not JSON from the API, but for example a proxy's error page
-        return None
-    if not isinstance(answer, dict):
-        return None
+    answer = Fields.of(SITE, decode(fetched))  # without fields for a proxy's error page
     if refusal := _refusal(answer):
         raise refusal
-    backoff = answer.get("backoff")
-    return float(min(backoff, 10**6)) if type(backoff) is int and backoff > 0 else None
+    backoff = answer.integer("backoff", 1)
+    return None if backoff is None else float(min(backoff, 10**6))
 
 
 def _is_busy(fetched: Fetched) -> bool:
-    answer = fetched.json()
-    if not isinstance(answer, dict):
-        return False
-    is_anomalous = answer.get("items") == [] and answer.get("has_more") is True
-    return is_anomalous or answer.get("error_id") in _PASSING
+    answer = Fields.of(SITE, decode(fetched))
+    is_anomalous = answer.rows("items") == [] and answer.boolean("has_more")
+    return bool(is_anomalous) or answer.integer("error_id") in _PASSING
 
 
-def _refusal(answer: Row) -> SourceError | None:
-    number = answer.get("error_id")
+def _refusal(answer: Fields) -> SourceError | None:
+    number = answer.integer("error_id")
     if number is None or number in _PASSING:
         return None
-    told = f"{number} {answer.get('error_name')}: {answer.get('error_message')}"
+    told = f"{number} {answer.text('error_name')}: {answer.text('error_message')}"
     message = f"{SITE}: the API refuses: {told!r:.300}"
     if number == _THROTTLED:
         return SourceUnavailable(f"{message}; run the same command again tomorrow")

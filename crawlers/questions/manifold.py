@@ -15,11 +15,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from core.corpus.questions import CrowdForecast, Question
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged
 from core.month import Month
+from crawlers.apis.fields import Fields
 from crawlers.contract import Drop, Failure, missing_item
 from crawlers.questions.contract import (
     YES_NO,
@@ -28,12 +28,8 @@ from crawlers.questions.contract import (
     QuestionContext,
     QuestionSourceInfo,
     forecasts,
-    instant_of_ms,
     know_all_from,
     month_of,
-    number,
-    text,
-    texts,
 )
 from crawlers.web.fetcher import Fetched, Fetcher, decode
 
@@ -65,8 +61,7 @@ _PRIVATE_TITLE = re.compile(
 )
 _ID = re.compile(r"[\w-]{1,100}", re.ASCII)
 _APPENDED = re.compile(r"^\W*Update 20\d\d-\d\d-\d\d\b", re.MULTILINE)
-
-Row = dict[str, Any]
+_MS = 1000  # per second, in the API's times
 
 
 def fetch_questions(
@@ -75,52 +70,53 @@ def fetch_questions(
     """Yield the questions resolved in the months, newest market first."""
     listing = Listing(context.fetcher, SITE, know_all_from(months))
     for row in _list_markets(listing):
-        resolved_at = instant_of_ms(row.get("resolutionTime"))
-        if not row.get("isResolved"):
+        resolved_at = row.epoch("resolutionTime", _MS)
+        if not row.boolean("isResolved"):
             context.passed_over["open"] += 1
-        elif row.get("outcomeType") not in {"BINARY", "MULTIPLE_CHOICE"}:
+        elif row.text("outcomeType") not in {"BINARY", "MULTIPLE_CHOICE"}:
             context.passed_over["not_a_choice"] += 1
         elif (month := month_of(resolved_at, months, context)) and resolved_at:
             yield month, _read(row, resolved_at, context.fetcher)
 
 
-def _list_markets(listing: Listing) -> Iterator[Row]:
-    oldest = _page({"limit": 1, "order": "asc"}, listing)[0]["id"]
+def _list_markets(listing: Listing) -> Iterator[Fields]:
+    oldest = _id_of(_page({"limit": 1, "order": "asc"}, listing)[0])
     params: dict[str, str | int] = {"limit": PAGE_SIZE}
     passed: set[str] = set()
     while oldest not in passed:
         page = _page(params, listing)
         yield from page
-        ids = {row["id"] for row in page}
+        ids = {_id_of(row) for row in page}
         if ids <= passed:
             raise SourceChanged(
                 f"{SITE}: the page before {params.get('before')} has no market that was not on a "
                 f"former one; expected older ones, down to {oldest}"
             )
         passed |= ids
-        params["before"] = page[-1]["id"]
+        params["before"] = _id_of(page[-1])
 
 
-def _page(params: dict[str, str | int], listing: Listing) -> list[Row]:
+def _page(params: dict[str, str | int], listing: Listing) -> list[Fields]:
     answer = listing.page("/v0/markets", params, _is_busy)
-    rows = decode(answer)
-    if not all(isinstance(row, dict) and _ID.fullmatch(str(row.get("id"))) for row in rows):
-        raise SourceChanged(f"{SITE}: {answer.url}: expected markets with an id, got {rows!r:.200}")
-    return list(rows)
+    return Fields.list_of(f"{SITE}: {answer.url}", decode(answer)) or []
 
 
 def _is_busy(answer: Fetched) -> bool:
     """Return True if a page has no market, so that it is requested again."""
-    rows = decode(answer)
-    return not isinstance(rows, list) or not rows
+    return not Fields.list_of(SITE, decode(answer))
 
 
-def _read(row: Row, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
+def _id_of(market: Fields) -> str:
+    name = market.text("id")
+    return market.need("id", name if name and _ID.fullmatch(name) else None, "an id")
+
+
+def _read(row: Fields, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
     """Return the question of a market in the list, or a drop; fetch its record only if needed."""
-    name, title = row["id"], text(row.get("question"))
-    bettors = number(row.get("uniqueBettorCount"))
+    name, title = _id_of(row), row.text("question")
+    bettors = row.number("uniqueBettorCount")
     if title is None:
-        return Drop(name, "parse_error", f"question is {row.get('question')!r:.50}")
+        return Drop(name, "parse_error", "no text in question")
     if _PRIVATE_TITLE.search(title):
         return Drop(name, "low_quality", "personal, or about Manifold itself")
     if bettors is not None and bettors < MIN_BETTORS:
@@ -128,51 +124,55 @@ def _read(row: Row, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
     record = _fetch_record(name, resolved_at, fetcher)
     if isinstance(record, Drop | Failure):
         return record
-    topics = texts(record.get("groupSlugs"))
+    topics = record.texts("groupSlugs")
     if private := [topic for topic in topics if topic.startswith(_PRIVATE_TOPICS)]:
         return Drop(name, "low_quality", f"a topic is {private[0]}")
-    if bettors is None and (number(record.get("uniqueBettorCount")) or 0) < MIN_BETTORS:
+    if bettors is None and (record.number("uniqueBettorCount") or 0) < MIN_BETTORS:
         return Drop(name, "low_quality", f"fewer than {MIN_BETTORS} bet on it, or nobody knows")
-    return _question({**record, **row}, topics, resolved_at)
+    market = Fields(row.where, {**record.values, **row.values})
+    return _question(name, title, market, topics, resolved_at)
 
 
-def _fetch_record(name: str, resolved_at: dt.datetime, fetcher: Fetcher) -> Row | Drop | Failure:
+def _fetch_record(name: str, resolved_at: dt.datetime, fetcher: Fetcher) -> Fields | Drop | Failure:
     try:
         path = f"/v0/market/{name}"
         answer = fetcher.get(SITE, path, is_busy=_is_no_record, not_before=resolved_at)
     except (ItemUnavailable, ItemFailed) as error:
         return missing_item(name, error)
-    record: Row = decode(answer)
-    if record.get("id") != name:
-        return Drop(name, "parse_error", f"{answer.url} is of {record.get('id')!r:.50}")
+    record = Fields.of(f"{SITE}: {name}", decode(answer))
+    if record.text("id") != name:
+        return Drop(name, "parse_error", f"{answer.url} is of {record.text('id')!r:.50}")
     return record
 
 
 def _is_no_record(answer: Fetched) -> bool:
-    record = decode(answer)
-    return not isinstance(record, dict) or "id" not in record
+    return Fields.of(SITE, decode(answer)).text("id") is None
 
 
-def _question(market: Row, topics: tuple[str, ...], resolved_at: dt.datetime) -> Question | Drop:
-    opened_at = instant_of_ms(market.get("createdTime"))
+def _question(
+    name: str, title: str, market: Fields, topics: tuple[str, ...], resolved_at: dt.datetime
+) -> Question | Drop:
+    opened_at = market.epoch("createdTime", _MS)
     if opened_at is None:
-        return Drop(market["id"], "no_date", f"createdTime is {market.get('createdTime')!r:.50}")
-    is_binary = market["outcomeType"] == "BINARY"
-    choices = _binary(market) if is_binary else _choices(market, opened_at)
+        return Drop(name, "no_date", "createdTime is no time")
+    if market.text("resolution") is None:
+        return Drop(name, "parse_error", "resolved, but no text in resolution")
+    is_binary = market.text("outcomeType") == "BINARY"
+    choices = _binary(market) if is_binary else _choices(name, market, opened_at)
     if isinstance(choices, Drop):
         return choices
     options, answer, probabilities = choices
     return Question(
-        question_id=market["id"],
+        question_id=name,
         source=SITE,
-        url=text(market.get("url")),
-        title=market["question"],
-        background=_without_updates(text(market.get("textDescription"))),
+        url=market.text("url"),
+        title=title,
+        background=_without_updates(market.text("textDescription")),
         options=options,
         answer_index=answer,
         created_at=opened_at,
         opened_at=opened_at,
-        closed_at=instant_of_ms(market.get("closeTime")),
+        closed_at=market.epoch("closeTime", _MS),
         resolved_at=resolved_at,
         status="void" if answer is None else "resolved",
         tags=topics,
@@ -184,36 +184,35 @@ def _question(market: Row, topics: tuple[str, ...], resolved_at: dt.datetime) ->
 Choices = tuple[tuple[str, ...], int | None, list[float | None]]
 
 
-def _binary(market: Row) -> Choices:
-    answer = {"YES": 0, "NO": 1}.get(str(market.get("resolution")))
-    yes = number(market.get("probability"))
+def _binary(market: Fields) -> Choices:
+    answer = {"YES": 0, "NO": 1}.get(market.text("resolution") or "")
+    yes = market.number("probability")
     return YES_NO, answer, [yes, None if yes is None else 1 - yes]
 
 
-def _choices(market: Row, opened_at: dt.datetime) -> Choices | Drop:
-    name, answers = market["id"], market.get("answers")
-    if not isinstance(answers, list) or not all(isinstance(each, dict) for each in answers):
+def _choices(name: str, market: Fields, opened_at: dt.datetime) -> Choices | Drop:
+    answers = market.rows("answers")
+    if answers is None:
         return Drop(name, "parse_error", "expected a list of answers")
-    if market.get("shouldAnswersSumToOne") is False:
+    if market.boolean("shouldAnswersSumToOne") is False:
         return Drop(name, "unknown_format", "several answers may be right")
     for each in answers:
-        added_at = instant_of_ms(each.get("createdTime"))
+        added_at = each.epoch("createdTime", _MS)
         if added_at is not None and added_at > opened_at + MAX_ANSWER_AGE:
             return Drop(name, "edited_later", f"an answer was added {added_at}")
-    answers = sorted(answers, key=lambda each: number(each.get("index")) or 0)
-    ids = [str(each.get("id")) for each in answers]
-    resolution = str(market.get("resolution"))
-    answer = ids.index(resolution) if resolution in ids else None
-    options = tuple(text(each.get("text")) or "" for each in answers)
-    return options, answer, [number(each.get("probability")) for each in answers]
+    answers = sorted(answers, key=lambda each: each.number("index") or 0)
+    ids, resolution = [each.text("id") for each in answers], market.text("resolution")
+    answer = ids.index(resolution) if resolution and resolution in ids else None
+    options = tuple(each.text("text") or "" for each in answers)
+    return options, answer, [each.number("probability") for each in answers]
 
 
 def _crowd(
-    market: Row, options: tuple[str, ...], probabilities: list[float | None]
+    market: Fields, options: tuple[str, ...], probabilities: list[float | None]
 ) -> tuple[CrowdForecast, ...]:
     """Return the last prices as forecasts; () if one is 0 or 1 (the answer), or set too late."""
     known = [each for each in probabilities if each is not None and 0 < each < 1]
-    bet_at, closed_at = (instant_of_ms(market.get(k)) for k in ("lastBetTime", "closeTime"))
+    bet_at, closed_at = (market.epoch(name, _MS) for name in ("lastBetTime", "closeTime"))
     if len(known) < len(options) or (bet_at and closed_at and bet_at > closed_at):
         return ()
     return forecasts(options, known, bet_at)

@@ -35,7 +35,7 @@ from core.errors import MalformedInput, UsageError
 from crawlers.contract import Drop, Repeat
 from crawlers.imports.text_files import regular_files, require_unicode
 from crawlers.questions.contract import YES_NO, forecasts, number
-from crawlers.web.fetcher import read_time
+from crawlers.web.values import load_json, plausible, read_time
 
 MAX_FILE_BYTES = 256 * 2**20  # the largest published file has 20 MB
 MAX_ENTRIES = 1_000_000  # per file
@@ -93,9 +93,7 @@ def _read(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise MalformedInput(f"{path} is not UTF-8 at byte {error.start}") from error
     try:
-        return json.loads(text)
-    except RecursionError as error:
-        raise MalformedInput(f"{path}: its JSON is nested too deep") from error
+        return _parse(text)
     except ValueError as whole:
         lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
         if len(lines) < 2:
@@ -105,9 +103,14 @@ def _read(path: Path) -> Any:
 
 def _line(where: str, line: str) -> Any:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
+        return _parse(line)
+    except ValueError as error:
         raise MalformedInput(f"{where} is no JSON: {error}") from error
+
+
+def _parse(text: str) -> Any:
+    load_json(text)  # raises ValueError if it is nested too deeply
+    return json.loads(text)  # with numbers and surrogates as they are, which are refused below
 
 
 def entries(value: object, where: str) -> list[Entry]:
@@ -319,9 +322,11 @@ def _instant(entry: Entry, key: str, where: str) -> dt.datetime:
     written = required(entry, key, where).strip()
     for form in _FORMATS:
         try:
-            return dt.datetime.strptime(written, form).replace(tzinfo=dt.UTC)
+            moment = plausible(dt.datetime.strptime(written, form).replace(tzinfo=dt.UTC))
         except ValueError:
             continue
+        if moment is not None:
+            return moment
     raise MalformedInput(
         f"{where}: {key!r} is {written!r:.80}; expected 'Feb 09, 2024 06:00PM UTC' or '2024-02-09'"
     )

@@ -8,7 +8,6 @@ limited. A repeated request is answered from the cache.
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -25,8 +24,9 @@ from crawlers.web.exchange import DEFAULT_MAX_BYTES, Ask, Conduct, Exchange, req
 from crawlers.web.pacing import ApiRules, Turnstile
 from crawlers.web.raw_cache import Fetched, RawCache
 from crawlers.web.urls import follow, normalise
+from crawlers.web.values import load_json, read_time
 
-__all__ = ["DEFAULT_MAX_BYTES", "Fetched", "Fetcher"]
+__all__ = ["DEFAULT_MAX_BYTES", "Fetched", "Fetcher", "read_time"]
 
 _ANY_ANSWER = ApiRules(pause_s=lambda _status, _answer: None)  # keeps the body of error responses
 _T = TypeVar("_T")
@@ -250,8 +250,8 @@ class Fetcher:
 def decode(fetched: Fetched) -> Any:
     """Return the body parsed as UTF-8 JSON (RFC 8259, 8.1); None if invalid or ``null``."""
     try:
-        return json.loads(fetched.body)
-    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
+        return load_json(fetched.body)
+    except ValueError:
         return None
 
 
@@ -274,17 +274,3 @@ def get_list(
         if error.reason in {"robots", "http_403", "permission"}:
             raise AccessRefused(f"{key}: the list is closed to us: {error}") from error
         raise SourceChanged(f"{key}: the list cannot be had: {error}") from error
-
-
-def read_time(value: object, zone: dt.tzinfo | None = None) -> dt.datetime | None:
-    """Parse an ISO 8601 time of a JSON field, and return it in UTC; None for anything else.
-
-    A time without a zone counts as a time in ``zone``; if that is None, the result is None.
-    """
-    try:
-        moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else None
-        if moment is None or (moment.tzinfo is None and zone is None):
-            return None
-        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(dt.UTC)
-    except (ValueError, OverflowError):
-        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import shutil
 import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -14,9 +15,12 @@ from urllib.parse import urlsplit
 
 import zstandard
 
-from core.errors import SourceChanged, StorageError
+from core.errors import SourceChanged
 from core.storage.store import explain_disk_errors
 from crawlers.web.urls import is_sendable
+from crawlers.web.values import load_json, read_time
+
+MAX_ENTRY_BYTES = 2**31  # decompressed; a damaged file may claim to have any size
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,8 @@ class Fetched:
     def json(self) -> Any:
         """Parse the body as JSON, or raise SourceChanged."""
         try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError) as error:
+            return load_json(self.body)
+        except ValueError as error:
             start = self.body[:80].decode("utf-8", errors="replace")
             raise SourceChanged(
                 f"{self.url}: expected JSON, got {start!r} ({error}); see whether its API changed"
@@ -56,8 +60,9 @@ class Fetched:
 class RawCache:
     """Cache of responses by request: one compressed file per response, written atomically.
 
-    A damaged file counts as absent, so no fsync is needed. Responses that are lost in a power cut
-    are fetched again. A file contains the response's final URL, but not the request.
+    A damaged or unreadable file counts as absent and is replaced, so no fsync is needed. Responses
+    that are lost in a power cut are fetched again. A file contains the response's final URL, but
+    not the request.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,17 +72,19 @@ class RawCache:
         """Return the response to a request (any text that identifies it); None if not stored."""
         path = self._path(request)
         try:
-            data = zstandard.ZstdDecompressor().decompress(path.read_bytes())
+            packed = path.read_bytes() if path.is_file() else b""
+            if not 0 <= zstandard.frame_content_size(packed) <= MAX_ENTRY_BYTES:
+                return None
+            data = zstandard.ZstdDecompressor().decompress(packed)
             head, _, body = data.partition(b"\n")
-            entry = json.loads(head)
-            moment = dt.datetime.fromisoformat(entry["retrieved_at"])
-            return Fetched(entry["url"], entry["headers"], body, moment)
-        except (FileNotFoundError, zstandard.ZstdError, ValueError, KeyError, TypeError):
+            entry = load_json(head)
+            url, headers, moment = entry["url"], entry["headers"], read_time(entry["retrieved_at"])
+        except (OSError, zstandard.ZstdError, ValueError, LookupError, TypeError):
             return None
-        except OSError as error:
-            raise StorageError(
-                f"cannot read {path}: {error}; delete it to fetch it again"
-            ) from error
+        if not isinstance(url, str) or not isinstance(headers, dict) or moment is None:
+            return None
+        is_text = all(isinstance(value, str) for value in headers.values())
+        return Fetched(url, headers, body, moment) if is_text else None
 
     def save(self, request: str, fetched: Fetched) -> None:
         """Store a response; leave no partial file if the disk is full (DiskFull)."""
@@ -90,7 +97,11 @@ class RawCache:
         packed = zstandard.ZstdCompressor(write_checksum=True).compress(data)
         path = self._path(request)
         with explain_disk_errors(str(path)):
+            if path.parent.is_file():
+                path.parent.unlink()
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                _delete(path)
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".tmp-", delete=False) as file:
                 temporary = Path(file.name)
                 try:
@@ -121,10 +132,15 @@ class RawCache:
 
 def _delete(path: Path) -> None:
     with explain_disk_errors(str(path)):
-        path.unlink(missing_ok=True)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _host_of(path: Path) -> str | None:
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
             head = b""
@@ -132,6 +148,6 @@ def _host_of(path: Path) -> str | None:
                 if not (block := reader.read(2**16)):
                     return None
                 head += block
-        return urlsplit(str(json.loads(head.partition(b"\n")[0])["url"])).netloc.lower()
-    except (OSError, zstandard.ZstdError, ValueError, KeyError, TypeError):
+        return urlsplit(str(load_json(head.partition(b"\n")[0])["url"])).netloc.lower()
+    except (OSError, zstandard.ZstdError, ValueError, LookupError, TypeError):
         return None

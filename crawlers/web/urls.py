@@ -85,13 +85,26 @@ def is_sendable(value: str) -> bool:
 
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # the only IPv6 addresses of the internet
+# Blocks of IANA's special-purpose registries that ``is_global`` does not know, in whole or in part.
+_SPECIAL = [
+    ipaddress.ip_network(block)
+    for block in (
+        "192.0.0.0/24",  # protocol assignments
+        "192.88.99.0/24",  # former relays of 6to4
+        "2001::/23",  # protocol assignments, Teredo among them
+        "2002::/16",  # 6to4, which may lead to any IPv4 address
+        "3fff::/20",  # documentation (RFC 9637)
+    )
+]
 
 
 def is_public(address: str) -> bool:
     """Return True if an IP address is on the public internet.
 
-    Return False for private, loopback, link-local, shared (CGNAT), unique local, multicast and
-    reserved addresses, also for IPv4 addresses within IPv6. Return False for an invalid address.
+    Return False for private, loopback, link-local, shared (CGNAT), unique local, multicast,
+    reserved and special-purpose addresses, also for IPv4 addresses within IPv6. Return False for an
+    invalid address.
     """
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
@@ -101,9 +114,10 @@ def is_public(address: str) -> bool:
         is_nat64 = found in _NAT64
         if inner := ipaddress.IPv4Address(found.packed[-4:]) if is_nat64 else found.ipv4_mapped:
             return is_public(str(inner))
-        if found.is_site_local or found.sixtofour or found.teredo:
+        if found not in _GLOBAL_UNICAST:
             return False
-    return found.is_global and not (found.is_multicast or found.is_reserved)
+    is_special = any(found in block for block in _SPECIAL)
+    return found.is_global and not (is_special or found.is_multicast or found.is_reserved)
 
 
 def is_private_address(host: str) -> bool:

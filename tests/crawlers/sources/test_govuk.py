@@ -174,7 +174,7 @@ def test_no_value_of_any_field_stops_the_crawl(crawl: Crawl, web: Web, weird: ob
 
 def test_a_list_of_unknown_shape_stops_the_crawl(crawl: Crawl, web: Web) -> None:
     web.faults.append(Fault("status", "govuk", "search.json", 1, 200, body=b'{"results": {}}'))
-    with pytest.raises(SourceChanged, match="results and total"):
+    with pytest.raises(SourceChanged, match="results is {}, expected a list"):
         crawl()
 
 

@@ -184,6 +184,10 @@ def test_an_item_that_cannot_be_read_costs_itself_only(crawl: Crawl, web: Web, b
     [
         (hit(objectID=5), "parse_error"),
         (hit(objectID="<b>"), "parse_error"),
+        (hit(objectID="9" * 5000), "parse_error"),
+        (hit(objectID={}), "parse_error"),
+        (hit(title=[]), "deleted"),
+        (hit(created_at_i={}), "no_date"),
         (hit(created_at_i=None), "no_date"),
         (hit(created_at_i=10**18), "no_date"),
         (hit(created_at_i=1677628800), "outside_month"),
@@ -199,11 +203,34 @@ def test_a_hit_that_cannot_be_used_costs_itself_only(
     assert list(by_id(items)) == ["7"]
 
 
-@pytest.mark.parametrize("body", [b"[]", b"{}", b'{"hits": 5, "nbHits": 1}', b"<html>"])
+@pytest.mark.parametrize(
+    "body",
+    [b"[]", b"{}", b'{"hits": 5, "nbHits": 1}', b"<html>", b'{"hits": [], "nbHits": -1}',
+     b'{"hits": [1], "nbHits": {}}', b'{"status": [], "hits": null}',
+     b'{"hits": [1], "nbHits": %s}' % (b"9" * 5000)],
+)  # fmt: skip
 def test_what_is_no_list_is_a_change_of_the_source(crawl: Crawl, web: Web, body: bytes) -> None:
     fake(web, body, "search")
     with pytest.raises(SourceChanged):
         crawl()
+
+
+def test_hits_that_are_no_objects_are_counted(crawl: Crawl, web: Web) -> None:
+    fake(web, {"hits": [None, [], hit(7)], "nbHits": 3}, "search.*3D1675209600")
+    fake(web, {"hits": [], "nbHits": 0}, "search")
+    items = crawl()
+    assert list(reasons_of(items).values()) == ["parse_error"] * 2
+    assert list(by_id(items)) == ["7"]
+
+
+def test_a_month_has_no_more_windows_than_a_site_can_fill(
+    crawl: Crawl, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hackernews, "MAX_WINDOWS", 30)
+    fake(web, {"hits": [], "nbHits": 0}, "search")
+    with pytest.raises(SourceChanged, match="more than 30 lists"):
+        crawl()
+    assert len(windows(web)) == 30
 
 
 def test_empty_pages_without_end_are_no_month_without_stories(crawl: Crawl, web: Web) -> None:

@@ -14,6 +14,7 @@ from core.month import Month
 from core.settings import Settings
 from crawlers import stackexchange
 from crawlers.apis import stackexchange as stackexchange_api
+from crawlers.apis.fields import Fields
 from crawlers.contract import CrawlContext, Document, Item
 from crawlers.stackexchange import INFO, SITES, fetch_month
 from crawlers.text.articles import post_to_text
@@ -242,9 +243,10 @@ def test_a_quota_that_is_used_up_ends_the_month_early(
 
 def test_a_quota_of_another_day_says_nothing_of_today(own: Settings) -> None:
     api = stackexchange_api.StackExchange(Fetcher(own, INFO.sites, 0))
-    api._note_quota({"quota_remaining": 0}, dt.datetime.now(dt.UTC) - dt.timedelta(days=1))
+    used_up = Fields.of("test", {"quota_remaining": 0})
+    api._note_quota(used_up, dt.datetime.now(dt.UTC) - dt.timedelta(days=1))
     assert api.count_questions("math", 1675209600, 1677628800) > 0
-    api._note_quota({"quota_remaining": 0}, dt.datetime.now(dt.UTC))
+    api._note_quota(used_up, dt.datetime.now(dt.UTC))
     with pytest.raises(SourceUnavailable, match="used up"):
         api.count_questions("math", 1675209600, 1677628800)
 
@@ -313,7 +315,18 @@ def test_a_post_that_cannot_be_read_costs_itself_only(crawl: Crawl, web: Web, ro
     assert list(reasons_of(items).values()) == ["parse_error"]
 
 
-@pytest.mark.parametrize("body", [b"[]", b'{"items": 5}', b"<html>", b"{}"])
+@pytest.mark.parametrize("total", [b"1000000000000000", b"{}", b"true", b"-1", b"9" * 5000])
+def test_a_total_that_no_site_has_is_a_change_of_the_source(
+    crawl: Crawl, web: Web, total: bytes
+) -> None:
+    fake(web, b'{"total": %s}' % total, "filter=total")
+    with pytest.raises(SourceChanged, match="total is .* expected a number up to 1000000"):
+        crawl()
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b'{"items": 5}', b"<html>", b"{}", b'{"error_id": [], "items": {}}']
+)
 def test_what_is_no_list_is_a_change_of_the_source(crawl: Crawl, web: Web, body: bytes) -> None:
     fake(web, body)
     with pytest.raises(SourceChanged):

@@ -1,10 +1,13 @@
 import datetime as dt
+import json
 import multiprocessing
 import os
 import resource
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -42,7 +45,19 @@ def test_no_damage_passes_for_an_answer(tmp_path: Path) -> None:
         assert cache.load("GET a") is None
 
 
-@pytest.mark.parametrize("data", [b"", b"[]\nx", b"{}\nx", b'{"url": 1, "retrieved_at": 5}\n'])
+HEAD = {"url": "u", "headers": {}, "retrieved_at": MOMENT.isoformat()}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"[]\nx", b"[1]\nx", b"{}\nx", b"null\n", b'"x"\n', b"7\n", b"\xff\n", b"[" * 10**6]
+    + [
+        json.dumps({**HEAD, name: value}).encode() + b"\nx"
+        for name in HEAD
+        for value in (None, 1, [], {"a": 1}, {"a": []}, ["a"], "0001-01-01T00:00:00+14:00")
+        if not (name == "url" and isinstance(value, str))
+    ],
+)  # fmt: skip
 def test_a_file_of_another_shape_is_absent(tmp_path: Path, data: bytes) -> None:
     cache = RawCache(tmp_path)
     cache.save("GET a", PAGE)
@@ -50,14 +65,57 @@ def test_a_file_of_another_shape_is_absent(tmp_path: Path, data: bytes) -> None:
     assert cache.load("GET a") is None
 
 
-def test_an_entry_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def _make_folder(path: Path) -> None:
+    path.mkdir()
+    (path / "file").touch()
+
+
+def _make_file_of_folder(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.touch()
+
+
+def _claim_size(path: Path) -> None:  # of 2**60 bytes: a frame's header of 8 bytes for its size
+    path.write_bytes(b"\x28\xb5\x2f\xfd\xe0" + (2**60).to_bytes(8, "little") + b"\1\0\0")
+
+
+IN_PLACE: dict[str, Callable[[Path], object]] = {
+    "folder": _make_folder,
+    "file of folder": _make_file_of_folder,
+    "pipe": os.mkfifo,
+    "link to itself": lambda path: path.symlink_to(path),
+    "link to a folder": lambda path: path.symlink_to(path.parent),
+    "size": _claim_size,
+}
+
+
+@pytest.mark.parametrize("kind", IN_PLACE)
+def test_what_is_no_entry_is_absent_and_replaced(tmp_path: Path, kind: str) -> None:
+    cache = RawCache(tmp_path)
+    for _ in range(2):
+        cache.save("GET a", PAGE)
+        [path] = entries(tmp_path)
+        path.unlink()
+        IN_PLACE[kind](path)
+        assert cache.load("GET a") is None
+        cache.save("GET a", PAGE)
+        assert cache.load("GET a") == PAGE
+        path.unlink()
+        IN_PLACE[kind](path)
+        if path.parent.is_dir():
+            assert cache.forget({"another"}) == 1
+            assert entries(tmp_path) == []
+
+
+def test_an_entry_without_permission_is_absent(tmp_path: Path, monkeypatch: Any) -> None:
     cache = RawCache(tmp_path)
     cache.save("GET a", PAGE)
-    [path] = entries(tmp_path)
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(StorageError, match=f"cannot read {path}"):
-        cache.load("GET a")
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)  # as root, a mode would refuse nothing
+    assert cache.load("GET a") is None
 
 
 def test_a_failed_write_leaves_nothing_half_written(tmp_path: Path) -> None:

@@ -1,0 +1,168 @@
+"""A network within the process: simulated sites, and a line to them that mutates responses."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import importlib
+import json
+import pkgutil
+import random
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urljoin, urlsplit
+
+import simulator.sites
+from benchmarks.fuzzing.mutations import Grafts, mutate, odd_header
+from core.errors import ItemFailed
+from core.month import Month
+from crawlers.web import pacing
+from crawlers.web.connections import too_large
+from crawlers.web.exchange import Ask
+from crawlers.web.fetcher import Fetched
+from simulator.server import Request, Response, Site
+from simulator.sites import gjo
+from simulator.world import World
+
+AGENT = "tidemark/0.1 (+https://example.org; crawler@example.org)"
+NOW = dt.datetime.now(dt.UTC)  # time of all responses
+MAX_REQUESTS = 2_000  # of a run; an undisturbed one needs some dozens
+STORIES = 4  # a month and site
+_BUSY = {429, 500, 502, 503, 504}
+
+
+class Unbounded(BaseException):
+    """A run takes too much time, or too many requests; no crawler may catch it."""
+
+
+class RenderedPages(gjo.Site):
+    """Good Judgment Open as a browser shows it: the list's rows are in the page."""
+
+    def respond(self, request: Request) -> Response:
+        """Respond with the list as its script would have filled it."""
+        if request.path != "/leaderboards/questions":
+            return super().respond(request)
+        listed = json.loads(self._list(request).body)
+        rows = [
+            f'<div class="row row-table-row"><div><a href="{row["href"]}">{row["name"]}</a></div>'
+            "</div>"
+            for row in listed["rows"]
+        ]
+        more = f'<a rel="next" href="{listed["next"]}">next</a>' if listed["next"] else ""
+        page = f"<!doctype html><html><body>{''.join(rows)}{more}</body></html>"
+        return Response(200, {"Content-Type": "text/html"}, page.encode())
+
+
+class Sites:
+    """All simulated sites of a month. Responses are kept, since these sites do not change.
+
+    ``urls`` has the base URL of each site. Nothing listens there, so that git is refused at once.
+    """
+
+    def __init__(self, month: Month) -> None:
+        world = World(3, month - 1, month, STORIES)
+        self.urls: dict[str, str] = {}
+        self._by_host: dict[str, Site] = {}
+        self._known: dict[tuple[str, str], Response] = {}
+        for module in pkgutil.iter_modules(simulator.sites.__path__):
+            found = importlib.import_module(f"simulator.sites.{module.name}")
+            for kind in getattr(found, "SITE_KINDS", None) or [found.Site]:
+                site = (RenderedPages if kind is gjo.Site else kind)(world)
+                for key in site.keys:
+                    host = f"127.0.0.1:{len(self.urls) + 1}"
+                    self.urls[key], self._by_host[host] = f"http://{host}", site
+
+    def kind_of(self, url: str) -> str:
+        """Return the kind of a request: site, words of the path, and names of parameters."""
+        parts = urlsplit(url)
+        site = self._by_host.get(parts.netloc)
+        segments = parts.path.split("/")[1:]
+        known = segments[:1] + segments[3:]  # of ``/repos/OWNER/NAME/git/trees/ID``, for example
+        words = [word for word in known if re.fullmatch(r"[a-z_.]{1,20}", word)]
+        names = sorted(parse_qs(parts.query, keep_blank_values=True))
+        return f"{site.keys[0] if site else ''} {len(segments)} {words} {names}"
+
+    def respond(self, url: str, headers: Mapping[str, str]) -> Response:
+        """Return a site's response to a GET request, decompressed."""
+        key = (url, headers.get("accept", ""))
+        if key not in self._known:
+            parts = urlsplit(url)
+            site, query = self._by_host.get(parts.netloc), parse_qs(parts.query, True)
+            sent = {"host": parts.netloc, "user-agent": AGENT, "accept-encoding": "gzip", **headers}
+            asked = Request("GET", parts.path, query, sent, b"", parts.query)
+            try:
+                response = site.respond(asked) if site else Response(404)
+            except Exception:  # noqa: BLE001 - a simulated site need not bear mutated ids
+                response = Response(400)
+            if response.headers.get("Content-Encoding") == "gzip":
+                response = Response(response.status, {}, gzip.decompress(response.body))
+            self._known[key] = response
+        return self._known[key]
+
+
+@dataclass
+class Line:
+    """Replacement of a fetcher's ``Exchange``: it mutates responses, and does not try again.
+
+    ``shares`` is the share of responses to mutate by kind of request.
+    """
+
+    sites: Sites
+    rng: random.Random
+    grafts: Grafts
+    shares: Mapping[str, float]
+    user_agent: str = AGENT
+    stats: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)  # requests by kind
+    num_mutated: int = 0
+
+    def knows(self, url: str) -> bool:
+        """Return True: every host counts as one of the source's hosts."""
+        return True
+
+    def count(self, **more: int) -> None:
+        """Add numbers to the counts in ``stats``."""
+        self.stats.update(more)
+
+    def read(self, url: str, *_: object, **__: object) -> Fetched:
+        """Return a page like a ``Session`` in a browser."""
+        return self.fetch(Ask(url))
+
+    def fetch(self, ask: Ask) -> Fetched:
+        """Return a response as ``Exchange.fetch`` does; raise the same errors, but at once."""
+        url, response = self._follow(ask)
+        fetched = self._answer(url, response)
+        if len(fetched.body) > ask.max_bytes:
+            raise too_large(ask.url, ask.max_bytes)
+        pacing.read_retry_after(fetched.headers.get("retry-after"))
+        rest_s = ask.rules.pause_s(response.status, fetched) if ask.rules else None
+        is_limited = response.status == 403 and rest_s is not None
+        is_busy = response.status == 200 and ask.is_busy and ask.is_busy(fetched)
+        if is_busy or is_limited or response.status in _BUSY:
+            raise ItemFailed("http_5xx", f"{ask.url} is busy")
+        pacing.require_ok(response.status, url, ask.rules)
+        return fetched
+
+    def _follow(self, ask: Ask) -> tuple[str, Response]:
+        url, headers = ask.url, {name.lower(): value for name, value in ask.headers.items()}
+        while True:
+            self.asked[self.sites.kind_of(url)] += 1
+            if self.asked.total() > MAX_REQUESTS:
+                raise Unbounded(f"{MAX_REQUESTS} requests, the last one {url:.200}")
+            response = self.sites.respond(url, headers)
+            if not (location := response.headers.get("Location")):
+                return url, response
+            url = urljoin(url, location)
+
+    def _answer(self, url: str, response: Response) -> Fetched:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        body = response.body
+        if self.rng.random() < self.shares.get(self.sites.kind_of(url), 0.0):
+            self.num_mutated += 1
+            body = mutate(body, self.rng, self.grafts)
+            if self.rng.random() < 0.1:
+                name = self.rng.choice([*headers, "retry-after"])
+                headers[name] = odd_header(headers.get(name, ""), self.rng)
+        return Fetched(url, headers, body, NOW)

@@ -1,0 +1,86 @@
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.fuzzing import runs
+from benchmarks.fuzzing.runs import Fuzz, list_names
+from crawlers import hackernews
+from crawlers.contract import CrawlContext, Drop, Item, list_sources
+from crawlers.questions.contract import list_question_sources
+from tests.conftest import SHARED
+
+NUM_ANSWERS = 300  # mutated responses a source; docs/testing.md has the command for more
+
+
+@contextlib.contextmanager
+def fuzzing(name: str, folder: Path) -> Iterator[Fuzz]:
+    with contextlib.closing(Fuzz(name, SHARED / "recordings", folder)) as fuzz:
+        yield fuzz
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", list_names())
+def test_mutated_responses_end_in_items_or_errors(name: str, tmp_path: Path) -> None:
+    with fuzzing(name, tmp_path) as fuzz:
+        assert [outcome.fault for outcome in fuzz.undisturbed if outcome.fault] == []
+        if not fuzz.has_requests:
+            pytest.skip("git alone reads this source")
+        assert all(each.found["Document"] + each.found["Question"] for each in fuzz.undisturbed)
+        number = num_mutated = 0
+        while num_mutated < NUM_ANSWERS:
+            outcome = fuzz.run(number)
+            assert outcome.fault is None, f"run {number}: {outcome.fault}"
+            number, num_mutated = number + 1, num_mutated + outcome.num_mutated
+
+
+def test_every_source_is_fuzzed() -> None:
+    names = [*list_sources(), *(f"questions.{name}" for name in list_question_sources())]
+    assert list_names() == names
+
+
+@pytest.mark.long
+def test_a_run_can_be_repeated(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    with fuzzing("govuk", tmp_path / "a") as one, fuzzing("govuk", tmp_path / "b") as other:
+        assert [one.run(number).found for number in (7, 8)] == [
+            other.run(number).found for number in (7, 8)
+        ]
+
+
+def _ask_forever(context: CrawlContext) -> Iterator[Item]:
+    while True:
+        context.fetcher.get("hackernews", "/api/v1/search_by_date", {"tags": "story"})
+    yield from ()
+
+
+def _count_forever(_: CrawlContext) -> Iterator[Item]:
+    while True:
+        pass
+    yield from ()
+
+
+FAULTS: dict[str, tuple[str, Callable[[CrawlContext], Iterator[Any]]]] = {
+    "an error of Python": ("ZeroDivisionError", lambda _: iter([1 // 0])),
+    "memory": ("MemoryError", lambda _: iter(bytearray(2**31))),
+    "time": ("of processor time", _count_forever),
+    "requests": ("2000 requests", _ask_forever),
+    "a reason": ("expected one of the reasons", lambda _: iter([Drop("1", "odd")])),  # type: ignore[arg-type]
+    "an id": ("is no id", lambda _: iter([Drop("", "deleted")])),
+    "a surrogate": ("UnicodeEncodeError", lambda _: iter([Drop("\ud800", "deleted")])),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", FAULTS)
+def test_faults_are_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, fetch = FAULTS[kind]
+    with fuzzing("hackernews", tmp_path) as fuzz:
+        monkeypatch.setattr(hackernews, "fetch_month", lambda _, context: fetch(context))
+        monkeypatch.setattr(runs, "MAX_SECONDS", 0.3)
+        fault = fuzz.run(1).fault
+    assert fault is not None and expected in fault
