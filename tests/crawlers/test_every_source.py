@@ -346,6 +346,8 @@ def test_pages_that_stay_empty_never_make_a_month_complete(
     lists = {each for each in targets if each.split("?")[0] == targets[-1].split("?")[0]}
     if len(lists) < 2:  # the last was a record
         lists = {target for target in targets if "before=" in target}
+    if scene.source == "metaculus":  # its lists end with an empty page
+        lists = {target for target in targets if "&offset=12&" in target}
     empty = {"manifold": b"[]", "polymarket": b'{"markets": []}'}.get(
         scene.source, b'{"next": null, "previous": null, "results": []}'
     )
