@@ -8,7 +8,8 @@ empty month. Older months use GH Archive: the NUM_STARRED repositories, of any l
 received most stars in some hours of the month. ``extra["list"]`` is ``monthly``, ``daily`` or
 ``archive``. README and licence are those of a repository's last commit before the month's end.
 ``event_time`` is that commit's committer date. A repository whose last commit is older than the
-month is dropped. Reading a repository takes up to five requests. Without a token, only
+month is dropped. Of two names with the same last commit (a renamed repository), the first counts.
+Reading a repository takes up to five requests. Without a token, only
 MAX_REPOSITORIES_WITHOUT_TOKEN are read, and all others become drops.
 """
 
@@ -21,6 +22,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from lxml import etree, html
 
@@ -83,6 +85,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
         else ("archive", list(most_starred(month, context, NUM_STARRED)))
     )
     names: list[str] = []
+    heads: dict[str, str] = {}  # commit -> the first name with this commit
     for number, row in enumerate(rows):
         if not isinstance(row, str):
             yield row
@@ -102,7 +105,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
             yield Drop(name, "sample_cap")
             continue
         try:
-            yield quota.take(_fetch_readme(api, name, month, period))
+            yield quota.take(_fetch_readme(api, name, month, period, heads))
         except SourceError as error:
             yield github_api.missing_repository(name, error)
 
@@ -134,8 +137,12 @@ def read_links(page: str) -> list[str]:
     return [next(filter(None, row.xpath(".//h2//a/@href")), "") for row in rows]
 
 
-def _fetch_readme(api: GitHubApi, name: str, month: Month, period: str) -> Document:
+def _fetch_readme(
+    api: GitHubApi, name: str, month: Month, period: str, heads: dict[str, str]
+) -> Document | Repeat:
     commit = api.last_commit(name, None, month.end)
+    if (first := heads.setdefault(commit.sha, name)) != name:
+        return Repeat(name, f"another name of {first}: both have the commit {commit.sha}")
     if commit.committed_at not in month:
         raise ItemUnavailable("outside_month", f"no commit since {commit.committed_at:%Y-%m-%d}")
     files = [entry for entry in api.tree(name, commit.tree) if entry.mode in REGULAR_MODES]
@@ -170,21 +177,27 @@ def _read_licences(api: GitHubApi, name: str, files: list[TreeEntry]) -> list[st
 
 
 def most_starred(month: Month, context: CrawlContext, count: int) -> Iterator[str | Drop | Failure]:
-    """Yield the most starred repositories' names, then a drop or failure per unreadable hour."""
-    stars: Counter[str] = Counter()
+    """Yield the most starred repositories' names, then a drop or failure per unreadable hour.
+
+    A repository is counted by its id, and has its last name of the month.
+    """
+    stars: Counter[object] = Counter()
+    names: dict[object, str] = {}
     lost: list[Drop | Failure] = []
     hours = draw_hours(month, context)
     for hour in hours:
         name = f"{hour:%Y-%m-%d}-{hour.hour}"
         try:
             page = context.fetcher.get(ARCHIVE, f"/{name}.json.gz", max_bytes=MAX_HOUR_BYTES)
-            stars.update(read_stars(page.body))
+            for star in read_stars(page.body):
+                stars[star.repository] += 1
+                names[star.repository] = star.name
         except (ItemUnavailable, ItemFailed) as error:
             lost.append(missing_item(f"hour:{name}", error))
     if len(lost) == len(hours):
         raise SourceUnavailable(f"GH Archive gave none of {len(hours)} hours, such as {lost[0]}")
-    for name, _ in sorted(stars.items(), key=lambda pair: (-pair[1], pair[0]))[:count]:
-        yield name
+    order = sorted(names, key=lambda repository: (-stars[repository], names[repository]))
+    yield from (names[repository] for repository in order[:count])
     yield from lost
 
 
@@ -194,8 +207,15 @@ def draw_hours(month: Month, context: CrawlContext) -> list[dt.datetime]:
     return sorted(sorted(hours, key=lambda hour: context.rank(f"{hour:%Y-%m-%dT%H}"))[:NUM_HOURS])
 
 
-def read_stars(packed: bytes) -> Iterator[str]:
-    """Yield the repository of each star event; raise ItemUnavailable if the file is unusable."""
+class Star(NamedTuple):
+    """A star event's repository; ``repository`` is its id, or its name if it has no id."""
+
+    repository: int | str
+    name: str
+
+
+def read_stars(packed: bytes) -> Iterator[Star]:
+    """Yield the star events; raise ItemUnavailable if the file is unusable."""
     left = MAX_UNPACKED_BYTES
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as lines:
@@ -205,13 +225,13 @@ def read_stars(packed: bytes) -> Iterator[str]:
                     raise ItemUnavailable(
                         "too_large", f"unpacks to over {MAX_UNPACKED_BYTES} bytes"
                     )
-                if _MARK in line and (name := _starred(line)):
-                    yield name
+                if _MARK in line and (star := _starred(line)):
+                    yield star
     except (OSError, EOFError, zlib.error) as error:
         raise ItemUnavailable("bad_archive", f"damaged gzip: {error}") from error
 
 
-def _starred(line: bytes) -> str | None:
+def _starred(line: bytes) -> Star | None:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
@@ -219,5 +239,7 @@ def _starred(line: bytes) -> str | None:
     if not isinstance(event, dict) or event.get("type") != "WatchEvent":
         return None
     repository = event.get("repo")
-    name = repository.get("name") if isinstance(repository, dict) else None
-    return name if isinstance(name, str) else None
+    if not isinstance(repository, dict) or not isinstance(name := repository.get("name"), str):
+        return None
+    number = repository.get("id")
+    return Star(number if type(number) is int else name, name)
