@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, cast
+from typing import Literal, Protocol, cast
 
 import crawlers.questions
 from core.corpus.questions import CrowdForecast, Question
@@ -26,7 +26,6 @@ PassReason = Literal[
 ]
 
 Found = Question | Drop | Failure | Repeat
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -121,16 +120,6 @@ def texts(values: object) -> tuple[str, ...]:
     """Return the strings of a list that are not blank; () if ``values`` is not a list."""
     found = map(text, values) if isinstance(values, list) else ()
     return tuple(each for each in found if each)
-
-
-def record(value: object) -> Row:
-    """Return the value if it is a JSON object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def records(values: object) -> list[Row]:
-    """Return the elements of a list as JSON objects, as in ``record``; [] for any other value."""
-    return [record(each) for each in values] if isinstance(values, list) else []
 
 
 def number(value: object) -> float | None:

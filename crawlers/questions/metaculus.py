@@ -28,6 +28,7 @@ from urllib.parse import urlencode
 from core.corpus.questions import CrowdForecast, Question
 from core.errors import SourceChanged, SourceUnavailable, TokenRefused
 from core.month import Month
+from crawlers.apis.fields import Fields, show
 from crawlers.contract import Drop, Repeat
 from crawlers.questions.contract import (
     YES_NO,
@@ -35,18 +36,11 @@ from crawlers.questions.contract import (
     Listing,
     QuestionContext,
     QuestionSourceInfo,
-    Row,
     forecasts,
-    instant_of_s,
     know_all_from,
     month_of,
-    number,
-    record,
-    records,
-    text,
-    texts,
 )
-from crawlers.web.fetcher import Fetched, Fetcher, decode, read_time
+from crawlers.web.fetcher import Fetched, Fetcher, decode
 
 SITE = "metaculus"
 PATH = "/api/posts/"
@@ -87,7 +81,7 @@ def fetch_questions(
     num_withheld = 0
     for post in _list_posts(listing):
         for row in _questions_of(post):
-            name = _id_of(row) or f"post {post['id']}"
+            name = _id_of(row) or f"post {_id_of(post)}"
             if name not in seen:
                 found = _examine(name, row, post, months, context)
                 seen[name] = found[0] if found else None
@@ -107,7 +101,7 @@ def _headers(fetcher: Fetcher) -> dict[str, str]:
     return {"Authorization": f"Token {token.get_secret_value()}"}
 
 
-def _list_posts(listing: Listing) -> Iterator[Row]:
+def _list_posts(listing: Listing) -> Iterator[Fields]:
     for statuses, types in _LISTS:
         many = [("statuses", each) for each in statuses]
         many += [("forecast_type", each) for each in types]
@@ -117,40 +111,40 @@ def _list_posts(listing: Listing) -> Iterator[Row]:
             # There are always resolved posts, so an empty first page of them is a failure.
             may_be_empty = offset > 0 or statuses != ("resolved",)
             page = _page(listing, path, offset, PAGE_SIZE, may_be_empty)
-            posts = page["results"]
-            names = {_id_of(record(post)) for post in posts}
+            posts = page.rows("results") or []
+            names = {_id_of(post) for post in posts}
             if None in names or offset > 2 * len(passed) + 1_000:
                 raise SourceChanged(
                     f"{SITE}: expected posts with a number as id, each on one page, after {offset} "
-                    f"of {path}, got {posts!r:.200}"
+                    f"of {path}, got {show([post.values for post in posts])}"
                 )
             yield from posts
             if not posts and is_full:
                 _require_end(listing, path, offset)
             passed |= names
             offset, is_full = offset + len(posts), len(posts) >= _limit_of(page)
-            if not posts or (not is_full and page.get("next") is None):
+            if not posts or (not is_full and page.values.get("next") is None):
                 break
 
 
-def _page(listing: Listing, path: str, offset: int, limit: int, may_be_empty: bool) -> Row:
+def _page(listing: Listing, path: str, offset: int, limit: int, may_be_empty: bool) -> Fields:
     params: dict[str, str | int] = {
         "include_descriptions": "true", "limit": limit, "offset": offset,
         "order_by": "published_at", "with_cp": "true",
     }  # fmt: skip
     is_busy = functools.partial(_is_busy, may_be_empty=may_be_empty)
-    return record(decode(listing.page(path, params, is_busy)))
+    return Fields.of(SITE, decode(listing.page(path, params, is_busy)))
 
 
 def _is_busy(answer: Fetched, may_be_empty: bool) -> bool:
     """Return True if an answer is no page, so that it is requested again."""
-    results = record(decode(answer)).get("results")
-    return not isinstance(results, list) or not (results or may_be_empty)
+    results = Fields.of(SITE, decode(answer)).rows("results")
+    return results is None or not (results or may_be_empty)
 
 
-def _limit_of(page: Row) -> int:
+def _limit_of(page: Fields) -> int:
     """Return how many posts a full page has, by its link to the next page."""
-    found = re.search(r"[?&]limit=([0-9]{1,6})(?:&|$)", text(page.get("next")) or "")
+    found = re.search(r"[?&]limit=([0-9]{1,6})(?:&|$)", page.text("next") or "")
     return int(found[1]) if found else PAGE_SIZE
 
 
@@ -162,32 +156,32 @@ def _require_end(listing: Listing, path: str, offset: int) -> None:
     """
     listing.fetcher.forget(last_only=True)
     page = _page(listing, path, max(offset - 1, 0), 2, may_be_empty=offset == 0)
-    if len(page["results"]) > min(offset, 1):
+    if len(page.rows("results") or []) > min(offset, 1):
         raise SourceUnavailable(
             f"{SITE}: the page after {offset} posts of {path} was empty, though posts follow; "
             "run the same command again later"
         )
 
 
-def _questions_of(post: Row) -> list[Row]:
-    """Return the questions of a post; [{}] for a post without one, such as a notebook."""
-    return records(record(post.get(_GROUPS)).get("questions")) or [record(post.get("question"))]
+def _questions_of(post: Fields) -> list[Fields]:
+    """Return the questions of a post; one without fields for a notebook or the like."""
+    return post.inner(_GROUPS).rows("questions") or [post.inner("question")]
 
 
-def _id_of(row: Row) -> str | None:
-    value = row.get("id")
-    return str(value) if type(value) is int and 0 < value < 10**15 else None
+def _id_of(row: Fields) -> str | None:
+    number = row.integer("id", low=1)
+    return None if number is None else str(number)
 
 
 def _examine(
-    name: str, row: Row, post: Row, months: Sequence[Month], context: QuestionContext
+    name: str, row: Fields, post: Fields, months: Sequence[Month], context: QuestionContext
 ) -> tuple[Month, Found] | None:
     """Return a question with its month; None if it belongs to none of them, which is counted."""
-    kind, answer = text(row.get("type")), text(row.get("resolution"))
-    has_question = not post.keys().isdisjoint({"question", _GROUPS})
+    kind, answer = row.text("type"), row.text("resolution")
+    has_question = not post.values.keys().isdisjoint({"question", _GROUPS})
     is_withheld = answer is None and has_question and _is_resolved(row, post)
     if is_withheld and (kind is None or kind in _CHOICES):
-        moment = _set_at(row) or read_time(row.get("actual_close_time"))
+        moment = _set_at(row) or row.time("actual_close_time")
         month = month_of(moment, months, context) if moment else max(months)
         detail = "its answer is withheld from accounts that did not predict on it"
         return (month, Drop(name, "permission", detail)) if month else None
@@ -200,84 +194,78 @@ def _examine(
     return None
 
 
-def _is_resolved(row: Row, post: Row) -> bool:
-    status = text(row.get("status")) or text(post.get("status"))
+def _is_resolved(row: Fields, post: Fields) -> bool:
+    status = row.text("status") or post.text("status")
     return status == "resolved" or _set_at(row) is not None
 
 
-def _set_at(row: Row) -> dt.datetime | None:
-    return read_time(row.get("resolution_set_time")) or read_time(row.get("actual_resolve_time"))
+def _set_at(row: Fields) -> dt.datetime | None:
+    return row.time("resolution_set_time") or row.time("actual_resolve_time")
 
 
-def _read(name: str, row: Row, post: Row) -> Question | Drop:
+def _read(name: str, row: Fields, post: Fields) -> Question | Drop:
     title = _title(row, post)
-    opened_at = read_time(row.get("open_time")) or read_time(post.get("open_time"))
+    opened_at = row.time("open_time") or post.time("open_time")
     if title is None or opened_at is None:
         return Drop(name, "no_date" if title else "parse_error", "no open_time, or no title")
-    listed = row.get("options")
-    options = YES_NO if row["type"] == "binary" else texts(listed)
-    names = ("yes", "no") if row["type"] == "binary" else options
-    history, resolution = row.get("options_history"), row["resolution"]
-    if isinstance(history, list) and len(history) > 1:
+    is_binary, answer = row.text("type") == "binary", row.text("resolution")
+    options = YES_NO if is_binary else row.texts("options")
+    names = ("yes", "no") if is_binary else options
+    if len(row.rows("options_history") or []) > 1:
         return Drop(name, "edited_later", "its options were changed while it ran")
-    if isinstance(listed, list) and options is not YES_NO and len(options) < len(listed):
+    if not is_binary and len(options) < len(row.rows("options") or []):
         return Drop(name, "parse_error", "an option is blank, or no text")
-    if resolution not in (*names, *_VOID):
-        return Drop(name, "parse_error", f"resolved as {resolution!r:.80}, which is no option")
-    answer = names.index(resolution) if resolution in names else None
-    texts_from = record(post.get(_GROUPS)) or row  # questions of a group share the group's texts
+    if answer not in (*names, *_VOID):
+        return Drop(name, "parse_error", f"resolved as {show(answer)}, which is no option")
+    index = names.index(answer) if answer in names else None
+    group = post.inner(_GROUPS)  # its questions share its texts
     return Question(
         question_id=name,
         source=SITE,
-        url=f"https://www.metaculus.com/questions/{post['id']}/",
+        url=f"https://www.metaculus.com/questions/{_id_of(post)}/",
         title=title,
-        background=text(row.get("description")) or text(texts_from.get("description")),
-        resolution_criteria=_criteria(row) or _criteria(texts_from),
+        background=row.text("description") or group.text("description"),
+        resolution_criteria=_criteria(row) or _criteria(group),
         options=options,
-        answer_index=answer,
-        created_at=read_time(row.get("created_at")),
+        answer_index=index,
+        created_at=row.time("created_at"),
         opened_at=opened_at,
-        closed_at=read_time(row.get("actual_close_time")),
-        resolved_at=read_time(row.get("actual_resolve_time")) or _set_at(row),
-        status="void" if answer is None else "resolved",
+        closed_at=row.time("actual_close_time"),
+        resolved_at=row.time("actual_resolve_time") or _set_at(row),
+        status="void" if index is None else "resolved",
         tags=_tags(post),
         crowd_forecast=_crowd(row, options),
         licence=INFO.licence,
     )
 
 
-def _title(row: Row, post: Row) -> str | None:
+def _title(row: Fields, post: Fields) -> str | None:
     """Return a title; for a question of a group, such as ``2027``, add the group's title."""
-    own, whole, label = (
-        text(each) for each in (row.get("title"), post.get("title"), row.get("label"))
-    )
-    if not isinstance(post.get(_GROUPS), dict) or not whole:
+    own, whole, label = row.text("title"), post.text("title"), row.text("label")
+    if not post.inner(_GROUPS).values or not whole:
         return own or whole
     if own and len(own) > len(whole):
         return own
     return f"{whole} ({label or own})" if label or own else whole
 
 
-def _criteria(row: Row) -> str | None:
-    parts = (text(row.get("resolution_criteria")), text(row.get("fine_print")))
+def _criteria(row: Fields) -> str | None:
+    parts = (row.text("resolution_criteria"), row.text("fine_print"))
     return "\n\n".join(part for part in parts if part) or None
 
 
-def _tags(post: Row) -> tuple[str, ...]:
-    projects = record(post.get("projects"))
-    named = [each for kind in ("category", "tag") for each in records(projects.get(kind))]
-    return tuple(dict.fromkeys(texts([each.get("name") for each in named])))
+def _tags(post: Fields) -> tuple[str, ...]:
+    projects = post.inner("projects")
+    rows = [*(projects.rows("category") or []), *(projects.rows("tag") or [])]
+    return tuple(dict.fromkeys(name for row in rows if (name := row.text("name"))))
 
 
-def _crowd(row: Row, options: tuple[str, ...]) -> tuple[CrowdForecast, ...]:
-    found = row
-    for key in ("aggregations", "recency_weighted", "latest"):
-        found = record(found.get(key))
-    given_at, centers = instant_of_s(found.get("start_time")), found.get("centers")
-    values = [number(each) for each in centers] if isinstance(centers, list) else []
-    if row["type"] == "binary" and len(values) == 1 and values[0] is not None:
+def _crowd(row: Fields, options: tuple[str, ...]) -> tuple[CrowdForecast, ...]:
+    latest = row.inner("aggregations").inner("recency_weighted").inner("latest")
+    given_at, values = latest.epoch("start_time"), latest.numbers("centers")
+    if row.text("type") == "binary" and len(values) == 1 and values[0] is not None:
         values.append(1 - values[0])
-    ends = [read_time(row.get(key)) for key in ("actual_close_time", "actual_resolve_time")]
+    ends = [row.time(name) for name in ("actual_close_time", "actual_resolve_time")]
     is_late = given_at is None or any(end and given_at > end for end in ends)
     known = [each for each in values if each is not None and 0 <= each <= 1]
     if is_late or len(known) != len(options):

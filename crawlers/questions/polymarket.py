@@ -20,29 +20,23 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import json
 import re
 from collections.abc import Iterator, Sequence
 
 from core.corpus.questions import Question
 from core.errors import SourceChanged
 from core.month import Month
+from crawlers.apis.fields import Fields, load_json, show
 from crawlers.contract import Drop
 from crawlers.questions.contract import (
     Found,
     Listing,
     QuestionContext,
     QuestionSourceInfo,
-    Row,
     know_all_from,
     month_of,
-    number,
-    record,
-    records,
-    text,
-    texts,
 )
-from crawlers.web.fetcher import Fetched, decode, read_time
+from crawlers.web.fetcher import Fetched, decode
 
 SITE = "polymarket"
 PAGE_SIZE = 100
@@ -114,31 +108,31 @@ def _edge(band: int) -> float | None:
 
 def _list_markets(
     listing: Listing, month: Month, band: Band, max_pages: int
-) -> Iterator[Row | Drop]:
+) -> Iterator[Fields | Drop]:
     params, name = _params(month, band), f"{month}: volumes {band[0]} to {band[1]}"
     last: dt.datetime | None = None
     for _ in range(max_pages):
         may_be_empty = month >= SAMPLED_FROM and "after_cursor" not in params
         is_busy = functools.partial(_is_busy, may_be_empty=may_be_empty)
         answer = listing.page("/markets/keyset", params, is_busy)
-        page, times = record(decode(answer)), []
-        if not page["markets"]:
+        page, times = Fields.of(f"{SITE}: {answer.url}", decode(answer)), []
+        if not page.rows("markets"):
             yield Drop(name, "sample_cap", "this band of volume has no market")
-        for row in page["markets"]:
-            closed_at = read_time(row.get("closedTime")) if _is_market(row) else None
-            if not _is_market(row) or (last and closed_at and closed_at - last > UNORDERED):
+        for row in page.rows("markets") or []:
+            closed_at = row.time("closedTime")
+            if _id_of(row) is None or (last and closed_at and closed_at - last > UNORDERED):
                 raise SourceChanged(
                     f"{SITE}: {answer.url}: expected markets, the last closed first, "
-                    f"got {row!r:.200} after {last}"
+                    f"got {show(row.values)} after {last}"
                 )
             times += [closed_at] if closed_at else []
             last = min(filter(None, (last, closed_at)), default=None)
             yield row
-        cursor = page.get("next_cursor")
+        cursor = page.values.get("next_cursor")
         if not cursor or (times and max(times) < month.start - LONGEST_VOTE):
             return
         if not isinstance(cursor, str) or cursor == params.get("after_cursor"):
-            raise SourceChanged(f"{SITE}: expected another cursor as the next, got {cursor!r:.200}")
+            raise SourceChanged(f"{SITE}: expected another cursor as the next, got {show(cursor)}")
         params["after_cursor"] = cursor
     if last is None or last >= month.end:
         raise SourceChanged(
@@ -162,65 +156,68 @@ def _params(month: Month, band: Band) -> dict[str, str | int]:
 
 def _is_busy(answer: Fetched, may_be_empty: bool) -> bool:
     """Return True if a page has no market, so that it is requested again."""
-    markets = record(decode(answer)).get("markets")
-    return not isinstance(markets, list) or not (markets or may_be_empty)
+    markets = Fields.of(SITE, decode(answer)).rows("markets")
+    return markets is None or not (markets or may_be_empty)
 
 
-def _is_market(row: object) -> bool:
-    return _ID.fullmatch(str(record(row).get("id"))) is not None
+def _id_of(row: Fields) -> str | None:
+    name = row.text("id") or row.integer("id")
+    return str(name) if name and _ID.fullmatch(str(name)) else None
 
 
-def _settled_at(row: Row) -> dt.datetime | None:
-    moments = (read_time(row.get("closedTime")), read_time(row.get("umaEndDate")))
+def _settled_at(row: Fields) -> dt.datetime | None:
+    moments = (row.time("closedTime"), row.time("umaEndDate"))
     return max((moment for moment in moments if moment), default=None)
 
 
-def _is_undecided(row: Row) -> bool:
+def _is_undecided(row: Fields) -> bool:
     """Return True if a market is open or its vote is not over; no status means no vote."""
-    return not row.get("closed") or text(row.get("umaResolutionStatus")) not in {"resolved", None}
+    return not row.boolean("closed") or row.text("umaResolutionStatus") not in {"resolved", None}
 
 
-def _series_of(row: Row) -> str | None:
+def _series_of(row: Fields) -> str | None:
     """Return the kind of series that a market is left out for, or None."""
-    events, outcomes = records(row.get("events")), _inner_list(row.get("outcomes"))
-    tags = [text(tag.get("slug")) for tag in records(row.get("tags"))]
-    series = [row.get("slug"), *tags, *(each.get("seriesSlug") for each in events)]
-    if outcomes == ["Up", "Down"] or any(map(_UP_OR_DOWN.search, texts(series))):
+    events, tags = row.rows("events") or [], row.rows("tags") or []
+    slugs = [row.text("slug"), *(tag.text("slug") for tag in tags)]
+    series = [*slugs, *(event.text("seriesSlug") for event in events)]
+    if _inner(row, "outcomes").texts("list") == ("Up", "Down"):
         return "an up-or-down series"
-    games = [each.get(name) for each in (row, *events) for name in _OF_GAMES]
-    kinds = {name.lower() for name in texts([*tags, row.get("category")])}
-    return "a game of sport" if any(games) or not kinds.isdisjoint(_SPORTS) else None
+    if any(_UP_OR_DOWN.search(name) for name in series if name):
+        return "an up-or-down series"
+    is_game = any(each.values.get(name) for each in (row, *events) for name in _OF_GAMES)
+    kinds = {name.lower() for name in (*slugs[1:], row.text("category")) if name}
+    return "a game of sport" if is_game or not kinds.isdisjoint(_SPORTS) else None
 
 
-def _read(row: Row) -> Question | Drop:
-    name, title = str(row["id"]), text(row.get("question"))
+def _read(row: Fields) -> Question | Drop:
+    name, title = str(_id_of(row)), row.text("question")
     if series := _series_of(row):
         return Drop(name, "low_quality", f"{series}, which is left out")
-    outcomes = _inner_list(row.get("outcomes"))
-    prices = [
-        price for price in map(number, _inner_list(row.get("outcomePrices"))) if price is not None
-    ]
-    if title is None or len(outcomes) < 2 or len(outcomes) != len(prices):
+    listed = _inner(row, "outcomes")
+    outcomes, found = listed.texts("list"), _inner(row, "outcomePrices").numbers("list")
+    prices = [price for price in found if price is not None]
+    counts = {len(outcomes), len(listed.rows("list") or []), len(found), len(prices)}
+    if title is None or len(outcomes) < 2 or len(counts) > 1:
         return Drop(name, "parse_error", "expected a question, and as many prices as outcomes")
-    opened_at = read_time(row.get("startDate")) or read_time(row.get("createdAt"))
+    opened_at = row.time("startDate") or row.time("createdAt")
     if opened_at is None:
         return Drop(name, "no_date", "neither startDate nor createdAt")
     answer = prices.index(1.0) if sorted(prices)[-2:] == [0.0, 1.0] else None
-    is_settled = row.get("umaResolutionStatus") == "resolved" or len(set(prices)) == 1
-    slug = text(row.get("slug")) or ""
+    is_settled = row.text("umaResolutionStatus") == "resolved" or len(set(prices)) == 1
     if answer is None and (not is_settled or not any(prices)):
         return Drop(name, "unknown_format", f"prices {prices} tell no answer")
+    slug = row.text("slug") or ""
     return Question(
         question_id=name,
         source=SITE,
         url=f"https://polymarket.com/market/{slug}" if _SLUG.fullmatch(slug) else None,
         title=title,
-        resolution_criteria=text(row.get("description")),
-        options=tuple(outcomes),
+        resolution_criteria=row.text("description"),
+        options=outcomes,
         answer_index=answer,
-        created_at=read_time(row.get("createdAt")),
+        created_at=row.time("createdAt"),
         opened_at=opened_at,
-        closed_at=read_time(row.get("closedTime")),
+        closed_at=row.time("closedTime"),
         resolved_at=_settled_at(row),
         status="void" if answer is None else "resolved",
         tags=_tags(row),
@@ -228,17 +225,15 @@ def _read(row: Row) -> Question | Drop:
     )
 
 
-def _inner_list(value: object) -> list[str]:
+def _inner(row: Fields, name: str) -> Fields:
+    """Return the list in a field, which is JSON within a string, as the field ``list``."""
     try:
-        found = json.loads(value) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        return []
-    return found
+        return Fields(row.where, {"list": load_json(row.text(name) or "")})
+    except ValueError:
+        return Fields(row.where)
 
 
-def _tags(row: Row) -> tuple[str, ...]:
+def _tags(row: Fields) -> tuple[str, ...]:
     """Return the labels of a market's tags; older markets have a category instead."""
-    labels = [*(tag.get("label") for tag in records(row.get("tags"))), row.get("category")]
-    return tuple(dict.fromkeys(texts(labels)))
+    labels = [*(tag.text("label") for tag in row.rows("tags") or []), row.text("category")]
+    return tuple(dict.fromkeys(label for label in labels if label))

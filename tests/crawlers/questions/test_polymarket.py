@@ -88,6 +88,7 @@ def test_only_prices_of_one_and_zero_are_an_answer(
     [
         {"outcomes": "Yes, No"}, {"outcomes": ["Yes", "No"]}, {"outcomePrices": '["1"]'},
         {"outcomePrices": '["one", "zero"]'}, {"outcomePrices": "[" * 100_000}, {"question": None},
+        {"outcomes": '["Yes", 7, "No"]'}, {"outcomePrices": '["1", null, "0"]'},
     ],
 )  # fmt: skip
 def test_an_odd_market_is_dropped_and_its_neighbours_stay(
