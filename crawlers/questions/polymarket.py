@@ -41,7 +41,7 @@ from crawlers.web.fetcher import Fetched, decode
 SITE = "polymarket"
 PAGE_SIZE = 100
 MIN_VOLUME_USD = 1_000
-SAMPLED_FROM = Month("2025-10")  # earlier months have at most about 10,000 markets: all are read
+SAMPLED_FROM = Month("2025-10")  # by their ids, earlier months have few enough markets to read all
 NUM_BANDS, NUM_DRAWN = 640, 20
 MAX_PAGES = 400  # maximum per month, divided equally among its bands
 INFO = QuestionSourceInfo(
