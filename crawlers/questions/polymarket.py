@@ -11,9 +11,9 @@ the list has final prices only. No licence is stated, so texts are for local use
 
 In 2026, about 5,000 markets above MIN_VOLUME_USD close on a day: 1,500 pages a month. The list
 ignores filters by closing time. Its filters by scheduled end would miss the many markets that close
-earlier, which say Yes more often than others. So a month is sampled by the volume of bets, which is
-final at closing: NUM_DRAWN random bands out of NUM_BANDS are read. The bands hold about equally
-many markets, and are so narrow that they are as good as a random sample.
+earlier, as their event has happened. So a month is sampled by the volume of bets, which is final at
+closing: NUM_DRAWN random bands out of NUM_BANDS are read. The bands hold about equally many
+markets, and are so narrow that they are as good as a random sample.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ Band = tuple[float | None, float | None]  # least and largest volume in USD; Non
 def fetch_questions(
     months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield the questions settled in the months; each month and band by closing, latest first."""
-    for month in months:
+    """Yield the questions settled in the months, last month first; each band by closing time."""
+    for month in sorted(months, reverse=True):
         listing = Listing(context.fetcher, SITE, know_all_from([month]))
         bands = _bands(month, context)
         for band in bands:

@@ -1,5 +1,6 @@
 """Manifold: recorded markets, each as the only one of the list, and as its own record."""
 
+import datetime as dt
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from core.corpus.questions import Question
 from core.month import Month
 from core.settings import Settings
 from crawlers.questions import manifold
-from crawlers.questions.contract import QuestionContext, instant_of_ms
+from crawlers.questions.contract import QuestionContext
 from simulator.server import Request, Response, as_json
 from tests.crawlers.recorded import Case, Replay, replay
 
@@ -21,8 +22,7 @@ def check_markets(folder: Path, settings: Settings) -> None:
         def answer(request: Request, row: object = market) -> Response:
             return as_json([row] if request.path == "/v0/markets" else row)
 
-        resolved_at = instant_of_ms(market["resolutionTime"])
-        assert resolved_at
+        resolved_at = dt.datetime.fromtimestamp(market["resolutionTime"] / 1000, dt.UTC)
         months = [Month.of(resolved_at)]
         with replay(settings, Replay((manifold.SITE,), answer)) as (found, _):
             context = QuestionContext(found, manifold.INFO.open_fetcher(found))
