@@ -177,28 +177,30 @@ def _read_licences(api: GitHubApi, name: str, files: list[TreeEntry]) -> list[st
 
 
 def most_starred(month: Month, context: CrawlContext, count: int) -> Iterator[str | Drop | Failure]:
-    """Yield the most starred repositories' names, then a drop or failure per unreadable hour.
-
-    A repository is counted by its id, and has its last name of the month.
-    """
-    stars: Counter[object] = Counter()
-    names: dict[object, str] = {}
+    """Yield the most starred repositories' names, then a drop or failure per unreadable hour."""
+    stars: Counter[Star] = Counter()
     lost: list[Drop | Failure] = []
     hours = draw_hours(month, context)
     for hour in hours:
         name = f"{hour:%Y-%m-%d}-{hour.hour}"
         try:
             page = context.fetcher.get(ARCHIVE, f"/{name}.json.gz", max_bytes=MAX_HOUR_BYTES)
-            for star in read_stars(page.body):
-                stars[star.repository] += 1
-                names[star.repository] = star.name
+            stars.update(read_stars(page.body))
         except (ItemUnavailable, ItemFailed) as error:
             lost.append(missing_item(f"hour:{name}", error))
     if len(lost) == len(hours):
         raise SourceUnavailable(f"GH Archive gave none of {len(hours)} hours, such as {lost[0]}")
-    order = sorted(names, key=lambda repository: (-stars[repository], names[repository]))
-    yield from (names[repository] for repository in order[:count])
+    yield from rank_names(stars)[:count]
     yield from lost
+
+
+def rank_names(stars: Counter[Star]) -> list[str]:
+    """Return the repositories' names, most stars first; of two names, the one that came later."""
+    names = {star.repository: star.name for star in stars}
+    total: Counter[int | str] = Counter()
+    for star, number in stars.items():
+        total[star.repository] += number
+    return [names[each] for each in sorted(names, key=lambda each: (-total[each], names[each]))]
 
 
 def draw_hours(month: Month, context: CrawlContext) -> list[dt.datetime]:
