@@ -13,6 +13,7 @@ become drops. Deleted repositories are missing (survivorship bias).
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Iterator
 from functools import partial
 from urllib.parse import quote
@@ -49,6 +50,7 @@ LICENCES = ("mit", "bsd-2-clause", "bsd-3-clause")  # licences, as named in GitH
 MAX_FILES = 10  # maximum per repository, so that no repository dominates a month
 MAX_FILE_BYTES = 10**6
 MAX_REPOSITORIES_WITHOUT_TOKEN = 25
+MAX_SEARCHES = 5_000  # maximum per month; about 250 are usual
 _SECOND = dt.timedelta(seconds=1)
 
 
@@ -76,15 +78,25 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _list_all(api: GitHubApi, month: Month) -> Iterator[Repository | Drop | Failure]:
+    searches = itertools.count(1)
     for language in LANGUAGES:
         for licence in LICENCES:
             terms = f"language:{language} license:{licence} fork:false archived:false size:>10"
-            yield from _list_window(api, terms, month, month.start, month.end)
+            for row in _list_window(api, terms, month.start, month.end, searches):
+                if not isinstance(row, Repository) or row.created_at in month:
+                    yield row
+                else:
+                    yield Drop(row.name, "outside_month", row.created_at.isoformat())
 
 
 def _list_window(
-    api: GitHubApi, terms: str, month: Month, start: dt.datetime, end: dt.datetime
+    api: GitHubApi, terms: str, start: dt.datetime, end: dt.datetime, searches: Iterator[int]
 ) -> Iterator[Repository | Drop | Failure]:
+    if next(searches) > MAX_SEARCHES:
+        raise SourceChanged(
+            f"{INFO.name}: more than {MAX_SEARCHES} searches do not list a month; expected windows "
+            "with fewer results if they are halved"
+        )
     window = f"{start:%Y-%m-%dT%H:%M:%SZ}..{end - _SECOND:%Y-%m-%dT%H:%M:%SZ}"
     query = f"created:{window} {terms}"
     try:
@@ -92,33 +104,28 @@ def _list_window(
         if first.total > github_api.MAX_RESULTS and end - start > _SECOND:
             half = start + (end - start) // 2
             half = half.replace(microsecond=0)
-            yield from _list_window(api, terms, month, start, half)
-            yield from _list_window(api, terms, month, half, end)
+            yield from _list_window(api, terms, start, half, searches)
+            yield from _list_window(api, terms, half, end, searches)
             return
         if first.total > github_api.MAX_RESULTS:
             detail = f"{first.total} in one second, of which the search lists a part"
             yield Drop(f"search:{query}", "sample_cap", detail)
         num_pages = -(-min(first.total, github_api.MAX_RESULTS) // github_api.PER_PAGE)
-        yield from _read_rows(first.items, month)
+        yield from _read_rows(first.items)
         for page in range(2, num_pages + 1):
-            yield from _read_rows(api.search(query, page).items, month)
+            yield from _read_rows(api.search(query, page).items)
     except ItemFailed as error:
         # Other time windows may succeed. This failure makes the month partial.
         yield missing_item(f"search:{query}", error)
 
 
-def _read_rows(rows: list[object], month: Month) -> Iterator[Repository | Drop]:
+def _read_rows(rows: list[object]) -> Iterator[Repository | Drop]:
     for row in rows:
         try:
-            repository = read_repository(row)
+            yield read_repository(row)
         except SourceChanged as error:
             name = row.get("full_name") if isinstance(row, dict) else None
             yield Drop(f"search:{name or '?'}"[:200], "parse_error", str(error))
-            continue
-        if repository.created_at in month:
-            yield repository
-        else:
-            yield Drop(repository.name, "outside_month", repository.created_at.isoformat())
 
 
 def _visit(

@@ -7,8 +7,10 @@ month's end. Added files are kept, and files of which more than half has changed
 not count as added. ``event_time`` is the committer date of the month's newest first-parent commit
 that touched the file (for a merge: the date of merging). If that date is outside the month, the
 date of the month's last commit replaces it. Committers can set these dates freely. ``extra`` has
-the author's date. History that was rewritten before the mirror was cloned is missing. robots.txt is
-not checked, since GitHub offers repositories to programs through git.
+the author's date. A renamed repository is found by its old name, which remains in the ids. Of two
+names with the same last commit, the first in the list counts. History that was rewritten before the
+mirror was cloned is missing. robots.txt is not checked, since GitHub offers repositories to
+programs through git.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from crawlers.contract import (
     Failure,
     Item,
     Quota,
+    Repeat,
     SourceInfo,
     missing_item,
 )
@@ -64,19 +67,19 @@ FAILURES_TO_STOP = 3  # after this many failed repositories in a row, the site c
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     """Yield one file of each project, then a second one, and so on, in seeded random order."""
     git, quota = _git(context), context.quota()
-    visits: list[_Visit] = []
+    visits: dict[str, _Visit] = {}  # by the month's last commit
     gone: SourceUnavailable | None = None
     with contextlib.ExitStack() as stack:
         try:
             for outcome in _visit_all(git, month, context, stack):
-                if isinstance(outcome, _Visit):
-                    visits.append(outcome)
-                else:
+                if not isinstance(outcome, _Visit):
                     yield outcome
+                elif (first := visits.setdefault(outcome.work.head.oid, outcome)) is not outcome:
+                    yield Repeat(outcome.project, f"another name of {first.project}")
         except SourceUnavailable as error:
             gone = error
-        visits.sort(key=lambda visit: context.rank(f"{month}/{visit.project}"))
-        yield from _take_turns([visit.items(quota) for visit in visits])
+        order = sorted(visits.values(), key=lambda visit: context.rank(f"{month}/{visit.project}"))
+        yield from _take_turns([visit.items(quota) for visit in order])
     if gone is not None:
         raise gone
 

@@ -8,7 +8,8 @@ empty month. Older months use GH Archive: the NUM_STARRED repositories, of any l
 received most stars in some hours of the month. ``extra["list"]`` is ``monthly``, ``daily`` or
 ``archive``. README and licence are those of a repository's last commit before the month's end.
 ``event_time`` is that commit's committer date. A repository whose last commit is older than the
-month is dropped. Reading a repository takes up to five requests. Without a token, only
+month is dropped. Of two names with the same last commit (a renamed repository), the first counts.
+Reading a repository takes up to five requests. Without a token, only
 MAX_REPOSITORIES_WITHOUT_TOKEN are read, and all others become drops.
 """
 
@@ -21,6 +22,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from lxml import etree, html
 
@@ -90,6 +92,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
         else ("archive", list(most_starred(month, context, NUM_STARRED)))
     )
     names: list[str] = []
+    heads: dict[str, str] = {}  # commit -> the first name with this commit
     for number, row in enumerate(rows):
         if not isinstance(row, str):
             yield row
@@ -109,7 +112,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
             yield Drop(name, "sample_cap")
             continue
         try:
-            yield quota.take(_fetch_readme(api, name, month, period))
+            yield quota.take(_fetch_readme(api, name, month, period, heads))
         except SourceError as error:
             yield github_api.missing_repository(name, error)
 
@@ -141,8 +144,12 @@ def read_links(page: str) -> list[str]:
     return [next(filter(None, row.xpath(".//h2//a/@href")), "") for row in rows]
 
 
-def _fetch_readme(api: GitHubApi, name: str, month: Month, period: str) -> Document:
+def _fetch_readme(
+    api: GitHubApi, name: str, month: Month, period: str, heads: dict[str, str]
+) -> Document | Repeat:
     commit = api.last_commit(name, None, month.end)
+    if (first := heads.setdefault(commit.sha, name)) != name:
+        return Repeat(name, f"another name of {first}: both have the commit {commit.sha}")
     if commit.committed_at not in month:
         raise ItemUnavailable("outside_month", f"no commit since {commit.committed_at:%Y-%m-%d}")
     files = [entry for entry in api.tree(name, commit.tree) if entry.mode in REGULAR_MODES]
@@ -178,7 +185,7 @@ def _read_licences(api: GitHubApi, name: str, files: list[TreeEntry]) -> list[st
 
 def most_starred(month: Month, context: CrawlContext, count: int) -> Iterator[str | Drop | Failure]:
     """Yield the most starred repositories' names, then a drop or failure per unreadable hour."""
-    stars_of: dict[str, Counter[str]] = {}
+    stars_of: dict[str, Counter[Star]] = {}
     lost: list[Drop | Failure] = []
     hours = draw_hours(month, context)
     for hour in hours:
@@ -199,10 +206,17 @@ def most_starred(month: Month, context: CrawlContext, count: int) -> Iterator[st
             del stars_of[name]
     if len(lost) == len(hours):
         raise SourceUnavailable(f"GH Archive gave none of {len(hours)} hours, such as {lost[0]}")
-    found = sum(stars_of.values(), Counter())
-    for name, _ in sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:count]:
-        yield name
+    yield from rank_names(sum(stars_of.values(), Counter()))[:count]
     yield from lost
+
+
+def rank_names(stars: Counter[Star]) -> list[str]:
+    """Return the repositories' names, most stars first; of two names, the one that came later."""
+    names = {star.repository: star.name for star in stars}
+    total: Counter[int | str] = Counter()
+    for star, number in stars.items():
+        total[star.repository] += number
+    return [names[each] for each in sorted(names, key=lambda each: (-total[each], names[each]))]
 
 
 def draw_hours(month: Month, context: CrawlContext) -> list[dt.datetime]:
@@ -211,8 +225,15 @@ def draw_hours(month: Month, context: CrawlContext) -> list[dt.datetime]:
     return sorted(sorted(hours, key=lambda hour: context.rank(f"{hour:%Y-%m-%dT%H}"))[:NUM_HOURS])
 
 
-def read_stars(packed: bytes) -> Iterator[str]:
-    """Yield the repository of each star event; raise ItemUnavailable if the file is unusable."""
+class Star(NamedTuple):
+    """A star event's repository; ``repository`` is its id, or its name if it has no id."""
+
+    repository: int | str
+    name: str
+
+
+def read_stars(packed: bytes) -> Iterator[Star]:
+    """Yield the star events; raise ItemUnavailable if the file is unusable."""
     left = MAX_UNPACKED_BYTES
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as lines:
@@ -222,13 +243,13 @@ def read_stars(packed: bytes) -> Iterator[str]:
                     raise ItemUnavailable(
                         "too_large", f"unpacks to over {MAX_UNPACKED_BYTES} bytes"
                     )
-                if _MARK in line and (name := _starred(line)):
-                    yield name
+                if _MARK in line and (star := _starred(line)):
+                    yield star
     except (OSError, EOFError, zlib.error) as error:
         raise ItemUnavailable("bad_archive", f"damaged gzip: {error}") from error
 
 
-def _starred(line: bytes) -> str | None:
+def _starred(line: bytes) -> Star | None:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
@@ -236,5 +257,7 @@ def _starred(line: bytes) -> str | None:
     if not isinstance(event, dict) or event.get("type") != "WatchEvent":
         return None
     repository = event.get("repo")
-    name = repository.get("name") if isinstance(repository, dict) else None
-    return name if isinstance(name, str) else None
+    if not isinstance(repository, dict) or not isinstance(name := repository.get("name"), str):
+        return None
+    number = repository.get("id")
+    return Star(number if type(number) is int else name, name)

@@ -5,8 +5,8 @@ stories with full text on one or two pages. robots.txt asks for 10 s between req
 belongs to the month of ``date_gmt``. The API filters by ``date``, which is in the site's own time
 zone. So the requested window is one day wider than the month on both sides. A story that was saved
 after the month (``modified_gmt``) is dropped (``edited_later``), because WordPress does not
-distinguish corrections from rewrites. Stories republished by agreement with other media are not
-under CC BY. Their text says so, and they are dropped (``licence``). The API does not return author
+distinguish corrections from rewrites. Stories that other media published first are not under CC BY.
+A note in the text says so, and they are dropped (``licence``). The API does not return author
 names (status 401), but the page that the attribution links to has them. Deleted stories are not in
 the API. Other languages have sites of their own, mostly with translations. Some host names differ
 from the language code. For Japanese, set
@@ -43,16 +43,54 @@ INFO = SourceInfo(
 )
 PATH = "/wp-json/wp/v2/posts"
 PER_PAGE = 100  # posts per page, the maximum that WordPress allows
+MAX_PAGES = 100  # far more than a month has
 FIELDS = "id,date_gmt,modified_gmt,link,title,content,status,type"
 
 _DAY = dt.timedelta(days=1)
-# Phrases in stories that other media published first. A phrase must name an agreement: "was first
-# published on Rising Voices" alone refers to a section of Global Voices itself.
-_AGREEMENT = re.compile(
+# Notes in stories that other media published first. They are among the first or last blocks, except
+# for the words of an agreement. Sections of Global Voices itself are no other media.
+_NOTE_BLOCKS, _MAX_NOTE_CHARS, _MAX_LINE_CHARS = 3, 1_000, 200
+_OWN = r"(?i:(?:the |our )?(?:Global ?Voices|GV\b|Rising ?Voices|Advox|NewsFrames|sister ))"
+_MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_LANGUAGES = (
+    "English|Spanish|French|Portuguese|Italian|German|Dutch|Greek|Polish|Czech|Hungarian|Romanian"
+    "|Bulgarian|Macedonian|Serbian|Albanian|Russian|Ukrainian|Turkish|Arabic|Farsi|Persian|Hebrew"
+    "|Hindi|Urdu|Bengali|Bangla|Nepali|Tamil|Burmese|Thai|Indonesian|Malay|Chinese|Japanese|Korean"
+    "|Swahili|Amharic|Malagasy|Creole"
+)
+_WHEN = rf"(?:in|on) (?:\d{{4}}|(?:\d\d? )?{_MONTHS}(?: \d\d?)?(?:,? \d{{4}})?)"
+_MEDIUM = r"(?:\W?[A-Z\d]|[a-z-]+[A-Z.]\w|(?:the|an?|his|her|their|my)\b)"
+_WHERE = (  # language and date are skipped; a medium follows
+    rf"(?:,? (?:in (?:{_LANGUAGES})(?! [A-Z])|{_WHEN}))*+"
+    rf",? (?:by|on|at|with|for|via|in(?= {_MEDIUM})) (?!{_OWN})(?![^.\n]{{0,60}} on {_OWN})"
+)
+_FIRST = (
+    r"(?i:(?:originally|first|initially|previously|earlier) (?:been )?"
+    r"(?:published|appeared|posted|printed|aired|released|produced|ran|written(?= for)))"
+)
+_KINDS = "article|story|post|piece|essay|op-ed|commentary|column|interview"
+_MORE_KINDS = "report|reportage|feature|text|analysis|investigation|translation|version|podcast"
+_SUBJECT = (
+    rf"(?i:\b(?:this|the (?:following|above)) (?:[\w’'-]+ ){{0,3}}?(?:{_KINDS}|{_MORE_KINDS}))"
+    r"(?=[,(:–—]| (?:was|is|has|had|by|from|about|on|of|which|that|originally|first|initially"
+    r"|previously|earlier|appeared|written)\b)"
+)
+_GAP = (
+    r"(?:(?!(?i:\b(?:based|cites|quotes|draws|reviews|mentions|study|book|novel)\b))[^\n]){0,160}?"
+)
+_AGAIN = r"(?:re-?published|re-?printed|re-?posted|cross-?posted|reproduced|syndicated)"
+_IN_NOTES = re.compile(
+    rf"{_SUBJECT}{_GAP}\b{_FIRST}{_WHERE}"
+    rf"|(?i:\bthis (?:\w+ )?(?:{_KINDS}) (?:was|has been) published){_WHERE}"
+    rf"|(?i:\b{_AGAIN})[^\n]{{0,120}}?\b(?:here\b|(?:on|by) {_OWN}|(?i:(?:with|by) permission"
+    r"|(?:under|part of|through|via) [\w -]{1,30}(?:agreement|partnership)))"
+)
+_AS_LINE = re.compile(
+    rf"\W*(?:\w+[’']s )?(?i:note\W+)?(?:{_FIRST}{_WHERE}|(?i:{_AGAIN} (?:from|with|by|courtesy)\b))"
+)
+_ANYWHERE = re.compile(
     r"content[- ](?:sharing|partnership)|content partners?\b|media partnership agreement"
-    r"|(?:originally|first) (?:published|appeared)[^.\n]{0,200}"
-    r"(?:republished|reprinted|reproduced|with permission|edited version)"
-    r"|(?:republished|reprinted|reproduced)[^.\n]{0,200}(?:with|by) permission",
+    rf"|{_AGAIN}[^.\n]{{0,200}}(?:with|by|under)[^.\n]{{0,30}}(?:permission|agreement)",
     re.IGNORECASE,
 )
 
@@ -90,7 +128,7 @@ def _list_posts(month: Month, language: str, fetcher: Fetcher) -> Iterator[_Row 
         for position, post in enumerate(posts, 1):
             where = f"post {position} of page {number} ({language}, {month})"
             native_id = post.get("id") if isinstance(post, dict) else None
-            if not isinstance(native_id, int):
+            if type(native_id) is not int or not 0 < native_id < 10**12:
                 yield Drop(where, "parse_error", "no id")
             elif native_id in seen:
                 yield Repeat(_name(native_id, language), where)
@@ -109,19 +147,23 @@ def _is_no_list(fetched: Fetched, page: int) -> bool:
     answer = decode(fetched)
     if isinstance(answer, dict):
         return "code" in answer  # a WordPress error has the fields code, message and data
-    total = fetched.headers.get("x-wp-total", "")
-    return answer is None or (
-        answer == [] and total.isdecimal() and int(total) > (page - 1) * PER_PAGE
-    )
+    total = _count(fetched, "x-wp-total") or 0
+    return answer is None or (answer == [] and total > (page - 1) * PER_PAGE)
 
 
 def _read_list(page: Fetched) -> tuple[list[Any], int]:
-    posts, num_pages = decode(page), page.headers.get("x-wp-totalpages", "")
-    if isinstance(posts, list) and num_pages.isdecimal() and num_pages.isascii():
-        return posts, int(num_pages)
+    posts, num_pages = decode(page), _count(page, "x-wp-totalpages")
+    if isinstance(posts, list) and num_pages is not None and num_pages <= MAX_PAGES:
+        return posts, num_pages
     raise SourceChanged(
-        f"{page.url} is not as documented; expected a list, and its pages in X-WP-TotalPages"
+        f"{page.url} is not as documented; expected a list, and at most {MAX_PAGES} pages in "
+        "X-WP-TotalPages"
     )
+
+
+def _count(fetched: Fetched, header: str) -> int | None:
+    value = fetched.headers.get(header, "")
+    return int(value) if re.fullmatch("[0-9]{1,9}", value) else None
 
 
 def _examine(row: _Row, month: Month) -> Item:
@@ -146,9 +188,24 @@ def _examine(row: _Row, month: Month) -> Item:
         title = articles.to_line(_rendered(post.get("title")))
     except ItemUnavailable as error:
         return missing_item(native_id, error)
-    if agreement := _AGREEMENT.search(text):
-        return Drop(native_id, "licence", f"written for another medium: {agreement[0]!r}")
+    if note := find_note(text):
+        return Drop(native_id, "licence", f"written for another medium: {note!r}")
     return _document(row, text, title, published, changed)
+
+
+def find_note(text: str) -> str | None:
+    """Return the words of a text that say that another medium published it first, or None."""
+    if found := _ANYWHERE.search(text):
+        return found[0]
+    blocks = text.split("\n\n")
+    for block in {*blocks[:_NOTE_BLOCKS], *blocks[-_NOTE_BLOCKS:]}:
+        line = " ".join(block.split())
+        found = _IN_NOTES.search(line) if len(line) <= _MAX_NOTE_CHARS else None
+        if found is None and len(line) <= _MAX_LINE_CHARS:
+            found = _AS_LINE.match(line)
+        if found:
+            return found[0]
+    return None
 
 
 def _document(

@@ -41,6 +41,7 @@ SECONDARY_PAUSE_S = 60.0  # pause at a secondary limit if Retry-After is missing
 _JSON = "application/vnd.github+json"
 _VERSION = "2022-11-28"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")  # owner/repository
+_LIMIT_WORDS = (b"rate limit", b"abuse detection")  # of refusals that ask for a pause
 _OID = re.compile("[0-9a-f]{40}")
 _Value = TypeVar("_Value")
 
@@ -223,7 +224,8 @@ def read_limits(status: int, answer: Fetched) -> float | None:
         reset = answer.headers.get("x-ratelimit-reset", "")
         if re.fullmatch("[0-9]{1,11}", reset):
             return max(0.0, int(reset) - time.time()) + 1.0  # 1 s more, as clocks may differ
-    if status == 429 or (status == 403 and b"rate limit" in answer.body.lower()):
+    says_limit = any(words in answer.body.lower() for words in _LIMIT_WORDS)
+    if status == 429 or (status == 403 and says_limit):
         return SECONDARY_PAUSE_S
     return None
 
@@ -240,7 +242,7 @@ def is_incomplete(fetched: Fetched) -> bool:
     body = fetched.json()
     if not isinstance(body, dict):
         return False
-    match = re.search("[?&]page=([0-9]+)", fetched.url)
+    match = re.search("[?&]page=([0-9]{1,6})", fetched.url)
     first = (int(match[1]) - 1) * PER_PAGE if match else 0
     total = body.get("total_count")
     is_empty = isinstance(total, int) and first < total and body.get("items") == []

@@ -35,6 +35,7 @@ class QuestionSourceInfo(SourceInfo):
     needs_token: bool = False  # the setting ``TIDEMARK_TOKENS__<NAME>`` is required
     token_from: str = ""  # how users get a token; part of the error message
     in_browser: bool = False  # the pages need a browser, since scripts create their content
+    sample: str = ""  # the rule by which months are sampled, for manifests; empty: all is read
 
 
 @dataclass(frozen=True)

@@ -194,6 +194,8 @@ class _Walk:
         }
         if self._permission is not None:
             self._describe["permission"] = self._permission.describe()
+        if rule := self._crawler.INFO.sample:
+            self._describe["sample"] = {"rule": rule, "seed": self._context.seed}
 
     def _note(self, month: Month, found: Found) -> None:
         ledger = self.ledgers[month]

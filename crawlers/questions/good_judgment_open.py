@@ -1,11 +1,13 @@
 """Good Judgment Open: questions of tournaments, answered by their organisers.
 
-The site has no API. Its list of resolved questions requires a login
-(``TIDEMARK_TOKENS__GOOD_JUDGMENT_OPEN=USER:PASSWORD``) and a permission, and is read with a
-browser. Pages of single questions are public. No date of resolution is stated, so a question
-belongs to the month in which it closed. A question decided early closes on the day of the decision
-(as in FreshBench). The list has no closing dates, so a crawl reads every question's page; pages
-with an answer come from the cache. No licence is stated, so texts are for local use only.
+The site has no API. A recorded permission is required. Its list ``/questions?status=resolved`` is
+public, and is read without a browser. It may end at a page that asks for a login; then the months
+are partial. With a token (``TIDEMARK_TOKENS__GOOD_JUDGMENT_OPEN=USER:PASSWORD``), the members' list
+is read in place of it, with a browser. Pages of single questions are public. No date of resolution
+is stated, so a question belongs to the month in which it closed. A question decided early closes on
+the day of the decision (as in FreshBench). The members' list has no closing dates, so every
+question's page is read; pages with an answer come from the cache. No licence is stated, so texts
+are for local use only.
 """
 
 from __future__ import annotations
@@ -20,12 +22,24 @@ from lxml import etree, html
 from pydantic import SecretStr
 
 from core.corpus.questions import CrowdForecast, Question
-from core.errors import ItemFailed, ItemUnavailable, SourceChanged, TokenRefused
+from core.errors import (
+    ItemFailed,
+    ItemUnavailable,
+    SourceChanged,
+    SourceUnavailable,
+    TokenRefused,
+)
 from core.month import Month
 from crawlers.browser.fetching import Browser, Limits
 from crawlers.browser.session import LogIn, Session
 from crawlers.contract import Drop, Failure, Repeat, missing_item
-from crawlers.questions.contract import Found, QuestionContext, QuestionSourceInfo, know_all_from
+from crawlers.questions.contract import (
+    Found,
+    Listing,
+    QuestionContext,
+    QuestionSourceInfo,
+    know_all_from,
+)
 from crawlers.web.fetcher import Fetched, read_time
 
 SITE = "good_judgment_open"
@@ -38,18 +52,24 @@ INFO = QuestionSourceInfo(
     sites={SITE: "https://www.gjopen.com"},
     request_interval_s=2.0,
     first_month=Month("2015-09"),
-    needs_token=True,
-    token_from="by registering there, as USER:PASSWORD",  # noqa: S106 - an instruction, not a password
     permission=(
-        "it offers no API, and its list of resolved questions is for members who are logged in; "
-        "ask Good Judgment (https://www.gjopen.com/contact) whether you may read it by a program"
+        "it offers no API, and the rest of its list of resolved questions is for members who are "
+        "logged in; ask Good Judgment (https://www.gjopen.com/contact) whether you may read it by "
+        "a program"
     ),
     in_browser=True,
 )
 MAX_PAGES = 1_000
 LIMITS = Limits()
+_PUBLIC_LIST = "/questions"
+_PUBLIC_ROWS = "//div[contains(concat(' ', @class, ' '), ' question-row-component ')]"
+_CLOSED = (  # a time whose nearest heading before it is "Closed"
+    ".//span[@data-localizable-timestamp][preceding::span[contains(@class, 'info-heading')][1]"
+    "[normalize-space(translate(., ':', ' ')) = 'Closed']]/@data-localizable-timestamp"
+)
 _LIST = "/leaderboards/questions"
 _ROWS = "//div[contains(@class, 'row-table-row')]/div/a/@href"
+_LOGIN = "//*[@id='new_user']"
 _READY = "div.row.row-table-row > div > a, #new_user"
 _QUESTION = re.compile(r"/(?:leaderboards/)?questions/(\d+)(?:-[^/]*)?")
 _VOID = re.compile(r"\bvoid(?:ed)?\b", re.IGNORECASE)
@@ -79,6 +99,48 @@ def fetch_questions(
 
 
 def _list_paths(months: Sequence[Month], context: QuestionContext) -> Iterator[str]:
+    is_member = context.fetcher.token(SITE) is not None
+    return (_list_for_members if is_member else _list_public)(months, context)
+
+
+def _list_public(months: Sequence[Month], context: QuestionContext) -> Iterator[str]:
+    """Yield the paths of questions, but for those that closed in another month by the list."""
+    listing = Listing(context.fetcher, SITE, know_all_from(months))
+    for number in range(1, MAX_PAGES + 1):
+        page = listing.page(_PUBLIC_LIST, {"status": "resolved", "page": number}, _is_no_list)
+        tree = _parse(page)
+        if tree.xpath(_LOGIN):
+            raise SourceUnavailable(
+                f"page {number} of {SITE}'s list of resolved questions is for members; with an "
+                f"account, set TIDEMARK_TOKENS__{SITE.upper()}=USER:PASSWORD"
+            )
+        for row in tree.xpath(_PUBLIC_ROWS):
+            links = row.xpath(".//h5//a/@href")
+            if not links:
+                raise SourceChanged(f"{page.url}: expected a link (h5 a) in each row of the list")
+            closed_at = next((read_time(time, dt.UTC) for time in row.xpath(_CLOSED)), None)
+            if closed_at and Month.of(closed_at) not in months:
+                context.passed_over["other_month"] += 1
+            else:
+                yield _path_of(page.url, links[0])
+        if not tree.xpath("//a[@rel='next']"):
+            return
+    raise SourceChanged(f"{SITE}: its list has more than {MAX_PAGES} pages")
+
+
+def _is_no_list(answer: Fetched) -> bool:
+    """Return True for a page with neither questions nor a login form; it is requested again."""
+    return b"question-row-component" not in answer.body and b"new_user" not in answer.body
+
+
+def _path_of(url: str, link: str) -> str:
+    try:
+        return urlsplit(urljoin(url, link)).path
+    except ValueError:
+        return ""
+
+
+def _list_for_members(months: Sequence[Month], context: QuestionContext) -> Iterator[str]:
     base = context.fetcher.base_url(SITE)
     since = know_all_from(months)
     with Browser(context.settings, context.fetcher, LIMITS) as browser:
@@ -89,10 +151,10 @@ def _list_paths(months: Sequence[Month], context: QuestionContext) -> Iterator[s
                 raise SourceChanged(f"{SITE}: its list has more than {MAX_PAGES} pages")
             passed.add(url)
             tree = _parse(session.read(url, _READY, not_before=since))
-            if tree.xpath("//*[@id='new_user']"):
+            if tree.xpath(_LOGIN):
                 raise TokenRefused(f"{url} shows a login form to a user who is logged in")
             for link in tree.xpath(_ROWS):
-                yield urlsplit(urljoin(url, link)).path
+                yield _path_of(url, link)
             url = next((urljoin(url, link) for link in tree.xpath("//a[@rel='next']/@href")), url)
 
 

@@ -2,26 +2,34 @@
 
 A question belongs to the month in which its answer was set on the site (``resolution_set_time``).
 The answer may have been known long before (``actual_resolve_time``). The API
-(https://www.metaculus.com/api/) requires a token and allows 1,000 requests an hour. It is made for
-programs, so the rules of robots.txt for page crawlers do not apply. The API lists posts; a post is
-one question or a group of questions. Posts are sorted by publication. So a post resolved during a
-crawl moves other posts to later pages only: no post is missed. Questions with yes/no or listed
-options are kept. Groups stay open until all their questions are resolved, so open groups are read,
-too. Annulled and ambiguous questions are void. The community's forecast is kept if made before
-closing and resolution. Redistribution of texts requires permission (api-requests@metaculus.com).
+(https://www.metaculus.com/api/) requires a token. It is made for programs, so the rules of
+robots.txt for page crawlers do not apply. Its terms forbid to evaluate models on its data without
+written permission. So the source requires a recorded permission. Since 2026-03, an ordinary token
+sees text and answer of a closed question only if its owner predicted on it. What is withheld is
+null, and such a question is dropped (``permission``).
+
+The API lists posts; a post is one question or a group of questions. Posts are sorted by
+publication. So a post resolved during a crawl moves other posts to later pages only: no post is
+missed. The link to the next page is never null, and a list ends with an empty page. Questions with
+yes/no or listed options are kept. Groups stay open until all their questions are resolved, so open
+groups are read, too. Annulled and ambiguous questions are void. The community's forecast is kept if
+made before closing and resolution.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import functools
+import logging
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 from urllib.parse import urlencode
 
 from core.corpus.questions import CrowdForecast, Question
-from core.errors import SourceChanged, TokenRefused
+from core.errors import SourceChanged, SourceUnavailable, TokenRefused
 from core.month import Month
-from crawlers.contract import Drop
+from crawlers.apis.fields import Fields, show
+from crawlers.contract import Drop, Repeat
 from crawlers.questions.contract import (
     YES_NO,
     Found,
@@ -29,14 +37,10 @@ from crawlers.questions.contract import (
     QuestionContext,
     QuestionSourceInfo,
     forecasts,
-    instant_of_s,
     know_all_from,
     month_of,
-    number,
-    text,
-    texts,
 )
-from crawlers.web.fetcher import Fetched, Fetcher, decode, read_time
+from crawlers.web.fetcher import Fetched, Fetcher, decode
 
 SITE = "metaculus"
 PATH = "/api/posts/"
@@ -47,19 +51,24 @@ INFO = QuestionSourceInfo(
     language="en",
     category="forecasting",
     sites={SITE: "https://www.metaculus.com"},
-    request_interval_s=3.6,  # 1,000 requests an hour are allowed
+    request_interval_s=3.6,  # 1,000 requests an hour are allowed, and 8 in 10 s
     robots_exempt_paths=(PATH,),
     first_month=Month("2015-12"),
     needs_token=True,
     token_from="in the settings of an account at https://www.metaculus.com",  # noqa: S106
+    permission=(
+        "its terms of use forbid to train or evaluate AI models on its data without written "
+        "permission; ask Metaculus (api-requests@metaculus.com), also for the texts and answers "
+        "of questions that your account did not predict on, which it withholds"
+    ),
 )
 PAGE_SIZE = 100  # posts per page, the maximum that the API allows
 _GROUPS = "group_of_questions"
+_CHOICES = ("binary", "multiple_choice")
 # Filters (statuses, types) of the two lists that are read: resolved posts, unresolved groups.
-_LISTS = ((("resolved",), ("binary", "multiple_choice", _GROUPS)), (("open", "closed"), (_GROUPS,)))
+_LISTS = ((("resolved",), (*_CHOICES, _GROUPS)), (("open", "closed"), (_GROUPS,)))
 _VOID = {"annulled", "ambiguous"}
-
-Row = dict[str, Any]
+_log = logging.getLogger(__name__)
 
 
 def fetch_questions(
@@ -68,14 +77,21 @@ def fetch_questions(
     """Yield the questions resolved in the months, oldest post first; open groups come last."""
     headers = _headers(context.fetcher)
     listing = Listing(context.fetcher, SITE, know_all_from(months), headers)
+    seen: dict[str, Month | None] = {}  # question -> its month, if it is one of ``months``
+    num_withheld = 0
     for post in _list_posts(listing):
         for row in _questions_of(post):
-            if row.get("type") not in {"binary", "multiple_choice"}:
-                context.passed_over["not_a_choice"] += 1
-            elif text(row.get("resolution")) is None:
-                context.passed_over["open"] += 1
-            elif month := month_of(_set_at(row), months, context):
-                yield month, _read(str(row["id"]), row, post)
+            name = _id_of(row) or f"post {_id_of(post)}"
+            if name not in seen:
+                found = _examine(name, row, post, months, context)
+                seen[name] = found[0] if found else None
+                if found:
+                    num_withheld += getattr(found[1], "reason", "") == "permission"
+                    yield found
+            elif month := seen[name]:
+                yield month, Repeat(name, "listed before")
+    if num_withheld:
+        _log.warning("%s withholds %d questions from the token's account", SITE, num_withheld)
 
 
 def _headers(fetcher: Fetcher) -> dict[str, str]:
@@ -85,113 +101,171 @@ def _headers(fetcher: Fetcher) -> dict[str, str]:
     return {"Authorization": f"Token {token.get_secret_value()}"}
 
 
-def _list_posts(listing: Listing) -> Iterator[Row]:
+def _list_posts(listing: Listing) -> Iterator[Fields]:
     for statuses, types in _LISTS:
         many = [("statuses", each) for each in statuses]
         many += [("forecast_type", each) for each in types]
-        path, offset = f"{PATH}?{urlencode(many)}", 0
+        path, offset, is_full = f"{PATH}?{urlencode(many)}", 0, True
+        passed: set[str | None] = set()
         while True:
-            params: dict[str, str | int] = {
-                "include_descriptions": "true", "limit": PAGE_SIZE, "offset": offset,
-                "order_by": "published_at", "with_cp": "true",
-            }  # fmt: skip
-            answer = listing.page(path, params, _is_busy)
-            page = decode(answer)
-            if not all(type(_object(post).get("id")) is int for post in page["results"]):
-                raise SourceChanged(f"{SITE}: {answer.url}: expected posts with a number as id")
-            yield from page["results"]
-            if page["next"] is None:
+            # There are always resolved posts, so an empty first page of them is a failure.
+            may_be_empty = offset > 0 or statuses != ("resolved",)
+            page = _page(listing, path, offset, PAGE_SIZE, may_be_empty)
+            posts = page.rows("results") or []
+            names = {_id_of(post) for post in posts}
+            if None in names or offset > 2 * len(passed) + 1_000:
+                raise SourceChanged(
+                    f"{SITE}: expected posts with a number as id, each on one page, after {offset} "
+                    f"of {path}, got {show([post.values for post in posts])}"
+                )
+            yield from posts
+            if not posts and is_full:
+                _require_end(listing, path, offset)
+            passed |= names
+            offset, is_full = offset + len(posts), len(posts) >= _limit_of(page)
+            if not posts or (not is_full and page.values.get("next") is None):
                 break
-            offset += len(page["results"])
 
 
-def _is_busy(answer: Fetched) -> bool:
-    """Return True if a page has no post, so that it is requested again."""
-    page = decode(answer)
-    results = page.get("results") if isinstance(page, dict) else None
-    return not isinstance(results, list) or not results or "next" not in page
+def _page(listing: Listing, path: str, offset: int, limit: int, may_be_empty: bool) -> Fields:
+    params: dict[str, str | int] = {
+        "include_descriptions": "true", "limit": limit, "offset": offset,
+        "order_by": "published_at", "with_cp": "true",
+    }  # fmt: skip
+    is_busy = functools.partial(_is_busy, may_be_empty=may_be_empty)
+    return Fields.of(SITE, decode(listing.page(path, params, is_busy)))
 
 
-def _questions_of(post: Row) -> list[Row]:
-    group = _object(post.get(_GROUPS))
-    rows = group.get("questions") if group else [post.get("question")]
-    found = map(_object, rows if isinstance(rows, list) else [])
-    return [row for row in found if type(row.get("id")) is int]
+def _is_busy(answer: Fetched, may_be_empty: bool) -> bool:
+    """Return True if an answer is no page, so that it is requested again."""
+    results = Fields.of(SITE, decode(answer)).rows("results")
+    return results is None or not (results or may_be_empty)
 
 
-def _set_at(row: Row) -> dt.datetime | None:
-    return read_time(row.get("resolution_set_time")) or read_time(row.get("actual_resolve_time"))
+def _limit_of(page: Fields) -> int:
+    """Return how many posts a full page has, by its link to the next page."""
+    found = re.search(r"[?&]limit=([0-9]{1,6})(?:&|$)", page.text("next") or "")
+    return int(found[1]) if found else PAGE_SIZE
 
 
-def _read(name: str, row: Row, post: Row) -> Question | Drop:
+def _require_end(listing: Listing, path: str, offset: int) -> None:
+    """Raise SourceUnavailable if posts follow an empty page.
+
+    An empty page after a full one may be a failure of the site. So the post before it is requested
+    again, together with the next one.
+    """
+    listing.fetcher.forget(last_only=True)
+    page = _page(listing, path, max(offset - 1, 0), 2, may_be_empty=offset == 0)
+    if len(page.rows("results") or []) > min(offset, 1):
+        raise SourceUnavailable(
+            f"{SITE}: the page after {offset} posts of {path} was empty, though posts follow; "
+            "run the same command again later"
+        )
+
+
+def _questions_of(post: Fields) -> list[Fields]:
+    """Return the questions of a post; one without fields for a notebook or the like."""
+    return post.inner(_GROUPS).rows("questions") or [post.inner("question")]
+
+
+def _id_of(row: Fields) -> str | None:
+    number = row.integer("id", low=1)
+    return None if number is None else str(number)
+
+
+def _examine(
+    name: str, row: Fields, post: Fields, months: Sequence[Month], context: QuestionContext
+) -> tuple[Month, Found] | None:
+    """Return a question with its month; None if it belongs to none of them, which is counted."""
+    kind, answer = row.text("type"), row.text("resolution")
+    has_question = not post.values.keys().isdisjoint({"question", _GROUPS})
+    is_withheld = answer is None and has_question and _is_resolved(row, post)
+    if is_withheld and (kind is None or kind in _CHOICES):
+        moment = _set_at(row) or row.time("actual_close_time")
+        month = month_of(moment, months, context) if moment else max(months)
+        detail = "its answer is withheld from accounts that did not predict on it"
+        return (month, Drop(name, "permission", detail)) if month else None
+    if kind not in _CHOICES:
+        context.passed_over["not_a_choice"] += 1
+    elif answer is None:
+        context.passed_over["open"] += 1
+    elif month := month_of(_set_at(row), months, context):
+        return month, _read(name, row, post)
+    return None
+
+
+def _is_resolved(row: Fields, post: Fields) -> bool:
+    status = row.text("status") or post.text("status")
+    return status == "resolved" or _set_at(row) is not None
+
+
+def _set_at(row: Fields) -> dt.datetime | None:
+    return row.time("resolution_set_time") or row.time("actual_resolve_time")
+
+
+def _read(name: str, row: Fields, post: Fields) -> Question | Drop:
     title = _title(row, post)
-    opened_at = read_time(row.get("open_time")) or read_time(post.get("open_time"))
+    opened_at = row.time("open_time") or post.time("open_time")
     if title is None or opened_at is None:
         return Drop(name, "no_date" if title else "parse_error", "no open_time, or no title")
-    options = YES_NO if row["type"] == "binary" else texts(row.get("options"))
-    names = ("yes", "no") if row["type"] == "binary" else options
-    history, resolution = row.get("options_history"), row["resolution"]
-    if isinstance(history, list) and len(history) > 1:
+    is_binary, answer = row.text("type") == "binary", row.text("resolution")
+    options = YES_NO if is_binary else row.texts("options")
+    names = ("yes", "no") if is_binary else options
+    if len(row.rows("options_history") or []) > 1:
         return Drop(name, "edited_later", "its options were changed while it ran")
-    if resolution not in (*names, *_VOID):
-        return Drop(name, "parse_error", f"resolved as {resolution!r:.80}, which is no option")
-    answer = names.index(resolution) if resolution in names else None
-    texts_from = _object(post.get(_GROUPS)) or row  # questions of a group share the group's texts
+    if not is_binary and len(options) < len(row.rows("options") or []):
+        return Drop(name, "parse_error", "an option is blank, or no text")
+    if answer not in (*names, *_VOID):
+        return Drop(name, "parse_error", f"resolved as {show(answer)}, which is no option")
+    index = names.index(answer) if answer in names else None
+    group = post.inner(_GROUPS)  # its questions share its texts
     return Question(
         question_id=name,
         source=SITE,
-        url=f"https://www.metaculus.com/questions/{post['id']}/",
+        url=f"https://www.metaculus.com/questions/{_id_of(post)}/",
         title=title,
-        background=text(row.get("description")) or text(texts_from.get("description")),
-        resolution_criteria=_criteria(row) or _criteria(texts_from),
+        background=row.text("description") or group.text("description"),
+        resolution_criteria=_criteria(row) or _criteria(group),
         options=options,
-        answer_index=answer,
-        created_at=read_time(row.get("created_at")),
+        answer_index=index,
+        created_at=row.time("created_at"),
         opened_at=opened_at,
-        closed_at=read_time(row.get("actual_close_time")),
-        resolved_at=read_time(row.get("actual_resolve_time")) or _set_at(row),
-        status="void" if answer is None else "resolved",
+        closed_at=row.time("actual_close_time"),
+        resolved_at=row.time("actual_resolve_time") or _set_at(row),
+        status="void" if index is None else "resolved",
         tags=_tags(post),
         crowd_forecast=_crowd(row, options),
         licence=INFO.licence,
     )
 
 
-def _title(row: Row, post: Row) -> str | None:
+def _title(row: Fields, post: Fields) -> str | None:
     """Return a title; for a question of a group, such as ``2027``, add the group's title."""
-    own, whole, label = (
-        text(each) for each in (row.get("title"), post.get("title"), row.get("label"))
-    )
-    if not isinstance(post.get(_GROUPS), dict) or not whole:
+    own, whole, label = row.text("title"), post.text("title"), row.text("label")
+    if not post.inner(_GROUPS).values or not whole:
         return own or whole
-    return own if own and len(own) > len(whole) else f"{whole} ({label or own})"
+    if own and len(own) > len(whole):
+        return own
+    return f"{whole} ({label or own})" if label or own else whole
 
 
-def _criteria(row: Row) -> str | None:
-    parts = (text(row.get("resolution_criteria")), text(row.get("fine_print")))
+def _criteria(row: Fields) -> str | None:
+    parts = (row.text("resolution_criteria"), row.text("fine_print"))
     return "\n\n".join(part for part in parts if part) or None
 
 
-def _tags(post: Row) -> tuple[str, ...]:
-    projects = _object(post.get("projects"))
-    kinds = [projects.get(kind) for kind in ("category", "tag")]
-    named = [each for kind in kinds if isinstance(kind, list) for each in kind]
-    return tuple(dict.fromkeys(texts([_object(each).get("name") for each in named])))
+def _tags(post: Fields) -> tuple[str, ...]:
+    projects = post.inner("projects")
+    rows = [*(projects.rows("category") or []), *(projects.rows("tag") or [])]
+    return tuple(dict.fromkeys(name for row in rows if (name := row.text("name"))))
 
 
-def _object(value: object) -> Row:
-    return value if isinstance(value, dict) else {}
-
-
-def _crowd(row: Row, options: tuple[str, ...]) -> tuple[CrowdForecast, ...]:
-    found = row
-    for key in ("aggregations", "recency_weighted", "latest"):
-        found = _object(found.get(key))
-    given_at, centers = instant_of_s(found.get("start_time")), found.get("centers")
-    values = [number(each) for each in centers] if isinstance(centers, list) else []
-    if row["type"] == "binary" and len(values) == 1 and values[0] is not None:
+def _crowd(row: Fields, options: tuple[str, ...]) -> tuple[CrowdForecast, ...]:
+    latest = row.inner("aggregations").inner("recency_weighted").inner("latest")
+    given_at, values = latest.epoch("start_time"), latest.numbers("centers")
+    if row.text("type") == "binary" and len(values) == 1 and values[0] is not None:
         values.append(1 - values[0])
-    ends = [read_time(row.get(key)) for key in ("actual_close_time", "actual_resolve_time")]
+    ends = [row.time(name) for name in ("actual_close_time", "actual_resolve_time")]
     is_late = given_at is None or any(end and given_at > end for end in ends)
     known = [each for each in values if each is not None and 0 <= each <= 1]
     if is_late or len(known) != len(options):

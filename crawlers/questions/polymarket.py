@@ -3,23 +3,30 @@
 A market belongs to the month in which it was settled: the later of ``closedTime`` and
 ``umaEndDate``. The latter is the end of the vote on the answer (by the oracle UMA). The list
 (https://docs.polymarket.com, ``/markets/keyset``; the older endpoint is incomplete) is sorted by
-closing time, latest first. So a crawl stops at markets that closed LONGEST_VOTE before the earliest
-month. A settled market has prices of 1 and 0; with other prices (50/50) it is void. Markets below
-MIN_VOLUME_USD are left out: most are created by programs. No crowd forecast is kept, because the
-list has final prices only. No licence is stated, so texts are for local use only.
+closing time, latest first. A month's list has only markets that began before the month's end, and
+is read to LONGEST_VOTE before the month. A settled market has prices of 1 and 0; with other prices
+(50/50) it is void. Markets below MIN_VOLUME_USD are left out: most are created by programs. So are
+games of sport, and series on whether a price goes up or down. No crowd forecast is kept, because
+the list has final prices only. No licence is stated, so texts are for local use only.
+
+In 2026, about 5,000 markets above MIN_VOLUME_USD close on a day: 1,500 pages a month. The list
+ignores filters by closing time. Its filters by scheduled end would miss the many markets that close
+earlier, as their event has happened. So a month is sampled by the volume of bets, which is final at
+closing: NUM_DRAWN random bands out of NUM_BANDS are read. The bands hold about equally many
+markets, and are so narrow that they are as good as a random sample.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import json
+import functools
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from core.corpus.questions import Question
 from core.errors import SourceChanged
 from core.month import Month
+from crawlers.apis.fields import Fields, load_json, show
 from crawlers.contract import Drop
 from crawlers.questions.contract import (
     Found,
@@ -28,13 +35,15 @@ from crawlers.questions.contract import (
     QuestionSourceInfo,
     know_all_from,
     month_of,
-    number,
-    text,
-    texts,
 )
-from crawlers.web.fetcher import Fetched, decode, read_time
+from crawlers.web.fetcher import Fetched, decode
 
 SITE = "polymarket"
+PAGE_SIZE = 100
+MIN_VOLUME_USD = 1_000
+SAMPLED_FROM = Month("2025-10")  # by their ids, earlier months have few enough markets to read all
+NUM_BANDS, NUM_DRAWN = 640, 20
+MAX_PAGES = 400  # maximum per month, divided equally among its bands
 INFO = QuestionSourceInfo(
     name=SITE,
     title="Polymarket: questions with money on them",
@@ -44,123 +53,187 @@ INFO = QuestionSourceInfo(
     sites={SITE: "https://gamma-api.polymarket.com"},
     request_interval_s=0.5,  # 300 requests in ten seconds are allowed per IP address
     first_month=Month("2020-10"),
+    sample=(
+        f"months from {SAMPLED_FROM}: the markets in {NUM_DRAWN} of {NUM_BANDS} bands of volume, "
+        f"drawn by the seed; earlier months: all markets with {MIN_VOLUME_USD} USD of bets; "
+        "without sport and up-or-down series"
+    ),
 )
-PAGE_SIZE = 100
-MIN_VOLUME_USD = 1_000
 UNORDERED = dt.timedelta(days=1)  # maximum deviation of the list from the order of closing times
-# Maximum time from a market's closing to the end of the vote; most votes end within a week.
-LONGEST_VOTE = dt.timedelta(days=30)
+LONGEST_VOTE = dt.timedelta(days=7)  # time from closing to the end of the vote; nearly always zero
+# Markets of 2020 to 2022 may lack a start. Their lists are cut by the scheduled end instead.
+_DATED_FROM, _LONGEST_WAIT = Month("2023-01"), dt.timedelta(days=365)
 _ID = re.compile(r"[\w-]{1,100}", re.ASCII)
+_SLUG = re.compile(r"[\w-]{1,300}", re.ASCII)
+_SPORTS = {"sports", "esports", "games"}  # slugs of tags; older markets have a category instead
+_OF_GAMES = ("sportsMarketType", "gameStartTime", "gameId")  # fields of markets or their events
+_UP_OR_DOWN = re.compile(r"(?:^|-)up-?(?:or-?)?down(?:-|$)", re.IGNORECASE)
 
-Row = dict[str, Any]
+Band = tuple[float | None, float | None]  # least and largest volume in USD; None: no limit
 
 
 def fetch_questions(
     months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
-    """Yield the questions settled in the months, sorted by closing time, latest first."""
-    listing = Listing(context.fetcher, SITE, know_all_from(months))
-    for row in _list_markets(listing, min(months).start - LONGEST_VOTE):
-        settled_at = _settled_at(row)
-        if _is_undecided(row):
-            context.passed_over["open"] += 1
-        elif (month := month_of(settled_at, months, context)) and settled_at:
-            yield month, _read(row, settled_at)
+    """Yield the questions settled in the months, last month first; each band by closing time."""
+    for month in sorted(months, reverse=True):
+        listing = Listing(context.fetcher, SITE, know_all_from([month]))
+        bands = _bands(month, context)
+        for band in bands:
+            for row in _list_markets(listing, month, band, MAX_PAGES // len(bands)):
+                if isinstance(row, Drop):
+                    yield month, row
+                elif _is_undecided(row):
+                    context.passed_over["open"] += 1
+                elif month_of(_settled_at(row), [month], context):
+                    yield month, _read(row)
+        if month >= SAMPLED_FROM:
+            detail = f"{NUM_BANDS - NUM_DRAWN} of {NUM_BANDS} bands of volume were not drawn"
+            yield month, Drop(f"{month}: other volumes", "sample_cap", detail)
 
 
-def _list_markets(listing: Listing, until: dt.datetime) -> Iterator[Row]:
-    params: dict[str, str | int] = {
-        "closed": "true", "include_tag": "true", "volume_num_min": MIN_VOLUME_USD,
-        "limit": PAGE_SIZE, "order": "closedTime", "ascending": "false",
-    }  # fmt: skip
+def _bands(month: Month, context: QuestionContext) -> list[Band]:
+    if month < SAMPLED_FROM:
+        return [(MIN_VOLUME_USD, None)]
+    drawn = sorted(range(NUM_BANDS), key=lambda band: context.rank(f"volume band {band}"))
+    return [(_edge(band), _edge(band + 1)) for band in sorted(drawn[:NUM_DRAWN])]
+
+
+def _edge(band: int) -> float | None:
+    """Return a band's minimum in USD, if volumes follow a power law with exponent 2/3."""
+    if band == NUM_BANDS:
+        return None
+    return round(float(MIN_VOLUME_USD * (1 - band / NUM_BANDS) ** -1.5), 2)
+
+
+def _list_markets(
+    listing: Listing, month: Month, band: Band, max_pages: int
+) -> Iterator[Fields | Drop]:
+    params, name = _params(month, band), f"{month}: volumes {band[0]} to {band[1]}"
     last: dt.datetime | None = None
-    while True:
-        answer = listing.page("/markets/keyset", params, _is_busy)
-        page = decode(answer)
-        for row in page["markets"]:
-            closed_at = read_time(row.get("closedTime")) if _is_market(row) else None
-            if not _is_market(row) or (last and closed_at and closed_at > last + UNORDERED):
+    for _ in range(max_pages):
+        may_be_empty = month >= SAMPLED_FROM and "after_cursor" not in params
+        is_busy = functools.partial(_is_busy, may_be_empty=may_be_empty)
+        answer = listing.page("/markets/keyset", params, is_busy)
+        page, times = Fields.of(f"{SITE}: {answer.url}", decode(answer)), []
+        if not page.rows("markets"):
+            yield Drop(name, "sample_cap", "this band of volume has no market")
+        for row in page.rows("markets") or []:
+            closed_at = row.time("closedTime")
+            if _id_of(row) is None or (last and closed_at and closed_at - last > UNORDERED):
                 raise SourceChanged(
                     f"{SITE}: {answer.url}: expected markets, the last closed first, "
-                    f"got {row!r:.200} after {last}"
+                    f"got {show(row.values)} after {last}"
                 )
+            times += [closed_at] if closed_at else []
             last = min(filter(None, (last, closed_at)), default=None)
             yield row
-        cursor = page.get("next_cursor")
-        if not cursor or (last and last < until):
+        cursor = page.values.get("next_cursor")
+        if not cursor or (times and max(times) < month.start - LONGEST_VOTE):
             return
-        if cursor == params.get("after_cursor"):
-            raise SourceChanged(f"{SITE}: the page after {cursor} names itself as the next")
+        if not isinstance(cursor, str) or cursor == params.get("after_cursor"):
+            raise SourceChanged(f"{SITE}: expected another cursor as the next, got {show(cursor)}")
         params["after_cursor"] = cursor
+    if last is None or last >= month.end:
+        raise SourceChanged(
+            f"{SITE}: {max_pages} pages of {name} end with markets of {last}, after {month}; "
+            "expected the list to have only what began before the month's end"
+        )
+    yield Drop(name, "sample_cap", f"closed before {last}, after {max_pages} pages")
 
 
-def _is_busy(answer: Fetched) -> bool:
+def _params(month: Month, band: Band) -> dict[str, str | int]:
+    is_dated = month >= _DATED_FROM
+    limit = month.end if is_dated else month.end + _LONGEST_WAIT
+    return {
+        "closed": "true", "include_tag": "true", "limit": PAGE_SIZE,
+        "order": "closedTime", "ascending": "false",
+        "start_date_max" if is_dated else "end_date_max": f"{limit:%Y-%m-%dT%H:%M:%SZ}",
+        "volume_num_min": str(band[0]),
+        **({} if band[1] is None else {"volume_num_max": str(band[1])}),
+    }  # fmt: skip
+
+
+def _is_busy(answer: Fetched, may_be_empty: bool) -> bool:
     """Return True if a page has no market, so that it is requested again."""
-    page = decode(answer)
-    markets = page.get("markets") if isinstance(page, dict) else None
-    return not isinstance(markets, list) or not markets
+    markets = Fields.of(SITE, decode(answer)).rows("markets")
+    return markets is None or not (markets or may_be_empty)
 
 
-def _is_market(row: object) -> bool:
-    return isinstance(row, dict) and _ID.fullmatch(str(row.get("id"))) is not None
+def _id_of(row: Fields) -> str | None:
+    name = row.text("id") or row.integer("id")
+    return str(name) if name and _ID.fullmatch(str(name)) else None
 
 
-def _settled_at(row: Row) -> dt.datetime | None:
-    moments = (read_time(row.get("closedTime")), read_time(row.get("umaEndDate")))
+def _settled_at(row: Fields) -> dt.datetime | None:
+    moments = (row.time("closedTime"), row.time("umaEndDate"))
     return max((moment for moment in moments if moment), default=None)
 
 
-def _is_undecided(row: Row) -> bool:
+def _is_undecided(row: Fields) -> bool:
     """Return True if a market is open or its vote is not over; no status means no vote."""
-    return not row.get("closed") or row.get("umaResolutionStatus") not in {"resolved", "", None}
+    return not row.boolean("closed") or row.text("umaResolutionStatus") not in {"resolved", None}
 
 
-def _read(row: Row, settled_at: dt.datetime) -> Question | Drop:
-    name, title = str(row["id"]), text(row.get("question"))
-    outcomes = _inner_list(row.get("outcomes"))
-    prices = [
-        price for price in map(number, _inner_list(row.get("outcomePrices"))) if price is not None
-    ]
-    if title is None or len(outcomes) < 2 or len(outcomes) != len(prices):
+def _series_of(row: Fields) -> str | None:
+    """Return the kind of series that a market is left out for, or None."""
+    events, tags = row.rows("events") or [], row.rows("tags") or []
+    slugs = [row.text("slug"), *(tag.text("slug") for tag in tags)]
+    series = [*slugs, *(event.text("seriesSlug") for event in events)]
+    if _inner(row, "outcomes").texts("list") == ("Up", "Down"):
+        return "an up-or-down series"
+    if any(_UP_OR_DOWN.search(name) for name in series if name):
+        return "an up-or-down series"
+    is_game = any(each.values.get(name) for each in (row, *events) for name in _OF_GAMES)
+    kinds = {name.lower() for name in (*slugs[1:], row.text("category")) if name}
+    return "a game of sport" if is_game or not kinds.isdisjoint(_SPORTS) else None
+
+
+def _read(row: Fields) -> Question | Drop:
+    name, title = str(_id_of(row)), row.text("question")
+    if series := _series_of(row):
+        return Drop(name, "low_quality", f"{series}, which is left out")
+    listed = _inner(row, "outcomes")
+    outcomes, found = listed.texts("list"), _inner(row, "outcomePrices").numbers("list")
+    prices = [price for price in found if price is not None]
+    counts = {len(outcomes), len(listed.rows("list") or []), len(found), len(prices)}
+    if title is None or len(outcomes) < 2 or len(counts) > 1:
         return Drop(name, "parse_error", "expected a question, and as many prices as outcomes")
-    opened_at = read_time(row.get("startDate")) or read_time(row.get("createdAt"))
+    opened_at = row.time("startDate") or row.time("createdAt")
     if opened_at is None:
         return Drop(name, "no_date", "neither startDate nor createdAt")
     answer = prices.index(1.0) if sorted(prices)[-2:] == [0.0, 1.0] else None
-    is_settled = row.get("umaResolutionStatus") == "resolved" or len(set(prices)) == 1
+    is_settled = row.text("umaResolutionStatus") == "resolved" or len(set(prices)) == 1
     if answer is None and (not is_settled or not any(prices)):
         return Drop(name, "unknown_format", f"prices {prices} tell no answer")
+    slug = row.text("slug") or ""
     return Question(
         question_id=name,
         source=SITE,
-        url=f"https://polymarket.com/market/{row['slug']}" if text(row.get("slug")) else None,
+        url=f"https://polymarket.com/market/{slug}" if _SLUG.fullmatch(slug) else None,
         title=title,
-        resolution_criteria=text(row.get("description")),
-        options=tuple(outcomes),
+        resolution_criteria=row.text("description"),
+        options=outcomes,
         answer_index=answer,
-        created_at=read_time(row.get("createdAt")),
+        created_at=row.time("createdAt"),
         opened_at=opened_at,
-        closed_at=read_time(row.get("closedTime")),
-        resolved_at=settled_at,
+        closed_at=row.time("closedTime"),
+        resolved_at=_settled_at(row),
         status="void" if answer is None else "resolved",
         tags=_tags(row),
         licence=INFO.licence,
     )
 
 
-def _inner_list(value: object) -> list[str]:
+def _inner(row: Fields, name: str) -> Fields:
+    """Return the list in a field, which is JSON within a string, as the field ``list``."""
     try:
-        found = json.loads(value) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        return []
-    return found
+        return Fields(row.where, {"list": load_json(row.text(name) or "")})
+    except ValueError:
+        return Fields(row.where)
 
 
-def _tags(row: Row) -> tuple[str, ...]:
+def _tags(row: Fields) -> tuple[str, ...]:
     """Return the labels of a market's tags; older markets have a category instead."""
-    tags = row.get("tags")
-    known = [tag for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
-    labels = texts([*(tag.get("label") for tag in known), row.get("category")])
-    return tuple(dict.fromkeys(labels))
+    labels = [*(tag.text("label") for tag in row.rows("tags") or []), row.text("category")]
+    return tuple(dict.fromkeys(label for label in labels if label))

@@ -1,8 +1,9 @@
 """Simulated github.com: git repositories, served over HTTP by ``git http-backend``.
 
 The first request for a repository creates it; its commits are deterministic. Requests for
-repositories that do not exist get status 401, as on GitHub. The files are generated from the world
-and differ from the files of the real projects. In every month of the world, each repository:
+repositories that do not exist get status 401, as on GitHub. A former name of a repository
+(``renamed``) redirects to the present one. The files are generated from the world and differ from
+the files of the real projects. In every month of the world, each repository:
 - adds files: in the month's first second, in its middle and in its last second;
 - merges, on the 20th, a branch that was committed in the previous month;
 - rewrites a file of the previous month, which counts as new text;
@@ -68,6 +69,7 @@ class Site(WorldSite):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._trending = trending_repositories(world)
+        self.renamed: dict[str, str] = {}  # former name -> name
         self._lock = threading.Lock()
         self._folder: Path | None = None
 
@@ -77,6 +79,9 @@ class Site(WorldSite):
             return self._list(request)
         owner, repository, rest = [*request.path[1:].split("/", 2), "", ""][:3]
         name = f"{owner}/{repository.removesuffix('.git')}"
+        if new_name := self.renamed.get(name):
+            base = f"http://{request.headers['host']}/{new_name}.git/{rest}"
+            return Response(301, {"Location": f"{base}?{request.raw_query}"})
         if name not in REPOSITORIES:
             challenge = {"WWW-Authenticate": 'Basic realm="GitHub"', "Content-Type": "text/plain"}
             return Response(401, challenge, b"Repository not found.")

@@ -2,7 +2,8 @@
 
 Clients may send 60 requests an hour and 10 searches a minute; with a token, 5,000 and 30
 (https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api). Requests above a
-limit get status 403 and are counted. A search returns at most 1,000 results.
+limit get status 403 and are counted. A search returns at most 1,000 results. A former name of a
+repository (``renamed``) redirects to its id.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Site(WorldSite):
         self.repositories = {one.name: one for one in trending_repositories(world)}
         for month in world.months:
             self.repositories |= {one.name: one for one in new_repositories(world, month)}
+        self.renamed: dict[str, str] = {}  # former name -> name
         self._lock = threading.Lock()
         # By (resource, has token): end of the window as Unix time, and number of requests in it.
         self._used: dict[tuple[str, bool], tuple[float, int]] = {}
@@ -105,7 +107,12 @@ class Site(WorldSite):
         if request.path == "/search/repositories":
             return self._search(request)
         match = re.fullmatch("/repos/([^/]+/[^/]+)/(.+)", request.path)
+        if match and match[1] in self.renamed:
+            return self._moved(self.repositories[self.renamed[match[1]]], match[2], request)
         repository = self.repositories.get(match[1]) if match else None
+        if by_id := re.fullmatch("/repositories/([0-9]+)/(.+)", request.path):
+            found = (each for each in self.repositories.values() if str(each.id) == by_id[1])
+            match, repository = by_id, next(found, None)
         if match is None or repository is None or repository.is_gone:
             return _not_found()
         if not repository.commits:
@@ -121,6 +128,12 @@ class Site(WorldSite):
             base = self.codeload_url or f"http://{request.headers['host']}"
             return Response(302, {"Location": f"{base}/{repository.name}/legacy.tar.gz/{sha}"})
         return _not_found()
+
+    def _moved(self, repository: Repository, rest: str, request: Request) -> Response:
+        base = f"http://{request.headers['host']}/repositories/{repository.id}/{rest}"
+        url = f"{base}?{request.raw_query}" if request.raw_query else base
+        body = {"message": "Moved Permanently", "url": url, "documentation_url": _DOCUMENTATION}
+        return as_json(body, 301, {"Location": url})
 
     def _codeload(self, name: str, sha: str) -> Response:
         repository = self.repositories.get(name)

@@ -1,9 +1,11 @@
-"""Simulated Good Judgment Open: JavaScript lists resolved questions to logged-in users.
+"""Simulated Good Judgment Open: a public list, and one that JavaScript fills for logged-in users.
 
-The login form requires a form token and a session cookie. A script fills the empty list page from
-``/leaderboards/questions.json``. Every page has elements that crawlers must not use: a pop-up, an
-automatic download, a tracker on another host, and scripts that send data. The pages under
-``/traps/`` have scripts that never end, send requests forever, or fill the memory.
+The public list of resolved questions (``/questions?status=resolved``) redirects to the login after
+``public_pages`` pages. The login form requires a form token and a session cookie. A script fills
+the members' empty list page from ``/leaderboards/questions.json``. The pages for members have
+elements that crawlers must not use: a pop-up, an automatic download, a tracker on another host, and
+scripts that send data. The pages under ``/traps/`` have scripts that never end, send requests
+forever, or fill the memory.
 """
 
 from __future__ import annotations
@@ -79,6 +81,7 @@ class Site(WorldSite):
         super().__init__(world)
         self.users = {USER: PASSWORD}  # accounts
         self.on_a_page = ON_A_PAGE
+        self.public_pages = 1_000
         self.seen: Counter[str] = Counter()  # number of unwanted requests, by path
 
     @functools.cached_property
@@ -100,7 +103,9 @@ class Site(WorldSite):
             return self._list(request) if is_asked_right else Response(401)
         if path == "/assets/list.js":
             return Response(200, {"Content-Type": "text/javascript"}, _LIST.encode())
-        if path.startswith("/leaderboards/questions/"):
+        if path == "/questions" and request.arg("status") == "resolved":
+            return self._public_list(request)
+        if path.startswith(("/leaderboards/questions/", "/questions/")):
             return self._question(path)
         if path in _TRAPS:
             return _page(f"<p>A trap</p><script>{_TRAPS[path]}</script>")
@@ -135,15 +140,38 @@ class Site(WorldSite):
         body = json.dumps({"rows": rows, "next": more}).encode()
         return Response(200, {"Content-Type": "application/json"}, body)
 
+    def _public_list(self, request: Request) -> Response:
+        number = max(1, int(request.arg("page", "1") or 1))
+        if number > self.public_pages:
+            return Response(302, {"Location": "/users/sign_in"})
+        begin = (number - 1) * self.on_a_page
+        shown = self.questions[begin : begin + self.on_a_page]
+        if take_quirk(self, "empty_page"):
+            shown = []
+        is_last = begin + self.on_a_page >= len(self.questions)
+        more = "" if is_last else f'<a rel="next" href="/questions?page={number + 1}">Next</a>'
+        return _page("".join(map(_public_row, shown)) + more)
+
     def _question(self, path: str) -> Response:
         for each in self.questions:
-            if _path_of(each) == path:
+            if _path_of(each) == f"/leaderboards{path.removeprefix('/leaderboards')}":
                 return _page(_question_page(each, take_quirk(self, "missing_fields")))
         return Response(404)
 
 
 def _path_of(question: SimulatedQuestion) -> str:
     return f"/leaderboards/questions/{question.id}-who-will-be-chosen"
+
+
+def _public_row(question: SimulatedQuestion) -> str:
+    path = _path_of(question).removeprefix("/leaderboards")
+    return f"""
+<div id="row-table-question-{question.id}" class="question-row-component">
+  <h5><a href="https://www.gjopen.com{path}"><span>{html.escape(question.title)}</span></a></h5>
+  <span class="info-heading">Closed</span>
+  <span data-localizable-timestamp="{question.resolved:%Y-%m-%dT%H:%M:%SZ}">lately</span>
+  <a data-sort="predictors_count" href="#"> 19 Forecasters</a></div>
+"""
 
 
 def _page(body: str, status: int = 200, cookies: str | None = None) -> Response:

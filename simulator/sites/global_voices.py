@@ -21,10 +21,7 @@ MAX_PER_PAGE = 100
 UTC_OFFSET = dt.timedelta(hours=-4)  # UTC offset of the site's local time
 ODDITIES = ("partner", "protected", "edited", "undated", "roundup", "sister")
 
-_PARTNER = (
-    "This story was originally published by the Example Herald. An edited version is republished "
-    "on Global Voices as part of a content-sharing agreement."
-)
+_PARTNER = "This story was originally published by the Example Herald."
 _SISTER = "A version of this story first appeared on Rising Voices, a Global Voices project."
 Json = dict[str, Any]
 

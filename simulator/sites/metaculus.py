@@ -1,8 +1,10 @@
 """Simulated Metaculus: the API's list of posts, for clients with the token.
 
-Most posts have one question. Each month, two questions form one post (a group). One question of the
-last month is in a group with an open question. The answer of some questions was known a day or more
-before the site published it.
+Pages are those of the server's own source (LimitOffsetPagination without a count): the link to the
+next page is never null, and pages after the last post are empty. Most posts have one question. Each
+month, two questions form one post (a group). One question of the last month is in a group with an
+open question. The answer of some questions was known a day or more before the site published it.
+Text and answer of the questions in ``withheld`` are null.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ MAX_LIMIT = 100
 GROUPED = (6, 10)  # numbers, within each month, of the questions that form a group
 HALF_OPEN = (9, NUM_QUESTIONS)  # group in the last month: two question numbers, the second open
 LATE = 5  # number of a question whose answer was known before the last forecast
+DEFAULT_LIMIT = 20
+_TEXTS = {"description", "resolution_criteria", "fine_print"}
 _HOUR = dt.timedelta(hours=1)
 
 
@@ -29,6 +33,7 @@ class Site(WorldSite):
     robots: str | None = "User-agent: *\nDisallow: /api/\n"
     token = TOKEN
     max_limit = MAX_LIMIT
+    withheld: frozenset[int] = frozenset()  # ids of questions that the token's owner may not see
 
     @functools.cached_property
     def posts(self) -> list[dict[str, Any]]:
@@ -51,23 +56,21 @@ class Site(WorldSite):
         return as_json({"detail": "Not found."}, 404)
 
     def _list(self, request: Request) -> Response:
-        limit, offset = request.arg("limit", "20"), request.arg("offset", "0")
-        if not limit.isdecimal() or not offset.isdecimal():
-            return as_json({"limit": ["A valid integer is required."]}, 400)
+        limit = min(_whole(request.arg("limit")) or DEFAULT_LIMIT, self.max_limit)
+        offset = _whole(request.arg("offset"))
         if take_quirk(self, "error_as_200"):
             return as_json({"error_code": "server_error", "detail": "Internal error"})
         found = self._find(request)
-        start = int(offset) - self.count_moved(is_first=offset == "0")
-        end = start + min(int(limit), self.max_limit)
-        page = found[start:end]
+        start = offset - self.count_moved(is_first=offset == 0)
+        page = found[start : start + limit]
         if take_quirk(self, "empty_page"):
             page = []
         is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
         has_texts = request.arg("include_descriptions") == "true"
-        link = f"https://www.metaculus.com/api/posts/?limit={limit}&offset={offset}+{limit}"
-        rows = [_row(post, has_texts, is_bare, is_odd) for post in page]
-        answer = {"next": link if end < len(found) else None, "previous": None, "results": rows}
-        return as_json(answer)
+        link = f"https://www.metaculus.com/api/posts/?limit={limit}&offset="
+        rows = [self._row(post, has_texts, is_bare, is_odd) for post in page]
+        previous = f"{link}{max(offset - limit, 0)}" if offset else None
+        return as_json({"next": f"{link}{offset + limit}", "previous": previous, "results": rows})
 
     def _find(self, request: Request) -> list[dict[str, Any]]:
         statuses = request.query.get("statuses", [])
@@ -78,6 +81,36 @@ class Site(WorldSite):
             if (not statuses or post["status"] in statuses) and (not types or _type(post) in types)
         ]
         return found if request.arg("order_by") == "published_at" else found[::-1]
+
+    def _row(
+        self, post: dict[str, Any], has_texts: bool, is_bare: bool, is_odd: bool
+    ) -> dict[str, Any]:
+        row = dict(post)
+        if "question" in post:
+            row["question"] = self._cut(post["question"], has_texts, is_bare)
+        if "group_of_questions" in post:
+            group = self._cut(post["group_of_questions"], has_texts, is_bare)
+            group["questions"] = [
+                self._cut(each, has_texts, is_bare) for each in group["questions"]
+            ]
+            row["group_of_questions"] = group
+        if is_bare:
+            row = {key: value for key, value in row.items() if key not in {"projects", "slug"}}
+        return row | ({"undocumented": [{"<b>": 1}]} if is_odd else {})
+
+    def _cut(self, fields: dict[str, Any], has_texts: bool, is_bare: bool) -> dict[str, Any]:
+        gone = set() if has_texts else _TEXTS
+        gone = gone | ({"aggregations", "fine_print", "created_at"} if is_bare else set())
+        hidden = {*_TEXTS, "resolution"} if fields["id"] in self.withheld else set()
+        return {
+            key: None if key in hidden else value
+            for key, value in fields.items()
+            if key not in gone
+        }
+
+
+def _whole(value: str) -> int:
+    return int(value) if value.isdecimal() else 0
 
 
 def _type(post: dict[str, Any]) -> str:
@@ -160,25 +193,6 @@ def _without_options(post: dict[str, Any]) -> list[dict[str, Any]]:
     number = {**post["question"], "id": 1, "type": "numeric", "resolution": "12.5"}
     notebook = {key: value for key, value in post.items() if key != "question"}
     return [{**post, "id": 1, "question": number}, {**notebook, "id": 2}]
-
-
-def _row(post: dict[str, Any], has_texts: bool, is_bare: bool, is_odd: bool) -> dict[str, Any]:
-    row = dict(post)
-    if "question" in post:
-        row["question"] = _cut(post["question"], has_texts, is_bare)
-    if "group_of_questions" in post:
-        group = _cut(post["group_of_questions"], has_texts, is_bare)
-        group["questions"] = [_cut(each, has_texts, is_bare) for each in group["questions"]]
-        row["group_of_questions"] = group
-    if is_bare:
-        row = {key: value for key, value in row.items() if key not in {"projects", "slug"}}
-    return row | ({"undocumented": [{"<b>": 1}]} if is_odd else {})
-
-
-def _cut(fields: dict[str, Any], has_texts: bool, is_bare: bool) -> dict[str, Any]:
-    gone = set() if has_texts else {"description", "resolution_criteria", "fine_print"}
-    gone |= {"aggregations", "fine_print", "created_at"} if is_bare else set()
-    return {key: value for key, value in fields.items() if key not in gone}
 
 
 def _utc(moment: dt.datetime) -> str:

@@ -1,7 +1,9 @@
 """Simulated Polymarket: the market list of the Gamma API, with a cursor for the next page.
 
-Each question of the world is a market. One more market per kind in ODDITIES must be dropped by
-crawlers. Every month's first market was closed before the month, and resolved in the month.
+Each question of the world is a market, also those on sport. One more market per kind in ODDITIES
+must be dropped by crawlers. Every month's first market was closed before the month, and resolved in
+the month. Like the real list, this one ignores filters by closing time, and a market without a
+start is in no list with ``start_date_max``.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ ODDITIES: dict[str, dict[str, Any]] = {
     "old and not settled": {"umaResolutionStatus": None, "outcomePrices": '["0.31", "0.69"]'},
     "no winner": {"umaResolutionStatus": None, "outcomePrices": '["0", "0"]'},
     "no prices": {"outcomePrices": None},
-}
+    "up or down": {"outcomes": '["Up", "Down"]', "slug": "btc-updown-5m-1781770200",
+                   "tags": [{"id": "102127", "label": "Up or Down", "slug": "up-or-down"}]},
+    "a game": {"sportsMarketType": "moneyline", "gameStartTime": "2024-01-01 00:00:00+00"},
+}  # fmt: skip
 
 
 class Site(WorldSite):
@@ -73,7 +78,16 @@ class Site(WorldSite):
     def _find(self, request: Request) -> list[dict[str, Any]]:
         is_closed = request.arg("closed", "false") == "true"
         least = float(request.arg("volume_num_min", "0"))
-        found = [m for m in self.markets if m["closed"] == is_closed and m["volumeNum"] >= least]
+        most = float(request.arg("volume_num_max", "inf"))
+        started, ended = request.arg("start_date_max", "999"), request.arg("end_date_max", "9")
+        found = [
+            market
+            for market in self.markets
+            if market["closed"] == is_closed
+            and least <= market["volumeNum"] <= most
+            and (market["startDate"] or "99") <= started
+            and market["endDate"] <= ended
+        ]
         if request.arg("order") != "closedTime":
             found.sort(key=lambda market: int(market["id"]))
         return found if request.arg("ascending", "true") == "true" else found[::-1]
@@ -110,6 +124,7 @@ def _market(question: SimulatedQuestion) -> dict[str, Any]:
         "umaEndDate": as_utc(question.resolved) if question.resolved else None,
         "umaResolutionStatus": "resolved" if question.resolved else None,
         "lastTradePrice": 0.999,
+        "gameStartTime": as_utc(question.closed) if "Sports" in question.tags else None,
         "tags": [{"id": str(n), "label": tag, "slug": tag.lower().replace(" ", "-")}
                  for n, tag in enumerate(question.tags)],
     }  # fmt: skip

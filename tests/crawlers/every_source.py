@@ -324,12 +324,14 @@ class QuestionScene(Scene):
         return list(list_questions(Store(str(home))))
 
     def kill_arguments(self, home: Path) -> list[str]:
+        questions.permit(Store(str(home)), self.source)
         settings = {"home": str(home), "request_interval_s": 0, "sites": self.web.urls}
         return [json.dumps(settings), json.dumps(TOKENS), self.source, str(MARCH)]
 
     def _crawl(self, home: Path, **more: Any) -> questions.Outcome:
         settings = questions.settings_of(self.web, home, **more)
         store = Store(settings.home)
+        questions.permit(store, self.source)
         former = read_question_seal(store, self.source, MARCH)
         is_whole = former is not None and not former.is_partial
         try:

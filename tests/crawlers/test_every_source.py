@@ -106,7 +106,8 @@ def test_a_source_gives_a_simulated_month(scene: Scene) -> None:
     assert scene.whole.items
     scene.check(scene.whole)
     if isinstance(scene, QuestionScene):
-        assert len(scene.whole.items) == 12
+        games = [each for each in scene.whole.others if each["reason"] == "low_quality"]
+        assert len(scene.whole.items) + len(games) >= 12
         assert {question.source for question in scene.whole.items.values()} == {scene.source}
         assert scene.whole.manifest["passed_over"]["open"] >= 1
         assert scene.whole.manifest["passed_over"]["other_month"] >= 12
@@ -348,6 +349,8 @@ def test_pages_that_stay_empty_never_make_a_month_complete(
     lists = {each for each in targets if each.split("?")[0] == targets[-1].split("?")[0]}
     if len(lists) < 2:  # the last was a record
         lists = {target for target in targets if "before=" in target}
+    if scene.source == "metaculus":  # its lists end with an empty page
+        lists = {target for target in targets if "&offset=12&" in target}
     empty = {"manifold": b"[]", "polymarket": b'{"markets": []}'}.get(
         scene.source, b'{"next": null, "previous": null, "results": []}'
     )

@@ -11,6 +11,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from simulator.server import Fault, Web
 from simulator.sites.openai_api import refusal
+from tests.crawlers.questions.scene import permit
 from tests.flows.apis import rows, write_entry
 
 Tidemark = Callable[..., Any]
@@ -29,7 +30,7 @@ def test_questions_are_crawled_answered_and_shown(
 ) -> None:
     ran = tidemark("forecast", "crawl", "--month=2024-01", "--to=2024-03").expect(0)
     assert "questions of manifold 2024-03: " in ran.out
-    assert "left out: Metaculus" in ran.err and "TIDEMARK_TOKENS__METACULUS" in ran.err
+    assert "left out: metaculus is crawled by permission only" in ran.err
     asked = len(sites.requests)
     assert tidemark("forecast", "crawl", "--month=2024-01", "--to=2024-03").code == 0
     assert len(sites.requests) == asked, "sealed months are not asked for again"
@@ -56,12 +57,14 @@ def test_questions_are_crawled_answered_and_shown(
     assert tiny_model.name in page and "manifold, asked under <code>letter</code>" in page
 
 
-def test_named_sources_are_refused_without_their_token(
+def test_named_sources_are_refused_without_their_permission_or_token(
     tidemark: Tidemark, sites: Web, home: Path
 ) -> None:
     before = len(sites.requests)
-    ran = tidemark("forecast", "crawl", "-s", "metaculus", "--month=2024-03")
-    assert ran.code == 1 and "gives nothing without a token, so nothing was asked" in ran.err
+    crawl = ("forecast", "crawl", "-s", "metaculus", "--month=2024-03")
+    tidemark(*crawl).expect(1, "its terms of use forbid")
+    permit(Store(str(home)), "metaculus")
+    tidemark(*crawl).expect(1, "gives nothing without a token, so nothing was asked")
     assert len(sites.requests) == before
     tidemark("forecast", "crawl", "-s", "nosuch", "--month=2024-03").expect(2, "manifold")
     tidemark("forecast", "answer", "-m", "gpt2").expect(2, "tidemark forecast crawl")

@@ -1,6 +1,7 @@
 """Helpers of question sources: two months in a simulated web, settings, outcomes."""
 
 import contextlib
+import datetime as dt
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 
 import zstandard
 
+from core.corpus.permissions import record_permission
 from core.corpus.questions import Question, QuestionSeal, list_questions, read_questions
 from core.errors import SourceError
 from core.month import Month
@@ -65,7 +67,13 @@ def outcome_of(store: Store, seal: QuestionSeal) -> Outcome:
     return Outcome(seal, None, {q.question_id: q for q in read_questions(store, seal)}, others)
 
 
+def permit(store: Store, source: str) -> None:
+    day = dt.datetime.now(dt.UTC).date() + dt.timedelta(days=9)
+    record_permission(store, source, "A. Smith, by mail", str(day))
+
+
 def crawl_source(source: str, web: Web, home: Path, *months: Month, **more: Any) -> list[Outcome]:
     store, settings = Store(str(home)), settings_of(web, home, **more)
+    permit(store, source)
     crawl_questions(source, months or [FEBRUARY, MARCH], store, settings)
     return [outcome_of(store, seal) for seal in list_questions(store, source)]

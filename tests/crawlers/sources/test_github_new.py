@@ -1,3 +1,4 @@
+import dataclasses
 import datetime as dt
 import json
 import re
@@ -178,6 +179,30 @@ def test_a_search_of_another_shape_stops_the_crawl(crawl: Crawl, web: Web) -> No
     web.faults.append(Fault("status", "github_api", "/search", 1, 200, body=b'{"items": []}'))
     with pytest.raises(SourceChanged, match="'total_count'"):
         crawl()
+
+
+def test_totals_that_stay_huge_end_the_crawl(
+    crawl: Crawl, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(github_new, "MAX_SEARCHES", 20)
+    body = b'{"total_count": 1%s, "incomplete_results": false, "items": []}' % (b"0" * 4_000)
+    web.faults.append(Fault("status", "github_api", "^/search/.*page=[2-9]", 10**6, 200))
+    body = body.replace(b"[]", b"[{}]")
+    web.faults.append(Fault("status", "github_api", "^/search/", 10**6, 200, {}, body))
+    with pytest.raises(SourceChanged, match="more than 20 searches"):
+        crawl()
+
+
+def test_a_new_repository_that_was_renamed_since_is_read_through_its_redirect(
+    crawl: Crawl, site: Site, web: Web
+) -> None:
+    former = documents_of(crawl())[0].cluster_id
+    name = str(former).removeprefix("repo:")
+    row = site.repositories[name]
+    site.renamed[name] = "new-owner/new-name"
+    site.repositories["new-owner/new-name"] = dataclasses.replace(row, name="new-owner/new-name")
+    again = {document.cluster_id for document in documents_of(crawl())}
+    assert {former} <= again and f"/repositories/{row.id}/" in str(web.requests)
 
 
 def test_a_sample_is_drawn_from_several_repositories(crawl: Crawl) -> None:

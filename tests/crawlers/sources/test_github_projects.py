@@ -2,6 +2,7 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
@@ -9,7 +10,7 @@ from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from crawlers import github_projects
-from crawlers.contract import DROP_REASONS, CrawlContext, Drop, Failure
+from crawlers.contract import DROP_REASONS, CrawlContext, Drop, Failure, Repeat
 from crawlers.github_projects import INFO, MAX_FILES, fetch_month, read_projects
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Fault, Web, serve_sites
@@ -192,6 +193,23 @@ def test_a_volume_is_not_eaten_by_the_first_projects_of_the_list(
     assert max(counts.values()) - min(counts.values()) <= 1
     num_bytes = sum(len(document.text.encode()) for document in documents)
     assert 6000 <= num_bytes <= 6000 + max(len(d.text.encode()) for d in documents)
+
+
+def test_a_renamed_project_is_cloned_through_its_redirect_and_counted_once(
+    context: CrawlContext, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = cast(Site, web.sites["github"])
+    monkeypatch.setattr(site, "renamed", {"encode/starlette": "psf/black"})
+    monkeypatch.setattr(github_projects, "read_projects", lambda: ["encode/starlette", "psf/black"])
+    items = list(fetch_month(Month("2024-03"), context))
+    assert {document.cluster_id for document in documents_of(items)} == {"repo:encode/starlette"}
+    [repeat] = [item for item in items if isinstance(item, Repeat)]
+    assert (repeat.native_id, repeat.detail) == ("psf/black", "another name of encode/starlette")
+    names = [document.native_id for document in documents_of(items)]
+    again = list(fetch_month(Month("2024-03"), context))  # from the mirror
+    assert [document.native_id for document in documents_of(again)] == names
+    later = documents_of(list(fetch_month(Month("2024-04"), context)))
+    assert {document.cluster_id for document in later} == {"repo:encode/starlette"}
 
 
 def test_a_repository_that_is_gone_is_counted(

@@ -13,7 +13,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers import github_trending
-from crawlers.contract import CrawlContext, Drop, Repeat
+from crawlers.contract import CrawlContext, Drop, Failure, Repeat
 from crawlers.crawl import crawl_partition
 from crawlers.github_trending import INFO, most_starred, read_links
 from crawlers.web.fetcher import Fetcher
@@ -228,9 +228,46 @@ def test_a_hostile_hour_is_refused(
 
 def test_lines_that_are_no_star_are_passed_over() -> None:
     lines = [b'{"type":"WatchEvent"', b'["WatchEvent"]', b'{"type":"WatchEvent","repo":3}',
+             b'{"type":"WatchEvent","repo":{"id":7,"name":["a/b"]}}', b'{"repo":"WatchEvent"}',
              b'{"type":"PushEvent","repo":{"name":"a/b"},"payload":"\\"WatchEvent\\""}',
              b'{"type":"WatchEvent","repo":{"name":"c/d"}}']  # fmt: skip
-    assert list(github_trending.read_stars(gzip.compress(b"\n".join(lines)))) == ["c/d"]
+    assert list(github_trending.read_stars(gzip.compress(b"\n".join(lines)))) == [("c/d", "c/d")]
+
+
+def test_the_stars_of_a_renamed_repository_are_counted_together(
+    old: None, own: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stars = [(7, "old/one")] * 3 + [(8, "other/one")] * 2 + [(7, "new/one")] + [("x", "no/id")] * 3
+    monkeypatch.setattr(
+        github_trending, "read_stars", lambda _: (github_trending.Star(*star) for star in stars)
+    )
+    context = CrawlContext(own, Fetcher(own, INFO.sites, 0))
+    found = list(github_trending.most_starred(MONTH, context, 9))
+    assert found == ["new/one", "no/id", "other/one"]
+
+
+def test_a_renamed_repository_is_read_through_its_redirect_and_once(
+    crawl: Crawl, web: Web, api: github_api.Site
+) -> None:
+    api.renamed["former/name"] = NAMES[0]
+    rows = ["/former/name", "/" + NAMES[1], "/" + NAMES[0]]
+    page = "".join(f'<article class="Box-row"><h2><a href="{r}">x</a></h2></article>' for r in rows)
+    web.faults.append(Fault("status", "github", "/trending", 1, 200, body=page.encode()))
+    items = crawl()
+    assert [document.native_id for document in documents_of(items)] == ["former/name", NAMES[1]]
+    [repeat] = [item for item in items if isinstance(item, Repeat)]
+    assert repeat.native_id == NAMES[0] and "another name of former/name" in repeat.detail
+    number = api.repositories[NAMES[0]].id
+    assert [path for _, _, path in web.requests if path.startswith(f"/repositories/{number}/")]
+
+
+def test_a_redirect_to_another_host_is_not_followed(
+    crawl: Crawl, web: Web, api: github_api.Site
+) -> None:
+    headers = {"Location": "https://elsewhere.example/repositories/7/commits"}
+    web.faults.append(Fault("status", "github_api", f"^/repos/{NAMES[0]}/", 1, 301, headers))
+    [failure] = [item for item in crawl() if isinstance(item, Failure)]
+    assert failure.native_id == NAMES[0] and "none of this source's hosts" in failure.detail
 
 
 def test_rows_that_name_no_repository_or_one_twice_are_counted(crawl: Crawl, web: Web) -> None:

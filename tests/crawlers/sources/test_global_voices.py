@@ -15,7 +15,7 @@ from core.storage.store import Store
 from crawlers import global_voices
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawl import crawl_partition
-from crawlers.global_voices import INFO, fetch_month
+from crawlers.global_voices import INFO, fetch_month, find_note
 from crawlers.text import articles
 from crawlers.text.cleaning import clean
 from crawlers.web.fetcher import Fetcher
@@ -87,23 +87,73 @@ def test_a_scheduled_post_is_not_older_than_its_publication(crawl: Crawl, web: W
     assert document.text_as_of == document.event_time == dt.datetime(2024, 2, 10, 10, tzinfo=dt.UTC)
 
 
+NOTES = (
+    "This article was originally published by the Example Herald.",
+    "This story originally appeared on Example.org on June 1, 2015.",
+    "This post first appeared on openSample.",
+    "This article first appeared in eldiario.es.",
+    "This story was written by Jane Doe and originally appeared on Sampleweb.",
+    (
+        "This story by A. B. Doe was originally published by the Example Times and an edited "
+        "version is republished here with permission."
+    ),
+    (
+        "This article by J. Doe was first published on March 8, 2021, by Sample Free Press, "
+        "and is published on Global Voices as part of a content-sharing agreement."
+    ),
+    "An edited version of this piece was first published in the Mail & Sample.",
+    "A version of this story was first published in Spanish by Ejemplo.",
+    (
+        "Editor's note: this article, which was originally published in Nepali Times, has "
+        "been edited."
+    ),
+    "This opinion piece was published by Sample Weekly on 3 May 2022.",
+    "The following interview was previously posted on her website.",
+    "It is republished here under a media partnership agreement.",
+    "It is republished on Global Voices under a content partnership with Example News.",
+    "The article, first published in The Sample, is reprinted with permission.",
+    "Originally published on 350.example.",
+    "Cross-posted from Example Dialogues.",
+)
+NO_NOTES = (
+    "A version of this story first appeared on Advox, a project of Global Voices.",
+    "This post was originally published on Global Voices on March 10, 2014.",
+    "This article was originally published in Spanish on Global Voices.",
+    "This article was originally published in Spanish.",
+    "This story was originally published by Jane Doe on Rising Voices.",
+    "Her novel was first published in 1961.",
+    "The book was originally published by Sample Press and republished last year.",
+    "This essay collection was originally published by Sample Press.",
+    "This story is based on a report that was originally published by the Example Herald.",
+    "The report was published by Example Watch in 2020, under an agreement with the city.",
+    "The video was first posted on Facebook and reposted by others.",
+    "The story was originally published by The Sample in 2018, and a trial followed.",
+)
+
+
 def test_stories_of_other_media_are_not_under_the_licence(crawl: Crawl, web: Web) -> None:
-    notes = [
-        "This story by A. B. was originally published by the Example Times and an edited version "
-        "is republished here with permission.",
-        "It is republished on Global Voices under a content partnership with Example News.",
-        "The article, first published in The Sample, is reprinted with permission.",
-    ]
-    kept = [
-        "A version of this story first appeared on Advox, a project of Global Voices.",
-        "Her novel was first published in 1961.",
-    ]
-    for note in (*notes, *kept):
+    for note in (NOTES[0], NO_NOTES[0]):
         body = f"<p><em>{note}</em></p><p>{'A sentence about the town. ' * 9}</p>"
         post = _post(content={"rendered": body, "protected": False})
         web.faults.append(_answer([post]))
         [item] = crawl()
-        assert isinstance(item, Document) == (note in kept), note
+        assert isinstance(item, Document) == (note in NO_NOTES), note
+
+
+@pytest.mark.parametrize("note", [*NOTES, *NO_NOTES])
+def test_a_note_is_known_by_its_words_and_its_place(note: str) -> None:
+    blocks = [f"Paragraph {number} tells of the town and its harbour." for number in range(9)]
+    for place in (0, 2, len(blocks)):
+        text = "\n\n".join([*blocks[:place], note, *blocks[place:]])
+        assert (find_note(text) is not None) == (note in NOTES), place
+    within = "\n\n".join([*blocks, note, *blocks])
+    has_agreement = "content" in note or "permission" in note or "agreement" in note
+    assert find_note(within) is None or (note in NOTES and has_agreement)
+
+
+def test_notes_are_found_in_time() -> None:
+    for text in ("this story was ", "republished ", "originally published in Spanish "):
+        assert find_note(text * 30_000) is None
 
 
 def test_pages_of_the_list_are_read_to_the_last_and_never_beyond(
@@ -119,7 +169,14 @@ def test_pages_of_the_list_are_read_to_the_last_and_never_beyond(
     assert len(queries) == 17 + 4 + 1 + 1
 
 
-@pytest.mark.parametrize("rows, headers", [({"posts": []}, {}), ([], {"X-WP-TotalPages": "many"})])
+@pytest.mark.parametrize(
+    "rows, headers",
+    [
+        ({"posts": []}, {}),
+        *(([], {"X-WP-TotalPages": odd}) for odd in ("many", "9" * 5_000, "999999999", "-1")),
+        ([], {"X-WP-TotalPages": "", "X-WP-Total": "9" * 5_000}),
+    ],
+)
 def test_a_list_of_unknown_shape_stops_the_crawl(
     crawl: Crawl, web: Web, rows: object, headers: dict[str, str]
 ) -> None:
