@@ -6,7 +6,7 @@ import datetime as dt
 import importlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, cast
 
@@ -15,7 +15,6 @@ from core.corpus.questions import CrowdForecast, Question
 from core.errors import UnknownName
 from core.month import Month
 from crawlers.contract import CrawlContext, Drop, Failure, Repeat, SourceInfo, list_modules
-from crawlers.web.fetcher import Fetched, Fetcher, get_list
 
 # Reasons to skip a list entry that belongs to none of the requested months.
 PassReason = Literal[
@@ -111,17 +110,6 @@ def forecasts(
     return tuple(CrowdForecast(option, each, at) for option, each in pairs)
 
 
-def text(value: object) -> str | None:
-    """Return the value if it is a string that is not blank, else None."""
-    return value if isinstance(value, str) and value.strip() else None
-
-
-def texts(values: object) -> tuple[str, ...]:
-    """Return the strings of a list that are not blank; () if ``values`` is not a list."""
-    found = map(text, values) if isinstance(values, list) else ()
-    return tuple(each for each in found if each)
-
-
 def number(value: object) -> float | None:
     """Convert a number, or a string such as ``0.5``, to a finite float; None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -131,35 +119,3 @@ def number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
-
-
-def instant_of_ms(value: object) -> dt.datetime | None:
-    """Convert milliseconds since 1970 to an instant in UTC; None for any other value."""
-    found = None if isinstance(value, str) else number(value)
-    return None if found is None else instant_of_s(found / 1000)
-
-
-def instant_of_s(value: object) -> dt.datetime | None:
-    """Convert seconds since 1970 to an instant in UTC; None for any other value."""
-    found = None if isinstance(value, str) else number(value)
-    try:
-        return dt.datetime.fromtimestamp(found, dt.UTC) if found and found > 0 else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-@dataclass(frozen=True)
-class Listing:
-    """A site's list of questions, fetched page by page."""
-
-    fetcher: Fetcher
-    key: str  # key of the site's base URL in ``fetcher``
-    not_before: dt.datetime  # cached pages from before this time are not used
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # sent with each request
-
-    def page(
-        self, path: str, params: Mapping[str, str | int], is_busy: Callable[[Fetched], bool]
-    ) -> Fetched:
-        """Fetch a page of the list; retry if ``is_busy`` returns True for the response."""
-        options = {"headers": self.headers, "not_before": self.not_before}
-        return get_list(self.fetcher, self.key, path, params, is_busy, **options)
