@@ -6,7 +6,7 @@ import datetime as dt
 import importlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, cast
 
@@ -15,6 +15,7 @@ from core.corpus.questions import CrowdForecast, Question
 from core.errors import UnknownName
 from core.month import Month
 from crawlers.contract import CrawlContext, Drop, Failure, Repeat, SourceInfo, list_modules
+from crawlers.web.fetcher import Fetched, Fetcher, get_list
 
 # Reasons to skip a list entry that belongs to none of the requested months.
 PassReason = Literal[
@@ -119,3 +120,20 @@ def number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A site's list of questions, fetched page by page."""
+
+    fetcher: Fetcher
+    key: str  # key of the site's base URL in ``fetcher``
+    not_before: dt.datetime  # cached pages from before this time are not used
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # sent with each request
+
+    def page(
+        self, path: str, params: Mapping[str, str | int], is_busy: Callable[[Fetched], bool]
+    ) -> Fetched:
+        """Fetch a page of the list; retry if ``is_busy`` returns True for the response."""
+        options = {"headers": self.headers, "not_before": self.not_before}
+        return get_list(self.fetcher, self.key, path, params, is_busy, **options)

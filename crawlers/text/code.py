@@ -1,8 +1,8 @@
 """Files of repositories: source code, licences and READMEs.
 
 The text of a README is its prose, headings, lists and code, still in Markdown or reStructuredText.
-Images, badges, HTML tags, comments, link targets, link definitions and image directives are
-removed. The words of links are kept, and code stays unchanged.
+Images, badges, HTML tags, comments, link targets, link definitions, image directives and the rules
+of tables are removed. The words of links are kept, and code stays unchanged.
 """
 
 from __future__ import annotations
@@ -147,27 +147,41 @@ def _why_not_written(path: str, text: str) -> str | None:
     return None
 
 
-_MAX_PATTERN_CHARS = 4000  # a longer line stays unchanged, to limit the time of matching
+_MAX_PATTERN_CHARS = 4000  # longer text stays unchanged, to limit the time of matching
 
 _NAMES = ("readme.md", "readme.markdown", "readme.rst", "readme.txt", "readme")
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_INLINE_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,500}?)(?<!`)\1(?!`)")
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
+_INDENTED = re.compile(r" {4}|\t")
+_LIST_ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s")
+_INLINE_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,500}?)(?<!`)\1(?!`)", re.DOTALL)
 # Brackets in a link's words, and parentheses in its target, may be nested one level deep.
-_TARGET = r"(?:\((?:[^()\n]|\([^()\n]{0,200}\)){0,1000}\)|\[[^\]\n]{0,200}\])"
-_IMAGE = re.compile(rf"!\[(?:[^\[\]\n]|\[[^\[\]\n]{{0,200}}\]){{0,500}}\]{_TARGET}")
-_LINK = re.compile(rf"(?<![!\\])\[((?:[^\[\]\n]|\[[^\[\]\n]{{0,200}}\]){{0,500}})\]{_TARGET}")
-_DEFINITION = re.compile(r" {0,3}\[[^\]\n]{1,200}\]:[ \t]+\S.*")
+_TARGET = r"(?:\((?:[^()]|\([^()]{0,200}\)){0,1000}\)|\[[^\]]{0,200}\])"
+_WORDS = r"\[((?:[^\[\]]|\[[^\[\]]{0,200}\]){0,500})\]"
+_IMAGE = re.compile(rf"!{_WORDS}{_TARGET}")
+_LINK = re.compile(rf"(?<![!\\]){_WORDS}{_TARGET}")
+_DEFINITION = re.compile(r" {0,3}\[((?!\^)[^\]\n]{1,200})\]:[ \t]+\S.*")
+_SHORT_LINK = re.compile(r"(?<![\\\w])(!?)\[([^\[\]]{1,200})\](?![\[(:])")
 _AUTOLINK = re.compile(r"<((?:https?://|mailto:)[^<>\s]{1,1000})>")
+_TABLE_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?)?\s*|\s*>\s*\[!\w{1,20}\]\s*")
+_BREAK = re.compile(r" {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})")
 
 _RST_BLOCK = re.compile(
-    r"\.\. (?:\|[^|\n]{1,200}\| )?(?:image|figure|raw|contents|toctree|include)::|\.\. \[|\.\. _"
-    r"|\.\. (?!\S+::)"
+    r"\.\. (?:\|[^|\n]{1,200}\| )?(?:image|figure|raw|contents|toctree|include|meta)::|\.\. \["
+    r"|\.\. _|\.\. (?!\S+::)|__ "
 )
-_RST_CODE = re.compile(r"\.\. (code|code-block|sourcecode|note|tip|warning|important)::[ \t]*\S*")
-_RST_LINK = re.compile(r"`([^`<\n]{1,300}?)[ \t]*<[^<>`\n]{1,1000}>`__?")
-_RST_ROLE = re.compile(r":[a-z:+-]{1,40}:`~?([^`\n]{1,300})`")
-_RST_SUBSTITUTION = re.compile(r"\|[A-Za-z0-9][^|\n]{0,100}\|_{0,2}")
+_RST_DIRECTIVE = re.compile(r"\.\. [\w-]{1,40}::[ \t]*")
+_RST_CODE = re.compile(r"\.\. (?:code|code-block|sourcecode|highlight|parsed-literal)::.*")
+_RST_OPTION = re.compile(r"[ \t]+:[\w-]{1,40}:.*")
+_RST_LINK = re.compile(r"`([^`<]{1,300}?)\s*<[^<>`]{1,1000}>`__?")
+_RST_ROLE = re.compile(r":[a-z:+-]{1,40}:`~?([^`]{1,300})`")
+_RST_NAME = re.compile(
+    r"(?<![`\w:])`([^`<>\n]{1,200})`__?(?!\w)|\b([A-Za-z][\w.-]{0,100})__?(?!\w)"
+)
+_RST_TARGET = re.compile(r"\.\. _`?([^:`\n]{1,200})`?:")
+_RST_REPLACEMENT = re.compile(r"\.\. \|([^|\n]{1,200})\| (?:replace::[ \t]*(.*)|\w+::.*)")
+_RST_SUBSTITUTION = re.compile(r"\|([^\s|][^|]{0,100})\|_{0,2}")
+_RST_TABLE_RULE = re.compile(r"\s*(?:=+(?:\s+=+)+|\+[-=+]+\+)\s*")
 
 
 def find_readme(paths: Iterable[str]) -> str | None:
@@ -180,80 +194,156 @@ def read_readme(path: str, content: bytes) -> str:
     """Return a README's text, or raise ItemUnavailable; ``.rst`` is reStructuredText."""
     text = _decode(content)
     lines = strip_markup(normalise(text)).split("\n")
-    is_rst = path.lower().endswith(".rst")
-    kept = _read_rst(lines) if is_rst else _read_markdown(lines)
-    return "\n".join(kept).strip()
-
-
-def _read_markdown(lines: list[str]) -> list[str]:
-    kept, fence = [], ""
+    reader = _RstReader(lines) if path.lower().endswith(".rst") else _MarkdownReader(lines)
     for line in lines:
+        reader.take(line)
+    return reader.finish()
+
+
+class _Reader:
+    """Lines of a README that are kept; links may go over the lines of a paragraph."""
+
+    def __init__(self) -> None:
+        self._kept: list[str] = []
+        self._paragraph: list[str] = []
+        self._num_chars = 0  # of the paragraph
+
+    def finish(self) -> str:
+        self._end_paragraph()
+        return "\n".join(self._kept).strip()
+
+    def _add(self, line: str) -> None:
+        """Add a line to the paragraph; items of lists, and lines too many, begin another."""
+        self._num_chars += len(line) + 1
+        if self._num_chars > _MAX_PATTERN_CHARS or _LIST_ITEM.match(line):
+            self._end_paragraph()
+            self._num_chars = len(line) + 1
+        self._paragraph.append(line)
+
+    def _keep(self, line: str) -> None:
+        """Keep a line as it is, but no more than one blank line after another."""
+        if self._paragraph:
+            self._end_paragraph()
+        if line.strip() or (self._kept and self._kept[-1].strip()):
+            self._kept.append(line.rstrip())
+
+    def _end_paragraph(self) -> None:
+        text, lines = "\n".join(self._paragraph), set(self._paragraph)
+        self._paragraph, self._num_chars = [], 0
+        plain = self._plain(text) if len(text) <= _MAX_PATTERN_CHARS else text
+        # A line is left out if its links and pictures were all that it had.
+        kept = [line for line in plain.split("\n") if line in lines or re.search(r"\w", line)]
+        self._kept += [line.rstrip() for line in kept]
+
+    def _plain(self, text: str) -> str:
+        raise NotImplementedError
+
+
+class _MarkdownReader(_Reader):
+    def __init__(self, lines: Iterable[str]) -> None:
+        super().__init__()
+        found = filter(None, map(_DEFINITION.fullmatch, lines))
+        self._names = {definition[1].lower() for definition in found}
+        self._fence = ""
+        self._last = ""  # the last line that is not blank
+
+    def take(self, line: str) -> None:
+        if not (line.strip() or self._fence):
+            self._keep("")
+            return
         mark = _FENCE.match(line)
-        if fence:
-            kept.append(line)
-            if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
+        is_after_blank = not self._paragraph and not (self._kept and self._kept[-1].strip())
+        if self._fence:
+            self._kept.append(line)
+            if mark and mark[1].startswith(self._fence) and not line.strip().strip(self._fence[0]):
+                self._fence = ""
         elif mark:
-            fence = mark[1]
-            kept.append(line)
-        elif line.startswith(("    ", "\t")) and _begins_code(kept):
-            kept.append(line)
-        elif not _DEFINITION.fullmatch(line):
-            plain = _plain(line)
-            if plain.strip(" \t|-*") or not line.strip() or plain == line:
-                _append(kept, plain)
-    return kept
+            self._end_paragraph()
+            self._fence = mark[1]
+            self._kept.append(line)
+        elif _INDENTED.match(line) and self._begins_code(is_after_blank):
+            self._keep(line)
+        elif not (
+            _DEFINITION.fullmatch(line)
+            or _TABLE_RULE.fullmatch(line)
+            or (is_after_blank and _BREAK.fullmatch(line))
+        ):
+            self._add(line)
+        self._last = line
+
+    def _begins_code(self, is_after_blank: bool) -> bool:
+        """Return True if an indented line is code: after a blank line, and not in a list item."""
+        is_in_code = not self._paragraph and _INDENTED.match(self._last) is not None
+        return (is_after_blank or is_in_code) and not _LIST_ITEM.match(self._last)
+
+    def _plain(self, text: str) -> str:
+        """Return text without images and link targets; text in backticks stays unchanged."""
+        pieces, position = [], 0
+        for code in _INLINE_CODE.finditer(text):
+            if text.count("[", 0, code.start()) > text.count("]", 0, code.start()):
+                continue  # in a link's brackets, where the text must not be split
+            pieces += [self._unlink(text[position : code.start()]), code[0]]
+            position = code.end()
+        return "".join([*pieces, self._unlink(text[position:])])
+
+    def _unlink(self, text: str) -> str:
+        text = _LINK.sub(lambda link: self._shorten(link[1].strip()), _IMAGE.sub("", text))
+        return _AUTOLINK.sub(r"\1", self._shorten(text))
+
+    def _shorten(self, text: str) -> str:
+        """Replace links of one pair of brackets by their words, and remove such images."""
+        return _SHORT_LINK.sub(
+            lambda link: (
+                link[0] if link[2].lower() not in self._names else "" if link[1] else link[2]
+            ),
+            text,
+        )
 
 
-def _append(kept: list[str], line: str) -> None:
-    if line.strip() or (kept and kept[-1].strip()):
-        kept.append(line.rstrip())
+class _RstReader(_Reader):
+    def __init__(self, lines: Iterable[str]) -> None:
+        super().__init__()
+        self._names: set[str] = set()
+        self._replacements: dict[str, str] = {}
+        for line in lines:
+            if target := _RST_TARGET.match(line):
+                self._names.add(target[1].lower())
+            elif replacement := _RST_REPLACEMENT.match(line):
+                self._replacements[replacement[1].lower()] = replacement[2] or ""
+        self._is_cut = False  # in a removed directive or comment, and in its indented lines
+        self._is_code = False
+        self._is_after_directive = False
 
+    def take(self, line: str) -> None:
+        if self._is_cut and (not line.strip() or line[0] in " \t"):
+            return
+        self._is_cut = line == ".." or _RST_BLOCK.match(line) is not None
+        if self._is_cut or (self._is_after_directive and _RST_OPTION.fullmatch(line)):
+            return
+        if self._is_code and (not line.strip() or line[0] in " \t"):
+            self._keep(line)
+            return
+        directive = _RST_DIRECTIVE.match(line)
+        is_code = _RST_CODE.fullmatch(line) is not None
+        self._is_after_directive = directive is not None
+        self._is_code = is_code or (directive is None and line.rstrip().endswith("::"))
+        if is_code or line.strip() == "::":
+            line = ""
+        elif directive:
+            line = line[directive.end() :]
+        if not line.strip():
+            self._keep("")
+        elif not _RST_TABLE_RULE.fullmatch(line):
+            self._add(line)
 
-def _begins_code(kept: list[str]) -> bool:
-    """Return True if an indented line is code: after a blank line, and not in a list item."""
-    before = next((line for line in reversed(kept) if line.strip()), "")
-    is_list = re.match(r"\s*([-*+]|\d{1,9}[.)])\s", before) is not None
-    return not is_list and (not kept or not kept[-1].strip() or kept[-1].startswith(("    ", "\t")))
+    def _plain(self, text: str) -> str:
+        text = _RST_ROLE.sub(r"\1", _RST_LINK.sub(r"\1", text))
+        text = _RST_SUBSTITUTION.sub(
+            lambda name: self._replacements.get(" ".join(name[1].lower().split()), name[0]), text
+        )
+        return _RST_NAME.sub(self._name, text)
 
-
-def _plain(line: str) -> str:
-    """Return a line without images and link targets; text in backticks stays unchanged."""
-    if len(line) > _MAX_PATTERN_CHARS:
-        return line
-    pieces, position = [], 0
-    for code in _INLINE_CODE.finditer(line):
-        if _is_in_link(line, code.start()):
-            continue
-        pieces += [_unlink(line[position : code.start()]), code[0]]
-        position = code.end()
-    return "".join([*pieces, _unlink(line[position:])])
-
-
-def _is_in_link(line: str, position: int) -> bool:
-    """Return True if a position is inside a link's brackets, where the line must not be split."""
-    return line.count("[", 0, position) > line.count("]", 0, position)
-
-
-def _unlink(text: str) -> str:
-    text = _IMAGE.sub("", text)
-    text = _LINK.sub(lambda link: link[1].strip(), text)
-    return _AUTOLINK.sub(r"\1", text)
-
-
-def _read_rst(lines: list[str]) -> list[str]:
-    kept: list[str] = []
-    is_cut = False  # True in a removed directive or comment, and in its indented lines
-    for line in lines:
-        if is_cut and (not line.strip() or line[0] in " \t"):
-            continue
-        is_cut = line == ".." or _RST_BLOCK.match(line) is not None
-        if is_cut:
-            continue
-        if len(line) > _MAX_PATTERN_CHARS:
-            kept.append(line)
-            continue
-        line = _RST_CODE.sub("", line)
-        line = _RST_ROLE.sub(r"\1", _RST_LINK.sub(r"\1", line))
-        _append(kept, _RST_SUBSTITUTION.sub("", line))
-    return kept
+    def _name(self, link: re.Match[str]) -> str:
+        name = link[1] or link[2]
+        is_link = link[1] is not None or name.lower() in self._names
+        return name if is_link else link[0]

@@ -25,7 +25,17 @@ from typing import Any, Self
 from pylatexenc import latex2text, latexwalker, macrospec
 
 from core.errors import ItemUnavailable
-from crawlers.text.latex_source import decode_files, find_prose, join_files, strip_comments
+from crawlers.text import latex_units
+from crawlers.text.latex_macros import expand_macros
+from crawlers.text.latex_mending import mend
+from crawlers.text.latex_prose import find_prose
+from crawlers.text.latex_references import (
+    Bibliography,
+    resolve_citations,
+    resolve_references,
+)
+from crawlers.text.latex_shield import GONE, HOLE, Shield, shield_code
+from crawlers.text.latex_source import decode_files, join_files
 
 TIME_LIMIT_S = 20.0  # maximum time per paper; 300,000 characters take 3 s (2 cores, 2026-11)
 MEMORY_BYTES = 2**30
@@ -110,44 +120,49 @@ class LatexReader:
 _MACROS = {  # macro name: (arguments in pylatexenc's notation, replacement)
     **dict.fromkeys(("mbox", "hbox", "fbox", "texttt", "textsf", "textsl", "textup"), ("{", "%s")),
     **dict.fromkeys(("textmd", "textnormal", "textsuperscript", "textsubscript"), ("{", "%s")),
-    **dict.fromkeys(("underline", "uline", "url", "enquote"), ("{", "%s")),
+    **dict.fromkeys(("underline", "uline", "url", "path", "nolinkurl", "enquote"), ("{", "%s")),
     **dict.fromkeys(("phantom", "hphantom", "vphantom", "ding"), ("{", "")),
-    "maketitle": ("", ""),
+    **dict.fromkeys(("href", "hyperlink", "hypertarget", "foreignlanguage"), ("{{", "%(2)s")),
+    "epigraph": ("{{", "%(1)s %(2)s"),
+    "figurename": ("", "Figure"),
+    "tablename": ("", "Table"),
+    **dict.fromkeys(("nicefrac", "sfrac", "textfrac"), ("{{", "%(1)s/%(2)s")),
+    **dict.fromkeys(("maketitle", "-", "@", "/", "null"), ("", "")),
     "\n": ("", " "),  # a backslash at the end of a line
     "S": ("", "§"),
     "P": ("", "¶"),
+    **dict.fromkeys(("cite", "citet", "citep", "footnote", "includegraphics"), ("", GONE)),
+    **dict.fromkeys(("ref", "eqref", "pageref"), ("", HOLE)),  # only those without an argument
+    "onedot": ("", "."),
+    "today": ("", HOLE),  # the day of the crawl would not be reproducible
     "rule": ("[{{", ""),
-    "ensuremath": ("{", "$%s$"),
-    "href": ("{{", "%(2)s"),
-    "hyperlink": ("{{", "%(2)s"),
     "hyperref": ("[{", "%(2)s"),
     "textcolor": ("[{{", "%(3)s"),
     "colorbox": ("[{{", "%(3)s"),
+    "fcolorbox": ("[{{{", "%(4)s"),
     "raisebox": ("{[[{", "%(4)s"),
     "makebox": ("[[{", "%(3)s"),
+    "framebox": ("[[{", "%(3)s"),
     "parbox": ("[[[{{", "%(5)s"),
     "rotatebox": ("[{{", "%(3)s"),
     "scalebox": ("{[{", "%(3)s"),
     "resizebox": ("*{{{", "%(4)s"),
+    "adjustbox": ("{{", "%(2)s"),
 }
-_BLOCKS = {  # environments that become paragraphs, with their arguments
-    **dict.fromkeys(("quote", "quotation", "center", "displayquote"), ""),
-    **dict.fromkeys(("itemize", "enumerate", "description", "compactitem", "compactenum"), "["),
-    **dict.fromkeys(("theorem", "lemma", "proposition", "corollary", "definition"), "["),
-    **dict.fromkeys(("proof", "remark", "example", "tcolorbox", "mdframed", "framed"), "["),
-    "minipage": "[[[{",
-    "multicols": "{",
-    "spacing": "{",
-}
-_MATHS = {"flalign": "", "alignat": "{", "IEEEeqnarray": "[{", "displaymath": "", "math": ""}
-_VERBATIM = ("verbatim", "verbatim*", "Verbatim", "lstlisting", "minted")
-# Placeholders for white space in verbatim text, so that the joining of lines keeps it.
-_SHIELD = {ord(" "): 0xE000, ord("\n"): 0xE001, ord("\t"): 0xE002}
-_UNSHIELD = {shield: character for character, shield in _SHIELD.items()}
+_SYMBOLS = {
+    **{name: name for name in ("TeX", "LaTeX", "BibTeX", "XeTeX", "LuaTeX", "AmS")},
+    **dict.fromkeys(("newline", "linebreak", "quad", "qquad", "hfill", "and"), " "),
+    **dict.fromkeys(("enspace", "thinspace", "nobreakspace"), " "),
+    "LaTeXe": "LaTeX2e", "par": "\n\n", "copyright": "©", "degree": "°", "textgreater": ">",
+    "textless": "<", "textbar": "|", "textunderscore": "_", "slash": "/", "euro": "€",
+    "pounds": "£", "ddag": "‡", "checkmark": "✓", "glqq": "„", "grqq": "“", "og": "«", "fg": "»",
+    "textquotedbl": '"', "textbraceleft": "{", "textbraceright": "}",
+}  # fmt: skip
+_HEADINGS = ("part", "chapter", "section", "subsection", "subsubsection")
 
 
 class _Writer(latex2text.LatexNodes2Text):  # type: ignore[misc]  # pylatexenc has no types
-    """Text writer that keeps formulas as source in dollar signs, and tolerates misused macros."""
+    """Text writer that tolerates misused macros."""
 
     def apply_simplify_repl(self, node: Any, simplify_repl: Any, what: str) -> str:
         try:
@@ -155,12 +170,6 @@ class _Writer(latex2text.LatexNodes2Text):  # type: ignore[misc]  # pylatexenc h
         except (AttributeError, LookupError, TypeError, ValueError):
             # pylatexenc fails if an argument is missing. Drop the macro, not the whole paper.
             return ""
-
-    def math_node_to_text(self, node: Any) -> str:
-        source = " ".join("".join(child.latex_verbatim() for child in node.nodelist).split())
-        source = source.replace(r"\ensuremath", "")  # this macro has no effect in formulas
-        is_inline = getattr(node, "displaytype", "display") == "inline"
-        return f"${source}$" if is_inline else f"\n${source}$\n"
 
 
 def _heading(node: Any, l2tobj: Any) -> str:
@@ -176,70 +185,46 @@ def _item(node: Any, l2tobj: Any) -> str:
     return f"\n\n{label} "
 
 
-def _verbatim(node: Any) -> str:
-    inner = re.sub(r"\A\\begin\{[^}]*\}(?:\[[^\]]*\])?(?:\{\w*\})?|\\end\{[^}]*\}\Z", "",
-                   node.latex_verbatim())  # fmt: skip
-    return "\n\n" + inner.strip("\n").translate(_SHIELD) + "\n\n"
-
-
-def _verb(node: Any) -> str:
-    return str(node.nodeargd.verbatim_text)
-
-
 @functools.cache
 def _grammar() -> Any:
-    """Return the arguments that macros and environments take, for pylatexenc's parser."""
+    """Return the arguments that macros take, for pylatexenc's parser."""
     context = latexwalker.get_default_latex_context_db()
-    environments = [macrospec.EnvironmentSpec(*block) for block in _BLOCKS.items()]
-    environments += [
-        macrospec.EnvironmentSpec(name + star, arguments, is_math_mode=True)
-        for name, arguments in _MATHS.items()
-        for star in ("", "*")
-    ]
-    environments += [
-        macrospec.EnvironmentSpec(name, macrospec.VerbatimArgsParser("verbatim-environment"))
-        for name in _VERBATIM
-    ]
-    macros = [macrospec.MacroSpec(name, shape) for name, (shape, _) in _MACROS.items()]
-    context.add_context_category("tidemark", macros=macros, environments=environments, prepend=True)
+    shapes = {name: shape for name, (shape, _) in _MACROS.items()} | latex_units.ARGUMENTS
+    macros = [macrospec.MacroSpec(*shape) for shape in shapes.items()]
+    context.add_context_category("tidemark", macros=macros, prepend=True)
     return context
 
 
 @functools.cache
 def _rules() -> Any:
-    """Return pylatexenc's rules that replace macros and environments by text."""
+    """Return pylatexenc's rules that replace macros by text."""
     context = latex2text.get_default_latex_context_db()
     rules: dict[str, Any] = {name: replacement for name, (_, replacement) in _MACROS.items()}
-    rules |= dict.fromkeys(("part", "chapter", "section", "subsection", "subsubsection"), _heading)
+    rules |= _SYMBOLS | dict.fromkeys(_HEADINGS, _heading)
     rules |= dict.fromkeys(("paragraph", "subparagraph"), _run_in_heading)
-    rules |= {"item": _item, "verb": _verb}
-    blocks: dict[str, Any] = dict.fromkeys(_BLOCKS, "\n\n%s\n\n")
-    blocks |= dict.fromkeys(_VERBATIM, _verbatim)
-    blocks |= {
-        name + star: latex2text.fmt_equation_environment for name in _MATHS for star in ("", "*")
-    }
-    context.add_context_category(
-        "tidemark",
-        macros=[latex2text.MacroTextSpec(*rule) for rule in rules.items()],
-        environments=[latex2text.EnvironmentTextSpec(*rule) for rule in blocks.items()],
-        prepend=True,
-    )
+    rules |= dict.fromkeys(latex_units.ARGUMENTS, latex_units.to_quantity) | {"item": _item}
+    macros = [latex2text.MacroTextSpec(*rule) for rule in rules.items()]
+    context.add_context_category("tidemark", macros=macros, prepend=True)
     return context
 
 
-def to_text(body: str) -> str:
-    """Convert LaTeX markup to text, with one line per paragraph."""
-    walker = latexwalker.LatexWalker(body, latex_context=_grammar(), tolerant_parsing=True)
+def to_text(markup: str, shield: Shield) -> str:
+    """Convert simple markup to text, with one line per paragraph; see ``latex_prose.simplify``."""
+    walker = latexwalker.LatexWalker(markup, latex_context=_grammar(), tolerant_parsing=True)
     text = _Writer(_rules()).nodelist_to_text(walker.get_latex_nodes()[0])
-    paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
-    return "\n\n".join(part for part in paragraphs if part).translate(_UNSHIELD)
+    paragraphs = map(mend, re.split(r"\n\s*\n", text))
+    return shield.restore("\n\n".join(filter(None, paragraphs)))
 
 
 def read_latex(files: Mapping[str, str]) -> Paper:
     """Extract a paper's prose like ``LatexReader.read``, but in this process, without limits."""
-    plain = {name: strip_comments(text) for name, text in files.items()}
-    prose, has_introduction = find_prose(join_files(plain))
-    text = to_text(prose)
+    shield = Shield()
+    plain = shield_code(files, shield)
+    source = expand_macros(join_files(plain))
+    bibliography = Bibliography([source, *(plain[name] for name in plain if name.endswith(".bbl"))])
+    source = resolve_citations(resolve_references(source), bibliography)
+    prose, has_introduction = find_prose(source, shield)
+    text = to_text(prose, shield)
     if len(_CONTROL.findall(text)) > MAX_CONTROL_SHARE * len(text):
         raise ItemUnavailable("binary", "the text is control characters for the most part")
     return Paper(text, has_introduction)

@@ -26,6 +26,11 @@ def read_both_readmes(text: str) -> None:
         read_readme(name, lines.encode())
 
 
+def read_whole_readmes(text: str) -> None:
+    for name in ("README.md", "README.rst"):
+        read_readme(name, text.encode())
+
+
 def judge(text: str) -> None:
     tokens = tokens_of(text, is_code=False)
     low_quality(text, tokens, ngrams(tokens.hashes, 5))
@@ -66,6 +71,10 @@ PIECES: list[tuple[Callable[[str], object], list[str]]] = [
         "$a", "Eq. ", "'",
     ]),
     (read_both_readmes, ["[[a]", "`a", "[`a`](", "![[a](", "<a ", "|a", "`a <"]),
+    (read_whole_readmes, [
+        "    \n", "\t\n", "\n", "    x\n", "x\n", "- x\n", "`a\n", "[a](\n", "[[a]\n", "|a\n",
+        "```\n", "a_\n", "::\n\n x\n", ".. |a| replace:: |a|\n|a|\n", "|-", "- ", "= ",
+    ]),
     (redact, [
         "a", "a@", "a.", "@", "1.", "1", "1 ", "+1", "+1 23 ", ":", "a:", "1:", "(", "555-",
         "tel: ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "eyJ", "eyJaaaaaaaaaa.", "token=",

@@ -9,10 +9,12 @@ import psutil
 import pytest
 
 from core.errors import ItemUnavailable
-from crawlers.text.latex import LatexReader, read_latex, to_text
+from crawlers.text.latex import LatexReader, read_latex
 from tests.crawlers.conftest import refused
+from tests.crawlers.text.papers import text_of
 
 HEAD = b"\\documentclass{article}\\begin{document}\\section{Introduction}\n"
+SLOW = HEAD + b"\\textbf{a} $b$\n\n" * 300_000  # a paper of five megabytes
 
 
 @pytest.fixture
@@ -26,8 +28,8 @@ def children() -> list[int]:
 
 
 def test_paragraphs_are_lines_and_headings_stand_alone() -> None:
-    source = '\\section{Introduction}\nOne\nline.\n\nTwo.\n\\subsection*{M\\"uller}\nThree.'
-    assert to_text(source) == "Introduction\n\nOne line.\n\nTwo.\n\nMüller\n\nThree."
+    source = 'One\nline.\n\nTwo.\n\\subsection*{M\\"uller}\nThree.\\par Four.'
+    assert text_of(source) == "One line.\n\nTwo.\n\nMüller\n\nThree.\n\nFour."
 
 
 @pytest.mark.parametrize(
@@ -35,13 +37,16 @@ def test_paragraphs_are_lines_and_headings_stand_alone() -> None:
     [
         ("For $a<b$ and $c>d$ we have", "For $a<b$ and $c>d$ we have"),
         (r"\(x_1\) and \[\frac{1}{2}\]", r"$x_1$ and $\frac{1}{2}$"),
-        (r"\begin{align*} a &= b \end{align*}", "$a &= b$"),
+        (r"\begin{align*} a &= b \nonumber\label{x} \end{align*}", "$a &= b$"),
         (r"\begin{IEEEeqnarray}{rCl} a \end{IEEEeqnarray}", "$a$"),
+        (r"$a \text{ if $b$}$ \ensuremath{c_{1}} $$d$$ , e", r"$a \text{ if $b$}$ $c_{1}$ $d$, e"),
+        ("a $ stray\n\nb $x$ \\[ c", "a stray\n\nb $x$ c"),
+        (r"a\\[2pt]b \[x\\[1ex]y\]", r"a b $x\\[1ex]y$"),
     ],
 )
 def test_maths_stays_as_source(source: str, expected: str) -> None:
     """A pattern like ``<[^>]*>`` would remove the text between two formulas."""
-    assert to_text(source) == expected
+    assert text_of(source) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,17 +54,38 @@ def test_maths_stays_as_source(source: str, expected: str) -> None:
     [
         (r"Sk\l odowska, Erd\H{o}s, 5\%, A\&B", "Skłodowska, Erdős, 5%, A&B"),
         (r"\textbf{a \emph{b}} {\small c} \texttt{d\_e}", "a b c d_e"),
-        (r"\textcolor{red}{a} \href{http://x.y}{b} \url{http://z/\%20c}", "a b http://z/%20c"),
+        (r"\textcolor{red}{a} \href{http://x.y}{b} \url{http://z/\%20c~d_e}", "a b http://z/%20c~d_e"),
         (r"\begin{itemize}[nosep]\item a\item[b] c\end{itemize}d", "- a\n\nb c\n\nd"),
         (r"\begin{minipage}[t]{0.5\textwidth}a\end{minipage}", "a"),
+        (r"\begin{unknown}[x]{2em}a\end{unknown}b", "a\n\nb"),
         ("a\\begin{verbatim}\nx = 1  # y\n  z\n\\end{verbatim}b", "a\n\nx = 1  # y\n  z\n\nb"),
         (r"\paragraph{Run in.} a \verb|x_y|", "Run in. a x_y"),
-        ("``a'' -- b", "“a” – b"),
-        (r"a } stray \unknown{b} \begin{pmatrix}\end{pmatrix}c", "a stray b c"),
+        (r"``a'' -- b, \LaTeX{} and \copyright", "“a” – b, LaTeX and ©"),
+        (r"a } stray {b \unknown{c} \begin{pmatrix}\end{pmatrix}d", "a stray b c\n\nd"),
+        ("{" * 1000 + "deep" + "}" * 1000, "deep"),
+        ("Done \\today. Kept.", "Kept."),  # the day of the crawl would not be reproducible
     ],
-)
+)  # fmt: skip
 def test_markup_becomes_what_a_reader_sees(source: str, expected: str) -> None:
-    assert to_text(source) == expected
+    assert text_of(source) == expected
+
+
+def test_lengths_colours_and_options_are_no_text() -> None:
+    for markup in (
+        r"\fontsize{20}{25}\selectfont", r"\vspace{-1em}", r"\hspace*{2cm}", r"\vskip 3pt plus 1pt",
+        r"\setlength\parindent{0pt}", r"\setlength{\tabcolsep}{3pt}", r"\addtolength{\x}{3pt}",
+        r"\color[rgb]{1,0,0}", r"\definecolor{x}{rgb}{1,0,0}", r"\linespread{1.3}", r"\kern-2pt",
+        r"\setcounter{page}{3}", r"\geometry{margin=1in}", r"\titleformat{\x}{\bf}{1}{2}{3}",
+        r"\hypersetup{a=b}", r"\includegraphics[width=3cm]{plot}", r"\footnotemark[3]",
+        r"\rule{1cm}{2pt}", r"\char92", r"\parskip=3pt", r"\pagebreak[4]", r"\sisetup{a=b}",
+        r"\renewcommand{\arraystretch}{1.2}",
+    ):  # fmt: skip
+        assert text_of(f"a {markup} b") == "a b", markup
+    for box in (
+        r"\resizebox{1cm}{!}{b}", r"\scalebox{0.5}[2]{b}", r"\rotatebox[origin=c]{90}{b}",
+        r"\textcolor[rgb]{1,0,0}{b}", r"\raisebox{2pt}{b}", r"\parbox[t]{3cm}{b}", r"\foo[x=1]{b}",
+    ):  # fmt: skip
+        assert text_of(f"a {box} c") == "a b c", box
 
 
 def test_the_reader_gives_what_the_function_gives(reader: LatexReader) -> None:
@@ -88,10 +114,11 @@ def test_one_worker_serves_many_papers(reader: LatexReader) -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        (HEAD + b"\\begin{verbatim}" * 100_000, "parse_error"),  # takes too long
-        (HEAD + b"{" * 100_000, "parse_error"),  # nests too deeply
+        (SLOW, "parse_error"),
+        (HEAD + b"\\section[" * 100_000, "parse_error"),  # nests too deeply
         (b"Not a document", "no_tex"),
     ],
+    ids=["slow", "deep", "text"],
 )
 def test_a_bad_paper_costs_itself_only(source: bytes, reason: str) -> None:
     with LatexReader(time_limit_s=1) as reader:
@@ -115,7 +142,7 @@ def test_no_process_is_left_behind() -> None:
         reader.read({"a.tex": HEAD})
         assert len(children()) == len(before) + 1
         with pytest.raises(ItemUnavailable, match=r"longer than 0\.5 s"):
-            reader.read({"a.tex": HEAD + b"\\begin{verbatim}" * 100_000})
+            reader.read({"a.tex": SLOW})
         assert children() == before
         reader.read({"a.tex": HEAD})
     assert children() == before
@@ -125,7 +152,7 @@ def test_a_worker_whose_master_is_killed_ends() -> None:
     code = (
         "import sys; from crawlers.text.latex import LatexReader; r = LatexReader(time_limit_s=2);"
         "r.read({'a.tex': sys.argv[1].encode()}); print(r._process.pid, flush=True);"
-        "r.read({'a.tex': sys.argv[1].encode() + b'\\\\begin{verbatim}' * 200_000})"
+        "r.read({'a.tex': sys.argv[1].encode() + b'\\\\textbf{a} $b$\\n\\n' * 300_000})"
     )
     master = subprocess.Popen(
         [sys.executable, "-c", code, HEAD.decode()],

@@ -3,44 +3,16 @@ import json
 import pytest
 
 from crawlers.text import latex_source
-from crawlers.text.latex_source import (
-    choose_root,
-    cut_body,
-    decode,
-    drop_floats,
-    drop_silent_macros,
-    expand_macros,
-    find_prose,
-    join_files,
-    strip_comments,
-)
+from crawlers.text.latex_source import choose_root, decode, join_files
 from tests.crawlers.conftest import refused
 
 ROOT = r"\documentclass{article}\begin{document}%s\end{document}"
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("a % b\nc", "a c"),
-        ("a\n% b\n  c", "a\nc"),
-        ("a % b\n\nc", "a \n\nc"),  # a blank line still ends the paragraph
-        (r"5\% of a", r"5\% of a"),
-        ("a\\\\% b\nc", "a\\\\c"),  # a line break, then a comment
-        (r"\verb|%a| b", r"\verb|%a| b"),
-        ("\\begin{verbatim}\n% a\n\\end{verbatim}", "\\begin{verbatim}\n% a\n\\end{verbatim}"),
-        (r"\url{http://a.b/%20c} d", r"\url{http://a.b/\%20c} d"),
-        (r"a\begin{comment}b \end{comment}c", "ac"),
-        (r"a\iffalse b \fi c", "a c"),
-    ],
-)
-def test_comments_go_and_per_cent_signs_stay(source: str, expected: str) -> None:
-    assert strip_comments(source) == expected
+TITLED = ROOT % r"\maketitle"
 
 
 def test_text_that_is_not_utf8_is_latin1() -> None:
     assert decode("Zürich".encode()) == decode("Zürich".encode("latin-1")) == "Zürich"
-    assert decode(b"\xef\xbb\xbfa\r\nb\rc\0") == "a\nb\nc"
+    assert decode("\ufeffa\r\nb\rc\0\ue000\U000f0000".encode()) == "a\nb\nc"
 
 
 def test_the_root_is_the_document_with_the_most_inputs() -> None:
@@ -60,6 +32,29 @@ def test_the_root_is_the_document_with_the_most_inputs() -> None:
     sources[1]["filename"] = "long.tex"
     files["00README.json"] = json.dumps({"sources": sources})
     assert choose_root(files) == "long.tex"
+
+
+def test_a_paper_goes_before_what_is_sent_with_it() -> None:
+    long = ROOT % (r"\maketitle\begin{abstract}\input{a}\input{b}" + "x" * 1000)
+    for name in (
+        "supplement", "supp_mat", "paper-SI", "response-to-reviewers", "rebuttal2", "coverletter",
+        "covlett", "formatting_rebuttal", "letter", "reply", "poster", "slides", "template",
+    ):  # fmt: skip
+        assert choose_root({"draft.tex": TITLED, f"a/{name}.tex": long}) == "draft.tex", name
+        assert choose_root({f"{name}.tex": long}) == f"{name}.tex", name
+    for slides in ("beamer", "tikzposter", "letter"):
+        other = long.replace("{article}", f"{{{slides}}}")
+        assert choose_root({"draft.tex": TITLED, "b.tex": other}) in ("draft.tex", "b.tex")
+    talk = long.replace("{article}", "[10pt]{beamer}")
+    assert choose_root({"draft.tex": TITLED, "main.tex": talk}) == "draft.tex"
+
+
+def test_a_title_goes_before_a_name_and_a_name_before_inputs() -> None:
+    for name in ("main", "paper", "ms", "article"):
+        inputs = ROOT % r"\maketitle\input{a}\input{b}"
+        assert choose_root({f"{name}.tex": TITLED, "z.tex": inputs}) == f"{name}.tex"
+        untitled = ROOT % r"\input{a}\input{b}"
+        assert choose_root({f"{name}.tex": untitled, "z.tex": TITLED}) == "z.tex"
 
 
 def test_a_package_without_a_document_has_no_tex() -> None:
@@ -103,65 +98,3 @@ def test_inputs_that_multiply_are_refused() -> None:
     files |= {"main.tex": ROOT % r"\input{0}", "19.tex": "x" * 1000}
     with refused("too_large"):
         join_files(files)
-
-
-def test_macros_without_arguments_are_expanded() -> None:
-    source = (
-        r"\newcommand{\ours}{\textsc{Tide}\xspace}\def\be{\begin{equation}}\newcommand\x {\be}"
-        r"\newcommand{\two}[1]{(#1)}\ours works, \ours{}ly \x \two{a} \oursnot"
-    )
-    assert expand_macros(source) == (
-        r"\newcommand{\two}[1]{(#1)}\textsc{Tide} works, \textsc{Tide}ly "
-        r"\begin{equation}\two{a} \oursnot"
-    )
-
-
-@pytest.mark.long
-def test_macros_that_multiply_are_refused() -> None:
-    chain = "".join(
-        f"\\def\\{name}{{{uses * 30}}}"
-        for name, uses in zip(
-            "abcdefg", ("\\b", "\\c", "\\d", "\\e", "\\f", "\\g", "x"), strict=True
-        )
-    )
-    with refused("too_large"):
-        expand_macros(chain + r"\a")
-    assert len(expand_macros(r"\def\a{\a\a}\a")) < 1000
-
-
-def test_the_prose_lies_between_introduction_and_back_matter() -> None:
-    source = ROOT % (
-        r"\title{T}\author{A {\bf B \thanks{C}} \texttt{a@b.c}}\maketitle"
-        r"\begin{abstract}Abstract\end{abstract}\section*{1. {\sc Introduction}}Prose%s No"
-    )
-    for end in (
-        r"\bibliography{x}", r"\begin{thebibliography}{9}", r"\printbibliography", r"\appendix",
-        r"\begin{appendices}", r"\section*{Acknowledgments}", r"\begin{acks}", r"\end{document}",
-        r"\subsubsection*{Acknowledgement}", r"\section{Appendix A}", r"\acknowledgments",
-    ):  # fmt: skip
-        assert cut_body(source % end) == (r"\section*{1. {\sc Introduction}}Prose", True)
-
-
-def test_without_an_introduction_the_prose_starts_after_the_abstract() -> None:
-    source = ROOT % r"\maketitle\author{A}\begin{abstract}B\end{abstract}Prose\bibliographystyle{x}"
-    assert cut_body(source) == (r"Prose\bibliographystyle{x}", False)
-    assert cut_body(ROOT % r"\title{T}\maketitle Prose") == (" Prose", False)
-
-
-def test_floats_go_with_all_that_is_in_them() -> None:
-    source = r"a\begin{figure*}b\begin{tabular}{c}d\end{tabular}\end{figure*}e\begin{tikzpicture}"
-    assert drop_floats(source) == r"ae\begin{tikzpicture}"
-
-
-def test_citations_references_and_footnotes_go_with_their_arguments() -> None:
-    source = r"see~\citet[p.~3][x]{a} and \ref{b}, word\footnote{A {nested} \url{x}}. \emph{k}"
-    assert drop_silent_macros(source) == r"see and, word. \emph{k}"
-
-
-def test_authors_and_addresses_never_reach_the_text() -> None:
-    """A pattern up to the first closing brace would keep later names and e-mail addresses."""
-    authors = r"\author{{\bf Ada {\'E}xample}\\ \texttt{ada@example.org} \And Boris {\tt b@c.d}}"
-    with_heading = ROOT % (authors + r"\maketitle\section{Introduction}Prose")
-    without = ROOT % (r"\maketitle" + authors + r"\affiliation{Home {of} x@y.z} Prose")
-    assert find_prose(with_heading)[0] == r"\section{Introduction}Prose"
-    assert find_prose(without)[0] == " Prose"

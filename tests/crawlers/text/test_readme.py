@@ -34,6 +34,76 @@ def test_lines_of_markdown(line: str, expected: str) -> None:
     assert read_readme("README.md", line.encode()).strip() == expected
 
 
+def test_links_of_markdown_go_over_lines_and_by_name() -> None:
+    text = """[![b]][p] ![logo] [![Build
+status](https://a.b/c.svg)](https://a.b)
+
+See [the
+docs](https://a.b/c), the [guide], [that] and `[guide]`. ```--flag``` here.
+
+- [2025] a [b](c)
+
+| a | b |
+|---|:-:|
+| 1 | 2 |
+
+* * *
+
+> [!NOTE]
+> Care.
+
+[b]: https://a.b/c.svg
+[p]: https://a.b
+[guide]: https://a.b "Guide"
+[logo]: l.png
+[^1]: A footnote."""
+    assert read_readme("README.md", text.encode()) == (
+        "See the\ndocs, the guide, [that] and `[guide]`. ```--flag``` here.\n\n- [2025] a b\n\n"
+        "| a | b |\n| 1 | 2 |\n\n> Care.\n\n[^1]: A footnote."
+    )
+
+
+def test_restructured_text() -> None:
+    text = """.. |Version| replace:: 3.10
+.. |CI| image:: https://a.b/c.svg
+   :target: https://a.b
+
++--------+-------+
+| |CI|   | |CI|  |
++--------+-------+
+
+Raw `inputs <https://a.b>`__ lie on `the
+archive <https://a.b/c>`__ and `other
+<https://a.b/d>`_. See `the docs`_, Python_ and class_, version |version|.
+
+- an `item (for
+  all) <https://a.b>`__
+
+.. code-block:: python
+   :linenos:
+
+   x = `a`_ | b |CI| c
+
+Run::
+
+    $ a `b <c>`_
+
+=====  =====
+A      B
+=====  =====
+
+.. note::
+   Care.
+
+.. _Python: https://a.b
+.. _the docs: https://a.b"""
+    assert read_readme("README.rst", text.encode()) == (
+        "Raw inputs lie on the\narchive and other. See the docs, Python and class_, version 3.10."
+        "\n\n- an item (for\n  all)\n\n   x = `a`_ | b |CI| c\n\nRun::\n\n    $ a `b <c>`_\n\n"
+        "A      B\n\n   Care."
+    )
+
+
 @pytest.mark.parametrize(
     "code", ['```py\nx = "[a](b) ![c](d)"\n\n\n[r]: y\n```', "```\n[a](b)\nnever closed"]
 )
