@@ -46,4 +46,5 @@ class Replay(Site):
 def replay(settings: Settings, *sites: Replay) -> Iterator[tuple[Settings, Web]]:
     """Serve the sites on loopback; yield settings that lead to them, and the log of requests."""
     with serve_sites(sites) as web:
-        yield settings.model_copy(update={"sites": dict(web.urls)}), web
+        found = {"sites": dict(web.urls), "contact": "operator@example.org"}
+        yield settings.model_copy(update=found), web
