@@ -296,7 +296,8 @@ def score_and_land(
 
 
 def _find_drift(plan: ScoringPlan, settings: Settings) -> list[Failure]:
-    if not plan.pending or plan.entry.kind in ("control", "remote") or not is_canary_due(settings):
+    backend = plan.entry.backend
+    if not plan.pending or backend.is_control or backend.is_server or not is_canary_due(settings):
         return []
     run = check_canary(settings)
     return [] if run.is_well else [Failure("canary", str(run))]
