@@ -231,7 +231,7 @@ def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> i
 
 
 def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally]) -> CellRecord:
-    """Return one cell's record; ``together``: tallies of all cells of the pass."""
+    """Return the record of one cell. ``together`` has the tallies of all cells of its pass."""
     facts = scorer.facts
     total = sum(each.seconds for each in together)
     share = tally.seconds / total if total else 1 / len(together)
