@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from core import progress
@@ -80,13 +79,15 @@ def fail_with(failures: Sequence[str]) -> None:
 @contextmanager
 def progress_bars() -> Iterator[None]:
     """Draw a progress bar for each step that reports progress, until the ``with`` block ends."""
+    from rich import progress as drawn
+
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        drawn.TextColumn("{task.description}", markup=False),
+        drawn.BarColumn(bar_width=30),
+        drawn.MofNCompleteColumn(),
+        drawn.TimeElapsedColumn(),
     )
-    with Progress(*columns, console=err) as bars:
+    with drawn.Progress(*columns, console=err) as bars:
         ids = {}
 
         def draw(step: str, done: int, total: int) -> None:

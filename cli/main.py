@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +30,8 @@ from core.errors import TidemarkError, UsageError
 
 def version_command() -> None:
     """Print the version of tidemark."""
+    from importlib.metadata import version
+
     out.print(version("tidemark"))
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from core.settings import Settings
     from models.catalogue import ModelEntry
 
-Cutoff = Annotated[str | None, Option(help="Last month of the training data.", metavar="YYYY-MM")]
+Cutoff = Annotated[
+    str | None, Option(help="Last month of the training data; none: unknown.", metavar="YYYY-MM")
+]
 Facts = dict[str, Any]  # fields of an entry
 Family = Annotated[str | None, Option(help="Name that models of several sizes share.")]
 HubModels = Annotated[list[str], Argument(help="Catalogue names or hub ids.", metavar="NAME")]
@@ -213,11 +215,17 @@ def models_edit(
     family: Family = None,
     role: Role = None,
 ) -> None:
-    """Change facts of a model, in your own catalogue and in the published views at once."""
+    """Change facts of a model, in your own catalogue and in the published views at once.
+
+    --cutoff none says that the cutoff is unknown.
+    """
     from models.catalogue import find_model
 
     settings = settings_of(context)
     facts = {"released": released, "parameters": parameters, "family": family, "role": role}
+    if all(fact is None for fact in (cutoff, *facts.values())):
+        options = ", ".join(f"--{option}" for option in ("cutoff", *facts))
+        raise UsageError(f"nothing to change about {name}: give at least one of {options}")
     _catalogue(vars(find_model(name, settings)), cutoff, facts, settings, replace=True)
     out.print(f"changed {name}")
 
@@ -254,6 +262,10 @@ def _catalogue(
 
     given = known | {name: value for name, value in facts.items() if value is not None}
     if cutoff is not None:
-        stated = {"cutoff_provenance": "stated", "cutoff_precision": "month", "cutoff_url": None}
-        given |= {"cutoff": cutoff, **stated}
+        is_known = cutoff != "none"
+        given |= {
+            "cutoff": cutoff if is_known else None, "cutoff_url": None,
+            "cutoff_provenance": "stated" if is_known else None,
+            "cutoff_precision": "month" if is_known else None,
+        }  # fmt: skip
     catalogue_model(make_entry(given), settings, replace)

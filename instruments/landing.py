@@ -89,7 +89,10 @@ def land_texts(
     settings: Settings,
     slot: Slot = nullcontext,
 ) -> int:
-    """Land a model and, with ``land``, its cells of texts; return the number of landed cells."""
+    """Land a model, then its cells of texts; return the number of landed cells.
+
+    The function ``land`` lands the cells. If ``revisions`` is empty, the model is not landed.
+    """
 
     def land_once() -> int:
         with slot():

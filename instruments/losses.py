@@ -231,7 +231,7 @@ def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> i
 
 
 def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally]) -> CellRecord:
-    """Return one cell's record; ``together``: tallies of all cells of the pass."""
+    """Return the record of one cell. ``together`` has the tallies of all cells of its pass."""
     facts = scorer.facts
     total = sum(each.seconds for each in together)
     share = tally.seconds / total if total else 1 / len(together)
@@ -296,7 +296,8 @@ def score_and_land(
 
 
 def _find_drift(plan: ScoringPlan, settings: Settings) -> list[Failure]:
-    if not plan.pending or plan.entry.kind in ("control", "remote") or not is_canary_due(settings):
+    backend = plan.entry.backend
+    if not plan.pending or backend.is_control or backend.is_server or not is_canary_due(settings):
         return []
     run = check_canary(settings)
     return [] if run.is_well else [Failure("canary", str(run))]

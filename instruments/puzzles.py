@@ -59,8 +59,7 @@ class PuzzlePlan(Plan[PuzzleCell]):
 
     def in_flight(self, settings: Settings) -> int:
         """Return the number of puzzles to solve concurrently."""
-        is_local = self.entry.kind in ("causal_lm", "reference")
-        return 1 if is_local else settings.in_flight or _IN_FLIGHT
+        return settings.in_flight or _IN_FLIGHT if self.entry.backend.is_server else 1
 
     def is_done(self, cell: PuzzleCell, store: Store) -> bool:
         """Return True if a cell has a record without errors."""

@@ -204,7 +204,7 @@ def _asked_for(cells: Sequence[Cell], request: Request) -> tuple[Cell, ...]:
 
 def _absence(entry: ModelEntry, settings: Settings) -> str:
     """Return a message if the model's files are not on this machine, else an empty text."""
-    if entry.kind == "control":
+    if not entry.backend.from_hub:
         return ""
     from models.weights.hub import find_cached, is_on_hub
 

@@ -34,11 +34,6 @@ class GapRow:
     provenance: str | None
 
 
-def is_control(model: str) -> bool:
-    """Return True if a model is a compressor, which has no cutoff."""
-    return model.startswith("control:")
-
-
 def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
     """Return the table's rows for one protocol, grouped by model; controls come last.
 
@@ -58,9 +53,10 @@ def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
             if row["model"] not in by_source:
                 overall.setdefault(row["model"], []).append({**row, "split_basis": None})
     tbi = _tbi(settings, protocol)
-    estimates = _rows(settings, "from estimated_cutoff where protocol = ?", protocol)
+    sql = "select *, starts_with(model, 'control:') as is_control from estimated_cutoff"
+    estimates = _rows(settings, f"{sql} where protocol = ?", protocol)
     rows = []
-    for facts in sorted(estimates, key=lambda row: _rank(row["model"], by_source)):
+    for facts in sorted(estimates, key=lambda row: _rank(row, by_source)):
         model = facts["model"]
         lines = overall.get(model) or [_one_sided(by_source.get(model, []))]
         rows += [_row(model, None, line, tbi, describe_estimate(facts)) for line in lines]
@@ -77,9 +73,10 @@ def _rows(settings: Settings, sql: str, *parameters: object) -> list[_Row]:
     return query(settings, sql, parameters).to_pylist()  # type: ignore[no-any-return]
 
 
-def _rank(model: str, with_cutoff: Mapping[str, object]) -> tuple[bool, bool, str, str]:
+def _rank(facts: _Row, with_cutoff: Mapping[str, object]) -> tuple[bool, bool, str, str]:
     """Return a model's sort key: models with a cutoff come first, controls last, then by name."""
-    return is_control(model), model not in with_cutoff, model.casefold(), model
+    model = facts["model"]
+    return facts["is_control"], model not in with_cutoff, model.casefold(), model
 
 
 def _tbi(settings: Settings, protocol: str) -> dict[tuple[str, str | None], float | None]:

@@ -46,8 +46,8 @@ class Tokens:
         value = token.get_secret_value()
         if len(value) < MIN_CHARS or not (value.isascii() and value.isprintable()) or " " in value:
             raise UsageError(
-                f"{what} is none; expected at least {MIN_CHARS} printable ASCII characters "
-                "without spaces"
+                f"{what} is not a valid secret; expected at least {MIN_CHARS} printable ASCII "
+                "characters without spaces"
             )
         if value not in self._spellings:
             # The longest spelling comes first, since one spelling may begin with another.

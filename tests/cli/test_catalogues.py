@@ -143,8 +143,12 @@ def test_an_edited_fact_reaches_the_views_at_once(
         ("released: ", "mine", "--released", "soon"),
         ("parameters: ", "mine", "--parameters", "0"),
         ("role: ", "mine", "--role", "old"),
+        ("give at least one of --cutoff, --released, --parameters, --family, --role", "mine"),
     ):
         tidemark("models", "edit", *wrong).expect(2, says)
     assert [path.read_bytes() for path in files] == before
+    tidemark(*edit, "none").expect(0)
+    assert ask("select cutoff, family from models") == [{"cutoff": None, "family": "ours"}]
+    assert ask("from train_test_gap") == []
     tidemark("models", "add", "mine", NAME, "--cutoff", "2024-03", "--replace").expect(0)
     assert ask("select split_date from train_test_gap") == [{"split_date": "2024-04-01"}]

@@ -24,7 +24,7 @@ PARAMETERS = TERMINAL | {
 SETTINGS = PARAMETERS | {"dotenv", "platformdirs", "pydantic_settings"}
 # cloudpickle and numpy come with pyarrow, zstandard with fsspec.
 QUERY = SETTINGS | {
-    "_duckdb", "cloudpickle", "duckdb", "fsspec", "numpy", "pyarrow", "yaml", "zstandard",
+    "_duckdb", "cloudpickle", "duckdb", "fsspec", "numpy", "pyarrow", "zstandard",
 }  # fmt: skip
 CODE = """
 import sys

@@ -12,7 +12,7 @@ import pytest
 
 from core.month import Month
 from core.settings import Settings
-from reports.summary import GapRow, by_model, describe_estimate, gap_rows, is_control
+from reports.summary import GapRow, by_model, describe_estimate, gap_rows
 from tests.reports.curves import HOSTILE_MODEL, HOSTILE_SOURCE, level, step
 
 pytestmark = pytest.mark.long
@@ -89,8 +89,3 @@ def test_at_most_two_lines_for_a_model_without_cutoff(publish_figures: Any) -> N
         assert low < 0.5 < high < low + 0.1  # documents of a month differ by 0.11 at most
     assert [rows[0].model for rows in groups] == [*cutoffs, "control:zstd"]
     assert [row.split for row in groups[-1]] == ["2024-02", "2024-07"]
-
-
-def test_a_control_is_known_by_its_name() -> None:
-    assert is_control("control:zstd")
-    assert not is_control("org/control")

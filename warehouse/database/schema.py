@@ -17,8 +17,6 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 if TYPE_CHECKING:
     import duckdb
 
@@ -35,8 +33,6 @@ ESTIMATES = (
 )
 SNAPSHOT = "warehouse.duckdb"  # path of the published snapshot under the data root
 _ROOM = Path(__file__).parents[1]
-# The C loader is faster: PyYAML's Python loader takes seconds for a hundred files.
-_YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RELATION = re.compile(r"\b(?:from|join)\s+(?:(?:internal|main)\.)?(\w+)")
 _INTERNAL = re.compile(r"create or replace (?:view|macro) internal\.")
 
@@ -91,7 +87,11 @@ def describe_columns() -> dict[str, dict[str, dict[str, Any]]]:
 
 @functools.cache
 def _read_yaml(file: Path) -> Any:
-    return yaml.load(file.read_text(encoding="utf-8"), Loader=_YAML)  # noqa: S506 - a safe loader
+    import yaml  # a query does without
+
+    # The C loader is faster: PyYAML's Python loader takes seconds for a hundred files.
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - a safe loader
 
 
 @functools.cache

@@ -1,5 +1,5 @@
 -- After a year, which size of a fresh model of its family does a model predict as well as?
--- Grain: one row per model with a family, source, protocol.
+-- Grain: one row per model, source, protocol; every model of ageing.
 -- growth_per_year is that of ageing. bits_per_byte_per_e is the slope of bits per byte over the
 --   natural logarithm of parameters: least squares over the models of the family. Each has its mean
 --   of the months that all of them have up to the earliest cutoff; if there are none, of those
@@ -114,6 +114,7 @@ judged as (
         s.half,
         s.num_sizes,
         case
+            when m.family is null then 'family unknown'
             when m.parameters is null then 'parameters unknown'
             when a.reason is not null then a.reason
             when coalesce(s.num_sizes, 0) < 3
@@ -122,10 +123,10 @@ judged as (
                 then 'not told from chance that larger models of the family are better'
         end as reason
     from ageing as a
-    inner join main.models as m on a.model = m.model
+    left join main.models as m on a.model = m.model
     left join slopes as s
         on m.family = s.family and a.source = s.source and a.protocol = s.protocol
-    where m.family is not null and a.source is not null
+    where a.source is not null
 ),
 
 -- Fieller: all ratios r with (growth - r slope)^2 <= growth_half^2 + r^2 half^2.

@@ -8,7 +8,8 @@
 --   wide if the same months are hard for both models.
 -- p_value: of no difference. p_value_adjusted is Holm's over the pairs of a source, protocol and
 --   effect: if rows below 0.05 count as real, the probability of any error is at most 5 %.
--- Only pairs in which both models have the figure.
+-- Only pairs in which both models have the figure, with an interval. unmeasured has the reason for
+--   each model and effect without.
 -- Source: Holm 1979; docs/metrics.md (The panel, Pairs).
 create or replace view effect_difference as
 with curves as materialized (

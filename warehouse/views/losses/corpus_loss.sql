@@ -1,7 +1,8 @@
 -- Compression figures of a model on an undated corpus.
 -- Grain: one row per model, source, protocol.
 -- Units: as the names say; compression_rate is a fraction (compressed size / raw size). Sums,
---   ratios and intervals are as in monthly_loss.
+--   ratios and intervals are as in monthly_loss. *_documents: would other documents like these say
+--   the same? An undated corpus has no interval over time.
 -- average_bits_per_char: unweighted mean over the corpora that all models of the protocol have
 --   measured (num_corpora_averaged), equal in all rows of a model and protocol; NULL without such a
 --   corpus.
@@ -13,8 +14,8 @@ select
     source,
     protocol,
     bits_per_byte,
-    bits_per_byte_low,
-    bits_per_byte_high,
+    bits_per_byte_low_documents,
+    bits_per_byte_high_documents,
     average_bits_per_char,
     num_corpora_averaged,
     num_documents,

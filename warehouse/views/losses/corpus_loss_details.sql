@@ -61,9 +61,9 @@ select
                     c.nll_nats / (ln(2) * c.num_bytes)
                     - t_975(c.degrees_of_freedom) * c.standard_error
                 )
-    end as bits_per_byte_low,
+    end as bits_per_byte_low_documents,
     c.nll_nats / (ln(2) * nullif(c.num_bytes, 0)) + t_975(c.degrees_of_freedom) * c.standard_error
-        as bits_per_byte_high,
+        as bits_per_byte_high_documents,
     c.standard_error,
     c.degrees_of_freedom,
     c.num_clusters,

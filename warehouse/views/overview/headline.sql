@@ -3,9 +3,12 @@
 -- Units: bits_per_byte is the unweighted mean over sources of the unweighted mean over months. It
 --   covers only the (source, month) cells that all compared models have; num_months counts their
 --   different months. eligible_cells and compared_cells define which cells and models count.
--- low and high bound 95 % intervals: of the figure by bootstrap over clusters and Student's t; of
---   the rank from 1 + (significantly better models) to all - (significantly worse models), as in
---   monthly_rank. NULL if a cell has a single cluster.
+-- low and high bound 95 % intervals over time: would other months like these say the same?
+--   *_documents: would other documents of these months? The former is the wider of the latter and
+--   of a jackknife over blocks of three calendar months. It is NULL if a source has fewer than four
+--   blocks, and both are NULL if a cell has a single cluster.
+-- An interval of a rank is from 1 + (significantly better models) to all - (significantly worse
+--   models), as in monthly_rank.
 -- Source: docs/metrics.md (Likelihood, Headline, Intervals); the mean over sources is Uncheatable
 --   Eval's.
 create or replace view headline as
@@ -17,43 +20,80 @@ pairs as (
     select
         a.model,
         a.bits_per_byte - b.bits_per_byte as difference,
-        paired_error(a.deviations, b.deviations) as standard_error,
+        paired_error(a.deviations, b.deviations) as document_error,
         case
             when a.degrees_of_freedom <= b.degrees_of_freedom then a.degrees_of_freedom
             else b.degrees_of_freedom
-        end as degrees_of_freedom
+        end as document_degrees,
+        sqrt(jackknife_variance(power(list_distance(a.changes, b.changes), 2), len(a.changes)))
+            as month_error,
+        a.month_degrees
     from figures as a
     inner join figures as b on a.model <> b.model
 ),
 
--- Bonferroni over the n - 1 other models; a two-sided level of 10 % is one-sided 5 %.
+tested as (
+    select
+        model,
+        difference,
+        difference_p_value(difference, document_error, document_degrees) as document_p_value,
+        time_p_value(difference, document_error, document_degrees, month_error, month_degrees)
+            as p_value
+    from pairs
+    where document_degrees > 1.999
+),
+
+signs as (
+    select
+        model,
+        sure_sign(p_value, difference, (select count(*) from figures)) as sign,
+        sure_sign(document_p_value, difference, (select count(*) from figures)) as document_sign
+    from tested
+),
+
 sure as (
     select
         model,
-        count(*) filter (where difference > 0) as num_better,
-        count(*) filter (where difference < 0) as num_worse
-    from pairs
-    where
-        degrees_of_freedom > 1.999
-        and difference_p_value(difference, standard_error, degrees_of_freedom)
-        * (select count(*) - 1 from figures) <= 0.1
+        count(*) filter (where sign > 0) as num_better,
+        count(*) filter (where sign < 0) as num_worse,
+        count(*) filter (where document_sign > 0) as num_better_documents,
+        count(*) filter (where document_sign < 0) as num_worse_documents
+    from signs
     group by model
+),
+
+halves as (
+    select
+        *,
+        standard_error * t_975(degrees_of_freedom) as document_half,
+        wider_half(standard_error * t_975(degrees_of_freedom), month_error * t_975(month_degrees))
+            as half
+    from figures
 )
 
 select
     f.model,
     f.bits_per_byte,
-    f.bits_per_byte / 8 as compression_rate,
+    case when f.half is not null then greatest(0, f.bits_per_byte - f.half) end
+        as bits_per_byte_low,
+    f.bits_per_byte + f.half as bits_per_byte_high,
+    case when f.document_half is not null then greatest(0, f.bits_per_byte - f.document_half) end
+        as bits_per_byte_low_documents,
+    f.bits_per_byte + f.document_half as bits_per_byte_high_documents,
     rank() over (order by f.bits_per_byte) as rank,
+    case when f.half is not null then 1 + coalesce(s.num_better, 0) end as rank_low,
+    case when f.half is not null then count(*) over () - coalesce(s.num_worse, 0) end as rank_high,
+    case when f.document_half is not null then 1 + coalesce(s.num_better_documents, 0) end
+        as rank_low_documents,
+    case
+        when f.document_half is not null
+            then count(*) over () - coalesce(s.num_worse_documents, 0)
+    end as rank_high_documents,
+    f.bits_per_byte / 8 as compression_rate,
     f.num_sources,
     max(f.num_months) over () as num_months,
     f.num_unmeasured,
-    m.cutoff,
-    f.bits_per_byte - t_975(f.degrees_of_freedom) * f.standard_error as bits_per_byte_low,
-    f.bits_per_byte + t_975(f.degrees_of_freedom) * f.standard_error as bits_per_byte_high,
-    case when f.standard_error is not null then 1 + coalesce(s.num_better, 0) end as rank_low,
-    case when f.standard_error is not null then count(*) over () - coalesce(s.num_worse, 0) end
-        as rank_high
-from figures as f
+    m.cutoff
+from halves as f
 left join sure as s on f.model = s.model
 left join models as m on f.model = m.model;

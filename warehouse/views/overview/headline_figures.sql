@@ -4,6 +4,8 @@
 --   num_months counts the different months of all sources. deviations: bootstrap replicates less
 --   the figure, in the order of replicates; NULL if a cell has no standard error.
 --   degrees_of_freedom: Satterthwaite's over cells, as for the intervals around a split (ADR 0016).
+-- changes: changes of the figure without a block of three calendar months, in the order of blocks.
+--   month_error is the jackknife's with them. Both are NULL if a source has fewer than four blocks.
 -- Source: docs/metrics.md (Likelihood, Intervals).
 create or replace view internal.headline_figures as
 with compared as materialized (
@@ -67,6 +69,51 @@ replicates as (
     group by c.model, r.replicate
 ),
 
+quarters as (
+    select
+        model,
+        source,
+        date_trunc('quarter', month) as quarter,
+        count(*) as num_months,
+        sum(bits_per_byte) as bits_per_byte
+    from cells
+    group by model, source, date_trunc('quarter', month)
+),
+
+changes as (
+    select
+        model,
+        quarter,
+        count(*) over curve as num_blocks,
+        change_without(
+            bits_per_byte, num_months, sum(bits_per_byte) over curve, sum(num_months) over curve
+        ) as change
+    from quarters
+    window curve as (partition by model, source)
+),
+
+blocks as (
+    select
+        c.model,
+        c.quarter,
+        min(c.num_blocks) as num_blocks,
+        sum(c.change) / any_value(f.num_sources) as change
+    from changes as c
+    inner join figures as f on c.model = f.model
+    group by c.model, c.quarter
+),
+
+jackknives as (
+    select
+        model,
+        list(change order by quarter) as changes,
+        sqrt(jackknife_variance(sum(power(change, 2)), count(*))) as month_error,
+        min(num_blocks) - 1 as month_degrees
+    from blocks
+    group by model
+    having min(num_blocks) >= 4
+),
+
 vectors as (
     select
         model,
@@ -84,6 +131,10 @@ select
     f.bits_per_byte,
     v.standard_error,
     f.degrees_of_freedom,
-    v.deviations
+    v.deviations,
+    j.month_error,
+    j.month_degrees,
+    j.changes
 from figures as f
-left join vectors as v on f.model = v.model and f.has_interval;
+left join vectors as v on f.model = v.model and f.has_interval
+left join jackknives as j on f.model = j.model;

@@ -1,6 +1,7 @@
 -- Models that a view of figures leaves out, or shows with NULL, each with the reason.
--- Grain: one row per model, source, protocol, view (left_out_of); source NULL: all sources. For
---   other views to read.
+-- Grain: one row per model, source, protocol, view (left_out_of), reason; source NULL: all sources.
+--   For other views to read. Only effect_difference has several reasons, one per effect.
+-- A reason that begins with "no interval" is of a figure without an interval over time.
 -- Only cells without any figure have a row for monthly_rank. Views with a column `reason` have rows
 --   here only for compressors and for cells without any figure.
 -- Source: docs/metrics.md (Time, The panel, Ranks, Power, Headline).
@@ -79,6 +80,9 @@ judged as (
             when n.num_in_quarter < 3 then 'no quarter after the release has all months'
         end as no_decay,
         case when n.num_months = 1 then 'a single month' end as no_slope,
+        i.gap_reason,
+        i.slope_reason,
+        i.decay_reason,
         case
             when c.protocol = 'published' then 'published rates: no documents'
             when n.num_errors = 0 then 'each month has a single cluster'
@@ -91,6 +95,22 @@ judged as (
     left join main.models as m on c.model = m.model
     left join internal.commonest_months as k
         on c.model = k.model and c.source = k.source and c.protocol = k.protocol
+    left join internal.interval_reasons as i
+        on c.model = i.model and c.source = i.source and c.protocol = i.protocol
+),
+
+compared as materialized (
+    select * from internal.compared_cells
+),
+
+-- Sources of headline with too few blocks of three calendar months.
+short_sources as (
+    select
+        model,
+        source
+    from compared
+    group by model, source
+    having count(distinct date_trunc('quarter', month)) < 4
 ),
 
 reasons as (
@@ -100,18 +120,40 @@ reasons as (
         protocol,
         unnest([
             'monthly_rank', 'train_test_gap', 'generalization_robustness', 'control_adjusted_gap',
-            'decay_after_release', 'tbi_likelihood', 'detectable_gap'
+            'decay_after_release', 'tbi_likelihood', 'detectable_gap', 'age_in_parameters',
+            'effect_difference', 'effect_difference', 'effect_difference'
         ]) as left_out_of,
         unnest([
             no_figure,
-            coalesce(no_figure, no_gap),
+            coalesce(no_figure, no_gap, gap_reason),
             coalesce(no_figure, no_gap, no_rank),
             coalesce(no_figure, no_panel),
-            coalesce(no_figure, no_decay),
-            coalesce(no_figure, no_slope),
-            coalesce(no_figure, no_power)
+            coalesce(no_figure, no_decay, decay_reason),
+            coalesce(no_figure, no_slope, slope_reason),
+            coalesce(no_figure, no_power),
+            coalesce(no_figure, no_panel),
+            'gap, growth: ' || coalesce(no_figure, no_panel),
+            'slope: ' || coalesce(no_figure, no_slope, slope_reason),
+            'decay: ' || coalesce(no_figure, no_decay, decay_reason)
         ]) as reason
     from judged
+    union all
+    select
+        model,
+        source,
+        protocol,
+        'effect_difference' as left_out_of,
+        effect || ': ' || reason as reason
+    from internal.panel_tests
+    where value is null
+    union all
+    select distinct
+        model,
+        null as source,
+        'default' as protocol,
+        'headline' as left_out_of,
+        'no interval: fewer than four blocks of three months' as reason
+    from short_sources
     union all
     select distinct
         model,
@@ -120,7 +162,7 @@ reasons as (
         'headline' as left_out_of,
         'too few cells in common with other models' as reason
     from internal.landed_cells
-    where model not in (select c.model from internal.compared_cells as c)
+    where model not in (select c.model from compared as c)
 )
 
 select *

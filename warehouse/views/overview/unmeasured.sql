@@ -2,7 +2,8 @@
 -- Grain: one row per model, source, month, protocol, left_out_of, reason.
 -- left_out_of is NULL for chunks without a loss, which all figures leave out. Else it names a view
 --   that has no row, or only NULL, for this model and source; month, num_chunks and num_bytes are
---   NULL. Other views, such as control_adjusted_gap, state reasons in a column of their own.
+--   NULL. A reason that begins with "no interval" is of a figure without an interval over time.
+--   Other views, such as control_adjusted_gap, state reasons in a column of their own.
 -- Units: counts; num_bytes is the UTF-8 length of the text (or the bytes) without a loss.
 -- Source: reads chunk_losses, left_out_figures.
 create or replace view unmeasured as

@@ -3,10 +3,11 @@
 -- rank 1 is the lowest bits per byte; equal models share their best rank. rank_in_class is among
 --   models of the same size_class; NULL if the size is unknown. rank_change: rank less rank in the
 --   month before, among the models of both months; positive if the model fell back.
--- rank_low and rank_high bound a 95 % interval: from 1 + (significantly better models) to all -
---   (significantly worse models). Significant: one-sided p-value of the paired difference
---   (bootstrap over clusters, Student's t) <= 5 % / (number of other models). Quantiles of
---   replicates' ranks would miss near ties too often. NULL if the month has a single cluster.
+-- rank_low and rank_high bound a 95 % interval for other documents of this month: from
+--   1 + (significantly better models) to all - (significantly worse models). Significant:
+--   one-sided p-value of the paired difference (bootstrap over clusters, Student's t) <= 5 % /
+--   (number of other models). Quantiles of replicates' ranks would miss near ties too often. NULL
+--   if the month has a single cluster.
 --   Two models with different documents are compared on the documents that both measured.
 -- has_same_documents: True if all models ranked there measured the same documents; NULL for
 --   published rates.

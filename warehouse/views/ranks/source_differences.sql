@@ -3,9 +3,15 @@
 -- Units: difference is model less other_model, in bits per byte: the unweighted mean of the monthly
 --   differences on the documents that both measured. A month with different documents counts with
 --   its shared documents, and as independent of other months. degrees_of_freedom: Satterthwaite's.
--- Source: docs/metrics.md (Pairs).
+-- month_error is of other months: the jackknife that leaves out one block of three calendar months
+--   at a time; blocks has what the difference changes without each. Both are NULL with one block.
+-- Source: docs/metrics.md (Pairs, Intervals).
 create or replace view internal.source_differences as
-with parts as (
+with others as materialized (
+    select * from internal.shared_documents
+),
+
+parts as (
     select
         model,
         other_model,
@@ -28,7 +34,63 @@ with parts as (
         difference,
         standard_error,
         degrees_of_freedom
-    from internal.shared_documents
+    from others
+),
+
+months as (
+    select
+        model,
+        other_model,
+        source,
+        protocol,
+        month,
+        difference
+    from internal.paired_cells
+    where has_same_documents
+    union all by name
+    select
+        model,
+        other_model,
+        source,
+        protocol,
+        month,
+        difference
+    from others
+),
+
+quarters as (
+    select
+        model,
+        other_model,
+        source,
+        protocol,
+        date_trunc('quarter', month) as quarter,
+        count(*) as num_months,
+        sum(difference) as difference
+    from months
+    group by model, other_model, source, protocol, date_trunc('quarter', month)
+),
+
+changes as (
+    select
+        *,
+        change_without(difference, num_months, sum(difference) over pair, sum(num_months) over pair)
+            as change
+    from quarters
+    window pair as (partition by model, other_model, source, protocol)
+),
+
+blocks as (
+    select
+        model,
+        other_model,
+        source,
+        protocol,
+        count(*) as num_blocks,
+        sqrt(jackknife_variance(sum(power(change, 2)), count(change))) as month_error,
+        list(struct_pack(quarter := quarter, change := change)) as blocks
+    from changes
+    group by model, other_model, source, protocol
 ),
 
 sums as (
@@ -64,6 +126,15 @@ kinds as (
 
 select
     s.*,
+    b.num_blocks,
+    b.month_error,
+    b.blocks,
     k.is_text
 from sums as s
+inner join blocks as b
+    on
+        s.model = b.model
+        and s.other_model = b.other_model
+        and s.source = b.source
+        and s.protocol = b.protocol
 inner join kinds as k on s.source = k.source and s.protocol = k.protocol;

@@ -1,0 +1,63 @@
+import datetime as dt
+from typing import Any
+
+import numpy as np
+
+from core.month import Month
+from core.settings import Settings
+from warehouse.land.losses import open_warehouse
+
+FIRST = Month("2023-01")
+# Months, position of the cutoff and of the release, first month with a single document.
+MODELS = {
+    "long": (24, 11, 9, 24),
+    "late": (24, 21, 18, 24),
+    "eleven": (11, 5, 7, 11),
+    "nine": (9, 4, 6, 9),
+    "pair": (2, 0, 1, 2),
+    "single document": (24, 11, 9, 10),
+}
+FIGURES = {
+    "train_test_gap": "bits_per_byte_gap", "tbi_likelihood": "tbi_per_month",
+    "decay_after_release": "decay_mean_pct",
+}  # fmt: skip
+
+
+def rows_of(name: str, num_months: int, first_single: int) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(num_months)
+    return [
+        {
+            "model": name, "month": (FIRST + month).first_day, "document_id": f"{month}-{number}",
+            "num_bytes": 100, "nll_nats": float(rng.uniform(50, 60)),
+        }
+        for month in range(num_months)
+        for number in range(3 if month < first_single else 1)
+    ]  # fmt: skip
+
+
+def test_a_figure_has_an_interval_or_one_reason(settings: Settings, losses: Any, ask: Any) -> None:
+    facts = [
+        {
+            "name": name, "cutoff": (FIRST + cutoff).first_day, "cutoff_provenance": "planted",
+            "released": (FIRST + release).first_day + dt.timedelta(days=9),
+        }
+        for name, (_, cutoff, release, _) in MODELS.items()
+    ]  # fmt: skip
+    rows = [
+        row for name, (num, _, _, single) in MODELS.items() for row in rows_of(name, num, single)
+    ]
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses(losses(*rows), "world")
+        warehouse.upsert_models(facts)
+    for view, figure in FIGURES.items():
+        shown = {row["model"]: row for row in ask(f"from {view}") if row[figure] is not None}
+        reasons = {
+            row["model"]: row["reason"]
+            for row in ask("from unmeasured where left_out_of = ?", view)
+        }
+        lacking = {name for name, row in shown.items() if row[f"{figure}_low"] is None}
+        assert lacking and lacking < set(shown)
+        assert set(MODELS) - set(shown) | lacking == set(reasons)
+        assert all(
+            reasons[name].startswith("no interval: ") == (name in lacking) for name in reasons
+        )
