@@ -252,6 +252,7 @@ def _document(page: _Page, title: str, text: str) -> Document:
         licence=INFO.licence,
         attribution=clean(f"{', '.join(organisations) or 'GOV.UK'}. {ATTRIBUTION}."),
         cluster_id=f"page:{page.path}",
+        category=kind if (kind := page.fields.get("document_type")) in DOCUMENT_TYPES else None,
         language=str(page.locale),
         extra={
             "organisations": organisations,

@@ -44,6 +44,7 @@ INFO = SourceInfo(
 )
 MAX_HITS = 1_000  # per query
 WINDOW_S = 12 * 3600  # initial length of a time window; 12 hours have about 500 stories in 2026
+KINDS = {"ask_hn": "ask", "show_hn": "show"}  # category by tag; else "story"
 _EMPTIED = {"[dead]", "[deleted]", "[flagged]"}
 
 Row = dict[str, Any]
@@ -56,6 +57,7 @@ class Story:
     id: int
     title: str
     text: str
+    kind: str
     created_at: dt.datetime
     num_comments: int
     retrieved_at: dt.datetime
@@ -162,7 +164,10 @@ def _read_story(row: Row, given_at: dt.datetime, month: Month) -> Story | Drop:
     num_comments = comments if type(comments) is int else 1  # assume comments if unknown
     if not text and not num_comments:
         return Drop(number, "empty", "a link without comments")
-    return Story(int(number), one_line(title), text, created_at, num_comments, given_at)
+    tags = row.get("_tags")
+    tagged = [KINDS[tag] for tag in KINDS if isinstance(tags, list) and tag in tags]
+    kind = next(iter(tagged), "story")
+    return Story(int(number), one_line(title), text, kind, created_at, num_comments, given_at)
 
 
 def _text(markup: object) -> str:
@@ -221,5 +226,6 @@ def _document(
         licence=INFO.licence,
         attribution=f"users of Hacker News: {url}",
         cluster_id=f"story:{story.id}",
+        category=story.kind,
         extra={"has_text": bool(story.text), "num_comments": len(comments)},
     )

@@ -22,7 +22,7 @@ import yaml
 if TYPE_CHECKING:
     import duckdb
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 SCHEMAS = ("main", "internal")
 # Tables with rows in snapshots only.
 ESTIMATES = (

@@ -339,6 +339,8 @@ class Warehouse:
         run("empty_landed_cells")
         with self._statements.given(provenance=provenance):
             run("insert_cells")
+        run("empty_cell_kinds")
+        run("insert_cell_kinds")
         run("empty_cell_replicates")
         run("seed_clusters")
         run("insert_replicates")
