@@ -92,6 +92,10 @@ def import_texts_command(
         bool, Option("--clean", help="Clean like crawled text. Default: keep every character.")
     ] = False,
     min_chars: Annotated[int, Option(min=1, help="Drop texts of fewer characters.")] = 100,
+    regime: Annotated[
+        str | None,
+        Option(metavar="LABEL", help="How the texts came about, if months differ in it."),
+    ] = None,
     replace: Replace = False,
 ) -> None:
     """Import your own texts as one sealed partition.
@@ -109,6 +113,7 @@ def import_texts_command(
         format=format,
         clean=clean,
         min_chars=min_chars,
+        regime=regime,
         max_document_bytes=settings.max_document_bytes,
         replace=replace,
     )

@@ -46,6 +46,15 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]{2,8})?")
 
 
 @dataclass(frozen=True)
+class Regime:
+    """A change of a site, or of the method of its crawler, that may change the texts."""
+
+    first: Month  # first month with the change
+    label: str  # a short name, without spaces
+    why: str  # what has changed, and where that is documented
+
+
+@dataclass(frozen=True)
 class SourceInfo:
     """Description of a source, for the catalogue of sources and for the fetcher."""
 
@@ -80,6 +89,11 @@ class SourceInfo:
     permission: str | None = None
     # Text that says why the sites require the operator's contact (``TIDEMARK_CONTACT``), or None.
     needs_contact: str | None = None
+    regimes: tuple[Regime, ...] = ()  # dated changes of site or method, the oldest first
+
+    def regime_of(self, month: Month) -> str | None:
+        """Return the label of the last change up to a month; None if there was no change."""
+        return next((it.label for it in reversed(self.regimes) if it.first <= month), None)
 
     def lacks(self, month: Month, now: dt.datetime | None = None) -> str | None:
         """Return why the source cannot provide a month; None if it can."""

@@ -156,6 +156,7 @@ class _Crawl:
         return {
             **({"permission": self._permission.describe()} if self._permission else {}),
             "kind": "crawl",
+            "regime": manifest.cleaned_regime(self._crawler.INFO.regime_of(self._month)),
             "code_version": manifest.code_version(),
             "window": {"start": self._month.start.isoformat(), "end": self._month.end.isoformat()},
             "started_at": self._started_at,

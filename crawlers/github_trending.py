@@ -36,6 +36,7 @@ from crawlers.contract import (
     Drop,
     Failure,
     Item,
+    Regime,
     Repeat,
     SourceInfo,
     missing_item,
@@ -59,6 +60,15 @@ INFO = SourceInfo(
         github_api.SITE: github_api.SITES[github_api.SITE],
         ARCHIVE: "https://data.gharchive.org",
     },
+    regimes=(
+        Regime(Month("2025-05"), "gharchive-losses", "the archive loses events since 2025-05-23"),
+        Regime(
+            Month("2025-10"),
+            "gharchive-payloads",
+            "payloads are smaller since 2025-10-07; of 2025-10-09 to 13, 1 % of events are there",
+        ),
+        Regime(Month("2026-02"), "gharchive-few-stars", "10 to 20 % of the stars are there"),
+    ),
 )
 PAGE = "/trending/python"
 

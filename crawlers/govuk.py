@@ -239,6 +239,7 @@ def _document(page: _Page, title: str, text: str) -> Document:
         licence=INFO.licence,
         attribution=clean(f"{', '.join(organisations) or 'GOV.UK'}. {ATTRIBUTION}."),
         cluster_id=f"page:{page.path}",
+        category=kind if (kind := page.fields.text("document_type")) in DOCUMENT_TYPES else None,
         language=page.locale,
         extra={"organisations": organisations, **{k: v for k, v in known.items() if v}},
     )

@@ -45,6 +45,7 @@ INFO = SourceInfo(
 MAX_HITS = 1_000  # per query
 WINDOW_S = 12 * 3600  # initial length of a time window; 12 hours have about 500 stories in 2026
 MAX_WINDOWS = 2_000  # of a month, halves included; a month of 2026 needs about 100
+KINDS = {"ask_hn": "ask", "show_hn": "show"}  # category by tag; else "story"
 _EMPTIED = {"[dead]", "[deleted]", "[flagged]"}
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
@@ -56,6 +57,7 @@ class Story:
     id: int
     title: str
     text: str
+    kind: str
     created_at: dt.datetime
     num_comments: int
     retrieved_at: dt.datetime
@@ -155,7 +157,9 @@ def _read_story(row: Fields, given_at: dt.datetime, month: Month) -> Story | Dro
         num_comments = 1  # assume comments if unknown
     if not text and not num_comments:
         return Drop(number, "empty", "a link without comments")
-    return Story(int(number), one_line(title), text, created_at, num_comments, given_at)
+    tags = row.texts("_tags")
+    kind = next((KINDS[tag] for tag in KINDS if tag in tags), "story")
+    return Story(int(number), one_line(title), text, kind, created_at, num_comments, given_at)
 
 
 def _is_gone(item: Fields) -> bool:
@@ -217,5 +221,6 @@ def _document(
         licence=INFO.licence,
         attribution=f"users of Hacker News: {url}",
         cluster_id=f"story:{story.id}",
+        category=story.kind,
         extra={"has_text": bool(story.text), "num_comments": len(comments)},
     )

@@ -13,6 +13,7 @@ import zstandard
 from core.corpus.partition import Partition, Seal
 from core.errors import EmptyPartition, SourceUnavailable, TidemarkError
 from crawlers.contract import Drop, Failure, Repeat
+from crawlers.text.cleaning import CLEANER_VERSION
 
 DROPPED_FILE = "dropped.jsonl.zst"  # file next to the manifest; one line per item that was not kept
 _MAX_DETAIL = 500  # maximum characters of a detail, which may be a site's error page
@@ -127,6 +128,11 @@ def lack_of(seal: Seal) -> str | None:
     found: Any = seal.manifest
     counts = ", ".join(f"{number} {reason}" for reason, number in found["failed"].items())
     return "; ".join(filter(None, [counts and f"failed: {counts}", found["ended_early"]]))
+
+
+def cleaned_regime(change: str | None) -> str:
+    """Return the regime of texts cleaned today: change of site or method, cleaner's version."""
+    return "+".join(filter(None, [change, f"cleaner-{CLEANER_VERSION}"]))
 
 
 def now() -> str:

@@ -38,15 +38,15 @@ INFO = SourceInfo(
     sites={SITE: BASE_URL},
     monthly_bytes=6_000_000,
 )
-# Host and topic by the API's name of a site.
-SITES: Mapping[str, tuple[str, str]] = {
-    "stackoverflow": ("stackoverflow.com", "technology"),
-    "math": ("math.stackexchange.com", "mathematics"),
-    "medicalsciences": ("medicalsciences.stackexchange.com", "health"),
-    "movies": ("movies.stackexchange.com", "films"),
-    "superuser": ("superuser.com", "technology"),
-    "fitness": ("fitness.stackexchange.com", "health"),
-    "scifi": ("scifi.stackexchange.com", "films"),
+# Host by the API's name of a site, which is the category of its documents.
+SITES: Mapping[str, str] = {
+    "stackoverflow": "stackoverflow.com",  # technology
+    "math": "math.stackexchange.com",
+    "medicalsciences": "medicalsciences.stackexchange.com",  # health
+    "movies": "movies.stackexchange.com",
+    "superuser": "superuser.com",  # technology
+    "fitness": "fitness.stackexchange.com",  # health
+    "scifi": "scifi.stackexchange.com",  # films
 }
 SPAN_QUESTIONS = 75  # maximum mean number of questions per span, so that most spans fit one page
 BATCH = 100  # questions per request for answers; the API allows no more
@@ -225,7 +225,7 @@ def _answers(api: StackExchange, batch: Sequence[Question]) -> dict[str, list[Po
 
 
 def _document(question: Question, answers: Sequence[Post], num_later: int) -> Document:
-    host, topic = SITES[question.site]
+    host = SITES[question.site]
     posts = [question.post, *answers]
     url = f"https://{host}/questions/{question.post.id}"
     addresses = [url, *(f"https://{host}/a/{answer.id}" for answer in answers)]
@@ -242,7 +242,7 @@ def _document(question: Question, answers: Sequence[Post], num_later: int) -> Do
         licence=" AND ".join(sorted({post.licence for post in posts})),
         attribution=f"contributors of {host}: {' '.join(addresses)}",
         cluster_id=f"question:{question.native_id}",
-        category=topic,
+        category=question.site,
         extra={
             "site": question.site,
             "tags": list(question.tags),

@@ -110,6 +110,12 @@ def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> N
     landed = warehouse.find_landed(cells[0].model)
     to_look_at = landed.duplicates | partitions_with_duplicates(store)
     digests = {cell.partition: cell.partition_digest for cell in cells}
+    # With a new month of a source, read all its manifests again: the regime of a month may change
+    # while its digest does not.
+    is_new = {
+        part.source for part, digest in digests.items() if landed.partitions.get(part) != digest
+    }
+    to_look_at |= {partition for partition in digests if partition.source in is_new}
     for partition, digest in digests.items():
         if landed.partitions.get(partition) == digest and partition not in to_look_at:
             continue

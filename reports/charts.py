@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,10 @@ _FILL, _STROKE = alt.Fill("fill:N", scale=None), alt.Stroke("stroke:N", scale=No
 
 
 def monthly_chart(
-    figures: Mapping[Month, float], window: tuple[Month, Month], cutoff: Month | None
+    figures: Mapping[Month, float],
+    window: tuple[Month, Month],
+    cutoff: Month | None,
+    regimes: Iterable[Month] = (),
 ) -> str:
     """Draw one model's bits per byte on one source over the months, with its cutoff.
 
@@ -43,6 +46,7 @@ def monthly_chart(
         figures: bits per byte by month, at least one; a missing month breaks the line.
         window: first and last month of the horizontal axis, the same for all charts of a page.
         cutoff: last month of the model's training data, drawn as a dashed line; None if unknown.
+        regimes: first months of the source's regimes, drawn as thin lines.
     """
     first, last = window
     labels = [_date(_middle(month)) for month in _ticks(first, last)]
@@ -63,6 +67,7 @@ def monthly_chart(
     points = line.mark_point(size=24, strokeWidth=1.4, opacity=1).encode(fill=_FILL, stroke=_STROKE)
     layers = [line.mark_line(color=_RULE, strokeWidth=1), points]
     layers += _cutoff_marks(cutoff, window, x)
+    layers += _regime_marks([month for month in regimes if first < month <= last], x)
     return _draw(layers, width=180, height=110)
 
 
@@ -106,6 +111,14 @@ def _cutoff_marks(cutoff: Month | None, window: tuple[Month, Month], x: alt.X) -
     if cutoff == shown:
         return [label, mark.mark_rule(strokeDash=[4, 3], color=INK)]
     return [label]
+
+
+def _regime_marks(starts: list[Month], x: alt.X) -> list[alt.Chart]:
+    rows = {"day": [month.first_day for month in starts], "text": [f"regime {m}" for m in starts]}
+    mark = alt.Chart(pl.DataFrame(rows, schema={"day": pl.Date, "text": pl.String})).encode(x=x)
+    label = mark.mark_text(align="right", baseline="top", dx=-2, color=UNKNOWN, fontSize=8)
+    rule = mark.mark_rule(strokeWidth=0.6, color=UNKNOWN)
+    return [rule, label.encode(y=alt.value(1), text="text:N")] if starts else []
 
 
 def _middle(month: Month) -> dt.date:

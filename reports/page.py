@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,7 +117,7 @@ def render(settings: Settings, protocol: str) -> str:
         num_unmeasured=f"{num_unmeasured:,}" if num_unmeasured else "",
         window=window,
         gaps=gaps,
-        sections=_sections(monthly, gaps, window),
+        sections=_sections(monthly, gaps, window, _regimes(settings)),
         colours=charts,
     )
 
@@ -135,8 +135,20 @@ def _monthly(settings: Settings, protocol: str) -> pl.DataFrame:
     )
 
 
+def _regimes(settings: Settings) -> dict[str, list[Month]]:
+    """Return the first months of each source's regimes, without the first one."""
+    starts: dict[str, list[Month]] = {}
+    sql = "select source, month from source_months where is_regime_start order by all"
+    for row in query(settings, sql).to_pylist():
+        starts.setdefault(row["source"], []).append(Month.of(row["month"]))
+    return starts
+
+
 def _sections(
-    monthly: pl.DataFrame, gaps: list[list[GapRow]], window: tuple[Month, Month]
+    monthly: pl.DataFrame,
+    gaps: list[list[GapRow]],
+    window: tuple[Month, Month],
+    regimes: Mapping[str, list[Month]],
 ) -> dict[str, list[Panel]]:
     sections: dict[str, list[Panel]] = {}
     figures: dict[tuple[str, str], dict[Month, float]] = {}
@@ -150,7 +162,8 @@ def _sections(
             overall = group[0]
             if (source, overall.model) in figures:
                 cutoff = Month(overall.split) if overall.provenance and overall.split else None
-                svg = charts.monthly_chart(figures[source, overall.model], window, cutoff)
+                curve = figures[source, overall.model]
+                svg = charts.monthly_chart(curve, window, cutoff, regimes.get(source, ()))
                 # Markup disables escaping, which is safe: the chart contains no untrusted text.
                 panel = Panel(overall.model, Markup(svg))  # noqa: S704
                 sections.setdefault(source, []).append(panel)

@@ -12,12 +12,18 @@ from crawlers.imports.texts import ImportOptions, import_texts
 
 @pytest.fixture
 def seal(store: Store, tmp_path: Path) -> Callable[..., Seal]:
-    def seal(source: str, month: str | None, words: str = "sand and tide, ", num: int = 3) -> Seal:
+    def seal(
+        source: str,
+        month: str | None,
+        words: str = "sand and tide, ",
+        num: int = 3,
+        regime: str | None = None,
+    ) -> Seal:
         file = tmp_path / "texts.json"
         file.write_text(
             json.dumps([f"{source} {month} {index}: {words * 20}" for index in range(num)])
         )
         partition = Partition(source, Month(month) if month else None)
-        return import_texts(file, partition, store, ImportOptions(replace=True))
+        return import_texts(file, partition, store, ImportOptions(replace=True, regime=regime))
 
     return seal

@@ -8,7 +8,8 @@ month m are
 
 Shocks have a standard deviation of 0.02, noise 0.008, gaps 0.03. The first model's gap follows the
 design; the others have steps, with cutoffs spread over the months. Model control:zstd shares the
-shocks, the drift and the break. Figures are of the first model, false alarms of all models.
+shocks, the drift and the break. A declared break (``regime``) differs from curve to curve, the
+compressor's included. Figures are of the first model, false alarms of all models.
 """
 
 from __future__ import annotations
@@ -29,15 +30,21 @@ from benchmarks.statistics.intervals import Tally
 from core.month import Month
 from core.schemas.tables import LOSSES
 from core.settings import Settings
+from warehouse.database.schema import read_sql
+from warehouse.database.writer import connected
 from warehouse.estimates.cutoffs import ramp
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 
 Floats = NDArray[np.float64]
-SHOCK, NOISE, GAP, SEEN = 0.02, 0.008, 0.03, 0.1
+SHOCK, NOISE, GAP, SEEN, BREAK = 0.02, 0.008, 0.03, 0.1, 0.1
 FIRST, CONTROL = Month("2021-01"), "control:zstd"
 _MEAN_LOG_BYTES = 7.0
+_PARTITION = {
+    "source": "news", "partition_digest": "", "partition_version": 1, "num_documents": 0,
+    "num_bytes": 0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,7 @@ class Design:
     drift: float = 0  # a month; with sensitivities from 0.7 to 1.3
     season: float = 0  # amplitude over 12 months
     site_break: float = 0  # in all curves, after the first model's cutoff
+    regime: int | None = None  # first month of a regime, with a break of size BREAK (deviation)
     missing: float = 0
     hole: tuple[int, int] = (0, 0)
     scatter: float = 1  # of the noise after each model's cutoff, by a factor
@@ -105,6 +113,8 @@ class Design:
             y[0, self.seen] -= SEEN
         control = 2 + common * self.is_shared + self.site_break * (months >= self.end)
         y = np.vstack([y, control + NOISE * rng.normal(size=self.num_months)])
+        if self.regime is not None:
+            y += BREAK * rng.normal(size=(len(y), 1)) * (months >= self.regime)
         y[:-1][rng.random(shape) < self.missing] = np.nan
         y[:, slice(*self.hole)] = np.nan
         return y
@@ -136,11 +146,16 @@ DESIGNS = {
     ),
     "no change, a fifth of documents lacking": Design(gap=0, num_documents=10, lacking=0.2),
     "no change, cutoff before the window": Design(-5, -4, gap=0),
+    "no change, a regime with other breaks": Design(gap=0, regime=10),
+    "no change, a regime after the cutoff": Design(gap=0, regime=18),
+    "no change, a regime, compressor alone": Design(gap=0, regime=10, num_models=1),
     "step": Design(),
     "step, shocks AR(0.5) of models alone": Design(shock_memory=0.5, is_shared=False),
     "step, noise AR(0.5)": Design(memory=0.5),
     "step, drift 0.003": Design(drift=0.003),
     "step, site break": Design(site_break=0.1),
+    "step, a regime with other breaks": Design(regime=28),
+    "step of 0.2, a regime, compressor alone": Design(gap=0.2, regime=28, num_models=1),
     "step, 25 % missing": Design(missing=0.25),
     "step, a fifth of documents lacking": Design(num_documents=10, lacking=0.2),
     "step, then growth 0.001": Design(growth=0.001),
@@ -171,6 +186,14 @@ def land(design: Design, num_worlds: int, settings: Settings) -> None:
             tables = [_losses(design, number) for number in numbers]
             warehouse.land_losses(pa.concat_tables(tables), "worlds")
         warehouse.upsert_models(models)
+    if design.regime is not None:
+        with connected(settings) as connection:
+            for number in range(design.num_months):
+                facts = {
+                    "month": (FIRST + number).first_day,
+                    "regime": f"{number >= design.regime}",
+                }
+                connection.execute(read_sql("land/sql", "insert_partition"), _PARTITION | facts)
     publish(settings)
 
 
@@ -206,16 +229,16 @@ def truths(design: Design) -> dict[tuple[str, str], float]:
     """Return the true value of each view's figure; left out where it has none.
 
     A ramp has no single gap by the panel; a slope is that of a straight line. A seen month changes
-    all figures.
+    all figures. A break of the first model alone counts as gap, except in the panel.
     """
-    if design.seen is not None:
+    if design.seen is not None or design.num_models == 1:
         return {}
     y, months = design.expect(), np.arange(design.num_months)
     is_after = months > design.cutoffs[0]
     is_step, is_flat = design.end == design.start + 1 and design.second is None, not design.gap
     found = {}
     if is_after.any() and not is_after.all():
-        if not design.missing and not any(design.hole):
+        if not design.missing and not any(design.hole) and design.regime is None:
             gap = y[is_after].mean() - y[~is_after].mean()
             found["train_test_gap", "bits_per_byte_gap"] = gap
         if is_step:
@@ -223,7 +246,7 @@ def truths(design: Design) -> dict[tuple[str, str], float]:
             found["control_adjusted_gap", "adjusted_gap"] = own
             found["ageing", "growth_per_month"] = design.growth
             found["effect_difference", "difference"] = own - max(GAP, design.gap)
-    if is_flat and not (design.growth or design.site_break or design.season):
+    if is_flat and not (design.growth or design.site_break or design.season or design.regime):
         found["tbi_likelihood", "tbi_per_month"] = design.drift
     return found
 

@@ -14,9 +14,27 @@ from benchmarks.measure import Contender, Report, measure
 from benchmarks.warehouse.generated_losses import model_names
 from core.settings import Settings
 from warehouse.database.schema import describe_view, list_views
+from warehouse.database.writer import connected, locked
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 
+_DOCUMENTS = """
+insert into documents by name
+select
+    document_id, source, month, 'kind-' || min(num_bytes) % 20 as category, 'en' as language,
+    'CC0-1.0' as licence, sum(num_chars) as num_chars, sum(num_bytes) as num_bytes
+from read_parquet(?)
+where model = 'control:zstd'
+group by all
+"""
+_PARTITIONS = """
+insert into internal.landed_partitions by name
+select
+    source, month, 'digest' as partition_digest, 1 as partition_version,
+    count(*) as num_documents, sum(num_bytes) as num_bytes
+from documents
+group by all
+"""
 _CELL = ["model", "source", "protocol", "month"]
 
 
@@ -61,8 +79,11 @@ def _names() -> list[str]:
 
 
 def _landed(home: Path, file: Path) -> Path:
-    """Land a file, and catalogue entries with cutoffs; publish, and return the snapshot's path."""
+    """Land a file, documents of 20 kinds and cutoffs; publish, and return the snapshot's path."""
     settings = Settings(home=str(home))
+    with locked(settings), connected(settings) as connection:
+        connection.execute(_DOCUMENTS, [str(file)])
+        connection.execute(_PARTITIONS)
     with open_warehouse(settings) as warehouse:
         warehouse.land_file(file)
         warehouse.upsert_models(

@@ -34,6 +34,7 @@ from core.storage.store import Store, name_of_part, path_part
 BATCH_ROWS = 256
 BATCH_BYTES = 32 * 2**20  # content size in bytes from which a batch is complete
 MANIFEST = "manifest.json"
+FIRST_REGIME = "cleaner-1"  # regime of manifests that state none
 _UNDATED = "undated"
 
 Content = Literal["text", "image", "audio"]
@@ -87,6 +88,11 @@ class Seal:
     def is_partial(self) -> bool:
         """Return True if some items were unavailable; another crawl may fetch them."""
         return self.manifest.get("status") == "partial"
+
+    @property
+    def regime(self) -> str:
+        """The label of how the text came about: the site's regime, and our cleaner's version."""
+        return str(self.manifest.get("regime", FIRST_REGIME))
 
     @property
     def is_text(self) -> bool:

@@ -43,6 +43,7 @@ class ImportOptions:
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     licence: str = "LicenseRef-unknown"  # SPDX id for records that state no licence
     language: str | None = None  # BCP 47 tag or ``code:python``, for records that state no language
+    regime: str | None = None  # label of how the texts came about, to tell months apart
     replace: bool = False  # write a new version if different content is sealed already
 
 
@@ -67,6 +68,9 @@ def import_texts(path: Path, partition: Partition, store: Store, options: Import
         "min_chars": options.min_chars,
         "max_document_bytes": options.max_document_bytes,
     }
+    regime = manifest.cleaned_regime(options.regime) if options.clean else options.regime
+    if regime is not None:
+        rules["regime"] = regime
     run = Import(path, partition, map(judge.examine, records), rules)
     return seal_partition(store, partition, run, options.replace)
 

@@ -199,7 +199,11 @@ def _hit(story: Post, is_bare: bool, is_odd: bool) -> dict[str, Any]:
     return hit | {
         "author": story.author, "points": 3, "url": None if story.body else "https://example.org/",
         "num_comments": len(story.comments), "created_at": f"{story.created_at:%Y-%m-%dT%H:%M:%SZ}",
-        "story_id": story.id, "_tags": ["story", f"author_{story.author}", f"story_{story.id}"],
+        "story_id": story.id,
+        "_tags": [
+            "story", f"author_{story.author}", f"story_{story.id}",
+            *["ask_hn"] * story.title.startswith("Ask HN: "),
+        ],
         "_highlightResult": {"title": {"value": story.title, "matchLevel": "none"}},
     }  # fmt: skip
 

@@ -39,6 +39,7 @@ from core.storage.store import Store
 from crawlers.contract import DROP_REASONS, Repeat, load_crawler
 from crawlers.crawl import crawl_partition
 from crawlers.manifest import lack_of
+from crawlers.text.cleaning import CLEANER_VERSION
 from crawlers.web.pacing import CircuitOpen
 from simulator.server import Fault, Request, Response, Web, serve_sites
 from tests.crawlers.conftest import prose
@@ -173,6 +174,7 @@ def test_a_month_is_crawled_cleaned_and_sealed(
     assert (manifest["seed"], manifest["limit"]) == (7, 10)
     assert manifest["base_urls"] == web.urls
     assert "tidemark/" in str(manifest["user_agent"])
+    assert seal.regime == manifest["regime"] == f"cleaner-{CLEANER_VERSION}"
     assert manifest["window"] == {
         "start": "2024-03-01T00:00:00+00:00",
         "end": "2024-04-01T00:00:00+00:00",

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 import zstandard
@@ -6,8 +7,10 @@ import zstandard
 from core.corpus.partition import Partition
 from core.errors import EmptyPartition, TidemarkError
 from core.month import Month
-from crawlers.contract import Drop, Failure, Repeat
-from crawlers.manifest import Ledger
+from crawlers import github_trending
+from crawlers.contract import Drop, Failure, Repeat, list_sources, load_crawler
+from crawlers.manifest import Ledger, cleaned_regime
+from crawlers.text.cleaning import CLEANER_VERSION
 
 MARCH = Partition("wikipedia", Month("2024-03"))
 
@@ -33,6 +36,24 @@ def test_a_ledger_counts_everything() -> None:
         "failed": {"http_5xx": 1},
         "repeated": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("month", "change"),
+    [("2025-04", ""), ("2025-05", "gharchive-losses+"), ("2025-09", "gharchive-losses+"),
+     ("2025-10", "gharchive-payloads+")],
+)  # fmt: skip
+def test_a_regime_names_the_last_change_and_the_cleaner(month: str, change: str) -> None:
+    label = cleaned_regime(github_trending.INFO.regime_of(Month(month)))
+    assert label == f"{change}cleaner-{CLEANER_VERSION}"
+
+
+@pytest.mark.parametrize("source", list_sources())
+def test_declared_regimes_are_dated_in_order(source: str) -> None:
+    regimes = load_crawler(source).INFO.regimes
+    firsts = [regime.first for regime in regimes]
+    assert firsts == sorted(set(firsts))
+    assert all(re.fullmatch(r"[a-z0-9-]+", regime.label) for regime in regimes)
 
 
 def test_dropped_items_are_kept_with_their_reasons() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from core.corpus.partition import Seal
+from core.corpus.partition import FIRST_REGIME, Seal
 from core.errors import SchemaMismatch, StorageError
 from core.month import Month
 from core.settings import Settings
@@ -81,6 +81,19 @@ def test_a_partition_sealed_anew_takes_the_place_of_the_old(
     [row] = ask(settings, "select num_documents, partition_digest from internal.landed_cells")
     assert row == {"num_documents": 5, "partition_digest": new.cells[0].partition_digest}
     assert ask(settings, "select count(*) as n from documents") == [{"n": 5}]
+
+
+def test_a_new_month_brings_the_regimes_of_its_source(settings: Settings, seal: Sealer) -> None:
+    seal("notes", "2024-01")
+    old = score(settings)
+    land_losses(old.entry, old.cells, settings)
+    regimes = "select regime, is_regime_start from source_months order by month"
+    assert ask(settings, regimes) == [{"regime": FIRST_REGIME, "is_regime_start": False}]
+    seal("notes", "2024-01", regime="scan")  # the same text: its digest stays
+    seal("notes", "2024-02", regime="scan")
+    new = score(settings)
+    land_losses(new.entry, new.cells, settings)
+    assert ask(settings, regimes) == [{"regime": "scan", "is_regime_start": False}] * 2
 
 
 def test_foreign_losses_of_a_catalogued_model_are_split_at_its_cutoff(tmp_path: Path) -> None:

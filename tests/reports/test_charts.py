@@ -76,6 +76,18 @@ def test_a_cutoff_outside_the_months_is_named_but_not_drawn(
     assert {found for _, _, found in points(svg)} == {colour}
 
 
+def test_a_regime_begins_at_a_thin_line_with_its_month() -> None:
+    figures = {month: 1.0 for month in month_range(*YEAR)}
+    starts = [Month("2022-05"), Month("2023-01"), Month("2023-05"), Month("2024-01")]
+    svg: Element = ElementTree.fromstring(monthly_chart(figures, YEAR, None, starts))
+    [rule] = marks(svg, "rule")
+    match = re.match(r"translate\(([-\d.]+),", rule.get("transform", ""))
+    assert match
+    x = [x for x, _, _ in points(svg)]
+    assert x[3] < float(match[1]) < x[4]
+    assert [text for text in texts(svg) if "regime" in text] == ["regime 2023-05"]
+
+
 def test_a_missing_month_breaks_the_line_and_one_alone_is_a_point() -> None:
     whole = flat()
     [line] = marks(draw(whole, YEAR, None), "line")

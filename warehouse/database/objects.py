@@ -65,6 +65,9 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(comment_script())
     if version == 1:
         _derive_cells(connection)
+    if version < 5:
+        for statement in ("read_landed", "number_cells", "group_documents", "insert_cell_kinds"):
+            connection.execute(read_sql("land/sql", statement))
     refresh_published_figures(connection)
     refresh_tag_groups(connection)
     connection.execute(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import duckdb
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 SCHEMAS = ("main", "internal")
 # Tables with rows in snapshots only.
 ESTIMATES = (

@@ -7,7 +7,8 @@ For one model, with lambda and cov(lambda) fitted without it (``panel.Difficulty
     V = cov(u) + theta^2 cov(lambda)                              cov(u_m, u_n) = s^2 r^|m - n|
 
 - y: bits per byte. N: a basis of all functions of the month that the other models leave
-  undetermined in lambda; it contains the constant.
+  undetermined in lambda; it contains the constant and the regimes of the source. So a change in the
+  month in which a regime begins is not told from that of the source.
 - The cutoff is b - 1, the last month with training text. The onset is a + 1, but not after the
   cutoff. A sudden end is a step: b = a + 1.
 
@@ -29,9 +30,10 @@ docs/metrics.md). A straight line over all months is no cutoff: its squares must
 2.71 s^2 more than those of the best ramp.
 
 A compressor stands in for lambda if there is no other model: cov(lambda) = 0, and N also has a
-straight line. A break of the site may then look like a cutoff. The compressor's curve is fitted
-with the same ramp and a straight line. There is no cutoff if this change differs from 0 by two
-standard errors. Nor is there one if twice (change plus two errors) exceeds beta minus two errors.
+straight line and the regimes. A break of the site without a regime may then look like a cutoff. The
+compressor's curve is fitted with the same ramp, a straight line and the regimes. There is no cutoff
+if this change differs from 0 by two standard errors. Nor is there one if twice (change plus two
+errors) exceeds beta minus two errors.
 
 Intervals hold all pairs with at most 7.35 s^2 more squares than the best (Hansen 2000, "Sample
 Splitting and Threshold Estimation", table 1). An interval that reaches the first possible month
@@ -267,26 +269,31 @@ def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:
     return low if low > first else np.nan, high if high < last else np.nan
 
 
-def control_difficulty(losses: Floats, months: Months) -> Difficulty:
-    """Return a compressor's curve as lambda; ``losses`` (months,) is NaN for a missing month."""
+def control_difficulty(losses: Floats, months: Months, regimes: Floats) -> Difficulty:
+    """Return a compressor's curve as lambda.
+
+    ``losses`` (months,) is NaN for a missing month; ``regimes`` is as in ``panel.fit_panel``.
+    """
     seen, units = ~np.isnan(losses), np.eye(len(months))
     line = np.column_stack([np.ones(len(months)), months - months.mean()])
     return Difficulty(
         values=np.where(seen, losses - losses[seen].mean(), 0),
         inverse=np.zeros_like(units),
-        unknown=np.column_stack([line, units[:, ~seen]]),
+        unknown=np.column_stack([line, units[:, ~seen], regimes]),
         theta=np.ones(1),
     )
 
 
-def may_be_the_site(fit: CutoffFit, losses: Floats, months: Months) -> bool:
+def may_be_the_site(fit: CutoffFit, losses: Floats, months: Months, regimes: Floats) -> bool:
     """Return True if a compressor's curve (months,) does not rule out a break of the site."""
     seen = ~np.isnan(losses)
     change = ramp(months[seen], fit.start, fit.end)
-    design = np.column_stack([change, np.ones(seen.sum()), months[seen] - months[seen].mean()])
+    line = np.ones(seen.sum()), months[seen] - months[seen].mean()
+    design = np.column_stack([change, *line, regimes[seen]])
     figures = np.linalg.pinv(design) @ losses[seen]
     left = losses[seen] - design @ figures
     squares = max(left @ left, ROUNDING * losses[seen] @ losses[seen])
-    error = np.sqrt(squares / (seen.sum() - 3) * np.linalg.pinv(design.T @ design)[0, 0])
+    num_free = max(seen.sum() - np.linalg.matrix_rank(design), 1)
+    error = np.sqrt(squares / num_free * np.linalg.pinv(design.T @ design)[0, 0])
     size = abs(figures[0])
     return bool(size > 2 * error or 2 * (size + 2 * error) > fit.jump - 2 * fit.jump_error)

@@ -2,17 +2,20 @@
 
 For month m and model i with cutoff c_i (last month of its training data):
 
-    y_im = alpha_i + theta_i lambda_m + delta_i after_im + epsilon_i after_im (h_im - hbar_i) + u_im
+    y_im = alpha_i + sum_k gamma_ik regime_km + theta_i lambda_m
+           + delta_i after_im + epsilon_i after_im (h_im - hbar_i) + u_im
 
 - y: bits per byte in month m, of the documents that most models share.
+- regime: 1 in the months of the source's regime k, else 0; the first regime has no column. A break
+  of the source that all models share is in lambda. gamma is what a model feels of it besides.
 - lambda: the month's difficulty for language models, with mean 0.
 - theta: the model's sensitivity to lambda, limited to 0.5 ... 1.5, with mean 1 over the models.
 - after: 1 if m > c_i, else 0. h: m - c_i. hbar: the mean of h over the months after c_i.
 - delta: the mean gap over the months after c_i. epsilon: the growth of the gap per month.
 
-Estimation. X_i has the columns 1, after and after (h - hbar), without columns that the model's
-months cannot tell apart. R_i is I - X_i X_i+ (+: pseudoinverse) on the model's months, 0 elsewhere.
-First, theta = 1.
+Estimation. X_i has the columns 1, regimes, after and after (h - hbar), in this order, without
+columns that the model's months cannot tell from the former ones. R_i is I - X_i X_i+ (+:
+pseudoinverse) on the model's months, 0 elsewhere. First, theta = 1.
 
     M = sum_i theta_i^2 R_i        lambda = M+ sum_i theta_i R_i y_i
     theta_i = (R_i lambda)' y_i / |R_i lambda|^2, clipped to 0.5 ... 1.5, then divided by the mean
@@ -36,7 +39,7 @@ their W.
 
 Identification. The data determine lambda only up to the null space of M. They determine delta_i or
 epsilon_i if w_i is orthogonal to it. lambda is returned for the largest set of months whose
-differences of lambda are determined.
+differences of lambda are determined. With regimes, these are months of one regime.
 
 For a thermometer (a model with a cutoff before all months), delta is part of alpha. M leaves out
 models with unknown cutoff or few months.
@@ -58,6 +61,7 @@ _RANK_TOLERANCE, _ZERO = 1e-9, 1e-7  # relative tolerances: eigenvalues; product
 NO_CUTOFF, NO_CONTROL = "cutoff unknown", "no other model with another cutoff"
 NONE_BEFORE, NONE_AFTER = "no month before the cutoff", "no month after the cutoff"
 ONE_AFTER = "one month after: no growth"
+AT_REGIME = "a regime of the source begins right after the cutoff"
 FEW_BLOCKS, FEW_MONTHS = "too few blocks of three months", "too few months for an interval"
 
 
@@ -105,20 +109,24 @@ class PanelFit:
         return replace(other, variance=self._variance) if theta.any() else None
 
 
-def fit_panel(losses: Floats, cutoffs: Floats, months: NDArray[np.int64]) -> PanelFit:
+def fit_panel(
+    losses: Floats, cutoffs: Floats, months: NDArray[np.int64], regimes: Floats | None = None
+) -> PanelFit:
     """Fit the panel of one source and protocol.
 
     Args:
         losses: bits per byte of shape (models, months); NaN for a missing month.
         cutoffs: number of each model's cutoff month, numbered as in ``months``; NaN if unknown.
         months: ascending month numbers; the number of each January is a multiple of 12.
+        regimes: columns "regime" of shape (months, regimes); None if the source has one regime.
     """
     blocks = months // MONTHS_OF_A_BLOCK
     observed = ~np.isnan(losses)
+    breaks = np.zeros((len(months), 0)) if regimes is None else regimes
     num_blocks = np.array([len(set(blocks[row])) for row in observed])
     enters = ~np.isnan(cutoffs) & (num_blocks >= MIN_BLOCKS)
     designs = [
-        _design(months, row, cutoff) if is_in else None
+        _design(months, row, cutoff, breaks) if is_in else None
         for row, cutoff, is_in in zip(observed, cutoffs, enters, strict=True)
     ]
     annihilators = np.array([_annihilator(each, len(months)) for each in designs])
@@ -173,7 +181,7 @@ def _effects(
 
 @dataclass(frozen=True)
 class _Design:
-    """Matrix X of one model, over its observed months; ``names`` leaves out the first column."""
+    """Matrix X of one model, over its observed months; ``names`` are those of its columns."""
 
     observed: Flags
     columns: Floats  # (observed months, columns)
@@ -182,7 +190,7 @@ class _Design:
 
     def weights(self, column: str, difficulty: Floats) -> Floats:
         """Return w: the column's row in the pseudoinverse of [X, lambda]; 0 if not observed."""
-        number = 1 + self.names.index(column)
+        number = self.names.index(column)
         extended = np.column_stack([self.columns, difficulty[self.observed]])
         weights = np.zeros(len(self.observed))
         left = extended[:, -1] - self.columns @ (np.linalg.pinv(self.columns) @ extended[:, -1])
@@ -192,18 +200,23 @@ class _Design:
         return weights
 
 
-def _design(months: NDArray[np.int64], observed: Flags, cutoff: float) -> _Design:
+def _design(months: NDArray[np.int64], observed: Flags, cutoff: float, regimes: Floats) -> _Design:
     ages = months[observed] - cutoff
     after = ages > 0
     num_after = int(after.sum())
-    columns, names = [np.ones(len(ages))], []
-    if 0 < num_after < len(ages):
-        columns.append(after.astype(float))
-        names.append("gap")
-    if num_after > 1:
-        columns.append(np.where(after, ages - ages[after].mean(), 0))
-        names.append("growth")
-    return _Design(observed, np.column_stack(columns), tuple(names), num_after)
+    hinge = np.where(after, ages - ages[after].sum() / max(num_after, 1), 0)
+    columns, names = np.ones((len(ages), 1)), ["level"]
+    wanted = [
+        *(("regime", each) for each in regimes[observed].T),
+        ("gap", after),
+        ("growth", hinge),
+    ]
+    for name, column in wanted:
+        left = column - columns @ (np.linalg.pinv(columns) @ column)
+        if np.linalg.norm(left) > _ZERO * np.linalg.norm(column):
+            columns = np.column_stack([columns, column])
+            names.append(name)
+    return _Design(observed, columns, tuple(names), num_after)
 
 
 def _annihilator(design: _Design | None, num_months: int) -> Floats:
@@ -224,9 +237,11 @@ def _reason(design: _Design | None, column: str, is_unknown: bool) -> str | None
         return FEW_BLOCKS
     if design.num_after == 0:
         return NONE_AFTER
-    if column == "gap":
-        return NONE_BEFORE if design.num_after == len(design.columns) else None
-    return ONE_AFTER if design.num_after == 1 else None
+    if column == "gap" and design.num_after == len(design.columns):
+        return NONE_BEFORE
+    if column == "growth" and design.num_after == 1:
+        return ONE_AFTER
+    return None if column in design.names else AT_REGIME
 
 
 def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) -> Difficulty:

@@ -192,9 +192,9 @@ class Warehouse:
         Raises:
             StorageError: a file of the partition is missing or damaged.
         """
-        key, digest = partition_key(seal.partition), [(seal.digest,)]
+        key, version = partition_key(seal.partition), [(seal.digest, seal.regime)]
         run = self._statements.run
-        if run("find_partition", key) == digest:
+        if run("find_partition", key) == version:
             return False
         table = self._read_documents(seal)
 
@@ -204,12 +204,12 @@ class Warehouse:
             run("delete_partition", key)
             size = {"num_documents": seal.num_documents, "num_bytes": seal.num_bytes}
             text = {"partition_digest": seal.digest, "partition_version": seal.version}
-            run("insert_partition", key | text | size)
+            run("insert_partition", key | text | size | {"regime": seal.regime})
             # Recompute standard errors and replicates: the clusters of documents may have changed.
             self._insert_sums(NO_PROVENANCE)
 
         with self._turn_for_documents(key), self._statements.given(documents_to_land=table):
-            if run("find_partition", key) == digest:  # another writer has landed this version
+            if run("find_partition", key) == version:  # another writer has landed this version
                 return False
             self._incoming.read_partition(key)
             commit(self._connection, f"land the documents of {seal.partition}", land)
@@ -339,6 +339,8 @@ class Warehouse:
         run("empty_landed_cells")
         with self._statements.given(provenance=provenance):
             run("insert_cells")
+        run("empty_cell_kinds")
+        run("insert_cell_kinds")
         run("empty_cell_replicates")
         run("seed_clusters")
         run("insert_replicates")

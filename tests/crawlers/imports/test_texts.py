@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from core.corpus.partition import Partition, Seal, list_sealed, read_documents
+from core.corpus.partition import FIRST_REGIME, Partition, Seal, list_sealed, read_documents
 from core.errors import (
     EmptyPartition,
     FutureMonth,
@@ -26,6 +26,7 @@ from core.errors import (
 from core.month import Month
 from core.storage.store import Store
 from crawlers.imports.texts import ImportOptions, import_texts
+from crawlers.manifest import cleaned_regime
 
 JUNE = Partition("texts", Month("2024-06"))
 LONG = "A sentence that is long enough to be kept, whatever the format of the file it came in was. "
@@ -145,6 +146,19 @@ def test_options_fill_what_records_lack(store: Store, tmp_path: Path) -> None:
     (row,) = _rows(store, import_texts(path, JUNE, store, options))
     assert (row["licence"], row["language"], row["title"]) == ("CC0-1.0", "de", None)
     assert row["text"] == _long(1).strip()
+
+
+@pytest.mark.parametrize(
+    ("clean", "label", "regime"),
+    [(False, None, FIRST_REGIME), (False, "scan", "scan"),
+     (True, None, cleaned_regime(None)), (True, "scan", cleaned_regime("scan"))],
+)  # fmt: skip
+def test_an_import_states_its_regime(
+    store: Store, tmp_path: Path, clean: bool, label: str | None, regime: str
+) -> None:
+    path = _json_list(tmp_path / "a", [_long(1)])
+    seal = import_texts(path, JUNE, store, ImportOptions(clean=clean, regime=label))
+    assert seal.regime == regime
 
 
 def test_drops_are_counted_and_named(store: Store, tmp_path: Path) -> None:

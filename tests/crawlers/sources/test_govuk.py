@@ -103,6 +103,7 @@ def test_languages_are_a_column_and_a_filter(crawl: Crawl, site: Site) -> None:
 def test_licence_and_attribution_are_of_the_organisation(crawl: Crawl) -> None:
     for document in documents_of(crawl()):
         assert document.licence == "OGL-UK-3.0"
+        assert document.category == document.extra["document_type"]
         assert str(document.extra["organisations"][0]) in document.attribution  # type: ignore[index]
         assert "Open Government Licence" in document.attribution
 

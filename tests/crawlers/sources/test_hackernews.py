@@ -56,6 +56,7 @@ def test_a_document_is_a_story_with_the_comments_on_it(crawl: Crawl, site: simul
         assert document.text == "\n\n".join(text for text in texts if text)
         assert document.title == story.title
         assert document.event_time == story.created_at
+        assert document.category == ("ask" if story.title.startswith("Ask HN: ") else "story")
         assert document.extra == {"has_text": bool(story.text), "num_comments": len(comments)}
 
 

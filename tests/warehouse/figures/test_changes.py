@@ -73,6 +73,8 @@ def test_a_fit_is_that_of_plain_loops(number: int) -> None:
     "name",
     [
         "no change, drift 0.003",
+        "no change, a regime with other breaks",
+        "step, a regime with other breaks",
         "ramp of 6 months",
         "a seen month",
         "step of 2, noise tenfold after",

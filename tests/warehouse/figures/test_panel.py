@@ -32,10 +32,11 @@ CUTOFFS = (-5, 4, 9, 9, 13, 18, None, 40)
 class Joint:
     """Least squares of all models' months at once, at given sensitivities."""
 
-    def __init__(self, y: Array, cutoffs: Array, months: Any) -> None:
-        self.y, self.cutoffs, self.months = y, cutoffs, months
+    def __init__(self, y: Array, cutoffs: Array, months: Any, starts: tuple[int, ...] = ()) -> None:
+        self.y, self.cutoffs, self.months, self.starts = y, cutoffs, months, starts
         self.cells = [(i, m) for i in range(len(y)) for m in range(len(months)) if self.has(i, m)]
         self.models = sorted({i for i, _ in self.cells})
+        self.columns = {model: self.find_columns(model) for model in self.models}
         self.theta = dict.fromkeys(self.models, 1.0)
         for _ in range(3 if self.models else 0):
             free = {i: np.clip(self.free_slope(i), 0.5, 1.5) for i in self.models}
@@ -48,15 +49,21 @@ class Joint:
         return is_in and not np.isnan(self.y[model, month])
 
     def own_columns(self, model: int) -> tuple[list[int], Array, list[str]]:
+        return self.columns[model]
+
+    def find_columns(self, model: int) -> tuple[list[int], Array, list[str]]:
         own = [m for i, m in self.cells if i == model]
         age = self.months[own] - self.cutoffs[model]
-        columns, names = [np.ones(len(own))], ["level"]
-        if (age > 0).any() and (age <= 0).any():
-            columns.append(np.where(age > 0, 1.0, 0.0))
-            names.append("gap")
-        if (age > 0).sum() >= 2:
-            columns.append(np.where(age > 0, age - age[age > 0].mean(), 0.0))
-            names.append("growth")
+        wanted = {"level": np.ones(len(own))}
+        wanted |= {f"from {start}": np.array(own) >= start for start in self.starts}
+        after = age > 0
+        mean = age[after].sum() / max(after.sum(), 1)
+        wanted |= {"gap": after, "growth": np.where(after, age - mean, 0)}
+        columns, names = [wanted.pop("level")], ["level"]
+        for name, column in wanted.items():
+            if np.linalg.matrix_rank([*columns, column], rtol=1e-9) > len(columns):
+                columns.append(column.astype(float))
+                names.append(name)
         return own, np.array(columns).T, names
 
     def design(self) -> tuple[Array, dict[tuple[int, str], int]]:
@@ -206,6 +213,34 @@ def test_fit(number: int) -> None:
                 both = expected[0] is not None and joint.effect(other, name)
                 error = joint.difference_error(model, other, name) if both else None
                 assert_close(found.difference_errors[model, other], error, (model, other, name))
+
+
+@pytest.mark.parametrize(("number", "starts"), [(4, (12,)), (7, (5, 14, 23)), (6, (10, 19))])
+def test_fit_of_a_source_with_regimes(number: int, starts: tuple[int, ...]) -> None:
+    y, cutoffs = draw(number, members(number)), numbered(members(number))
+    for start in starts:
+        y[:, start:] += np.random.default_rng(start).normal(0, 0.3, (len(y), 1))
+    label = np.searchsorted(starts, months() - START, side="right")
+    regimes = [label == number + 1 for number in range(len(starts))]
+    fit = fit_panel(y, cutoffs, months(), np.array(regimes, dtype=float).T)
+    joint = Joint(y, cutoffs, months(), starts)
+    told = 0
+    for model in range(len(y)):
+        for name in ("gap", "growth"):
+            expected, found = joint.effect(model, name) or (None, None), getattr(fit, name)
+            assert_close(found.values[model], expected[0], (model, name))
+            assert_close(found.errors[model], expected[1], (model, name))
+            told += expected[0] is not None
+    assert told > 3
+
+
+def test_a_gap_that_begins_with_a_regime_is_not_told() -> None:
+    y, _ = staggered([3, 9, 15, 19])
+    regime = (months() - START > 9).astype(float)[:, None]
+    fit = fit_panel(y, START + np.array([3.0, 9, 15, 19]), months(), regime)
+    assert fit.gap.reasons == (None, panel.AT_REGIME, None, None)
+    assert fit.growth.reasons == (None,) * 4
+    assert fit.gap.values[2] == pytest.approx(0.1, abs=0.03)
 
 
 def months() -> Any:

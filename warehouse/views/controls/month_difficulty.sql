@@ -4,17 +4,21 @@
 --   mean sensitivity; *_low and *_high bound a 95 % interval over months; NULL where the models
 --   cannot tell it from their gaps. compressor_difficulty: of control:zstd. thermometer_difficulty:
 --   of models with role thermometer in the catalogue and a cutoff before the first month.
+-- A new regime counts as difficulty. regime is NULL for the mean over sources.
 -- Source: docs/metrics.md (The panel).
 create or replace view month_difficulty as
 select
-    source,
-    protocol,
-    month,
-    difficulty,
-    difficulty - t_975(degrees_of_freedom) * difficulty_error as difficulty_low,
-    difficulty + t_975(degrees_of_freedom) * difficulty_error as difficulty_high,
-    num_models,
-    compressor_difficulty,
-    thermometer_difficulty,
-    num_thermometers
-from internal.panel_difficulty;
+    d.source,
+    d.protocol,
+    d.month,
+    d.difficulty,
+    d.difficulty - t_975(d.degrees_of_freedom) * d.difficulty_error as difficulty_low,
+    d.difficulty + t_975(d.degrees_of_freedom) * d.difficulty_error as difficulty_high,
+    d.num_models,
+    d.compressor_difficulty,
+    d.thermometer_difficulty,
+    d.num_thermometers,
+    s.regime,
+    s.is_regime_start
+from internal.panel_difficulty as d
+left join source_months as s on d.source = s.source and d.month = s.month;

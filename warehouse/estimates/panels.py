@@ -1,0 +1,177 @@
+"""The panels of a snapshot: the curves of models, the regimes of sources, and their fits."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.month import Month
+from warehouse.estimates.cutoffs import control_difficulty
+from warehouse.estimates.panel import Difficulty, PanelFit, fit_panel
+from warehouse.estimates.panel_errors import Floats
+
+OTHER_SOURCES = "other sources than most models"
+OTHER_DOCUMENTS = "other documents than most models"
+CONTROL = "control:zstd"
+EPOCH = Month("1970-01")  # the month with number 0
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class Curve:
+    """One model's figures: bits per byte, standard error (NaN if unknown), number of documents."""
+
+    figures: dict[int, tuple[float, float, int | None]] = field(default_factory=dict)
+    reason: str | None = None  # reason why figures are missing, if known
+
+
+Curves = dict[str, Curve]  # by model
+
+
+@functools.cache
+def number_of(month: Any) -> float:
+    """Return the number of months from 1970-01 to ``month``; NaN for None."""
+    return np.nan if month is None else float(Month.of(month).months_since(EPOCH))
+
+
+def read_panels(
+    cells: list[Row], cutoffs: Mapping[str, float]
+) -> Iterator[tuple[str | None, Curves, list[str]]]:
+    """Yield each source of one protocol, then None for the mean over sources.
+
+    A source comes with its curves, and with the names of the sources that they are of.
+    """
+    sources: dict[str, Curves] = defaultdict(lambda: defaultdict(Curve))
+    for cell in cells:
+        curve = sources[cell["source"]][cell["model"]]
+        if cell["bits_per_byte"] is not None:
+            month = int(number_of(cell["month"]))
+            error = cell["standard_error"]
+            figures = cell["bits_per_byte"], np.nan if error is None else error
+            curve.figures[month] = *figures, cell["num_documents"]
+        elif cell["cutoff"] is not None:
+            curve.reason = OTHER_DOCUMENTS
+    for source, curves in sources.items():
+        yield source, curves, [source]
+    texts = sorted({cell["source"] for cell in cells if cell["is_text"]})
+    if texts:
+        yield None, *_means({source: sources[source] for source in texts}, cutoffs)
+
+
+def _means(sources: Mapping[str, Curves], cutoffs: Mapping[str, float]) -> tuple[Curves, list[str]]:
+    """Return each model's mean curve over sources, and these sources, the same for all models.
+
+    A model's usable sources have at least half as many months as its longest source. The most
+    common set of usable sources among models with a known cutoff is chosen. A curve has the months
+    that all chosen sources have.
+    """
+    kept: dict[str, frozenset[str]] = {}
+    for model in sorted({model for curves in sources.values() for model in curves}):
+        counts = {
+            name: len(curves[model].figures) for name, curves in sources.items() if model in curves
+        }
+        most = max(counts.values())
+        kept[model] = frozenset(name for name, num in counts.items() if 2 * num >= most > 0)
+    votes = Counter(names for model, names in kept.items() if not np.isnan(cutoffs[model]))
+    most_common = max(votes or [frozenset()], key=lambda it: (votes[it], len(it), sorted(it)))
+    means = {model: _mean(model, sources, names, most_common) for model, names in kept.items()}
+    return means, sorted(most_common)
+
+
+def _mean(
+    model: str, sources: Mapping[str, Curves], kept: frozenset[str], chosen: frozenset[str]
+) -> Curve:
+    if not kept >= chosen or not chosen:
+        return Curve(reason=OTHER_SOURCES)
+    figures = [sources[name][model].figures for name in sorted(chosen)]
+    mean = Curve()
+    for month in sorted(set.intersection(*map(set, figures))):
+        bits, errors, counts = zip(*(each[month] for each in figures), strict=True)
+        error = float(np.linalg.norm(errors)) / len(errors)
+        mean.figures[month] = float(np.mean(bits)), error, None if None in counts else sum(counts)
+    return mean
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The fit of one panel; arrays have the shape (models, months) or (months,)."""
+
+    models: list[str]
+    months: NDArray[np.int64]
+    losses: Floats
+    document_errors: Floats  # standard errors of random documents; NaN if unknown
+    cutoffs: Floats  # (models,)
+    control: Floats | None  # curve of the compressor
+    regimes: Floats  # (months, regimes): 1 in the months of a regime; the first has no column
+    fit: PanelFit
+    plain: PanelFit  # as if all models felt a new regime equally
+
+    def without(self, number: int, is_plain: bool = False) -> tuple[str | None, Difficulty | None]:
+        """Return the basis of a model's change, and lambda fitted without the model."""
+        difficulty = (self.plain if is_plain else self.fit).difficulty_without(number)
+        if difficulty is not None:
+            return "panel", difficulty
+        if self.control is None:
+            return None, None
+        regimes = self.regimes[:, :0] if is_plain else self.regimes
+        return "compressor", control_difficulty(self.control, self.months, regimes)
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """The first months of the regimes after the first one."""
+        return self.months[1:][np.diff(self.regimes, axis=0).any(axis=1)]
+
+
+def fit_curves(curves: Curves, cutoffs: Mapping[str, float], labels: list[dict[int, str]]) -> Panel:
+    """Fit the panel of one source, or of the mean over sources.
+
+    Args:
+        curves: the models' curves.
+        cutoffs: number of each model's cutoff month; NaN if unknown.
+        labels: each source's regimes by month, in the order of the months.
+    """
+    months = np.array(
+        sorted({month for curve in curves.values() for month in curve.figures}) or [0]
+    )
+    names = sorted(curves)
+    figures = np.full((2, len(names), len(months)), np.nan)  # losses, standard errors
+    for number, name in enumerate(names):
+        for month, (bits, error, _) in curves[name].figures.items():
+            figures[:, number, np.searchsorted(months, month)] = bits, error
+    models = [name for name in names if name != CONTROL]
+    has_control = CONTROL in names and bool(curves[CONTROL].figures)
+    rows = [names.index(model) for model in models]
+    known = np.array([cutoffs[model] for model in models])
+    regimes = _columns(labels, months)
+    plain = fit_panel(figures[0, rows], known, months)
+    return Panel(
+        models=models,
+        months=months,
+        losses=figures[0, rows],
+        document_errors=figures[1, rows],
+        cutoffs=known,
+        control=figures[0, names.index(CONTROL)] if has_control else None,
+        regimes=regimes,
+        fit=fit_panel(figures[0, rows], known, months, regimes) if regimes.size else plain,
+        plain=plain,
+    )
+
+
+def _columns(labels: list[dict[int, str]], months: NDArray[np.int64]) -> Floats:
+    """Return the column of each regime; a month without a label has that of the month before."""
+    columns = []
+    for of_source in labels:
+        own, label = [], next(iter(of_source.values()), "")
+        for month in months:
+            label = of_source.get(int(month), label)
+            own.append(label)
+        later = [each for each in dict.fromkeys(own) if each != own[0]]
+        columns += [[float(each == name) for each in own] for name in later]
+    return np.array(columns).reshape(-1, len(months)).T
