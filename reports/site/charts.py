@@ -1,0 +1,121 @@
+"""Charts as Vega-Lite: one theme, drawn as SVG and PNG when the site is built.
+
+A specification is a plain dict. The page shows the SVG; a reader who touches it gets the same
+specification as an interactive chart. Colours are CSS variables in the SVG, so that a chart follows
+the reader's light or dark theme.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import vl_convert as vlc
+
+VEGA_LITE = "6.4"
+# Okabe and Ito's colours, which colour-blind people can tell apart; the order is that of use.
+PALETTE = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7a5195", "#5b6472",
+)  # fmt: skip
+INK, SOFT, GRID, PAPER = "#1d2129", "#5b6472", "#e3e7ec", "#ffffff"
+# Colours of the theme become variables of the page's style sheet.
+_VARIABLES = {INK: "--ink", SOFT: "--soft", GRID: "--line", PAPER: "--paper"}
+_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+_FONT = "system-ui, sans-serif"
+
+THEME: dict[str, Any] = {
+    "aria": False,  # the page describes each chart; readers of screens have the table
+    "background": None,
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "domain": False, "gridColor": GRID, "labelColor": SOFT, "labelFontSize": 11,
+        "tickColor": GRID, "titleColor": SOFT, "titleFontSize": 11, "titleFontWeight": "normal",
+        "titlePadding": 8, "labelPadding": 4,
+    },
+    "text": {"color": INK, "fontSize": 11, "font": _FONT},
+    "legend": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": 11, "titleFontSize": 11},
+    "header": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": 11},
+    "range": {"category": list(PALETTE)},
+    "rule": {"color": SOFT},
+}  # fmt: skip
+
+
+def with_data(spec: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, Any]:
+    """Return a complete specification: theme, schema and the figure's rows as data ``rows``."""
+    used = [name for name in rows.columns if _is_used(name, spec)]
+    values = rows.select(used).to_dicts() if used else []
+    plain = [{name: _plain(value) for name, value in row.items()} for row in values]
+    return {
+        "$schema": f"https://vega.github.io/schema/vega-lite/v{VEGA_LITE.partition('.')[0]}.json",
+        "config": THEME,
+        **spec,
+        "data": {"name": "rows", "values": plain},
+    }
+
+
+def _is_used(name: str, spec: object) -> bool:
+    """Return True if any text in a specification mentions a column."""
+    if isinstance(spec, Mapping):
+        return any(_is_used(name, value) for value in spec.values())
+    if isinstance(spec, list | tuple):
+        return any(_is_used(name, value) for value in spec)
+    return isinstance(spec, str) and re.search(rf"\b{re.escape(name)}\b", spec) is not None
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return round(value, 6) if isinstance(value, float) else value.isoformat()
+
+
+def to_svg(spec: Mapping[str, Any]) -> str:
+    """Draw a complete specification as SVG for a page: rounded numbers, colours as variables."""
+    svg = str(vlc.vegalite_to_svg(dict(spec), vl_version=VEGA_LITE))
+    return _with_variables(_NUMBER.sub(lambda match: f"{float(match[0]):.1f}", svg))
+
+
+def to_print_svg(spec: Mapping[str, Any]) -> str:
+    """Draw a complete specification as SVG for a file, with fixed colours on white."""
+    return str(vlc.vegalite_to_svg({**spec, "background": PAPER}, vl_version=VEGA_LITE))
+
+
+def to_png(spec: Mapping[str, Any], scale: float = 2) -> bytes:
+    """Draw a complete specification as PNG, on white."""
+    return bytes(
+        vlc.vegalite_to_png({**spec, "background": PAPER}, vl_version=VEGA_LITE, scale=scale)
+    )
+
+
+def to_vega(spec: Mapping[str, Any]) -> str:
+    """Compile a complete specification to Vega as JSON, which the page's script can run."""
+    vega = vlc.vegalite_to_vega(dict(spec), vl_version=VEGA_LITE)
+    return _with_variables(json.dumps(vega, ensure_ascii=True, separators=(",", ":")))
+
+
+def time_axis(months: Sequence[dt.date], name: str = "month") -> dict[str, Any]:
+    """Return the horizontal encoding of a column of months: UTC, with at most eight labels."""
+    first, last = min(months), max(months)
+    num_months = 12 * (last.year - first.year) + last.month - first.month + 1
+    by_year = num_months > 24
+    return {
+        "field": name,
+        "type": "temporal",
+        "title": None,
+        "scale": {"type": "utc"},
+        "axis": {
+            "grid": False, "format": "%Y" if by_year else "%Y-%m", "labelFlush": True,
+            "tickCount": {"interval": "year", "step": -(-num_months // 96)} if by_year
+            else {"interval": "month", "step": -(-num_months // 8)},
+        },
+    }  # fmt: skip
+
+
+def _with_variables(text: str) -> str:
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(f'"{colour}"', f'"var({variable})"')
+    return text

@@ -1,0 +1,4 @@
+-- Measured months of a protocol.
+from monthly_loss
+where protocol = $protocol and bits_per_byte is not null
+order by model, source, month
