@@ -20,12 +20,12 @@ from warehouse.read.query import run_statement
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts that every page states; empty texts for what is unknown."""
+    """Facts that every page states."""
 
-    commit: str  # version of tidemark
+    commit: str  # version of tidemark, and commit
     snapshot_sha256: str
-    release: str  # name of the newest release of the figures
-    published: str  # when the snapshot was published, UTC
+    release: str  # newest release of the figures (YYYY-MM); empty if there is none
+    built_at: dt.datetime  # when the site was made, UTC
 
 
 @dataclass
@@ -38,6 +38,8 @@ class Site:
     connection: duckdb.DuckDBPyConnection
     protocol: str
     facts: Facts
+    changes: Sequence[Any] = ()  # ``history.Change``, newest first
+    former_months: Sequence[str] = ()  # months with pages under ``months/``
 
     def query(self, name: str, **values: Value) -> tuple[str, pl.DataFrame]:
         """Run ``queries/<name>.sql`` with each ``$parameter`` replaced by a value's literal.

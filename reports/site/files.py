@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from reports.export_files import plain
-from reports.site import charts
+from reports.site.charts import Drawing
 from reports.site.context import Facts
 from reports.site.figure import Column, Figure
 
@@ -25,21 +25,18 @@ def addresses(figure: Figure) -> list[str]:
 
 
 def figure_files(
-    figure: Figure, spec: dict[str, Any] | None, facts: Facts
+    figure: Figure, drawing: Drawing | None, facts: Facts
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield path (relative to the site's root) and content of each file of a figure.
-
-    ``spec`` is the complete specification of the figure's chart (``charts.with_data``).
-    """
+    """Yield path (relative to the site's root) and content of each file of a figure."""
     stem = f"figures/{figure.name}"
     yield f"{stem}.csv", _csv(figure.rows).encode()
     yield f"{stem}.json", _json([_plain_row(row) for row in figure.rows.to_dicts()])
     yield f"{stem}.metadata.json", _json(metadata(figure, facts))
     yield f"{stem}.sql", (figure.sql.strip() + ";\n").encode()
-    if spec is not None:
-        yield f"{stem}.svg", charts.to_print_svg(spec).encode()
-        yield f"{stem}.png", charts.to_png(spec)
-        call = f"tidemark.draw({json.dumps(figure.name)},{charts.to_vega(spec)});\n"
+    if drawing is not None:
+        yield f"{stem}.svg", drawing.svg.encode()
+        yield f"{stem}.png", drawing.png
+        call = f"tidemark.draw({json.dumps(figure.name)},{drawing.vega});\n"
         yield f"{stem}.chart.js", call.encode()
 
 
@@ -56,7 +53,7 @@ def metadata(figure: Figure, facts: Facts) -> dict[str, object]:
         "licence": LICENCE,
         "commit": facts.commit,
         "release": facts.release,
-        "published": facts.published,
+        "built_at": facts.built_at.isoformat(timespec="seconds"),
         "snapshot_sha256": facts.snapshot_sha256,
     }
 
