@@ -90,7 +90,7 @@ class Drawing:
 
 
 def draw(spec: Mapping[str, Any]) -> Drawing:
-    """Draw a complete specification (``with_data``); Vega escapes its texts, which are untrusted."""
+    """Draw a complete specification (``with_data``); Vega escapes its untrusted texts."""
     svg = _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", _svg(spec))
     vega = vlc.vegalite_to_vega(dict(spec), vl_version=VEGA_LITE)
     compact = json.dumps(vega, ensure_ascii=True, separators=(",", ":"))
