@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
@@ -40,17 +40,34 @@ class Site:
     facts: Facts
     changes: Sequence[Any] = ()  # ``history.Change``, newest first
     former_months: Sequence[str] = ()  # months with pages under ``months/``
+    _results: dict[str, pl.DataFrame] = field(default_factory=dict)  # by statement
+    _parts: dict[tuple[str, str], dict[str, pl.DataFrame]] = field(default_factory=dict)
 
     def query(self, name: str, **values: Value) -> tuple[str, pl.DataFrame]:
         """Run ``queries/<name>.sql`` with each ``$parameter`` replaced by a value's literal.
 
-        Returns the statement as run, which stands alone, and its rows.
+        Returns the statement as run, which stands alone, and its rows. A statement runs once.
 
         Raises:
             UsageError: the snapshot lacks a view or column; publish it again.
         """
         sql = _PARAMETER.sub(lambda match: literal(values[match[1]]), _read_query(name))
-        return sql, pl.DataFrame(pl.from_arrow(run_statement(self.connection, sql).read_all()))
+        if sql not in self._results:
+            reader = run_statement(self.connection, sql)
+            self._results[sql] = pl.DataFrame(pl.from_arrow(reader.read_all()))
+        return sql, self._results[sql]
+
+    def part(self, name: str, key: str, value: str, **values: Value) -> tuple[str, pl.DataFrame]:
+        """Return the rows of a query in which column ``key`` has a value, and their statement.
+
+        The query runs once for all values, so that a page per model does not query per model.
+        """
+        sql, whole = self.query(name, **values)
+        if (name, key) not in self._parts:
+            parts = whole.partition_by(key, as_dict=True, maintain_order=True)
+            self._parts[name, key] = {str(found[0]): rows for found, rows in parts.items()}
+        rows = self._parts[name, key].get(value, whole.clear())
+        return f"select *\nfrom (\n{sql.strip()}\n) as whole\nwhere {key} = {literal(value)}", rows
 
     @cached_property
     def monthly(self) -> pl.DataFrame:

@@ -48,3 +48,49 @@ def listed(names: Iterable[str], most: int = 3) -> str:
     if len(names) > most + 1:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def sources_finding(rows: Sequence[Row]) -> str:
+    """Return on which sources a model's gap is more than chance."""
+    tested = [row for row in rows if row["adjusted_gap"] is not None]
+    worse = [r["source"] for r in tested if is_sure(r["gap_q_value"]) and r["adjusted_gap"] > 0]
+    if not tested:
+        return "Figures by source"
+    if not worse:
+        return f"No gap on {_sources(len(tested))} by more than chance"
+    return f"Worse after the cutoff on {listed(worse)}"
+
+
+def contamination_finding(rows: Sequence[Row]) -> str:
+    """Return how many months are suspected to have been in the training text."""
+    suspected = [row for row in rows if row["is_suspected"]]
+    if not suspected:
+        return "No month is suspected to have been seen in training"
+    months = "month is" if len(suspected) == 1 else "months are"
+    return f"{len(suspected)} {months} predicted better than neighbours and other models explain"
+
+
+def forecast_finding(rows: Sequence[Row]) -> str:
+    """Return where a model forecasts better than by guessing."""
+    better = [row["source"] for row in rows if _is_above(row, "accuracy", "expected_accuracy")]
+    if not better:
+        return "Forecasts no better than guessing, as far as these questions tell"
+    return f"Better than guessing on questions of {listed(dict.fromkeys(better))}"
+
+
+def puzzle_finding(rows: Sequence[Row]) -> str:
+    """Return whether a model solves puzzles on inputs that it did not write."""
+    whole = [row for row in rows if row["level"] == "all" and row["score_low"] is not None]
+    if not whole:
+        return "Puzzles: no level is complete yet"
+    above = any(row["score_low"] > 0 for row in whole)
+    return "Generalises to inputs of others" if above else "Generalisation is not shown"
+
+
+def _is_above(row: Row, name: str, limit: str) -> bool:
+    low, bound = row[f"{name}_low"], row[limit]
+    return low is not None and bound is not None and bool(low > bound)
+
+
+def _sources(number: int) -> str:
+    return "1 source" if number == 1 else f"{number} sources"

@@ -68,24 +68,27 @@ def _curves(site: Site) -> Figure | None:
         "all models. Dashed: the cutoff that the maker states. Band: the one that losses show.",
         sql,
         rows,
-        chart=lanes(kept, rows["month"].to_list()),
+        chart=lanes("model", kept, rows["month"].to_list()),
     )
 
 
-def lanes(models: list[str], months: list[dt.date]) -> dict[str, Any]:
-    """Return the picture of the overview: one lane per model over a common time axis."""
+def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
+    """Return a chart with one lane per value of column ``key`` over a common time axis.
+
+    ``names`` are the values to draw, in order. The rows have the columns of ``over_time.sql``.
+    """
     x = time_axis(months)
     x["scale"] |= {"domain": [min(months).isoformat(), max(months).isoformat()]}
     y = {"field": "rise", "type": "quantitative", "title": None, "axis": None}
     tooltip = [
-        {"field": "model"},
+        {"field": key},
         {"field": "month", "type": "temporal", "format": "%Y-%m"},
         {"field": "rise", "type": "quantitative", "format": "+.3f"},
     ]
     once = {"filter": "datum.is_first"}
     return {
-        "transform": [{"filter": {"field": "model", "oneOf": models}}],
-        "facet": {"row": {"field": "model", "sort": models, "title": None, "header": {
+        "transform": [{"filter": {"field": key, "oneOf": names}}],
+        "facet": {"row": {"field": key, "sort": names, "title": None, "header": {
             "labelAngle": 0, "labelAlign": "left", "labelLimit": 190, "labelFontSize": 12,
         }}},
         "spacing": 4,
