@@ -94,3 +94,20 @@ def _is_above(row: Row, name: str, limit: str) -> bool:
 
 def _sources(number: int) -> str:
     return "1 source" if number == 1 else f"{number} sources"
+
+
+def difficulty_finding(rows: Sequence[Row]) -> str:
+    """Return whether the months of a source became harder or easier for language models.
+
+    Only the interval of the last month against zero, the mean over months, is judged.
+    """
+    told = [row for row in rows if row["difficulty_low"] is not None]
+    if not told:
+        return "How hard the months are cannot be told yet"
+    last = told[-1]
+    when = str(last["month"])[:7]
+    if last["difficulty_low"] > 0:
+        return f"{when} is harder than the average month"
+    if last["difficulty_high"] < 0:
+        return f"{when} is easier than the average month"
+    return f"{when} is as hard as the average month, as far as can be told"

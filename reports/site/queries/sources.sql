@@ -1,0 +1,2 @@
+-- What is known of the sources.
+from sources
