@@ -120,6 +120,7 @@ def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
     )
     for page in made:
         yield page.path, _render(site, page, drawings).encode()
+        yield from page.files.items()
     for _, figure in figures:
         yield from figure_files(figure, drawings.get(figure.name), site.facts)
     listed = [_listed(page, figure) for page, figure in figures]

@@ -34,7 +34,11 @@ PALETTE = (
 INK, SOFT, GRID, PAPER = "#1d2129", "#5b6472", "#e3e7ec", "#ffffff"
 # Colours of the theme become variables of the page's style sheet.
 _VARIABLES = {INK: "--ink", SOFT: "--soft", GRID: "--line", PAPER: "--paper"}
+_TAG = re.compile(r"<[^>]*>")
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
+# What readers of screens do not need, since the page describes each chart, and what draws nothing.
+_ATTRIBUTE = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events)="[^"]*"')
+_EMPTY = re.compile(r'<path(?: [a-z-]+="[^"]*")* (?:d="M[\d.,-]+h0v[\d.]+h0Z"|display="none")/>')
 _FONT = "system-ui, sans-serif"
 
 THEME: dict[str, Any] = {
@@ -96,7 +100,7 @@ class Drawing:
 
 def draw(spec: Mapping[str, Any]) -> Drawing:
     """Draw a complete specification (``with_data``); Vega escapes its untrusted texts."""
-    svg = _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", _svg(spec))
+    svg = _slim(str(vlc.vegalite_to_svg(dict(spec), vl_version=VEGA_LITE)))
     vega = vlc.vegalite_to_vega(dict(spec), vl_version=VEGA_LITE)
     compact = json.dumps(vega, ensure_ascii=True, separators=(",", ":"))
     in_colour = svg.replace(">", f'><rect width="100%" height="100%" fill="{PAPER}"/>', 1)
@@ -104,8 +108,14 @@ def draw(spec: Mapping[str, Any]) -> Drawing:
     return Drawing(_with_variables(svg), in_colour, png, _with_variables(compact))
 
 
-def _svg(spec: Mapping[str, Any]) -> str:
-    return str(vlc.vegalite_to_svg(dict(spec), vl_version=VEGA_LITE))
+def _slim(svg: str) -> str:
+    """Round coordinates to a tenth of a pixel, and remove attributes without effect."""
+
+    def slim_tag(match: re.Match[str]) -> str:
+        plain = _ATTRIBUTE.sub("", match[0])
+        return _EMPTY.sub("", _NUMBER.sub(lambda number: f"{float(number[0]):.1f}", plain))
+
+    return _TAG.sub(slim_tag, svg)
 
 
 def draw_all(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, Drawing]:

@@ -14,14 +14,15 @@ import polars as pl
 Row = Mapping[str, Any]
 Value = str | dt.date | int | float | None
 NOTHING = "–"  # shown instead of NULL
+P_VALUE = "p"  # form of p-values
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of a figure's table.
 
-    ``form`` is a format of numbers, such as ``+.3f``; ``%Y-%m`` or another format of dates; empty
-    for text. A column with ``low`` and ``high`` (names of other columns) shows its interval, too.
+    ``form`` is a format of numbers, such as ``+.3f``, or ``P_VALUE``; ``%Y-%m`` or another format
+    of dates; empty for text. A column with ``low`` and ``high`` (names of other columns) shows its interval, too.
     """
 
     name: str
@@ -67,11 +68,12 @@ class Figure:
 class Page:
     """One page: a template filled with fields; ``figures`` get addresses of their own."""
 
-    path: str  # relative to the site's root
+    path: str  # relative to the site's root, as the paths of ``files``
     title: str
     template: str
     figures: Sequence[Figure] = ()
     fields: Mapping[str, object] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)  # further files, by path
 
 
 def literal(value: Value) -> str:
@@ -131,6 +133,8 @@ def shown(value: Any, column: Column) -> str:
         return "yes" if value else "no"
     if isinstance(value, dt.date):
         return value.strftime(column.form or "%Y-%m-%d")
+    if column.form == P_VALUE:
+        return "< 0.001" if value < 0.001 else f"{value:.3f}"
     if isinstance(value, int | float) and column.form:
         text = format(value * column.factor, column.form)
         if not re.search(r"[1-9]", text):

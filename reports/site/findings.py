@@ -111,3 +111,22 @@ def difficulty_finding(rows: Sequence[Row]) -> str:
     if last["difficulty_high"] < 0:
         return f"{when} is easier than the average month"
     return f"{when} is as hard as the average month, as far as can be told"
+
+
+def neighbours_finding(rows: Sequence[Row]) -> str:
+    """Return how many neighbours on the board differ by more than chance."""
+    sure = [row for row in rows if is_sure(row["p_value_adjusted"])]
+    if not sure:
+        return "No two neighbours on the board can be told apart"
+    if len(sure) == len(rows):
+        return "Every two neighbours on the board can be told apart"
+    return f"{len(sure)} of {len(rows)} neighbours on the board can be told apart"
+
+
+def plane_finding(rows: Sequence[Row]) -> str:
+    """Return how many models have a gap whose interval excludes zero."""
+    told = [row for row in rows if row["bits_per_byte_gap_low"] is not None]
+    if not told:
+        return "Level and gap: months are too few for intervals"
+    worse = sum(row["bits_per_byte_gap_low"] > 0 for row in told)
+    return f"The raw gap of {worse} of {len(told)} models is above zero"

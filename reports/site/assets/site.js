@@ -159,6 +159,53 @@ function load(path) {
   return scripts.get(path);
 }
 
+// Two models chosen on the page of comparisons: their rows of all pairs, best known overall first.
+class Comparison {
+  constructor(form) {
+    this.form = form;
+    this.place = document.querySelector("[data-compared]");
+    const state = readState().get("pair");
+    for (const name of ["one", "other"]) {
+      if (state?.get(name)) form.elements[name].value = state.get(name);
+      form.elements[name].addEventListener("change", () => this.show(true));
+    }
+    form.hidden = false;
+    if (state) this.show(false);
+  }
+
+  async show(isChosen) {
+    const [one, other] = ["one", "other"].map((name) => this.form.elements[name].value);
+    if (isChosen) writeState("pair", new URLSearchParams({ one, other }));
+    this.data ??= await new Promise((resolve, reject) => {
+      globalThis.tidemark.pairs = resolve;
+      load("figures/pairs.data.js").catch(reject);
+    });
+    const data = this.data;
+    const isPair = (i) => (data.model[i] === one && data.other[i] === other) || (data.model[i] === other && data.other[i] === one);
+    const found = data.model.map((_, i) => i).filter(isPair);
+    if (!found.length) {
+      this.place.replaceChildren(element("p", { className: "note" }, "These two have no documents in common."));
+      return;
+    }
+    const head = ["source", "difference, bits per byte", "95 % interval", "p", "documents"];
+    const rows = found.map((i) => {
+      const isTurned = data.model[i] !== one;
+      const signed = (value) => (value === null ? "–" : (isTurned ? -value : value).toFixed(4).replace("-", "\u2212"));
+      const ends = [data.low[i], data.high[i]];
+      if (isTurned) ends.reverse();
+      const p = data.p[i] === null ? "–" : data.p[i] < 0.001 ? "< 0.001" : data.p[i].toFixed(3);
+      const cells = [data.source[i] ?? "all sources", signed(data.difference[i]), ends.map(signed).join(" to "), p, String(data.n[i])];
+      return element("tr", {}, ...cells.map((text, k) => element(k ? "td" : "th", { className: k ? "number" : "" }, text)));
+    });
+    const overall = found[0];
+    const isSure = data.p[overall] !== null && data.p[overall] <= 0.05;
+    const isBetter = data.difference[overall] < 0 === (data.model[overall] === one);
+    const verdict = isSure ? `${isBetter ? one : other} is better than ${isBetter ? other : one}` : `${one} and ${other} cannot be told apart`;
+    const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, ...rows));
+    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Negative: ${one} is better.`), element("div", { className: "scroll", tabIndex: 0 }, table));
+  }
+}
+
 globalThis.tidemark = {
   draw(name, spec) {
     const place = document.querySelector(`[data-chart="${CSS.escape(name)}"]`);
@@ -180,3 +227,4 @@ for (const table of document.querySelectorAll("table[data-table]")) new Table(ta
 for (const chart of document.querySelectorAll("[data-chart]")) {
   for (const event of ["pointerenter", "focusin", "click"]) chart.addEventListener(event, () => open(chart), { once: true });
 }
+for (const form of document.querySelectorAll("[data-compare]")) new Comparison(form);

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from reports.site.context import Site, is_control
-from reports.site.figure import Column, Figure, Page, slug
+from reports.site.figure import P_VALUE, Column, Figure, Page, slug
 from reports.site.findings import (
     contamination_finding,
     forecast_finding,
@@ -93,8 +93,8 @@ def _contamination(site: Site, name: str) -> Figure | None:
         Column("is_after_cutoff", "after the cutoff"),
         Column("bits_per_byte", "measured", ".3f", unit="bits per byte"),
         Column("predicted_bits_per_byte", "explained", ".3f", unit="bits per byte"),
-        Column("p_value", "p", ".3f"),
-        Column("q_value", "q", ".3f", about="false discovery rate over all models and months"),
+        Column("p_value", "p", P_VALUE),
+        Column("q_value", "q", P_VALUE, about="false discovery rate over all models and months"),
     ]
     about = "Months on which the model does better than their neighbours and other models explain."
     title = contamination_finding(rows.to_dicts())

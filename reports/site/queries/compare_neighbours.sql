@@ -1,0 +1,19 @@
+-- Each model of the board against the next one.
+with board as (
+    select model, lead(model) over (order by rank, model) as other, rank
+    from headline
+), pairs as (
+    select model, other_model as other, difference, difference_low, difference_high,
+        p_value_adjusted, num_documents, num_months
+    from model_difference
+    where protocol = $protocol and source is null
+    union all
+    select other_model, model, -difference, -difference_high, -difference_low,
+        p_value_adjusted, num_documents, num_months
+    from model_difference
+    where protocol = $protocol and source is null
+)
+select b.rank, p.*
+from board as b
+join pairs as p using (model, other)
+order by b.rank, p.model
