@@ -22,7 +22,8 @@ class Column:
     """A column of a figure's table.
 
     ``form`` is a format of numbers, such as ``+.3f``, or ``P_VALUE``; ``%Y-%m`` or another format
-    of dates; empty for text. A column with ``low`` and ``high`` (names of other columns) shows its interval, too.
+    of dates; empty for text. A column with ``low`` and ``high`` (names of other columns) shows its
+    interval, too.
     """
 
     name: str

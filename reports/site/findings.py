@@ -130,3 +130,36 @@ def plane_finding(rows: Sequence[Row]) -> str:
         return "Level and gap: months are too few for intervals"
     worse = sum(row["bits_per_byte_gap_low"] > 0 for row in told)
     return f"The raw gap of {worse} of {len(told)} models is above zero"
+
+
+def board_of_forecasts_finding(rows: Sequence[Row]) -> str:
+    """Return how many models are better than guessing on questions from after their cutoff."""
+    tested = [row for row in rows if row["test_accuracy_low"] is not None]
+    better = {r["model"] for r in tested if _is_above(r, "test_accuracy", "expected_test_accuracy")}
+    models = {row["model"] for row in tested}
+    if not tested:
+        return "No question is from after a model's cutoff yet"
+    if not better:
+        return "No model forecasts better than guessing, as far as these questions tell"
+    return f"{len(better)} of {len(models)} models forecast better than guessing"
+
+
+def bias_finding(rows: Sequence[Row]) -> str:
+    """Return which models answer recent questions worse, by the test."""
+    worse = [row["model"] for row in rows if row["tested_class"] == "Nostalgia"]
+    if worse:
+        return f"Recent questions are answered worse by {listed(dict.fromkeys(worse))}"
+    return "No model answers recent questions worse by more than chance"
+
+
+def valley_finding(rows: Sequence[Row]) -> str:
+    """Return how many models have a gap between their own inputs and others."""
+    told = [row for row in rows if row["status"] in ("found", "none")]
+    found = [
+        row for row in told if row["joint_p_value"] is not None and is_sure(row["joint_p_value"])
+    ]
+    if not told:
+        return "No level has enough answers yet"
+    if not found:
+        return "No model is worse on other inputs than on its own, by more than chance"
+    return f"{len(found)} of {len(told)} models are worse on other inputs than on their own"

@@ -1,0 +1,8 @@
+-- How often each model is right, on all questions and on those from after its cutoff.
+select
+    model, source, protocol, test_accuracy, test_accuracy_low, test_accuracy_high,
+    expected_test_accuracy, num_test_questions, accuracy, accuracy_low, accuracy_high,
+    expected_accuracy, num_questions, num_unparsed
+from forecast_accuracy
+where num_questions > 0
+order by source, test_accuracy desc nulls last, accuracy desc, model, protocol
