@@ -76,11 +76,9 @@ class Site:
 
     @cached_property
     def models(self) -> dict[str, dict[str, Any]]:
-        """Return the facts of each model that has measured months, by name; controls last."""
-        known = {row["model"]: row for row in self.query("models")[1].to_dicts()}
-        measured = self.monthly["model"].unique().to_list()
-        order = sorted(measured, key=lambda name: (name.startswith("control:"), name))
-        return {name: known.get(name, {"model": name}) for name in order}
+        """Return the facts of each model with a figure, by name; controls come last."""
+        rows = self.query("models", protocol=self.protocol)[1].to_dicts()
+        return {row["model"]: row for row in rows}
 
     @cached_property
     def sources(self) -> list[str]:

@@ -1,7 +1,8 @@
 """Titles of figures: findings in words, never stronger than the rows' intervals allow.
 
 A title names an effect only where its q-value (false discovery rate over the table) is at most
-``MAX_Q``, or where ranks' intervals do not overlap. Otherwise it says what cannot be told yet.
+``MAX_Q``, or its p-value times the number of rows (Bonferroni), or where ranks' intervals do not
+overlap. Otherwise it says what cannot be told yet.
 """
 
 from __future__ import annotations
@@ -134,8 +135,8 @@ def plane_finding(rows: Sequence[Row]) -> str:
 
 def board_of_forecasts_finding(rows: Sequence[Row]) -> str:
     """Return how many models are better than guessing on questions from after their cutoff."""
-    tested = [row for row in rows if row["test_accuracy_low"] is not None]
-    better = {r["model"] for r in tested if _is_above(r, "test_accuracy", "expected_test_accuracy")}
+    tested = [row for row in rows if row["p_value"] is not None]
+    better = {row["model"] for row in tested if is_sure(row["p_value"] * len(tested))}
     models = {row["model"] for row in tested}
     if not tested:
         return "No question is from after a model's cutoff yet"
@@ -146,7 +147,11 @@ def board_of_forecasts_finding(rows: Sequence[Row]) -> str:
 
 def bias_finding(rows: Sequence[Row]) -> str:
     """Return which models answer recent questions worse, by the test."""
-    worse = [row["model"] for row in rows if row["tested_class"] == "Nostalgia"]
+    worse = [
+        row["model"]
+        for row in rows
+        if row["tested_class"] == "Nostalgia" and is_sure(row["p_adjusted"] * len(rows))
+    ]
     if worse:
         return f"Recent questions are answered worse by {listed(dict.fromkeys(worse))}"
     return "No model answers recent questions worse by more than chance"
@@ -155,9 +160,8 @@ def bias_finding(rows: Sequence[Row]) -> str:
 def valley_finding(rows: Sequence[Row]) -> str:
     """Return how many models have a gap between their own inputs and others."""
     told = [row for row in rows if row["status"] in ("found", "none")]
-    found = [
-        row for row in told if row["joint_p_value"] is not None and is_sure(row["joint_p_value"])
-    ]
+    found = [row for row in told if row["joint_p_value"] is not None]
+    found = [row for row in found if is_sure(row["joint_p_value"] * len(told))]
     if not told:
         return "No level has enough answers yet"
     if not found:
