@@ -78,6 +78,11 @@ def write_site(settings: Settings) -> str:
     return store.url(INDEX)
 
 
+def page_of(index: str, path: str) -> str:
+    """Return the address of a page, from that of the first page."""
+    return index.removesuffix("index.html") + path
+
+
 def _publication(site: Site) -> history.Publication:
     month = str(site.window[1]) if site.window else ""
     board = site.query("board", protocol=site.protocol)[1].to_dicts()

@@ -1,5 +1,9 @@
 -- Correlation of the level over all sources with benchmark scores.
-select against, pearson, spearman, num_models
+select
+    against,
+    pearson,
+    spearman,
+    num_models
 from benchmark_correlation
 where
     protocol = $protocol and scope = 'all' and figure = 'bits_per_byte'

@@ -1,6 +1,9 @@
 -- Which losses of each model exist, summed over sources.
 select
-    model, count(*) as num_sources, min(first_month) as first_month, max(last_month) as last_month,
+    model,
+    count(*) as num_sources,
+    min(first_month) as first_month,
+    max(last_month) as last_month,
     cast(sum(num_months) as bigint) as num_months,
     cast(sum(num_missing_months) as bigint) as num_missing_months,
     cast(sum(num_documents) as bigint) as num_documents,

@@ -1,5 +1,9 @@
 -- The level that corresponds to the accuracy of each probe.
-select model, protocol, replace(puzzle, '_', ' ') as probe, level_equivalent,
+select
+    model,
+    protocol,
+    replace(puzzle, '_', ' ') as probe,
+    level_equivalent,
     replace(status, '_', ' ') as status
 from scylla_probes
 where rules = 'strict' and ood_split = 'ood'
