@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from importlib.resources import files
 from typing import Any
 
 import duckdb
 import polars as pl
 
+from core.errors import UsageError
 from core.month import Month
-from reports.site.figure import Value, literal, slug
+from reports.site.figure import Figure, Value, literal, slug
 from warehouse.read.query import run_statement
 
 
@@ -40,8 +41,28 @@ class Site:
     facts: Facts
     changes: Sequence[Any] = ()  # ``history.Change``, newest first
     former_months: Sequence[str] = ()  # months with pages under ``months/``
+    failures: list[str] = field(default_factory=list)  # figures that could not be read
     _results: dict[str, pl.DataFrame] = field(default_factory=dict)  # by statement
     _parts: dict[tuple[str, str], dict[str, pl.DataFrame]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Compute the views once that several figures read; the copies have the same names."""
+        for view in _SHARED:
+            # A temporary table is found before the view of the same name.
+            self.connection.execute(f"create temp table {view} as from main.{view}")
+
+    def make(self, *makers: Callable[[Site], Figure | None]) -> list[Figure]:
+        """Return the figures that there are; one that cannot be read is noted in ``failures``."""
+        figures = []
+        for maker in makers:
+            try:
+                figure = maker(self)
+            except (UsageError, pl.exceptions.PolarsError) as error:
+                self.failures.append(f"{maker.__name__.strip('_')}: {error}")
+                continue
+            if figure is not None:
+                figures.append(figure)
+        return figures
 
     def query(self, name: str, **values: Value) -> tuple[str, pl.DataFrame]:
         """Run ``queries/<name>.sql`` with each ``$parameter`` replaced by a value's literal.
@@ -91,6 +112,11 @@ class Site:
         months: Sequence[dt.date] = self.monthly["month"].to_list()
         return (Month.of(min(months)), Month.of(max(months))) if months else None
 
+    @property
+    def num_months(self) -> int:
+        """Return the number of different months with a figure."""
+        return self.monthly["month"].n_unique()
+
     def model_page(self, name: str) -> str | None:
         """Return the address of a model's page, relative to the root; None if it has none."""
         return f"models/{slug(name)}.html" if name in self.models else None
@@ -98,6 +124,17 @@ class Site:
     def source_page(self, name: str) -> str | None:
         """Return the address of a source's page, relative to the root; None if it has none."""
         return f"sources/{slug(name)}.html" if name in self.sources else None
+
+
+# Views that take seconds, and that several queries read.
+_SHARED = ("headline", "model_difference")
+
+
+def of_name(
+    make: Callable[[Site, str], Figure | None], name: str
+) -> Callable[[Site], Figure | None]:
+    """Return the maker of a figure about one model or source."""
+    return wraps(make)(lambda site: make(site, name))
 
 
 _PARAMETER = re.compile(r"\$(\w+)")

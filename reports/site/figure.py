@@ -35,6 +35,7 @@ class Column:
     about: str = ""  # one sentence for the header's tooltip and the metadata
     link: Callable[[Row], str | None] | None = None  # address relative to the site's root
     is_optional: bool = False  # hidden until the reader chooses it
+    is_facet: bool = False  # readers choose rows by its values
     factor: int = 1  # a shown number is the row's value times this factor
 
 
@@ -61,8 +62,7 @@ class Figure:
     columns: Sequence[Column] = ()
     chart: Mapping[str, Any] | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
-    key: str | None = None  # column whose value identifies a row, such as model
-    is_wide: bool = False
+    is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
 
 
 @dataclass(frozen=True)

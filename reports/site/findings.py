@@ -126,11 +126,11 @@ def neighbours_finding(rows: Sequence[Row]) -> str:
 
 def plane_finding(rows: Sequence[Row]) -> str:
     """Return how many models have a gap whose interval excludes zero."""
-    told = [row for row in rows if row["bits_per_byte_gap_low"] is not None]
+    told = [row for row in rows if row["q_value"] is not None]
     if not told:
         return "Level and gap: months are too few for intervals"
-    worse = sum(row["bits_per_byte_gap_low"] > 0 for row in told)
-    return f"The raw gap of {worse} of {len(told)} models is above zero"
+    worse = sum(is_sure(row["q_value"]) and row["bits_per_byte_gap"] > 0 for row in told)
+    return f"The raw gap of {worse} of {len(told)} models is above zero by more than chance"
 
 
 def board_of_forecasts_finding(rows: Sequence[Row]) -> str:

@@ -23,8 +23,7 @@ _BITS = "bits per byte"
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of comparisons; its script reads all pairs from ``figures/pairs.data.js``."""
-    made = (_neighbours(site), _plane(site), _ranks(site), _tokenizers(site), _benchmarks(site))
-    figures = [figure for figure in made if figure is not None]
+    figures = site.make(_neighbours, _plane, _ranks, _tokenizers, _benchmarks)
     pairs = site.query("compare_pairs", protocol=site.protocol)[1]
     models = [name for name in site.models if name in set(pairs["model"]) | set(pairs["other"])]
     fields = {"models": models, "slugs": {name: slug(name) for name in models}}
@@ -80,9 +79,8 @@ def _plane(site: Site) -> Figure | None:
         Column("bits_per_byte_after", "after the cutoff", ".3f", unit=_BITS),
         Column("bits_per_byte_gap", "gap", "+.3f", "bits_per_byte_gap_low",
                "bits_per_byte_gap_high", _BITS),
-        Column("expected_next", "expected next", ".3f", unit=_BITS,
-               about="Level after the cutoff plus the gap, as the paper extrapolates."),
-        Column("rank", "rank by it", "d"),
+        Column("q_value", "q", P_VALUE),
+        Column("num_months_after", "months after", "d"),
     ]  # fmt: skip
     return Figure("plane", plane_finding(rows.to_dicts()), "Generalisation against robustness.",
                   sql, rows, columns, chart)  # fmt: skip
@@ -130,6 +128,8 @@ def _tokenizers(site: Site) -> Figure | None:
 
 
 def _benchmarks(site: Site) -> Figure | None:
+    if not site.query("compare_scores")[1].item():
+        return None
     sql, rows = site.query("compare_benchmarks", protocol=site.protocol)
     if rows.is_empty():
         return None

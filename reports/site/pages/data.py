@@ -13,8 +13,7 @@ ORDER, NAVIGATION = 6, ("data.html", "Data")
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of data."""
-    made = (_months(site), _coverage(site), _unmeasured(site), _views(site))
-    figures = [figure for figure in made if figure is not None]
+    figures = site.make(_months, _coverage, _unmeasured, _views)
     columns: dict[str, list[dict[str, object]]] = {}
     for row in site.query("data_columns")[1].to_dicts():
         columns.setdefault(row["name"], []).append(row)

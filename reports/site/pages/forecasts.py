@@ -16,10 +16,10 @@ MAX_PANELS = 12  # models with a curve; the CSV has all
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about forecasting questions."""
     board = site.query("forecasts_board")[1]
-    made = () if board.is_empty() else (_board(site), _quarters(site), _bias(site), _scores(site))
+    makers = () if board.is_empty() else (_board, _quarters, _bias, _scores)
     example = site.query("forecasts_example")[1].to_dicts()
     fields = {"example": example[0] if example else None}
-    figures = [figure for figure in made if figure is not None]
+    figures = site.make(*makers)
     yield Page("forecasts.html", "Forecasting", "forecasts.html.j2", figures, fields)
 
 
@@ -40,7 +40,7 @@ def _board(site: Site) -> Figure:
     ]  # fmt: skip
     about = "A question tests a model if it was opened after its cutoff. Intervals: 95 %, Wilson's."
     title = board_of_forecasts_finding(rows.to_dicts())
-    return Figure("forecasts", title, about, sql, rows, columns, is_wide=True)
+    return Figure("forecasts", title, about, sql, rows, columns)
 
 
 def _quarters(site: Site) -> Figure | None:

@@ -12,7 +12,7 @@ ORDER, NAVIGATION = 7, ("methods.html", "Methods")
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of methods."""
-    figures = [figure for figure in (_canaries(site), _resolution(site)) if figure is not None]
+    figures = site.make(_canaries, _resolution)
     protocols = site.query("methods_protocols")[1].to_dicts()
     yield Page("methods.html", "Methods", "methods.html.j2", figures, {"protocols": protocols})
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from reports.site.context import Site, is_control
+from reports.site.context import Site, is_control, of_name
 from reports.site.figure import P_VALUE, Column, Figure, Page, slug
 from reports.site.findings import (
     contamination_finding,
@@ -23,10 +23,9 @@ def make_pages(site: Site) -> Iterator[Page]:
     """Yield a page per model with measured months."""
     board = {row["model"]: row for row in site.query("board", protocol=site.protocol)[1].to_dicts()}
     for name, known in site.models.items():
-        made = (make(site, name) for make in (_curves, _sources, _contamination, _forecasts,
-                                              _puzzles, _costs))  # fmt: skip
+        makers = (_curves, _sources, _contamination, _forecasts, _puzzles, _costs)
         fields = {"name": name, "known": known, "board": board.get(name), "cite": _cite(site, name)}
-        figures = [figure for figure in made if figure is not None]
+        figures = site.make(*(of_name(make, name) for make in makers))
         path = f"models/{slug(name)}.html"
         yield Page(path, name, "model.html.j2", figures, fields)
 
@@ -71,7 +70,6 @@ def _sources(site: Site, name: str) -> Figure:
     return Figure(
         f"model-{slug(name)}-sources", sources_finding(rows.to_dicts()),
         "A dash: not measured; the columns of reasons say why.", sql, rows, _told(columns, rows),
-        is_wide=True,
     )  # fmt: skip
 
 

@@ -7,20 +7,34 @@ from collections.abc import Iterator
 from typing import Any
 
 from reports.site.charts import INK, PALETTE, SOFT, time_axis
-from reports.site.context import Site
-from reports.site.figure import Column, Figure, Page
+from reports.site.context import Site, is_control
+from reports.site.figure import Column, Figure, Page, Row
 from reports.site.findings import ageing_finding, board_finding
 
 ORDER, NAVIGATION = 0, ("index.html", "Overview")
 MAX_LANES = 24  # models in the picture; the board has all
 LANE_HEIGHT = 36  # pixels
-MIN_MONTHS = 3  # figures of fewer months are shown as provisional
+MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in grey
+# What can be told only from so many months on (docs/metrics.md).
+_LATER = (
+    (3, "curves over time, and how hard each month is for all models"),
+    (12, "intervals of gaps, slopes and decay, which need four blocks of three months"),
+    (12, "measured cutoffs, with an interval"),
+    (18, "decay after twelve months, from six months before the release on"),
+)
 
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the overview."""
-    figures = [figure for figure in (_curves(site), _board(site)) if figure]
-    yield Page("index.html", "How language models age", "overview.html.j2", figures)
+    figures = site.make(_curves, _board)
+    collected = site.query("sources_board", protocol=site.protocol)[1]
+    fields = {
+        "num_months": site.num_months,
+        "num_documents": collected["num_documents"].sum(),
+        "sources": collected["source"].to_list(),
+        "later": [(months, what) for months, what in _LATER if months > site.num_months],
+    }
+    yield Page("index.html", "How language models age", "overview.html.j2", figures, fields)
 
 
 def _board(site: Site) -> Figure | None:
@@ -41,29 +55,36 @@ def _board(site: Site) -> Figure | None:
                "estimated_cutoff_high", about="Last month with training text, by the losses."),
         Column("forecast_accuracy", "forecasts", ".1f", unit="% right", factor=100),
         Column("puzzle_score", "puzzles", "+.2f", unit="-1 to 1"),
-        Column("family", "family", is_optional=True),
+        Column("family", "family", is_optional=True, is_facet=True),
+        Column("size_class", "size", is_optional=True, is_facet=True),
         Column("parameters", "parameters", ",d", is_optional=True),
         Column("released", "released", "%Y-%m-%d", is_optional=True),
         Column("num_months", "months", "d", is_optional=True),
         Column("num_sources", "sources", "d", is_optional=True),
     ]  # fmt: skip
     shown = [c for c in columns if not c.is_optional or rows[c.name].is_not_null().any()]
-    about = (
-        "Intervals are of 95 %: would other months like these say the same? A dash: not measured."
-    )
-    return Figure(
-        "board", board_finding(rows.to_dicts()), about, sql, rows, shown, is_wide=True, key="model"
-    )
+    floor = site.query("board_resolution", protocol=site.protocol)[1].item()
+    about = "Intervals are of 95 %: would other months like these say the same? –: not measured. "
+    if floor is not None:
+        about += f"Half of the pairs could be told apart from {floor:.4f} bits per byte on."
+    title = board_finding(rows.to_dicts())
+    return Figure("board", title, about, sql, rows, shown, is_provisional=_is_provisional)
+
+
+def _is_provisional(row: Row) -> bool:
+    return bool(row["num_months"] < MIN_MONTHS)
 
 
 def _curves(site: Site) -> Figure | None:
     sql, rows = site.query("over_time", protocol=site.protocol)
     if rows.is_empty() or rows["month"].n_unique() < MIN_MONTHS:
         return None
-    kept = rows["model"].unique(maintain_order=True).to_list()[:MAX_LANES]
+    board = site.query("board", protocol=site.protocol)[1]
+    best = [name for name in board["model"].to_list() if not is_control(name)][:MAX_LANES]
+    kept = [name for name in rows["model"].unique(maintain_order=True) if name in best]
     return Figure(
         "over-time",
-        ageing_finding(site.query("board", protocol=site.protocol)[1].to_dicts()),
+        ageing_finding(board.to_dicts()),
         "Bits per byte above the level up to the stated cutoff, less what makes a month hard for "
         "all models. Dashed: the cutoff that the maker states. Band: the one that losses show.",
         sql,

@@ -17,8 +17,7 @@ MAX_LABELS = 24
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of published figures."""
-    made = (_plane(site), _rates(site), *_correlations(site))
-    figures = [figure for figure in made if figure is not None]
+    figures = site.make(_plane, _rates, _tables)
     yield Page("published.html", "Published", "published.html.j2", figures)
 
 
@@ -54,7 +53,7 @@ def _plane(site: Site) -> Figure | None:
     ]  # fmt: skip
     title = f"{rows['model'].n_unique()} models over seven years, as Li et al. printed them"
     about = "Left: compresses the text of 2023 better. Up: loses more on it than on older text."
-    return Figure("published-plane", title, about, sql, rows, columns, chart, is_wide=True)
+    return Figure("published-plane", title, about, sql, rows, columns, chart)
 
 
 def _rates(site: Site) -> Figure | None:
@@ -68,10 +67,10 @@ def _rates(site: Site) -> Figure | None:
     return Figure("published-rates", title, about, sql, rows, chart=chart)
 
 
-def _correlations(site: Site) -> Iterator[Figure]:
+def _tables(site: Site) -> Figure | None:
     sql, rows = site.query("published_tables")
     if rows.is_empty():
-        return
+        return None
     columns = [
         Column("reference", "paper"),
         Column("printed_table", "table"),
@@ -80,4 +79,4 @@ def _correlations(site: Site) -> Iterator[Figure]:
         Column("columns", "columns"),
     ]
     about = "Every printed figure is a row of view published_figures, with all printed digits."
-    yield Figure("published-tables", "Printed tables in the database", about, sql, rows, columns)
+    return Figure("published-tables", "Printed tables in the database", about, sql, rows, columns)

@@ -16,8 +16,8 @@ MAX_PANELS = 12
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about puzzles."""
     board = site.query("puzzles_board")[1]
-    made = () if board.is_empty() else (_board(site), _valley(site), _probes(site))
-    figures = [figure for figure in (*made, _published(site)) if figure is not None]
+    makers = () if board.is_empty() else (_board, _valley, _probes)
+    figures = site.make(*makers, _published)
     yield Page(
         "puzzles.html", "Puzzles", "puzzles.html.j2", figures, {"is_empty": board.is_empty()}
     )
@@ -41,7 +41,7 @@ def _board(site: Site) -> Figure:
     shown = [c for c in columns if not c.is_optional or rows[c.name].is_not_null().any()]
     about = "Levels are of complexity: from scanning a list (1) to trying all subsets or tours (5)."
     title = valley_finding(rows.to_dicts())
-    return Figure("puzzles", title, about, sql, rows, shown, is_wide=True)
+    return Figure("puzzles", title, about, sql, rows, shown)
 
 
 def _valley(site: Site) -> Figure | None:

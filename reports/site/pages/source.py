@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from reports.site.charts import INK, PALETTE, SOFT, spread, time_axis
-from reports.site.context import Site
+from reports.site.context import Site, of_name
 from reports.site.figure import Column, Figure, Page, slug
 from reports.site.findings import difficulty_finding, listed
 from reports.site.pages.overview import MIN_MONTHS
@@ -23,8 +23,8 @@ def make_pages(site: Site) -> Iterator[Page]:
     yield Page("sources.html", "Sources", "sources.html.j2", [_all(site)] if site.sources else [])
     known = {row["source"]: row for row in site.query("sources")[1].to_dicts()}
     for name in site.sources:
-        made = (make(site, name) for make in (_difficulty, _levels, _models, _documents))
-        figures = [figure for figure in made if figure is not None]
+        makers = (_difficulty, _levels, _models, _documents)
+        figures = site.make(*(of_name(make, name) for make in makers))
         fields = {"name": name, "known": known.get(name, {})}
         yield Page(f"sources/{slug(name)}.html", name, "source.html.j2", figures, fields)
 
@@ -44,7 +44,7 @@ def _all(site: Site) -> Figure:
         Column("licence", "licence"),
     ]
     title = f"{rows.height} sources, {rows['num_documents'].sum():,} documents"
-    return Figure("sources", title, "", sql, rows, columns, is_wide=True)
+    return Figure("sources", title, "", sql, rows, columns)
 
 
 def _difficulty(site: Site, name: str) -> Figure | None:
@@ -178,8 +178,8 @@ def _models(site: Site, name: str) -> Figure:
                "estimated_cutoff_high"),
         Column("num_months", "months", "d"),
     ]  # fmt: skip
-    return Figure(f"source-{slug(name)}-models", f"Models on {name}", "", sql, rows, columns,
-                  is_wide=True)  # fmt: skip
+    title = f"Models on {name}"
+    return Figure(f"source-{slug(name)}-models", title, "", sql, rows, columns)
 
 
 def _documents(site: Site, name: str) -> Figure:

@@ -22,6 +22,7 @@ select
     h.model,
     m.family,
     m.parameters,
+    size_class(m.parameters) as size_class,
     m.kind,
     m.released,
     h.bits_per_byte,
@@ -33,9 +34,9 @@ select
     if(
         h.rank_low = h.rank_high, cast(h.rank as varchar), h.rank_low || '–' || h.rank_high
     ) as rank_set,
-    g.adjusted_gap,
-    g.adjusted_gap_low,
-    g.adjusted_gap_high,
+    g.value as adjusted_gap,
+    g.value_low as adjusted_gap_low,
+    g.value_high as adjusted_gap_high,
     g.q_value as gap_q_value,
     a.growth_per_year,
     a.growth_per_year_low,
@@ -52,7 +53,9 @@ select
     h.num_months
 from headline as h
 left join models as m on h.model = m.model
-left join control_adjusted_gap_overall as g on h.model = g.model and g.protocol = $protocol
+-- The panel's part of control_adjusted_gap_overall, without what compressors say.
+left join internal.panel_tests as g
+    on h.model = g.model and g.source is null and g.effect = 'gap' and g.protocol = $protocol
 left join ageing as a on h.model = a.model and a.source is null and a.protocol = $protocol
 left join estimated_cutoff as c on h.model = c.model and c.protocol = $protocol
 left join forecasts as f on h.model = f.model

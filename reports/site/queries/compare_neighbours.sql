@@ -9,33 +9,24 @@ with board as (
 
 pairs as (
     select
-        model,
-        other_model as other,
-        difference,
-        difference_low,
-        difference_high,
-        p_value_adjusted,
-        num_documents,
-        num_months
-    from model_difference
-    where protocol = $protocol and source is null
-    union all
-    select
-        other_model as model,
-        model as other,
-        -difference as difference,
-        -difference_high as difference_low,
-        -difference_low as difference_high,
-        p_value_adjusted,
-        num_documents,
-        num_months
-    from model_difference
-    where protocol = $protocol and source is null
+        *,
+        -- The view has each pair once, in the order of the names.
+        b.model = d.model as is_same_order
+    from board as b
+    inner join model_difference as d
+        on least(b.model, b.other) = d.model and greatest(b.model, b.other) = d.other_model
+    where d.protocol = $protocol and d.source is null
 )
 
 select
-    b.rank,
-    p.*
-from board as b
-inner join pairs as p on b.model = p.model and b.other = p.other
-order by b.rank, p.model
+    rank,
+    model,
+    other,
+    if(is_same_order, 1, -1) * difference as difference,
+    if(is_same_order, difference_low, -difference_high) as difference_low,
+    if(is_same_order, difference_high, -difference_low) as difference_high,
+    p_value_adjusted,
+    num_documents,
+    num_months
+from pairs
+order by rank, model

@@ -5,10 +5,9 @@ select
     bits_per_byte_gap,
     bits_per_byte_gap_low,
     bits_per_byte_gap_high,
-    expected_next,
-    rank,
-    rank_in_band,
-    size_band
-from generalization_robustness
-where protocol = $protocol and source is null and bits_per_byte_after is not null
-order by expected_next nulls last, model
+    q_value,
+    num_months_before,
+    num_months_after
+from train_test_gap_overall
+where protocol = $protocol and bits_per_byte_gap is not null
+order by bits_per_byte_after, model

@@ -15,9 +15,9 @@ select
     l.source,
     l.bits_per_byte,
     l.num_months,
-    g.adjusted_gap,
-    g.adjusted_gap_low,
-    g.adjusted_gap_high,
+    g.value as adjusted_gap,
+    g.value_low as adjusted_gap_low,
+    g.value_high as adjusted_gap_high,
     g.q_value as gap_q_value,
     a.growth_per_year,
     a.growth_per_year_low,
@@ -39,8 +39,11 @@ select
     g.reason as gap_reason,
     c.reason as cutoff_reason
 from levels as l
-left join control_adjusted_gap as g
-    on l.model = g.model and l.source = g.source and g.protocol = $protocol
+-- The panel's part of control_adjusted_gap, without what compressors say.
+left join internal.panel_tests as g
+    on
+        l.model = g.model and l.source = g.source
+        and g.effect = 'gap' and g.protocol = $protocol
 left join ageing as a on l.model = a.model and l.source = a.source and a.protocol = $protocol
 left join estimated_cutoff_by_source as c
     on l.model = c.model and l.source = c.source and c.protocol = $protocol
