@@ -1,4 +1,4 @@
-"""What the pages share: one connection to the snapshot, its models, sources, window and facts."""
+"""Queries of the snapshot that the pages share: models, sources, window and facts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Titles of figures: findings in words, never stronger than the rows' intervals allow.
 
-A title names an effect only where its q-value (false discovery rate over the table) is at most
-``MAX_Q``, or its p-value times the number of rows (Bonferroni), or where ranks' intervals do not
-overlap. Otherwise it says what cannot be told yet.
+A title names an effect only where its q-value is at most ``MAX_Q``. A q-value is the false
+discovery rate over the table, or a p-value times the number of rows (Bonferroni). A rank is named
+only where its interval overlaps no other. Otherwise a title says what cannot be told yet.
 """
 
 from __future__ import annotations

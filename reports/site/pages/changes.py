@@ -1,4 +1,4 @@
-"""What changed since former publications, newest first; the feeds have the same entries."""
+"""Changes since former publications, newest first; the feeds have the same entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How figures are made, on one screen, and how sure they are."""
+"""Methods on one screen, and how sure the figures are."""
 
 from __future__ import annotations
 

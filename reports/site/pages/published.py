@@ -1,4 +1,4 @@
-"""What others have published: printed figures, and monthly rates that were landed."""
+"""Figures that others have published: printed ones, and monthly rates that were landed."""
 
 from __future__ import annotations
 
