@@ -8,6 +8,7 @@ the reader's light or dark theme.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import os
 import re
@@ -35,6 +36,7 @@ INK, SOFT, GRID, PAPER = "#1d2129", "#5b6472", "#e3e7ec", "#ffffff"
 # Colours of the theme become variables of the page's style sheet.
 _VARIABLES = {INK: "--ink", SOFT: "--soft", GRID: "--line", PAPER: "--paper"}
 _TAG = re.compile(r"<[^>]*>")
+_LINE = re.compile(r' d="(M[-\d.,]+(?:L[-\d.,]+)+Z?)"')
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 # What readers of screens do not need, since the page describes each chart, and what draws nothing.
 _ATTRIBUTE = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events)="[^"]*"')
@@ -112,10 +114,39 @@ def _slim(svg: str) -> str:
     """Round coordinates to a tenth of a pixel, and remove attributes without effect."""
 
     def slim_tag(match: re.Match[str]) -> str:
-        plain = _ATTRIBUTE.sub("", match[0])
+        plain = _LINE.sub(lambda line: f' d="{_relative(line[1])}"', _ATTRIBUTE.sub("", match[0]))
         return _EMPTY.sub("", _NUMBER.sub(lambda number: f"{float(number[0]):.1f}", plain))
 
     return _TAG.sub(slim_tag, svg)
+
+
+def _relative(line: str) -> str:
+    """Return a path of straight lines with relative coordinates, in tenths of a pixel.
+
+    Differences are taken between rounded positions, so that errors do not add up.
+    """
+    points = [
+        tuple(round(10 * float(number)) for number in point.split(","))
+        for point in line.rstrip("Z")[1:].split("L")
+    ]
+    steps = [
+        _short(after[0] - before[0]) + _separated(_short(after[1] - before[1]))
+        for before, after in itertools.pairwise(points)
+    ]
+    lines = steps[0] + "".join(map(_separated, steps[1:]))
+    end = "Z" if line.endswith("Z") else ""
+    return f"M{_short(points[0][0])}{_separated(_short(points[0][1]))}l{lines}{end}"
+
+
+def _short(tenths: int) -> str:
+    """Return a number of tenths without needless digits, such as ``-.3`` or ``12``."""
+    text = f"{abs(tenths) / 10:.1f}".removesuffix(".0")
+    return ("-" if tenths < 0 else "") + (text.removeprefix("0") or "0" if tenths else "0")
+
+
+def _separated(number: str) -> str:
+    """Return a number with a space before it, unless its sign separates it."""
+    return number if number.startswith("-") else f" {number}"
 
 
 def draw_all(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, Drawing]:

@@ -1,9 +1,8 @@
 """Former publications: their pages stay addressable, and the differences make the feed.
 
-report/state.json             facts of this publication that the next one is compared with
-report/changes.json           JSON Feed 1.1 of all changes, newest first
-report/changes.atom           the same as Atom (RFC 4287)
-report/months/<YYYY-MM>/      the site as it was when that month was the newest
+``report/state.json`` has the facts that the next publication is compared with. The feed is
+``report/changes.json`` (JSON Feed 1.1) and ``report/changes.atom`` (RFC 4287), newest first.
+``report/months/<YYYY-MM>/`` is the site as it was when that month was the newest.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _ranks(site: Site) -> Figure | None:
     colour = {"field": "model", "type": "nominal", "legend": legend, "scale": scale}
     chart = {
         "width": 640, "height": 300, "transform": [place],
-        "mark": {"type": "line", "point": {"size": 18}, "strokeWidth": 1.5},
+        "mark": {"type": "line", "strokeWidth": 1.5},
         "encoding": {"x": x, "y": y, "color": colour},
     }  # fmt: skip
     about = "Rank 1 is the lowest loss of a month. A mean over sources; ties share their best rank."

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.site.charts import PALETTE, time_axis
+from reports.site.charts import PALETTE
 from reports.site.context import Site
 from reports.site.figure import Column, Figure, Page
 
 ORDER, NAVIGATION = 6, ("data.html", "Data")
+MAX_MONTHS = 36  # more months are drawn by year
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -24,21 +25,25 @@ def _months(site: Site) -> Figure | None:
     sql, rows = site.query("data_months", protocol=site.protocol)
     if rows.is_empty():
         return None
-    x = time_axis(rows["month"].to_list()) | {"timeUnit": "utcyearmonth", "type": "ordinal"}
-    x["axis"] = {"format": "%Y-%m", "labelOverlap": True, "labelAngle": 0, "grid": False}
-    del x["scale"]
+    by_year = rows["month"].n_unique() > MAX_MONTHS
+    x = {
+        "field": "month", "type": "ordinal", "title": None,
+        "timeUnit": "utcyear" if by_year else "utcyearmonth",
+        "axis": {"format": "%Y" if by_year else "%Y-%m", "labelOverlap": True, "labelAngle": 0},
+    }  # fmt: skip
     chart = {
         "width": 760, "height": {"step": 18},
         "mark": {"type": "rect"},
         "encoding": {
             "x": x,
             "y": {"field": "source", "type": "nominal", "title": None},
-            "opacity": {"field": "share", "type": "quantitative", "legend": None,
-                        "scale": {"domain": [0, 1], "range": [0.15, 1]}},
+            "opacity": {"field": "share", "aggregate": "mean", "type": "quantitative",
+                        "scale": {"domain": [0, 1], "range": [0.15, 1]}, "legend": None},
             "color": {"value": PALETTE[0]},
         },
     }  # fmt: skip
-    about = "Dark: all models were scored on the month. A gap: no month, or no model."
+    span = "year" if by_year else "month"
+    about = f"Dark: all models were scored on the {span}. A gap: no text, or no model."
     title = f"{rows.height:,} months of {rows['source'].n_unique()} sources"
     return Figure("data-months", title, about, sql, rows, chart=chart)
 

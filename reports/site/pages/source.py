@@ -14,7 +14,8 @@ from reports.site.findings import difficulty_finding, listed
 from reports.site.pages.overview import MIN_MONTHS
 
 ORDER, NAVIGATION = 11, ("sources.html", "Sources")
-MAX_LINES = 8  # models with a colour and a label; the CSV has all
+MAX_LINES = 8  # models with a colour and a label
+MAX_GREY = 16  # further models, in grey; the CSV has all
 _BITS = "bits per byte"
 
 
@@ -127,16 +128,18 @@ def _levels(site: Site, name: str) -> Figure | None:
         return None
     means = rows.group_by("model").agg(pl.mean("bits_per_byte")).sort("bits_per_byte", "model")
     best = means["model"].to_list()[:MAX_LINES]
-    chart = level_lines(best, rows)
-    others = means.height - len(best)
-    about = "Lower is better. " + (f"In grey: {others} other models." if others else "")
+    others = means["model"].to_list()[MAX_LINES : MAX_LINES + MAX_GREY]
+    chart = level_lines(best, rows, others)
+    about = "Lower is better. " + (f"In grey: the next {len(others)} models." if others else "")
     return Figure(
         f"source-{slug(name)}-levels", "All models, month by month", about, sql, rows, chart=chart
     )
 
 
-def level_lines(labelled: Sequence[str], rows: pl.DataFrame) -> dict[str, Any]:
-    """Return lines of bits per byte by month: a colour and a label for some models, grey for all.
+def level_lines(
+    labelled: Sequence[str], rows: pl.DataFrame, others: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return lines of bits per byte by month: with a colour and a label, and others in grey.
 
     ``rows`` has the columns model, month and bits_per_byte.
     """
@@ -156,7 +159,7 @@ def level_lines(labelled: Sequence[str], rows: pl.DataFrame) -> dict[str, Any]:
     last = {model: levels[model] for model in labelled}
     colours = dict(zip(labelled, PALETTE, strict=False))
     return {"width": 700, "height": 320, "layer": [
-        {"transform": [{"filter": {"not": is_labelled}}],
+        {"transform": [{"filter": {"field": "model", "oneOf": list(others)}}],
          "mark": {"type": "line", "color": SOFT, "strokeWidth": 0.7, "opacity": 0.4},
          "encoding": {"x": x, "y": y, "detail": {"field": "model"}, "tooltip": tooltip}},
         {"transform": [{"filter": is_labelled}],
