@@ -17,7 +17,7 @@ import typer
 
 from cli.console import print_table
 from cli.options import settings_of
-from core.errors import TidemarkError
+from core.errors import AccessRefused, TidemarkError
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Finding:
 def examine(settings: Settings) -> list[Finding]:
     """Run every check, even after faults; return the results."""
     checks: list[Callable[[Settings], Finding]] = [
-        _python, _torch, _chromium, _git, _disk, _home, _writer, _server,
+        _python, _torch, _chromium, _git, _disk, _home, _contact, _writer, _server,
     ]  # fmt: skip
     return [check(settings) for check in checks]
 
@@ -129,6 +129,22 @@ def _keeps_conditions(store: Store) -> bool:
         store.delete(path)
 
 
+def _contact(settings: Settings) -> Finding:
+    from crawlers.contract import list_sources, load_crawler
+
+    refused = []
+    for source in list_sources():
+        try:
+            load_crawler(source).INFO.require_contact(settings)
+        except AccessRefused:
+            refused.append(source)
+    if not refused:
+        return Finding("contact", True, settings.contact)
+    detail = f"{settings.contact} does not name who runs this: no crawls of {', '.join(refused)}"
+    mend = "set TIDEMARK_CONTACT to your e-mail address or the https:// address of your own page"
+    return Finding("contact", False, detail, mend)
+
+
 def _writer(settings: Settings) -> Finding:
     from warehouse.database.lock import is_writer, read_writer
 
@@ -174,7 +190,7 @@ def _server(_: Settings) -> Finding:
 
 
 def doctor_command(context: typer.Context) -> None:
-    """Check Python, torch, Chromium, git, disk, data root, warehouse and Prefect server."""
+    """Check Python, torch, Chromium, git, disk, data, contact, warehouse and Prefect server."""
     findings = examine(settings_of(context))
     rows = [
         (f.what, "ok" if f.is_well else "PROBLEM", f.detail, "" if f.is_well else f.mend)

@@ -20,6 +20,9 @@ from core.storage.store import explain_disk_errors
 DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
 MAX_DOCUMENT_BYTES = 16 * 2**20
 LAKE_PREFIX = "ducklake:postgres:"
+PROJECT_PAGE = "https://github.com/tidemark/tidemark"
+_OF_PROJECT = re.compile(rf"{re.escape(PROJECT_PAGE)}(?![\w-])", re.IGNORECASE)
+_EMAIL = re.compile(r"[\w.+%-]+@([\w-]+\.)+[\w-]{2,}", re.ASCII)
 _RAY_ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}")
 
 
@@ -91,8 +94,9 @@ class Settings(BaseSettings):
         "crawled texts by placeholders. The manifest records this setting.",
     )
     contact: str = Field(
-        default="https://github.com/tidemark/tidemark",
-        description="URL or e-mail address in the user agent, so that a site can reach you.",
+        default=PROJECT_PAGE,
+        description="Your e-mail address, or the https:// address of your own page. It is in the "
+        "user agent, so that a site can reach you. Wikimedia's sources require it.",
     )
     models: tuple[str, ...] = Field(
         default=("control:gzip", "control:zstd", "control:xz"),
@@ -223,6 +227,16 @@ class Settings(BaseSettings):
             moment += dt.timedelta(days=1, microseconds=-1)
         return moment.replace(tzinfo=moment.tzinfo or dt.UTC)
 
+    @field_validator("contact")
+    @classmethod
+    def _contact(cls, contact: str) -> str:
+        if not _is_contact(contact.strip()):
+            raise ValueError(
+                "is neither an e-mail address nor an https:// address: you@example.org, "
+                "https://example.org/you"
+            )
+        return contact.strip()
+
     @field_validator("warehouse")
     @classmethod
     def _lake(cls, warehouse: SecretStr | None) -> SecretStr | None:
@@ -250,6 +264,12 @@ class Settings(BaseSettings):
         return notify_url
 
     @property
+    def operator_contact(self) -> str | None:
+        """Return the contact if it names the operator; None for the page of the project."""
+        is_own = _is_contact(self.contact) and not _OF_PROJECT.match(self.contact)
+        return self.contact if is_own else None
+
+    @property
     def is_local(self) -> bool:
         """Return True if the data root is a folder of this machine."""
         return "://" not in self.home
@@ -262,6 +282,19 @@ class Settings(BaseSettings):
         return (
             Path(self.home) / "work" if self.is_local else platformdirs.user_cache_path("tidemark")
         )
+
+
+def _is_contact(text: str) -> bool:
+    """Return True for an e-mail address, and for an https URL of a public host."""
+    if _EMAIL.fullmatch(text):
+        return True
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    is_plain = text.isascii() and text.isprintable() and " " not in text and "@" not in parts.netloc
+    return is_plain and parts.scheme == "https" and "." in host.strip(".")
 
 
 def load_settings(**overrides: object) -> Settings:

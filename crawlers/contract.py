@@ -13,9 +13,17 @@ from types import ModuleType
 from typing import Literal, Protocol, TypeVar, cast, get_args
 
 import crawlers
-from core.errors import ItemFailed, ItemUnavailable, SourceUnavailable, UnknownName, UsageError
+from core.errors import (
+    AccessRefused,
+    ItemFailed,
+    ItemUnavailable,
+    SourceUnavailable,
+    UnknownName,
+    UsageError,
+)
 from core.month import Month
 from core.settings import Settings
+from crawlers.web import urls
 from crawlers.web.fetcher import Fetcher
 from crawlers.web.pacing import Turnstile
 
@@ -49,9 +57,11 @@ class SourceInfo:
     sites: Mapping[str, str]  # base URL by site key; ``TIDEMARK_SITES__<KEY>`` overrides it
     request_interval_s: float = 1.0  # seconds between two requests to one host
     redirect_hosts: tuple[str, ...] = ()  # hosts that the sites may redirect to
-    shares_pace: bool = False  # True if all sites share one connection and one request interval
-    # Exact paths of APIs that programs may use by the site's own rules, although robots.txt
-    # disallows them. The source's module cites these rules.
+    # True if all sites share one connection and one request interval; a name: also with all other
+    # sources of this name. Downloads do not share it.
+    shares_pace: bool | str = False
+    # Paths that programs may use by the site's own rules, although robots.txt disallows them. A
+    # path that ends in ``/*`` stands for all paths below it. The source's module cites the rules.
     robots_exempt_paths: tuple[str, ...] = ()
     # For sources in several languages: base URL by site key with the placeholder ``{language}``,
     # such as ``https://{language}.wikipedia.org``.
@@ -68,6 +78,8 @@ class SourceInfo:
     # Text that says why crawling needs a permission, and whom to ask for it
     # (``core.corpus.permissions``). None if no permission is needed.
     permission: str | None = None
+    # Text that says why the sites require the operator's contact (``TIDEMARK_CONTACT``), or None.
+    needs_contact: str | None = None
 
     def lacks(self, month: Month, now: dt.datetime | None = None) -> str | None:
         """Return why the source cannot provide a month; None if it can."""
@@ -96,6 +108,23 @@ class SourceInfo:
                 sites.setdefault(self.site_key(key, language), url.format(language=language))
         return sites
 
+    def require_contact(self, settings: Settings, languages: tuple[str, ...] = ()) -> None:
+        """Raise AccessRefused if a site requires the operator's contact and the settings lack it.
+
+        Sites on loopback, such as simulated ones, do not require it.
+        """
+        if self.needs_contact is None or settings.operator_contact is not None:
+            return
+        sites = {
+            key: settings.sites.get(key, url) for key, url in self.all_sites(languages).items()
+        }
+        if live := [url for url in sites.values() if not urls.is_loopback(url)]:
+            raise AccessRefused(
+                f"{self.name}: {', '.join(live)} require the operator's contact, and "
+                f"TIDEMARK_CONTACT is {settings.contact!r}: {self.needs_contact}; set "
+                "TIDEMARK_CONTACT to your e-mail address or the https:// address of your own page"
+            )
+
     def open_fetcher(
         self,
         settings: Settings,
@@ -104,7 +133,8 @@ class SourceInfo:
         replace: bool = False,
         turnstile: Turnstile | None = None,
     ) -> Fetcher:
-        """Return a rate-limited fetcher for the source's sites."""
+        """Return a rate-limited fetcher for the source's sites; see ``require_contact``."""
+        self.require_contact(settings, languages)
         return Fetcher(
             settings,
             self.all_sites(languages),

@@ -62,8 +62,15 @@ PAGE = "/trending/python"
 
 # GH Archive (https://www.gharchive.org) has GitHub's public events in one gzip file of JSON lines
 # per hour (``2024-04-01-5.json.gz``; hour without leading zero), of some 10 to 100 MB. A star is a
-# ``WatchEvent``. NUM_HOURS random hours of a month are read.
+# ``WatchEvent``. NUM_HOURS random hours of a month are read. The archive has lost events since
+# 2025-05-24 (issues 310, 312 and 320 of igrigorik/gharchive.org), and stars more than others: in
+# 2026 the number of all events is as before. So hours are judged by their stars: one with less than
+# MIN_SHARE of the stars of the fullest hour that was drawn, or from LOSSES_SINCE on of
+# USUAL_STARS, is not used. A month without any usable hour is refused.
 NUM_HOURS = 6
+MIN_SHARE = 0.1
+USUAL_STARS = 8_000  # per hour, from 2025-01 to 2025-05: 180,000 to 197,000 a day
+LOSSES_SINCE = Month("2025-05")
 MAX_HOUR_BYTES = 256 * 2**20  # compressed
 MAX_UNPACKED_BYTES = 4 * 2**30  # maximum decompressed size; files are read line by line
 MAX_LINE_BYTES = 8 * 2**20
@@ -171,19 +178,29 @@ def _read_licences(api: GitHubApi, name: str, files: list[TreeEntry]) -> list[st
 
 def most_starred(month: Month, context: CrawlContext, count: int) -> Iterator[str | Drop | Failure]:
     """Yield the most starred repositories' names, then a drop or failure per unreadable hour."""
-    stars: Counter[str] = Counter()
+    stars_of: dict[str, Counter[str]] = {}
     lost: list[Drop | Failure] = []
     hours = draw_hours(month, context)
     for hour in hours:
         name = f"{hour:%Y-%m-%d}-{hour.hour}"
         try:
             page = context.fetcher.get(ARCHIVE, f"/{name}.json.gz", max_bytes=MAX_HOUR_BYTES)
-            stars.update(read_stars(page.body))
+            stars_of[name] = Counter(read_stars(page.body))
         except (ItemUnavailable, ItemFailed) as error:
             lost.append(missing_item(f"hour:{name}", error))
+    usual = USUAL_STARS if month >= LOSSES_SINCE else 1
+    usual = max([usual, *(stars.total() for stars in stars_of.values())])
+    for name, stars in list(stars_of.items()):
+        if stars.total() < MIN_SHARE * usual:
+            detail = (
+                f"{stars.total()} stars in an hour, of some {usual}: GH Archive lost the others"
+            )
+            lost.append(Drop(f"hour:{name}", "damaged", detail))
+            del stars_of[name]
     if len(lost) == len(hours):
         raise SourceUnavailable(f"GH Archive gave none of {len(hours)} hours, such as {lost[0]}")
-    for name, _ in sorted(stars.items(), key=lambda pair: (-pair[1], pair[0]))[:count]:
+    found = sum(stars_of.values(), Counter())
+    for name, _ in sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:count]:
         yield name
     yield from lost
 

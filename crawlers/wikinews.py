@@ -33,7 +33,9 @@ INFO = SourceInfo(
     category="news",
     sites={SITE: "https://en.wikinews.org"},
     language_sites={SITE: "https://{language}.wikinews.org"},
+    shares_pace=mediawiki.PACE,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
+    needs_contact=mediawiki.NEEDS_CONTACT,
     last_month=Month("2026-04"),
 )
 SHOWN_TEMPLATES = frozenset({"w", "wikipedia", "nowrap"})

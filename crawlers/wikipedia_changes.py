@@ -33,7 +33,9 @@ INFO = SourceInfo(
     category="encyclopedia",
     sites={mediawiki.SITE: mediawiki.BASE_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
+    shares_pace=mediawiki.PACE,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
+    needs_contact=mediawiki.NEEDS_CONTACT,
     monthly_bytes=23_000_000,  # bytes of text per month in Li et al. 2024, table 1
 )
 # The API limits a window's rows before it filters by namespace. So of 50 rows, some 25 are edits of

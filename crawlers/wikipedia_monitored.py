@@ -44,7 +44,9 @@ INFO = SourceInfo(
     category="encyclopedia",
     sites={mediawiki.SITE: mediawiki.BASE_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
+    shares_pace=mediawiki.PACE,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
+    needs_contact=mediawiki.NEEDS_CONTACT,
     keeps_versions=True,
 )
 TITLES_FILE = Path(__file__).with_name("wikipedia_titles.txt")
@@ -148,7 +150,7 @@ def resolve(
         if found:
             rows = [dataclasses.asdict(known[key]) for key in sorted(known)]
             text = json.dumps({"pages": rows}, ensure_ascii=False, indent=1) + "\n"
-            store.write_bytes(PAGES_FILE, text.encode())
+            store.write_bytes(PAGES_FILE, text.encode(errors="backslashreplace"))
     return {title: known.get((language, title)) for title in titles}
 
 
@@ -157,6 +159,9 @@ def _read_pages(store: Store) -> dict[tuple[str, str], KeptPage]:
         return {}
     try:
         pages = [KeptPage(**row) for row in json.loads(store.read_bytes(PAGES_FILE))["pages"]]
+        names = [name for page in pages for name in (page.language, page.title, page.page_title)]
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError("a language or title is no text")
         if not all(isinstance(page.page_id, int) for page in pages):
             raise ValueError("a page_id is no number")
     except (ValueError, TypeError, KeyError) as error:

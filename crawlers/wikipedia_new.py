@@ -11,6 +11,7 @@ is the page that has the title now, and ``logpage`` is the page that was created
 from __future__ import annotations
 
 import bz2
+import contextlib
 import datetime as dt
 import re
 from collections.abc import Iterator
@@ -21,27 +22,42 @@ from core.month import Month
 from crawlers.apis import mediawiki, wiki_documents
 from crawlers.apis.mediawiki import MediaWiki, take
 from crawlers.contract import CrawlContext, Drop, Item, Repeat, SourceInfo
-from crawlers.web.fetcher import Fetched, Fetcher
+from crawlers.web.fetcher import Fetcher
 
 # Dumps of all events of a wiki, used for months before the creation log began. Format:
 # https://wikitech.wikimedia.org/wiki/Data_Platform/Data_Lake/Edits/MediaWiki_history_dumps. Each
 # snapshot has a folder per wiki, with one bzip2 file per month (large wikis), per year, or in
-# total. A file has tab-separated events without a header. A month of the English Wikipedia has some
-# 500 MB. Files are unpacked as streams, and only creations are kept.
+# total. A file has tab-separated events without a header. In 2026 a month of the English Wikipedia
+# has 571 to 793 MB. Files are unpacked as they come, and only creations are kept.
 DUMPS_SITE = "wikimedia_dumps"
 DUMPS_URL = "https://dumps.wikimedia.org"
 FOLDER = "/other/mediawiki_history/"
-MAX_PACKED_BYTES = 2**30
-MAX_UNPACKED_BYTES = 16 * 2**30
+MAX_PACKED_BYTES = 4 * 2**30
+MAX_UNPACKED_BYTES = 64 * 2**30
 MAX_LINE_BYTES = 2**20  # far above an event's length: its comment has at most 500 characters
 
 _BLOCK = 2**20
-# Index of the column page_id by number of columns, in two versions of the format (URL above).
-_PAGE_ID = {76: 26, 78: 28}
-_ENTITY, _TYPE, _TIMESTAMP = 2, 3, 4
+_MAX_DIGITS = 18  # of a page id
+_DAY = dt.timedelta(days=1)  # snapshots are deleted after two months: do not cache their list
 _TITLE, _NAMESPACE, _IS_DELETED = 1, 3, 8  # positions of columns, counted from the column page_id
+_ENTITIES = {b"page", b"revision", b"user"}
+_CREATIONS = {b"create", b"create-page"}
+_FLAGS = {"true", "false", ""}
 _ESCAPED = re.compile(r"\\([tnr\\])")
 _UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Positions of columns; type and time of an event follow its entity."""
+
+    entity: int
+    page_id: int
+
+
+# By number of columns. The published layout has 76; the snapshot 2026-08 has 78, among them
+# event_log_id before the entity.
+_LAYOUTS = {76: _Layout(1, 26), 78: _Layout(2, 28)}
 
 INFO = SourceInfo(
     name="wikipedia_new",
@@ -51,7 +67,9 @@ INFO = SourceInfo(
     category="encyclopedia",
     sites={mediawiki.SITE: mediawiki.BASE_URL, DUMPS_SITE: DUMPS_URL},
     language_sites=mediawiki.LANGUAGE_SITES,
+    shares_pace=mediawiki.PACE,
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
+    needs_contact=mediawiki.NEEDS_CONTACT,
     monthly_bytes=23_000_000,  # bytes of text per month in Li et al. 2024, table 1
 )
 FIRST_LOGGED = Month("2018-07")  # first month that the creation log covers completely
@@ -62,11 +80,11 @@ Creation = tuple[int, dt.datetime]  # page id and time of creation
 
 @dataclass(frozen=True)
 class DumpedCreation:
-    """The creation of an article, from a dump. ``page_id`` is None if the dump lacks it."""
+    """The creation of an article, from a dump."""
 
-    page_id: int | None
+    page_id: int | None  # None if the dump lacks it
     title: str
-    created_at: dt.datetime
+    created_at: dt.datetime | None  # None if the dump lacks it
     is_deleted: bool
 
 
@@ -128,105 +146,157 @@ def _read_log(wiki: MediaWiki, month: Month) -> Iterator[Creation | Drop]:
 def _read_dump(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator[Creation | Drop]:
     database = f"{wiki.edition.language.replace('-', '_')}wiki"
     for row in list_creations(context.fetcher, database, month):
-        if row.is_deleted or not row.page_id:
-            native_id = wiki.edition.native_id(row.page_id or f"title:{row.title}")
+        native_id = wiki.edition.native_id(row.page_id or f"title:{row.title}")
+        if row.created_at is None:
+            yield Drop(native_id, "no_date", row.title)
+        elif row.is_deleted or not row.page_id:
             yield Drop(native_id, "deleted", row.title)
         else:
             yield row.page_id, row.created_at
 
 
-def list_creations(fetcher: Fetcher, database: str, month: Month) -> Iterator[DumpedCreation]:
-    """Yield the articles (namespace 0) of a wiki, such as ``enwiki``, created in a month.
+def list_creations(fetcher: Fetcher, database: str, month: Month) -> list[DumpedCreation]:
+    """Return the articles (namespace 0) of a wiki, such as ``enwiki``, created in a month.
+
+    Creations without a time are included.
 
     Raises:
         SourceUnavailable: there is no dump, or it is larger than the limit.
-        SourceChanged: the dump's format is unknown, or the file is damaged.
+        SourceChanged: the dump's format is unknown, the file is damaged, or has no creations.
     """
-    fetched = _get(fetcher, _find_file(fetcher, database, month), MAX_PACKED_BYTES)
-    for line in _lines(fetched):
-        creation = _read_creation(line, fetched.url)
-        if creation and creation.created_at in month:
-            yield creation
+    path = _find_file(fetcher, database, month)
+    dump = _Dump(f"{fetcher.base_url(DUMPS_SITE)}{path}", month)
+    with _explained():
+        fetcher.download(DUMPS_SITE, path, dump.feed, MAX_PACKED_BYTES)
+    return dump.finish()
 
 
 def _find_file(fetcher: Fetcher, database: str, month: Month) -> str:
-    snapshots = _links(_get(fetcher, FOLDER), r"(\d{4}-\d{2})/?")
+    snapshots = _links(fetcher, FOLDER, r"(\d{4}-\d{2})/?")
     if not snapshots:
         raise SourceUnavailable(f"{DUMPS_URL}{FOLDER} lists no snapshot; try again later")
     folder = f"{FOLDER}{max(snapshots)}/{database}/"
     name = rf"{max(snapshots)}\.{database}\.([\w-]+)\.tsv\.bz2"
-    ranges = _links(_get(fetcher, folder), name)
+    ranges = _links(fetcher, folder, name)
     for wanted in (str(month), str(month)[:4], "all-times", "all-time"):
         if wanted in ranges:
             return f"{folder}{max(snapshots)}.{database}.{wanted}.tsv.bz2"
     raise SourceUnavailable(f"{DUMPS_URL}{folder} has no file with {month}; found: {ranges[-5:]}")
 
 
-def _get(fetcher: Fetcher, path: str, max_bytes: int = 2**20) -> Fetched:
+def _links(fetcher: Fetcher, path: str, pattern: str) -> list[str]:
+    with _explained():
+        fetched = fetcher.get(DUMPS_SITE, path, not_before=dt.datetime.now(dt.UTC) - _DAY)
+    page = fetched.body.decode("utf-8", errors="replace")
+    return sorted(set(re.findall(rf'href="(?:[^"]*/)?{pattern}"', page)))
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
     try:
-        return fetcher.get(DUMPS_SITE, path, max_bytes=max_bytes)
+        yield
     except ItemUnavailable as error:
         raise SourceUnavailable(
             f"months before the creation log need the dumps of {DUMPS_URL}: {error}"
         ) from error
 
 
-def _links(fetched: Fetched, pattern: str) -> list[str]:
-    page = fetched.body.decode("utf-8", errors="replace")
-    return sorted(set(re.findall(rf'href="(?:[^"]*/)?{pattern}"', page)))
+class _Dump:
+    """Reader of a packed dump that comes in pieces; it keeps the creations of a month."""
 
+    def __init__(self, url: str, month: Month) -> None:
+        self._url, self._month = url, month
+        self._unpacker: bz2.BZ2Decompressor | None = None  # None between two bzip2 streams
+        self._rest = b""  # beginning of a line
+        self._num_packed = self._num_unpacked = self._num_events = self._num_creations = 0
+        self._kept: list[DumpedCreation] = []
 
-def _lines(fetched: Fetched) -> Iterator[bytes]:
-    packed, rest, num_unpacked, position = memoryview(fetched.body), b"", 0, 0
-    unpacker = bz2.BZ2Decompressor()
-    while position < len(packed) or not unpacker.needs_input:
-        block = packed[position : position + _BLOCK] if unpacker.needs_input else b""
-        position += len(block)
+    def feed(self, packed: bytes) -> None:
+        """Read the next bytes of the file."""
+        self._num_packed += len(packed)
+        while packed:
+            self._unpacker = self._unpacker or bz2.BZ2Decompressor()
+            try:
+                self._split(self._unpacker.decompress(packed, _BLOCK))
+                while not (self._unpacker.needs_input or self._unpacker.eof):
+                    self._split(self._unpacker.decompress(b"", _BLOCK))
+            except (OSError, EOFError) as error:
+                raise self._damaged(str(error)) from error
+            packed = self._unpacker.unused_data
+            self._unpacker = None if self._unpacker.eof else self._unpacker
+
+    def finish(self) -> list[DumpedCreation]:
+        """Return the creations; raise SourceChanged if the file is cut off or has none."""
+        if self._unpacker or not self._num_packed:
+            raise self._damaged("the stream ends early")
+        if self._rest:
+            self._read(self._rest)
+        if not self._num_creations:
+            raise self._damaged(
+                f"none of {self._num_events} events is the creation of a page (page, create)"
+            )
+        return self._kept
+
+    def _split(self, text: bytes) -> None:
+        self._num_unpacked += len(text)
+        if self._num_unpacked > MAX_UNPACKED_BYTES:
+            raise SourceUnavailable(f"{self._url} unpacks to over {MAX_UNPACKED_BYTES} bytes")
+        *lines, self._rest = (self._rest + text).split(b"\n")
+        for line in lines:
+            self._read(line)
+        if len(self._rest) > MAX_LINE_BYTES:
+            raise self._damaged(f"a line of more than {MAX_LINE_BYTES} bytes")
+
+    def _read(self, line: bytes) -> None:
+        self._num_events += 1
+        num_columns = line.count(b"\t") + 1
+        layout = _LAYOUTS.get(num_columns)
+        if layout is None:
+            raise self._damaged(
+                f"lines of {' or '.join(map(str, _LAYOUTS))} columns expected, got {num_columns}: "
+                f"{line[:200]!r}"
+            )
+        # A month has some ten million lines, nearly all of revisions: split their beginning only.
+        entity, kind = line.split(b"\t", layout.entity + 2)[layout.entity : layout.entity + 2]
+        if entity not in _ENTITIES:
+            raise self._damaged(
+                f"page, revision or user expected in column {layout.entity + 1} of {num_columns}, "
+                f"got {entity[:50]!r}: {line[:200]!r}"
+            )
+        if entity != b"page" or kind not in _CREATIONS:
+            return
+        self._num_creations += 1
         try:
-            text = unpacker.decompress(block, _BLOCK)
-        except (OSError, EOFError) as error:
-            raise _damaged(fetched, str(error)) from error
-        num_unpacked += len(text)
-        if num_unpacked > MAX_UNPACKED_BYTES:
-            raise SourceUnavailable(f"{fetched.url} unpacks to over {MAX_UNPACKED_BYTES} bytes")
-        *lines, rest = (rest + text).split(b"\n")
-        yield from lines
-        if len(rest) > MAX_LINE_BYTES:
-            raise _damaged(fetched, f"a line of more than {MAX_LINE_BYTES} bytes")
-        if unpacker.eof:
-            position -= len(unpacker.unused_data)  # the next bzip2 stream starts there
-            unpacker = bz2.BZ2Decompressor()
-            if position == len(packed):
-                break
-    else:
-        raise _damaged(fetched, "the stream ends early")
-    if rest:
-        yield rest
+            creation = _read_creation(line.decode("utf-8", errors="replace").split("\t"), layout)
+        except ValueError as error:
+            raise self._damaged(f"{error} in {line[:200]!r}") from error
+        if creation and (creation.created_at is None or creation.created_at in self._month):
+            self._kept.append(creation)
 
-
-def _damaged(fetched: Fetched, what: str) -> SourceChanged:
-    return SourceChanged(
-        f"{fetched.url}: expected tab-separated events, packed by bzip2; {what}; "
-        "see whether the dump's format changed"
-    )
-
-
-def _read_creation(line: bytes, url: str) -> DumpedCreation | None:
-    columns = line.decode("utf-8", errors="replace").split("\t")
-    if len(columns) not in _PAGE_ID:
-        raise SourceChanged(
-            f"{url}: expected lines of {' or '.join(map(str, _PAGE_ID))} columns, got "
-            f"{len(columns)}: {line[:200]!r}; see whether the dump's format changed"
+    def _damaged(self, what: str) -> SourceChanged:
+        return SourceChanged(
+            f"{self._url}: expected tab-separated events, packed by bzip2; {what}; "
+            "see whether the dump's format changed"
         )
-    at = _PAGE_ID[len(columns)]
-    is_creation = columns[_ENTITY] == "page" and columns[_TYPE] in ("create", "create-page")
-    if not is_creation or columns[at + _NAMESPACE] != "0":
+
+
+def _read_creation(columns: list[str], layout: _Layout) -> DumpedCreation | None:
+    """Return the creation of an article, None for another namespace; ValueError if malformed."""
+    at, stamp = layout.page_id, columns[layout.entity + 2]
+    namespace, is_deleted = columns[at + _NAMESPACE], columns[at + _IS_DELETED]
+    if is_deleted not in _FLAGS or not re.fullmatch(r"(-?[0-9]{1,9})?", namespace):
+        raise ValueError(f"namespace {namespace[:50]!r} and page_is_deleted {is_deleted[:50]!r}")
+    if namespace != "0":
         return None
-    try:
-        moment = dt.datetime.fromisoformat(columns[_TIMESTAMP]).replace(tzinfo=dt.UTC)
-        page_id = int(columns[at] or 0) or None
-    except ValueError as error:
-        raise SourceChanged(f"{url}: {error} in {line[:200]!r}") from error
+    moment = dt.datetime.fromisoformat(stamp) if stamp else None
+    if moment and moment.tzinfo:
+        raise ValueError(f"a time zone: {stamp[:50]!r}")
+    if len(columns[at]) > _MAX_DIGITS:
+        raise ValueError(f"a page id of {len(columns[at])} digits")
     title = _ESCAPED.sub(lambda match: _UNESCAPED[match[1]], columns[at + _TITLE])
-    is_deleted = columns[at + _IS_DELETED] == "true"
-    return DumpedCreation(page_id, title.replace("_", " "), moment, is_deleted)
+    return DumpedCreation(
+        page_id=int(columns[at] or 0) or None,
+        title=title.replace("_", " "),
+        created_at=moment and moment.replace(tzinfo=dt.UTC),
+        is_deleted=is_deleted == "true",
+    )

@@ -6,6 +6,7 @@ fault, a quirk (a protocol-specific fault) or a rate limit. ``POST /faults/clear
     curl -X POST 'http://127.0.0.1:8600/faults?site=arxiv&fault=403&pattern=^/src&times=3'
     curl -X POST 'http://127.0.0.1:8600/faults?site=arxiv&quirk=empty_page'
     curl -X POST 'http://127.0.0.1:8600/faults?site=arxiv&limit_s=3'
+    curl -X POST 'http://127.0.0.1:8600/faults?site=wikipedia&limits=real'  # all of Wikimedia
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import get_args
 
 from core.errors import UsageError
 from simulator.faults import KNOBS, knob
+from simulator.limits import LimitedSite, Limits, limit_wikimedia
 from simulator.server import QuirkName, Request, Response, Web
 from simulator.server import Site as SimulatedSite
 
@@ -54,6 +56,7 @@ class Site:
     def _clear(self) -> None:
         self._web.faults.clear()
         self._web.limits.clear()
+        limit_wikimedia(self._web, None)
         self._web.new_day()
         for site in self._sites.values():
             site.quirks.clear()
@@ -66,6 +69,8 @@ class Site:
             raise UsageError(f"times is {times}; expected 1 to {MAX_TIMES}")
         if limit_s := request.arg("limit_s"):
             self._web.limits[site.keys[0]] = float(limit_s)
+        elif request.arg("limits") == "real" and isinstance(site, LimitedSite):
+            limit_wikimedia(self._web, Limits())
         elif quirk := request.arg("quirk"):
             names = {name: name for name in get_args(QuirkName)}
             site.quirks[names[_choose("quirk", quirk, names)]] = times

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from core.month import Month
-from simulator.server import Request, Response, WorldSite, as_json, as_utc, take_quirk
+from simulator.limits import LimitedSite
+from simulator.server import Request, Response, as_json, as_utc, take_quirk
 from simulator.wiki import Page, Revision, Wiki
 
 MAX_ROWS = 20  # maximum number of list rows per response; the real API returns 500
@@ -23,7 +24,7 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 
-class WikiSite(WorldSite):
+class WikiSite(LimitedSite):
     """Base class of wiki sites: the API and the HTML pages."""
 
     keys: tuple[str, ...] = ()  # keys of this site in the ``sites`` setting
@@ -38,7 +39,7 @@ class WikiSite(WorldSite):
         super().__init__(wiki.world)
         self._wiki = wiki
 
-    def respond(self, request: Request) -> Response:
+    def answer(self, request: Request) -> Response:
         """Respond to ``/w/api.php``; require a User-Agent header, as Wikimedia does."""
         if not request.headers.get("user-agent"):
             return Response(403, body=b"Please set a user-agent")

@@ -84,9 +84,10 @@ def only_loopback(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = "TIDEMARK_CONTACT" if "live" in request.keywords else None
     for name in list(os.environ):  # noqa: TID251
-        if name.startswith("TIDEMARK_"):
+        if name.startswith("TIDEMARK_") and name != kept:
             monkeypatch.delenv(name)
 
 

@@ -176,7 +176,8 @@ class _Sealing:
             self._clear(newest)
             return newest
         files = newest.manifest["files"]
-        if any(find_damage(self._store, newest)):
+        # A partial version may lack metadata that its digest does not cover, such as licences.
+        if newest.is_partial or any(find_damage(self._store, newest)):
             self._writer.move(newest.folder)
             files = self._writer.files
         for name, data in self._description.files.items():

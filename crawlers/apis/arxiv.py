@@ -1,29 +1,39 @@
-"""arXiv's two interfaces for metadata: the query API (Atom) and OAI-PMH (arXivRaw).
+"""arXiv's two interfaces for lists of papers: OAI-PMH (arXivRaw) and the query API (Atom).
 
-The query API selects papers by the date of their first version, but states no licences. OAI-PMH
-states licences, but selects papers by the date of their last change. The query API sometimes
-returns an empty page by mistake; the fetcher then requests it again. See
-https://info.arxiv.org/help/api/user-manual.html and https://info.arxiv.org/help/oa/index.html.
+OAI-PMH lists papers by the UTC day of their last change, with the dates of all versions. So the
+papers of a month are in the lists of changes of that month and of every later month. The query API
+selects papers by the date of their first version. But it states no licences, and in 2026 it often
+refused requests for want of capacity (status 429). It also returns empty pages by mistake; the
+fetcher then requests them again. See https://info.arxiv.org/help/oa/index.html and
+https://info.arxiv.org/help/api/user-manual.html.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import email.utils
+import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from defusedxml import DefusedXmlException, ElementTree
+from defusedxml import ElementTree
+from pylatexenc.latex2text import LatexNodes2Text
 
-from core.errors import AccessRefused, ItemUnavailable, SourceChanged, SourceUnavailable
+from core.errors import SourceChanged, SourceError, SourceUnavailable
 from core.month import Month
-from crawlers.web.fetcher import Fetched, Fetcher, read_time
+from crawlers.contract import Drop, DropReason
+from crawlers.web.fetcher import Fetched, Fetcher, get_list, read_time
 
-PAGE_SIZE = 500
+PAGE_SIZE = 500  # papers per page of the query API
 MAX_PAPERS = 30_000  # maximum papers per query; arXiv receives fewer papers in a month
-LIST_ABOVE = 20  # if more papers per category are wanted, their licences are read from lists
+MAX_PAGES = 2_000  # maximum pages per list of OAI-PMH; all of arXiv has about 1,200 (2026)
+MAX_RESTARTS = 3  # a list that breaks off is read again this many times
+# Papers that change leave their list, which shifts the papers after them. So all pages of a list
+# must be of about the same time. This matters if an interrupted crawl is resumed days later.
+MAX_LIST_AGE = dt.timedelta(hours=12)
 _NAMESPACES = {
     "atom": "http://www.w3.org/2005/Atom",
     "opensearch": "http://a9.com/-/spec/opensearch/1.1/",
@@ -31,21 +41,31 @@ _NAMESPACES = {
     "oai": "http://www.openarchives.org/OAI/2.0/",
     "raw": "http://arxiv.org/OAI/arXivRaw/",
 }
-_ID = re.compile(r"https?://arxiv\.org/abs/(\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})v\d+")
+_ID = re.compile(r"[0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[A-Z]{2})?/[0-9]{7}")
+_ADDRESS = re.compile(rf"https?://arxiv\.org/abs/({_ID.pattern})v([0-9]+)")
+_DATE = re.compile(
+    r"[A-Z][a-z]{2}, [0-9]{1,2} [A-Z][a-z]{2} [12][0-9]{3} [0-9:]{8} (GMT|[+-][0-9]{4})"
+)
 _TOTAL = re.compile(r"[0-9]{1,9}")
 _ERROR_TITLE = "Error"  # the query API reports errors as an entry with this title (status 200)
 # Words in error messages about wrong queries (API manual, 3.4). Other errors may be temporary.
 _OUR_FAULT = re.compile(r"incorrect|malformed|must be", re.IGNORECASE)
 _WITHDRAWN = re.compile(r"\A\s*withdrawn|\b(?:been|is|was) withdrawn\b", re.IGNORECASE)
-_PHYSICS = {
-    "astro-ph", "cond-mat", "gr-qc", "hep-ex", "hep-lat", "hep-ph", "hep-th", "math-ph", "nlin",
-    "nucl-ex", "nucl-th", "physics", "quant-ph",
-}  # fmt: skip
+_WITHDRAWN_FLAG = "I"  # in the source type of a version, in arXivRaw
+_RAW = "oai:metadata/raw:arXivRaw"
+# arXivRaw has accents as LaTeX: ``Poincar\'e``, ``{\"O}``, ``\o``.
+_ACCENT = re.compile(
+    r"""\\(?:["'`^~=.] ?(?:\{\\?[A-Za-z]\}|\\?[A-Za-z])|[uvHcdbkr] ?\{\\?[A-Za-z]\}"""
+    r"""|(?:aa|AA|ae|AE|oe|OE|ss|[oOlLij])(?![A-Za-z])(?:\{\})?)"""
+)
+_BRACED = re.compile(r"\{([^\x00-\x7f])\}")
+_AFFILIATION = re.compile(r"\([^()]*\)")
+_BETWEEN_NAMES = re.compile(r" ?(?:[,;]|\band\b) ?")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A paper in a result list of the query API."""
+    """A paper in a list."""
 
     id: str  # arXiv id without version, such as ``2401.00001`` or ``math.GT/0309136``
     published: dt.datetime  # submission of version 1, UTC
@@ -53,21 +73,223 @@ class Entry:
     authors: tuple[str, ...]
     category: str | None  # primary category
     categories: tuple[str, ...]  # all categories, including the primary category
-    is_withdrawn: bool = False  # the authors' comment says that the paper was withdrawn
+    is_revised: bool = False  # the paper has versions after version 1
+    is_withdrawn: bool = False  # the authors' comment or the last version's type says so
+    licence: str | None = None  # URL of the current version's licence; None if unknown
 
 
-@dataclass(frozen=True)
-class Unreadable:
-    """A list entry that cannot be parsed; ``id`` is the paper's id or the beginning of its URL."""
+class Listing(NamedTuple):
+    """The papers of a month, and why OAI-PMH failed; None if it did not."""
 
-    id: str
-    detail: str
+    papers: list[Entry | Drop]
+    failure: str | None  # if this is set, the papers are from the query API, without licences
 
 
-def find_papers(
-    month: Month, categories: Sequence[str], fetcher: Fetcher
-) -> list[Entry | Unreadable]:
-    """Return all papers of some categories that were submitted in a month, oldest first.
+def list_month(month: Month, categories: Sequence[str], fetcher: Fetcher) -> Listing:
+    """Return the papers of a month from OAI-PMH; if it fails, from the query API; oldest first.
+
+    A paper that moved in a list during the crawl is returned twice. The query API may include
+    papers of the first minute of the next month.
+
+    Raises:
+        AccessRefused: robots.txt or the site forbids the lists; the other interface is not tried.
+        SourceChanged: both interfaces returned responses of unknown form.
+        SourceUnavailable: both failed, at least one of them temporarily.
+    """
+    try:
+        return Listing(list_changed(month, categories, fetcher), None)
+    except (SourceUnavailable, SourceChanged) as error:
+        fetcher.forget(last_only=True)  # the response may be an error with status 200
+        failure = error
+    try:
+        return Listing(find_papers(month, categories, fetcher), str(failure))
+    except SourceError as error:
+        is_change = isinstance(failure, SourceChanged) and isinstance(error, SourceChanged)
+        kind = SourceChanged if is_change else SourceUnavailable
+        raise kind(f"arXiv: no list of {month}: OAI-PMH: {failure}; query API: {error}") from error
+
+
+def list_changed(month: Month, categories: Sequence[str], fetcher: Fetcher) -> list[Entry | Drop]:
+    """Return all papers of some categories whose version 1 is of a month, from OAI-PMH.
+
+    The lists of changes of the month and of all later months are read, up to the month of the
+    server's clock. The cache keeps the lists of ended months for crawls of other months. So
+    back-filling many months reads each list once.
+    """
+    wanted, found = frozenset(categories), list[Entry | Drop]()
+    changed, newest, is_last = month, Month.last_complete() + 1, False
+    while not is_last:
+        pages = _list_changes(changed, fetcher)
+        is_last = pages[0].answered_at < changed.end or changed >= newest
+        listed = [paper for page in pages for paper in page.papers]
+        _require_some_readable(listed)
+        if pages[0].answered_at < month.end or not (listed or is_last):
+            raise SourceUnavailable(
+                f"arXiv: OAI-PMH: expected papers that changed in {changed}, got {len(listed)} "
+                f"at the server's time {pages[0].answered_at}"
+            )
+        found += [
+            paper
+            for paper in listed
+            if isinstance(paper, Drop)
+            or (paper.published in month and not wanted.isdisjoint(paper.categories))
+        ]
+        changed += 1
+    return sorted(found, key=_by_date)
+
+
+class _Page(NamedTuple):
+    """A page of a list of OAI-PMH."""
+
+    papers: list[Entry | Drop]
+    token: str  # resumption token of the next page; empty on the last page
+    error: str | None  # noRecordsMatch or badResumptionToken; then there are no papers
+    answered_at: dt.datetime  # by the server's clock
+    retrieved_at: dt.datetime
+
+
+def _list_changes(changed: Month, fetcher: Fetcher) -> list[_Page]:
+    """Return the pages of all papers whose last change was in a month."""
+    not_before = changed.end
+    for _ in range(MAX_RESTARTS + 1):
+        pages = _read_pages(changed, fetcher, not_before)
+        if _is_whole(pages):
+            return pages
+        not_before = dt.datetime.now(dt.UTC)
+    raise SourceUnavailable(
+        f"arXiv: OAI-PMH: the list of changes in {changed} broke off {MAX_RESTARTS + 1} times; "
+        "run the same command again later"
+    )
+
+
+def _is_whole(pages: Sequence[_Page]) -> bool:
+    """Return False if the list broke off, or if its pages are of different times."""
+    first, last = pages[0], pages[-1]
+    is_ended = last.error is None or (len(pages) == 1 and last.error == "noRecordsMatch")
+    return is_ended and all(page.retrieved_at - first.retrieved_at < MAX_LIST_AGE for page in pages)
+
+
+def _read_pages(changed: Month, fetcher: Fetcher, not_before: dt.datetime) -> list[_Page]:
+    params = {"verb": "ListRecords", "metadataPrefix": "arXivRaw", "from": str(changed.first_day)}
+    if changed <= Month.last_complete():  # OAI-PMH refuses days in the future
+        params["until"] = str((changed + 1).first_day - dt.timedelta(days=1))
+    pages: list[_Page] = []
+    while len(pages) < MAX_PAGES:
+        answer = get_list(
+            fetcher, "arxiv_oai", "/oai", params, _is_never_busy, not_before=not_before
+        )
+        page = _read_page(answer)
+        is_again = page.token in {each.token for each in pages}
+        pages.append(page)
+        if not page.token:
+            return pages
+        if is_again:
+            break
+        params = {"verb": "ListRecords", "resumptionToken": page.token}
+    raise SourceChanged(
+        f"arXiv: OAI-PMH: expected the end of the list of changes in {changed}, got "
+        f"{len(pages)} pages and the token {pages[-1].token[:100]!r}"
+    )
+
+
+def _is_never_busy(page: Fetched) -> bool:
+    return False
+
+
+def _read_page(fetched: Fetched) -> _Page:
+    root = _parse(fetched)
+    answered_at = read_time(root.findtext("oai:responseDate", "", _NAMESPACES).strip())
+    error, found = (root.find(f"oai:{name}", _NAMESPACES) for name in ("error", "ListRecords"))
+    code = None if error is None else error.get("code")
+    if code not in {None, "noRecordsMatch", "badResumptionToken"}:
+        raise SourceChanged(f"arXiv: OAI-PMH refuses: {code}: {(error.text or '')[:200]}")
+    nodes = [] if found is None else found.findall("oai:record", _NAMESPACES)
+    if answered_at is None or (code is None and not nodes):
+        raise SourceChanged(
+            f"arXiv: {fetched.url}: expected a date and a list of records, got {root.tag[:100]!r} "
+            f"with the date {answered_at} and {len(nodes)} records"
+        )
+    papers = [_read_record(node) for node in nodes]
+    token = root.findtext("oai:ListRecords/oai:resumptionToken", "", _NAMESPACES).strip()
+    return _Page(papers, token, code, answered_at, fetched.retrieved_at)
+
+
+def _read_record(record: Any) -> Entry | Drop:
+    header, raw = record.find("oai:header", _NAMESPACES), record.find(_RAW, _NAMESPACES)
+    identifier = record.findtext("oai:header/oai:identifier", "", _NAMESPACES).strip()
+    name = identifier.removeprefix("oai:arXiv.org:")
+    if header is not None and header.get("status") == "deleted":
+        return _drop(name, "deleted", "says the header of the record")
+    if raw is None:
+        return _drop(name, "parse_error", "expected a record with arXivRaw metadata")
+    versions = raw.findall("raw:version", _NAMESPACES)
+    dates = {node.get("version"): _of_raw(node, "date") for node in versions}
+    paper, published = _of_raw(raw, "id"), _read_date(dates.get("v1", ""))
+    categories = tuple(_of_raw(raw, "categories").split())
+    if _ID.fullmatch(paper) is None or published is None or not categories:
+        given = f"{paper!r:.100}, {dates.get('v1')!r:.100} and {len(categories)} categories"
+        detail = f"expected an id, a date of version 1 and categories, got {given}"
+        return _drop(name, "parse_error", detail)
+    is_withdrawn = _WITHDRAWN_FLAG in _of_raw(versions[-1], "source_type")
+    return Entry(
+        id=paper,
+        published=published,
+        title=_plain(_of_raw(raw, "title")),
+        authors=_split_authors(_of_raw(raw, "authors")),
+        category=categories[0],
+        categories=categories,
+        is_revised=len(dates) > 1,
+        is_withdrawn=is_withdrawn or _says_withdrawn(_of_raw(raw, "comments")),
+        licence=_of_raw(raw, "license") or None,
+    )
+
+
+def _of_raw(node: Any, tag: str) -> str:
+    return str(node.findtext(f"raw:{tag}", "", _NAMESPACES)).strip()
+
+
+def _says_withdrawn(comment: str) -> bool:
+    return _WITHDRAWN.search(comment) is not None
+
+
+def _drop(name: str, reason: DropReason, detail: str) -> Drop:
+    return Drop(name[:40] or "no id", reason, detail)
+
+
+def _read_date(text: str) -> dt.datetime | None:
+    """Parse the date of a version, such as ``Mon, 1 Jan 2024 10:00:00 GMT``."""
+    if _DATE.fullmatch(text) is None:
+        return None
+    try:
+        return email.utils.parsedate_to_datetime(text).astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line with accented letters instead of LaTeX's accents."""
+    text = " ".join(text.split())
+    if "\\" in text:
+        text = _ACCENT.sub(lambda match: _letter(match[0]), text)
+        text = _BRACED.sub(r"\1", unicodedata.normalize("NFC", text))
+    return text
+
+
+@functools.lru_cache(maxsize=4096)  # a page has thousands of accents, of some hundred kinds
+def _letter(latex: str) -> str:
+    return str(LatexNodes2Text().latex_to_text(latex))
+
+
+def _split_authors(text: str) -> tuple[str, ...]:
+    """Return the names in a line of authors, without affiliations (in parentheses)."""
+    text = _plain(text)
+    for _ in range(3):  # affiliations may contain parentheses
+        text = _AFFILIATION.sub("", text)
+    return tuple(name.strip() for name in _BETWEEN_NAMES.split(text) if name.strip())
+
+
+def find_papers(month: Month, categories: Sequence[str], fetcher: Fetcher) -> list[Entry | Drop]:
+    """Return all papers of some categories that were submitted in a month, from the query API.
 
     The API's time window has whole minutes and includes both ends. So papers of the first minute of
     the next month may be included. Papers that move to another page meanwhile are returned twice.
@@ -80,87 +302,32 @@ def find_papers(
         "sortOrder": "ascending",
         "max_results": PAGE_SIZE,
     }
-    found: list[Entry | Unreadable] = []
+    found: list[Entry | Drop] = []
     total = 1
     while len(found) < total:
         start = len(found)
-        is_busy = partial(is_anomalous, start)
-        feed = _get(fetcher, "arxiv", "/api/query", {**params, "start": start}, is_busy)
+        page = {**params, "start": start}
+        feed = _parse(
+            get_list(fetcher, "arxiv", "/api/query", page, functools.partial(is_anomalous, start))
+        )
         entries = [_read_entry(node) for node in feed.findall("atom:entry", _NAMESPACES)]
-        unreadable = [entry for entry in entries if isinstance(entry, Unreadable)]
-        if unreadable and len(unreadable) == len(entries):
-            raise SourceChanged(f"arXiv: not one entry is a paper: {unreadable[0].detail}")
+        _require_some_readable(entries)
         found += entries
         if (total := _total(feed)) > MAX_PAPERS:
             raise SourceChanged(f"arXiv: expected at most {MAX_PAPERS} papers, got {total}")
     return sorted(found, key=_by_date)
 
 
-def _by_date(entry: Entry | Unreadable) -> tuple[dt.datetime, str]:
-    if isinstance(entry, Unreadable):
-        return dt.datetime.min.replace(tzinfo=dt.UTC), entry.id
-    return entry.published, entry.id
+def _require_some_readable(papers: Sequence[Entry | Drop]) -> None:
+    bad = [each for each in papers if isinstance(each, Drop) and each.reason == "parse_error"]
+    if bad and len(bad) == len(papers):
+        raise SourceChanged(f"arXiv: not one entry of a list is a paper: {bad[0].detail}")
 
 
-class Licences:
-    """The licences of papers, from OAI-PMH.
-
-    For more than LIST_ABOVE papers per category, the constructor fetches lists of all papers
-    changed in the month. Papers that are not in these lists are requested one by one.
-    """
-
-    def __init__(
-        self, month: Month, categories: Sequence[str], fetcher: Fetcher, num_wanted: int
-    ) -> None:
-        self._fetcher = fetcher
-        self._found: dict[str, str | None] = {}
-        if num_wanted > LIST_ABOVE * len(categories):
-            for name in categories:
-                self._found |= _list_licences(month, set_of(name), fetcher)
-
-    def of(self, paper: str) -> str | None:
-        """Return a paper's licence URL, None if it has none; ``paper`` is an id without version.
-
-        Raises:
-            ItemFailed: the request for the paper's record failed.
-            SourceUnavailable, SourceChanged: OAI-PMH failed, or its response has an unknown form.
-        """
-        if paper not in self._found:
-            record = {"verb": "GetRecord", "identifier": f"oai:arXiv.org:{paper}"}
-            params = {**record, "metadataPrefix": "arXivRaw"}
-            answer = _get(self._fetcher, "arxiv_oai", "/oai", params)
-            error = answer.find("oai:error", _NAMESPACES)
-            if error is not None and error.get("code") != "idDoesNotExist":
-                raise SourceChanged(f"arXiv: OAI-PMH refuses: {error.get('code')}: {error.text}")
-            self._found |= _read_licences(answer)
-        return self._found.get(paper)
-
-
-def set_of(category: str) -> str:
-    """Return a category's set in OAI-PMH, such as ``cs:cs:CL`` for the category cs.CL."""
-    archive, _, subject = category.partition(".")
-    group = "physics" if archive in _PHYSICS else archive
-    return ":".join(filter(None, (group, archive, subject)))
-
-
-def _list_licences(month: Month, set_name: str, fetcher: Fetcher) -> dict[str, str | None]:
-    """Return the licence URLs, by paper id, of the papers whose last change was in a month."""
-    found: dict[str, str | None] = {}
-    params = {
-        "verb": "ListRecords",
-        "metadataPrefix": "arXivRaw",
-        "set": set_name,
-        "from": month.start.date().isoformat(),
-        "until": month.end.date().isoformat(),
-    }
-    while True:
-        answer = _get(fetcher, "arxiv_oai", "/oai", params)
-        page = _read_licences(answer)
-        token = answer.findtext("oai:ListRecords/oai:resumptionToken", "", _NAMESPACES).strip()
-        if not token or page.keys() <= found.keys():  # stop if the page has no new paper
-            return found | page
-        found |= page
-        params = {"verb": "ListRecords", "resumptionToken": token}
+def _by_date(paper: Entry | Drop) -> tuple[dt.datetime, str]:
+    if isinstance(paper, Drop):
+        return dt.datetime.min.replace(tzinfo=dt.UTC), paper.native_id
+    return paper.published, paper.id
 
 
 def is_anomalous(start: int, page: Fetched) -> bool:
@@ -172,31 +339,19 @@ def is_anomalous(start: int, page: Fetched) -> bool:
     return _is_error(entry) and not _OUR_FAULT.search(_text(entry, "summary"))
 
 
-def _get(
-    fetcher: Fetcher,
-    key: str,
-    path: str,
-    params: Mapping[str, str | int],
-    is_busy: Callable[[Fetched], bool] | None = None,
-) -> Any:
-    try:
-        return _parse(fetcher.get(key, path, params, is_busy=is_busy))
-    except ItemUnavailable as error:  # without this page, the month cannot be crawled
-        kind = AccessRefused if error.reason == "robots" else SourceUnavailable
-        raise kind(f"arXiv: a list that the month needs cannot be had: {error}") from error
-
-
 def _parse(page: Fetched) -> Any:
     try:
         return ElementTree.fromstring(page.body)
-    except (ElementTree.ParseError, DefusedXmlException) as error:
+    # Unknown encodings raise LookupError; encodings of several bytes, and entities, ValueError.
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise SourceChanged(f"arXiv: {page.url}: expected XML, got {error}") from error
 
 
 def _total(feed: Any) -> int:
     text = feed.findtext("opensearch:totalResults", "", _NAMESPACES).strip()
     if not _TOTAL.fullmatch(text):
-        raise SourceChanged(f"arXiv: expected a feed with a total, got {feed.tag} with {text!r}")
+        given = f"{feed.tag[:100]} with {text[:100]!r}"
+        raise SourceChanged(f"arXiv: expected a feed with a total, got {given}")
     return int(text)
 
 
@@ -208,17 +363,16 @@ def _is_error(node: Any) -> bool:
     return _text(node, "title") == _ERROR_TITLE and "/api/errors" in _text(node, "id")
 
 
-def _read_entry(node: Any) -> Entry | Unreadable:
+def _read_entry(node: Any) -> Entry | Drop:
     address, title = _text(node, "id"), _text(node, "title")
     if _is_error(node):
         raise SourceChanged(f"arXiv: the query API refuses: {_text(node, 'summary')[:200]!r}")
-    match, published = _ID.fullmatch(address), read_time(_text(node, "published"))
+    match, published = _ADDRESS.fullmatch(address), read_time(_text(node, "published"))
     if match is None or published is None:
         what = f"expected an entry with an address and a date, got {address!r:.100}"
         detail = f"{what}, titled {title!r:.100}: {_text(node, 'summary'):.200}"
-        return Unreadable(match[1] if match else f"{address:.40}", detail)
+        return _drop(match[1] if match else address, "parse_error", detail)
     primary = node.find("arxiv:primary_category", _NAMESPACES)
-    comment = node.findtext("arxiv:comment", "", _NAMESPACES)
     return Entry(
         id=match[1],
         published=published,
@@ -226,14 +380,6 @@ def _read_entry(node: Any) -> Entry | Unreadable:
         authors=tuple(a.text or "" for a in node.findall("atom:author/atom:name", _NAMESPACES)),
         category=None if primary is None else primary.get("term"),
         categories=tuple(c.get("term", "") for c in node.findall("atom:category", _NAMESPACES)),
-        is_withdrawn=_WITHDRAWN.search(comment) is not None,
+        is_revised=match[2] != "1",
+        is_withdrawn=_says_withdrawn(node.findtext("arxiv:comment", "", _NAMESPACES)),
     )
-
-
-def _read_licences(answer: Any) -> dict[str, str | None]:
-    return {
-        record.findtext("raw:id", "", _NAMESPACES): record.findtext(
-            "raw:license", None, _NAMESPACES
-        )
-        for record in answer.iterfind(".//raw:arXivRaw", _NAMESPACES)
-    }

@@ -24,6 +24,15 @@ API_PATH = "/w/api.php"
 # robots.txt disallows the path /w/ for page crawlers. The API allows programs that follow its
 # etiquette: one request at a time, maxlag, Retry-After, a user agent that names tidemark.
 ROBOTS_EXEMPT_PATHS = (API_PATH,)
+# Wikimedia's limits of 2026 hold for all its sites together
+# (https://www.mediawiki.org/wiki/Wikimedia_APIs/Rate_limits): 200 requests a minute, three at once.
+# The sources share one request a second; a download of a dump may go on beside them.
+PACE = "wikimedia"
+NEEDS_CONTACT = (
+    "Wikimedia allows programs 200 requests a minute if their user agent names who runs them, and "
+    "10 if not, or if it names a project's page"
+)
+MAX_BITS = 63  # of an id
 BATCH = 50  # maximum ids or titles per request, for clients without bot rights
 
 _ALWAYS: Mapping[str, str | int] = {
@@ -214,10 +223,13 @@ def read_time(row: Mapping[str, Any]) -> dt.datetime:
 def take(row: object, name: str, kind: type[T], default: T | None = None) -> T:
     """Return a field of a JSON object.
 
-    Raise SourceChanged if the field has another type, or is missing and there is no default.
+    Raise SourceChanged if the field has another type, is a number above MAX_BITS bits, or is
+    missing and there is no default.
     """
     value = row.get(name, default) if isinstance(row, Mapping) else None
-    if not isinstance(value, kind):
+    is_bool = isinstance(value, bool) and kind is not bool  # in Python, a bool is an int
+    is_huge = isinstance(value, int) and value.bit_length() > MAX_BITS
+    if not isinstance(value, kind) or is_bool or is_huge:
         raise unexpected(f"field {name!r}", kind.__name__, row)
     return value
 

@@ -15,7 +15,6 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping, Set
 from typing import Any, ClassVar, Protocol
-from urllib.parse import urlsplit
 
 import requests
 import urllib3
@@ -32,11 +31,10 @@ from urllib3.exceptions import (
 
 from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged
 from crawlers.web.pacing import TryAgain
-from crawlers.web.urls import is_public
+from crawlers.web.urls import is_loopback, is_public
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 30.0  # maximum time without a received byte
-_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 class Deadline:
@@ -46,8 +44,8 @@ class Deadline:
         self.has_passed = False
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
-        self._timer = threading.Timer(seconds, self._hang_up)
-        self._timer.daemon = True
+        self._seconds = seconds
+        self._timer = self._new_timer()
 
     @contextlib.contextmanager
     def holding(self) -> Iterator[None]:
@@ -63,12 +61,23 @@ class Deadline:
                 while self._sockets:
                     self._sockets.pop().close()
 
+    def renew(self) -> None:
+        """Restart the time limit; only the thread that holds it may call this."""
+        self._timer.cancel()
+        self._timer = self._new_timer()
+        self._timer.start()
+
     def watch(self, connected: socket.socket) -> None:
         """Watch a connection through a duplicate of its socket, which survives TLS wrapping."""
         with self._lock:
             self._sockets.append(socket.socket(fileno=os.dup(connected.fileno())))
         if self.has_passed:
             self._hang_up()
+
+    def _new_timer(self) -> threading.Timer:
+        timer = threading.Timer(self._seconds, self._hang_up)
+        timer.daemon = True
+        return timer
 
     def _hang_up(self) -> None:
         with self._lock:
@@ -81,6 +90,12 @@ class Deadline:
 _deadline: contextvars.ContextVar[Deadline | None] = contextvars.ContextVar(
     "deadline", default=None
 )
+
+
+def note_progress() -> None:
+    """Restart the time limit of this thread's transfer (``in_time``)."""
+    if deadline := _deadline.get():
+        deadline.renew()
 
 
 class _Guard:
@@ -150,7 +165,7 @@ class Sender:
         return self._session.get_redirect_target(response)
 
     def _route(self, url: str) -> Mapping[str, Any]:
-        if urlsplit(url).hostname in _LOOPBACK:
+        if is_loopback(url):
             return {"proxies": {}}
         found = self._session.merge_environment_settings(url, {}, None, None, None)
         return {"proxies": found["proxies"], "verify": found["verify"]}
@@ -184,7 +199,7 @@ class _GuardedAdapter(HTTPAdapter):
         }
 
 
-WALL_CLOCK_S = 300.0  # maximum time for one response, headers and body
+WALL_CLOCK_S = 300.0  # maximum time for one response, headers and body, without progress
 MAX_HEADER_BYTES = 2**16  # maximum size of all headers, which are stored with the body
 _BLOCK = 2**16
 
@@ -193,6 +208,7 @@ _BLOCK = 2**16
 def in_time(url: str) -> Iterator[None]:
     """Limit transfers in the ``with`` block to WALL_CLOCK_S seconds, and translate their errors.
 
+    ``note_progress`` restarts the limit, which ``Download`` does after each PROGRESS_BYTES.
     Raise ItemFailed if the transfer was not complete in time. Raise ItemUnavailable if the headers
     are too large. Raise TryAgain if the connection failed or the response was damaged.
     """
@@ -235,7 +251,7 @@ def read_body(response: requests.Response, url: str, max_bytes: int, is_cut: boo
     """
     if not is_cut and (response.raw.length_remaining or 0) > max_bytes:
         raise too_large(url, max_bytes)
-    chunks = _read_wire(response.raw)
+    chunks = read_wire(response.raw)
     coding = response.headers.get("Content-Encoding", "").strip().lower()
     if coding in {"gzip", "x-gzip"}:
         chunks = _gunzip(chunks)
@@ -251,7 +267,7 @@ def read_body(response: requests.Response, url: str, max_bytes: int, is_cut: boo
     return bytes(body)
 
 
-def _read_wire(raw: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+def read_wire(raw: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
     """Yield the body in blocks; urllib3 raises an error if it is shorter than Content-Length."""
     while chunk := raw.read1(_BLOCK, decode_content=False):
         yield chunk

@@ -27,6 +27,7 @@ from core.settings import Settings
 from crawlers.web import pacing, urls
 from crawlers.web.connections import Cookies, Sender, in_time, read_body, read_headers
 from crawlers.web.credentials import Tokens
+from crawlers.web.download import Download
 from crawlers.web.raw_cache import Fetched, RawCache
 
 ROBOTS_AGENT = "tidemark"  # name of this crawler in robots.txt (product token)
@@ -38,13 +39,16 @@ class Robots:
     """The robots.txt rules of a fetcher's hosts; each file is read once a day.
 
     ``read`` fetches a robots.txt; a host without robots.txt counts as one with an empty file.
+    ``is_exempt`` tells which URLs may be requested even if robots.txt disallows them.
     """
 
     def __init__(
-        self, read: Callable[[str], Fetched], cache: RawCache | None, exempt_paths: Sequence[str]
+        self,
+        read: Callable[[str], Fetched],
+        cache: RawCache | None,
+        is_exempt: Callable[[str], bool],
     ) -> None:
-        self._read, self._cache = read, cache
-        self._exempt_paths = frozenset(exempt_paths)
+        self._read, self._cache, self._is_exempt = read, cache, is_exempt
         self._known: dict[str, tuple[dt.datetime, protego.Protego]] = {}
         self._lock = threading.Lock()
 
@@ -59,8 +63,7 @@ class Robots:
             if known is None or _is_stale(known[0]):
                 known = self._known[origin] = self._load(f"{origin}/robots.txt")
         rules = known[1]
-        is_exempt = urlsplit(url).path in self._exempt_paths
-        if not is_exempt and not rules.can_fetch(url, ROBOTS_AGENT):
+        if not rules.can_fetch(url, ROBOTS_AGENT) and not self._is_exempt(url):
             raise ItemUnavailable(
                 "robots", f"{origin}/robots.txt disallows {url} for {ROBOTS_AGENT}"
             )
@@ -112,6 +115,7 @@ class Ask:
     is_robots: bool = False
     cookies: Cookies | None = None
     form: bytes | None = None  # body of a POST request; None: GET
+    download: Download | None = None  # receives the body, which is then not part of the response
 
 
 class _Hop(NamedTuple):
@@ -135,7 +139,7 @@ class Conduct:
     request_interval_s: float
     redirect_hosts: Sequence[str]
     robots_exempt_paths: Sequence[str]
-    shares_pace: bool
+    shares_pace: bool | str
     turnstile: pacing.Turnstile | None
 
 
@@ -156,17 +160,21 @@ class Exchange:
     ) -> None:
         hosts = [_host_of_site(key, url) for key, url in sites.items()]
         self._hosts = {*hosts, *(host.lower() for host in conduct.redirect_hosts)}
+        self._site_hosts, self._exempt_paths = frozenset(hosts), tuple(conduct.robots_exempt_paths)
         self._shared_pace = hosts[0] if conduct.shares_pace and hosts else None
-        given = settings.request_interval_s
-        self._interval_s = conduct.request_interval_s if given is None else given
+        if isinstance(conduct.shares_pace, str):
+            self._shared_pace = conduct.shares_pace
+        self._declared_s, self._given_s = conduct.request_interval_s, settings.request_interval_s
         self._pace = pacing.Pace(settings.scratch / "pace", conduct.turnstile)
-        self._robots = Robots(self._read_robots, cache, conduct.robots_exempt_paths)
+        self._robots = Robots(self._read_robots, cache, self._is_exempt)
         self._tokens = tokens
         self._circuit = pacing.Circuit(", ".join(sites.values()))
         self._own = {place for url in settings.sites.values() if (place := urls.place_of_url(url))}
         self._sender = Sender(self._own)
         library = requests.utils.default_user_agent()
-        self.user_agent = f"{ROBOTS_AGENT}/{_version()} (+{settings.contact}) {library}"
+        # A plus sign before an e-mail address would be part of it.
+        contact = f"+{settings.contact}" if "://" in settings.contact else settings.contact
+        self.user_agent = f"{ROBOTS_AGENT}/{_version()} ({contact}) {library}"
         require_sendable({"User-Agent (its contact is TIDEMARK_CONTACT)": self.user_agent})
         self._lock = threading.Lock()
         self.stats: dict[str, int] = dict.fromkeys(_COUNTED, 0)
@@ -206,7 +214,7 @@ class Exchange:
         delay_s = self._robots.obey(ask.url)
         hop = _Hop(ask.url, ask.url, ask.headers)
         try:
-            return self._exchange(hop, ask, max(delay_s, self._interval_s))
+            return self._exchange(hop, ask, self._interval_s(ask.url, delay_s))
         except pacing.TryAgain as failure:
             raise ItemFailed(failure.reason, str(failure)) from failure
 
@@ -216,6 +224,8 @@ class Exchange:
             try:
                 return self._follow(ask)
             except pacing.TryAgain as failure:
+                if ask.download and ask.download.was_long():
+                    attempt = 0
                 if attempt == MAX_TRIES:
                     raise ItemFailed(
                         failure.reason,
@@ -233,7 +243,7 @@ class Exchange:
         for _ in range(MAX_REDIRECTS + 1):
             self._require_known_host(hop.url, ask.url)
             delay_s = 0.0 if ask.is_robots else self._robots.obey(hop.url)
-            answer = self._exchange(hop, ask, max(delay_s, self._interval_s))
+            answer = self._exchange(hop, ask, self._interval_s(hop.url, delay_s))
             if answer.redirect is None:
                 return answer
             target = urls.follow(hop.url, answer.redirect)
@@ -245,6 +255,15 @@ class Exchange:
         raise SourceChanged(
             f"{ask.url} redirects more than {MAX_REDIRECTS} times, last to {hop.url}"
         )
+
+    def _interval_s(self, url: str, delay_s: float) -> float:
+        """Return the seconds between requests to a host; ``delay_s`` is its crawl delay.
+
+        The settings cannot reduce what the source declares, except for sites that they name.
+        """
+        is_own = urls.place_of_url(url) in self._own
+        declared_s = self._declared_s if self._given_s is None or not is_own else 0.0
+        return max(delay_s, declared_s, self._given_s or 0.0)
 
     def _require_known_host(self, url: str, asked_url: str) -> None:
         """Raise AccessRefused for an unlisted host, a private address, or HTTPS leading to HTTP."""
@@ -266,7 +285,7 @@ class Exchange:
     def _exchange(self, hop: _Hop, ask: Ask, interval_s: float) -> Answer:
         self._circuit.require_closed()
         url = hop.url
-        host = self._shared_pace or urls.host_of_url(url) or url
+        host = (None if ask.download else self._shared_pace) or urls.host_of_url(url) or url
         with self._pace.turn(host, interval_s) as waited_s:
             self.count(requests=1, wait_ms=round(waited_s * 1000))
             with in_time(url), self._send(hop, ask) as response:
@@ -290,6 +309,7 @@ class Exchange:
         if ask.known and ask.known.url == hop.url:
             merged.update(ask.known.validators)
         merged.update({"User-Agent": self.user_agent, "Accept-Encoding": "gzip"})
+        merged.update(ask.download.headers if ask.download else {})
         if ask.cookies is None:
             return self._sender.send(hop.sent_url, merged)
         if cookie := ask.cookies.header_for(hop.sent_url):
@@ -299,16 +319,23 @@ class Exchange:
         return response
 
     def _read(self, response: requests.Response, url: str, ask: Ask) -> Answer:
-        redirect = self._sender.redirect_of(response)
+        redirect, status, body = self._sender.redirect_of(response), response.status_code, b""
         try:
             headers = read_headers(response, url)
-            is_wanted = response.status_code == 200 or (ask.rules and response.status_code >= 400)
-            body = read_body(response, url, ask.max_bytes, ask.is_robots) if is_wanted else b""
+            if ask.download:
+                status = 200 if ask.download.receive(response, url) else status
+            elif status == 200 or (ask.rules and status >= 400):
+                body = read_body(response, url, ask.max_bytes, ask.is_robots)
         finally:
             self.count(bytes=response.raw.tell())
         headers = {name: self._tokens.hide(value) for name, value in headers.items()}
         fetched = Fetched(url, headers, self._tokens.hide_in(body), dt.datetime.now(dt.UTC))
-        return Answer(response.status_code, fetched, redirect)
+        return Answer(status, fetched, redirect)
+
+    def _is_exempt(self, url: str) -> bool:
+        """Return True for an exempt path on one of the source's sites, not on a redirect's host."""
+        is_on_site = urls.host_of_url(url) in self._site_hosts
+        return is_on_site and any(urls.is_covered(url, each) for each in self._exempt_paths)
 
     def _read_robots(self, url: str) -> Fetched:
         answer = self._persist(Ask(url, max_bytes=ROBOTS_MAX_BYTES, is_robots=True))

@@ -20,6 +20,7 @@ from core.errors import AccessRefused, ItemUnavailable, SourceChanged, TidemarkE
 from core.settings import Settings
 from crawlers.web.connections import Cookies, too_large
 from crawlers.web.credentials import Tokens
+from crawlers.web.download import Download
 from crawlers.web.exchange import DEFAULT_MAX_BYTES, Ask, Conduct, Exchange, require_sendable
 from crawlers.web.pacing import ApiRules, Turnstile
 from crawlers.web.raw_cache import Fetched, RawCache
@@ -43,11 +44,13 @@ class Fetcher:
             folder for cache and pacing.
         sites: default base URL by site key; the settings may override it.
         request_interval_s: minimum seconds between requests to one host; robots.txt may raise it.
+            The settings may raise it, and reduce it for sites that they name.
         redirect_hosts: further hosts that redirects may lead to, as ``name`` or ``name:port``.
         use_cache: True to read and write responses in the cache on disk.
-        robots_exempt_paths: exact paths exempt from robots.txt (see ``SourceInfo``).
+        robots_exempt_paths: paths of the sites exempt from robots.txt (see ``SourceInfo``).
         revalidates: True to revalidate cached responses (ETag, Last-Modified) before use.
-        shares_pace: True if all sites share one request interval and one connection.
+        shares_pace: True if all sites share one request interval and one connection; a name: also
+            with other fetchers of this name. Downloads do not share it.
         turnstile: lock that shares the request interval with other machines (see ``Pace``).
 
     Raises:
@@ -64,7 +67,7 @@ class Fetcher:
         robots_exempt_paths: Sequence[str] = (),
         *,
         revalidates: bool = False,
-        shares_pace: bool = False,
+        shares_pace: bool | str = False,
         turnstile: Turnstile | None = None,
     ) -> None:
         self._sites = {key: settings.sites.get(key, url).rstrip("/") for key, url in sites.items()}
@@ -144,6 +147,21 @@ class Fetcher:
             return self._get(ask)
 
         return self._without_tokens(get)
+
+    def download(self, key: str, path: str, sink: Callable[[bytes], None], max_bytes: int) -> None:
+        """Fetch a large file, and pass its bytes to ``sink`` as they come; nothing is cached.
+
+        The time is limited by progress, not in total. A cut transfer is resumed. Raise the errors
+        of ``get``; ``sink`` has then received a part of the file. ``sink`` raises no errors of
+        transfers.
+        """
+
+        def get() -> None:
+            url = normalise(self.base_url(key) + path)
+            self._last = None
+            self._exchange.fetch(Ask(url, download=Download(sink, max_bytes)))
+
+        self._without_tokens(get)
 
     def get_for_page(
         self,

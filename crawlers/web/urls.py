@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit
 
@@ -11,6 +12,7 @@ import requests
 from core.errors import SourceChanged
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_PLAIN_PATH = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
 
 
 def normalise(url: str, params: Mapping[str, str | int] | None = None) -> str:
@@ -48,6 +50,27 @@ def host_of_url(url: str) -> str | None:
         return None
     host, port = place
     return host if port == _DEFAULT_PORTS[urlsplit(url).scheme] else f"{host}:{port}"
+
+
+def is_covered(url: str, pattern: str) -> bool:
+    """Return True if a URL's path equals a pattern or, if that ends in ``/*``, is below it.
+
+    A path below a pattern must consist of plain names. So dots (``..``), empty names and percent
+    signs, which a server may resolve to another path, are not covered.
+    """
+    path = urlsplit(url).path
+    if not pattern.endswith("/*"):
+        return path == pattern
+    return path.startswith(pattern[:-1]) and _PLAIN_PATH.fullmatch(path) is not None
+
+
+def is_loopback(url: str) -> bool:
+    """Return True if a URL leads to this machine."""
+    host, _ = place_of_url(url) or ("", 0)
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def origin_of(url: str) -> str:

@@ -1,8 +1,9 @@
-"""Simulated arXiv: query API (Atom), OAI-PMH (arXivRaw), and source packages.
+"""Simulated arXiv: query API (Atom) and source packages on one host, OAI-PMH on another.
 
 Each month has one paper per story. The first paper is submitted in the month's first second, and
 the last paper in its last second. Each month has three more papers: one exists only as PDF, one is
-withdrawn, and one belongs to another category. Some papers have a second version.
+withdrawn, and one belongs to another category. Some papers have a second version. OAI-PMH answers
+as the templates of https://github.com/arXiv/oaipmh do. Its clock is 45 days after the world's end.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import re
 import tarfile
 import textwrap
 from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from core.month import Month
-from simulator.server import Request, Response, WorldSite, as_html, take_quirk
+from simulator.server import Request, Response, WorldSite, as_html, as_utc, take_quirk
 from simulator.world import Story, World
 
 LONE_FILE_NUMBER = 3  # number, within the month, of the paper whose source is one file
@@ -36,7 +38,14 @@ _LICENCES = (
 )
 _ATOM = "application/atom+xml; charset=utf-8"
 _WINDOW = re.compile(r"submittedDate:\[(\d{12}) TO (\d{12})\]")
-_SOURCE_PATH = re.compile(r"/(src|e-print)/(\d{4}\.\d{5})(?:v(\d+))?")
+_SOURCE_PATH = re.compile(r"/src/(\d{4}\.\d{5})(?:v(\d+))?")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_EARLIEST = "2005-09-16"  # earliest datestamp
+_ERRORS = {  # descriptions of the errors of OAI-PMH
+    "badArgument": "The request includes illegal arguments, or is missing required arguments.",
+    "badResumptionToken": "The value of the resumptionToken argument is invalid or expired.",
+    "noRecordsMatch": "The combination of the arguments results in an empty list.",
+}
 _PHYSICS = {"astro-ph", "cond-mat", "hep-th", "physics", "quant-ph"}
 
 
@@ -63,36 +72,37 @@ class Paper:
         return (self.published, revised) if self.number % 5 == 4 else (self.published,)
 
     @property
+    def comment(self) -> str:
+        """The authors' comment."""
+        return "Withdrawn by the authors" if self.kind == "withdrawn" else "9 pages"
+
+    @property
     def datestamp(self) -> dt.date:
         """The OAI datestamp, a day after the last change."""
         return (self.versions[-1] + dt.timedelta(days=1)).date()
 
 
-class Site(WorldSite):
-    """See ``simulator.server.Site``."""
-
-    keys: tuple[str, ...] = ("arxiv", "arxiv_oai")
-    robots: str | None = "User-agent: *\nDisallow: /user\nDisallow: /search\n"
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._num_new: dict[str, int] = {}  # number of papers added after the first page, by query
-
-    def respond(self, request: Request) -> Response:
-        """Respond to /api/query, /oai, /src and /e-print."""
-        if request.path == "/api/query":
-            return Response(200, {"Content-Type": _ATOM}, self._query(request).encode())
-        if request.path == "/oai":
-            return Response(200, {"Content-Type": "text/xml"}, self._oai(request).encode())
-        if match := _SOURCE_PATH.fullmatch(request.path):
-            return self._source(match[1], match[2], match[3])
-        return as_html("Not found", 404)
-
+class _Papers(WorldSite):
     @functools.cached_property
     def papers(self) -> dict[str, Paper]:
         """All papers by id, oldest first."""
         listed = [paper for month in self.world.months for paper in _papers(self.world, month)]
         return {paper.id: paper for paper in sorted(listed, key=lambda p: (p.published, p.id))}
+
+
+class Site(_Papers):
+    """export.arxiv.org, with its robots.txt; see ``simulator.server.Site``."""
+
+    keys: tuple[str, ...] = ("arxiv",)
+    robots: str | None = "User-agent: *\nDisallow: /\n"
+
+    def respond(self, request: Request) -> Response:
+        """Respond to /api/query and /src."""
+        if request.path == "/api/query":
+            return Response(200, {"Content-Type": _ATOM}, self._query(request).encode())
+        if match := _SOURCE_PATH.fullmatch(request.path):
+            return self._source(match[1], match[2])
+        return as_html("Not found", 404)
 
     def _query(self, request: Request) -> str:
         start, size = request.arg("start", "0"), request.arg("max_results", "10")
@@ -114,45 +124,16 @@ class Site(WorldSite):
         first = int(start)
         if found[first:] and take_quirk(self, "empty_page"):
             return _feed(query, len(found), first, int(size), "")
-        if first == 0:
-            self._num_new[query] = 0
-        elif take_quirk(self, "moving_items"):
-            self._num_new[query] += 1  # simulates a new paper, which shifts all others
-        first -= self._num_new.get(query, 0)
+        num_new = self.count_moved(is_first=first == 0)  # new papers, which shift all others
+        first -= num_new
         page = found[max(first, 0) : first + int(size)]
-        total = len(found) + self._num_new.get(query, 0)
+        total = len(found) + num_new
         is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
         entries = "".join(_entry(paper, is_bare, is_odd) for paper in page)
         return _feed(query, total, int(start), int(size), entries)
 
-    def _oai(self, request: Request) -> str:
-        if request.arg("verb") == "GetRecord":
-            paper = self.papers.get(request.arg("identifier").removeprefix("oai:arXiv.org:"))
-            if paper is None:
-                return _oai_page('<error code="idDoesNotExist">no such record</error>')
-            return _oai_page(f"<GetRecord>{_record(paper)}</GetRecord>")
-        return self._list_records(request)
-
-    def _list_records(self, request: Request) -> str:
-        token = request.arg("resumptionToken")
-        given = token.split("|") if token else [request.arg(n) for n in ("from", "until", "set")]
-        first, last, wanted = given[:3]
-        offset = int(given[3]) if token else 0
-        found = [
-            paper
-            for paper in self.papers.values()
-            if first <= paper.datestamp.isoformat() <= last and wanted in _sets(paper)
-        ]
-        if not found:
-            return _oai_page('<error code="noRecordsMatch"/>')
-        page = found[offset : offset + OAI_PAGE_SIZE]
-        following = offset + OAI_PAGE_SIZE
-        rest = "|".join([*given[:3], str(following)]) if following < len(found) else ""
-        records = "".join(map(_record, page)) + f"<resumptionToken>{rest}</resumptionToken>"
-        return _oai_page(f"<ListRecords>{records}</ListRecords>")
-
-    def _source(self, kind: str, paper_id: str, version: str | None) -> Response:
-        """Return a source package as tar; /e-print does not pack a package of one file as tar."""
+    def _source(self, paper_id: str, version: str | None) -> Response:
+        """Return a source package: gzip of a tar, gzip of one file, or a PDF."""
         paper = self.papers.get(paper_id)
         number = int(version or 0) or (len(paper.versions) if paper else 0)
         if paper is None or paper.kind == "withdrawn" or number > len(paper.versions):
@@ -160,15 +141,69 @@ class Site(WorldSite):
         if paper.kind == "pdf":
             return Response(200, {"Content-Type": "application/pdf"}, b"%PDF-1.5\n%%EOF\n")
         files = _latex_files(paper, is_revised=number > 1)
+        headers = {"Content-Type": "application/gzip"}
         if paper.kind == "gzip":
-            files = {"main.tex": _one_file(files)}
-        if paper.kind == "gzip" and kind == "e-print":
-            headers = {"Content-Type": "application/x-eprint", "Content-Encoding": "x-gzip"}
-            return Response(200, headers, gzip.compress(files["main.tex"], mtime=0))
+            return Response(200, headers, gzip.compress(_one_file(files), mtime=0))
         if take_quirk(self, "hostile_archive"):
             files = {"../../../tmp/evil.tex": b"out of the archive", **files}
-        headers = {"Content-Type": "application/gzip"}
         return Response(200, headers, gzip.compress(_tar(files), mtime=0))
+
+
+class OaiSite(_Papers):
+    """oaipmh.arxiv.org, which has no robots.txt."""
+
+    keys: tuple[str, ...] = ("arxiv_oai",)
+
+    def respond(self, request: Request) -> Response:
+        """Respond to /oai; only ListRecords in the format arXivRaw is simulated."""
+        given = {name: values[-1] for name, values in request.query.items()}
+        is_failing = request.path != "/oai" or take_quirk(self, "error_as_200")
+        content = _error("badArgument") if is_failing else self._list(given)
+        attributes = "".join(f' {name}="{html.escape(text)}"' for name, text in given.items())
+        page = (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">\n'
+            f"<responseDate>{as_utc(self.now)}</responseDate>\n"
+            f"<request{attributes}>https://oaipmh.arxiv.org/oai</request>\n{content}</OAI-PMH>"
+        )
+        return Response(200, {"Content-Type": "text/xml"}, page.encode())
+
+    @property
+    def now(self) -> dt.datetime:
+        """The server's clock; all changes are before it."""
+        return self.world.last.end + dt.timedelta(days=45)
+
+    def _list(self, given: dict[str, str]) -> str:
+        token, asked = given.get("resumptionToken"), given
+        if token is not None:
+            asked = dict(parse_qsl(unquote(token)))
+        skip = asked.get("skip", "0")
+        if token is not None and (len(given) > 2 or not skip.isdecimal() or "skip" not in asked):
+            return _error("badResumptionToken")
+        first, last = asked.get("from", _EARLIEST), asked.get("until", str(self.now.date()))
+        is_legal = asked.get("metadataPrefix") == "arXivRaw" and asked.get("verb") == "ListRecords"
+        if not is_legal or not all(map(_DAY.fullmatch, (first, last))) or first < _EARLIEST:
+            return _error("badArgument")
+        found = [each for each in self.papers.values() if first <= str(each.datestamp) <= last]
+        found.sort(key=lambda paper: (paper.versions[-1], paper.id))
+        found = found[max(int(skip) - self.count_moved(token is None), 0) :]
+        if not found or take_quirk(self, "empty_page"):
+            return _error("noRecordsMatch")
+        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        page = sorted(found[:OAI_PAGE_SIZE], key=lambda paper: (paper.datestamp, paper.id))
+        records = "".join(_record(paper, is_bare, is_odd) for paper in page)
+        rest = "<resumptionToken/>" if token is not None else ""
+        if len(found) > OAI_PAGE_SIZE:
+            rest = self._token(asked, int(skip), page, str(found[OAI_PAGE_SIZE].datestamp))
+        return f"<ListRecords>\n{records}{rest}</ListRecords>\n"
+
+    def _token(self, asked: dict[str, str], skip: int, page: list[Paper], day: str) -> str:
+        """Return a token that, as on arXiv, starts with the day of the next record."""
+        days = [str(paper.datestamp) for paper in page]
+        skip = skip + OAI_PAGE_SIZE if days[0] == day else days.count(day)
+        text = quote(urlencode({**asked, "from": day, "skip": skip}))
+        expires = as_utc(self.now.replace(hour=0) + dt.timedelta(days=1))
+        return f"<resumptionToken expirationDate='{expires}'>{text}</resumptionToken>\n"
 
 
 def _papers(world: World, month: Month) -> list[Paper]:
@@ -227,7 +262,6 @@ def _entry(paper: Paper, is_bare: bool = False, is_odd: bool = False) -> str:
         title = f"<title>{html.escape(paper.story.title)}</title>"
         date = f"<published>{paper.published:%Y-%m-%dT%H:%M:%SZ}</published>"
         return f"<entry><id>{address}</id>{title}{date}</entry>"
-    comment = "This paper has been withdrawn by its authors" if paper.kind == "withdrawn" else ""
     odd = '<arxiv:doi type="x">10.0/1</arxiv:doi><undocumented><b/></undocumented>' * is_odd
     authors = "".join(f"<author><name>{name}</name></author>" for name in AUTHORS)
     categories = "".join(f'<category term="{name}"/>' for name in paper.categories)
@@ -238,7 +272,7 @@ def _entry(paper: Paper, is_bare: bool = False, is_odd: bool = False) -> str:
         f"<title>{html.escape(textwrap.fill(paper.story.title, 30))}</title>"
         f"<summary>{html.escape(paper.story.paragraphs[0][:200])}</summary>{authors}"
         f'<arxiv:primary_category term="{paper.categories[0]}"/>{categories}{odd}'
-        f"<arxiv:comment>{comment or '9 pages'}</arxiv:comment>"
+        f"<arxiv:comment>{paper.comment}</arxiv:comment>"
         f'<link title="pdf" href="{address.replace("/abs/", "/pdf/")}" rel="related"/></entry>\n'
     )
 
@@ -252,29 +286,31 @@ def _sets(paper: Paper) -> list[str]:
     ]
 
 
-def _oai_page(content: str) -> str:
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">'
-        f"<responseDate>2026-01-01T00:00:00Z</responseDate>{content}</OAI-PMH>\n"
-    )
+def _error(code: str) -> str:
+    return f"<error code='{code}'>{_ERRORS[code]}</error>\n"
 
 
-def _record(paper: Paper) -> str:
+def _record(paper: Paper, is_bare: bool, is_odd: bool) -> str:
     sets = "".join(f"<setSpec>{name}</setSpec>" for name in _sets(paper))
     versions = "".join(
         f'<version version="v{number}"><date>{moment:%a, %d %b %Y %H:%M:%S} GMT</date>'
-        "<size>12kb</size></version>"
+        "<size>12kb</size><source_type>D</source_type></version>"
         for number, moment in enumerate(paper.versions, start=1)
     )
-    licence = f"<license>{paper.licence}</license>" if paper.licence else ""
+    *others, last = AUTHORS
+    optional = (
+        f"<title>{html.escape(textwrap.fill(paper.story.title, 30))}</title>"
+        f"<authors>{', '.join(others)} and {last} (University of Examples)</authors>"
+        f"<comments>{paper.comment}</comments>"
+        + (f"<license>{paper.licence}</license>" if paper.licence else "")
+    )
     return (
         f"<record><header><identifier>oai:arXiv.org:{paper.id}</identifier>"
         f"<datestamp>{paper.datestamp}</datestamp>{sets}</header><metadata>"
-        f'<arXivRaw xmlns="http://arxiv.org/OAI/arXivRaw/"><id>{paper.id}</id>{versions}'
-        f"<title>{html.escape(paper.story.title)}</title><authors>{', '.join(AUTHORS)}</authors>"
-        f"<categories>{' '.join(paper.categories)}</categories>{licence}"
-        "</arXivRaw></metadata></record>"
+        f'<arXivRaw xmlns="http://arxiv.org/OAI/arXivRaw/"><id>{paper.id}</id>'
+        f"<submitter>{AUTHORS[0]}</submitter>{versions}"
+        f"<categories>{' '.join(paper.categories)}</categories>{'' if is_bare else optional}"
+        f"{'<undocumented/>' if is_odd else ''}</arXivRaw></metadata></record>\n"
     )
 
 
@@ -358,3 +394,6 @@ def _tar(files: dict[str, bytes]) -> bytes:
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
     return buffer.getvalue()
+
+
+SITE_KINDS = (Site, OaiSite)

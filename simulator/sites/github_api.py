@@ -44,7 +44,7 @@ LIMITS = {
 }
 _SPDX_KEYS = {"MIT": "mit", "BSD-2-Clause": "bsd-2-clause", "BSD-3-Clause": "bsd-3-clause"}
 _DOCUMENTATION = "https://docs.github.com/rest"
-_STARS = 12  # stars per hour of the first repository; each later repository gets one star less
+_STARS = 150  # stars per hour of the first repository; each later repository gets one star less
 _DAMAGED = b'{"type":"WatchEvent","repo":\n'
 
 

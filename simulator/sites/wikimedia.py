@@ -2,25 +2,27 @@
 
 The dumps hold the history of edits in this format:
 https://wikitech.wikimedia.org/wiki/Data_Platform/Data_Lake/Edits/MediaWiki_history_dumps. The
-English wiki has one file per month, the German wiki one file per year.
+English wiki has one file per month, the German wiki one file per year. ``Dumps.num_columns`` is 76
+(the published layout) or 78 (with event_log_id and event_user_is_cross_wiki).
 """
 
 from __future__ import annotations
 
 import bz2
 import re
+import zlib
 from collections.abc import Sequence
 
 from core.month import Month
+from simulator.limits import LimitedSite
 from simulator.mediawiki import WikiSite
-from simulator.server import Request, Response, WorldSite, as_html, take_quirk
+from simulator.server import Request, Response, as_html, take_quirk
 from simulator.wiki import Page, Wiki
 from simulator.wikinews import NewsWiki
 from simulator.world import World
 
 FOLDER = "/other/mediawiki_history/"
-NUM_COLUMNS = 78
-_PAGE_ID = 28
+_PAGE_ID = {76: 26, 78: 28}
 
 
 class Wikipedia(WikiSite):
@@ -50,18 +52,19 @@ class Wikinews(WikiSite):
         super().__init__(NewsWiki(world))
 
 
-class Dumps(WorldSite):
+class Dumps(LimitedSite):
     """Simulated dumps.wikimedia.org: one snapshot of two wikis, and a dead link to an older one."""
 
     keys: tuple[str, ...] = ("wikimedia_dumps",)
+    num_columns = 76
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._wikis = {"enwiki": Wiki(world), "dewiki": Wiki(world.in_german())}
         self._snapshot = str(world.last)
 
-    def respond(self, request: Request) -> Response:
-        """Respond with the links of a folder or the content of a file."""
+    def answer(self, request: Request) -> Response:
+        """Respond with the links of a folder, or the content of a file from the asked byte on."""
         snapshot, wikis = self._snapshot, self._wikis
         if request.path == FOLDER:
             return _listing([f"{self.world.last - 1}/", f"{snapshot}/", "readme.html"])
@@ -75,8 +78,8 @@ class Dumps(WorldSite):
             return _listing([] if take_quirk(self, "empty_page") else sorted(files))
         if found[2] not in files:
             return Response(404)
-        body = bz2.compress(_events(wikis[found[1]], files[found[2]]).encode())
-        return Response(200, {"Content-Type": "application/octet-stream"}, body)
+        events = _events(wikis[found[1]], files[found[2]], self.num_columns)
+        return _from_byte(bz2.compress(events.encode()), request.headers.get("range", ""))
 
     def _files(self, database: str) -> dict[str, list[Month]]:
         files: dict[str, list[Month]] = {}
@@ -86,30 +89,39 @@ class Dumps(WorldSite):
         return files
 
 
-def _events(wiki: Wiki, months: Sequence[Month]) -> str:
+def _from_byte(body: bytes, asked: str) -> Response:
+    headers = {"Content-Type": "application/octet-stream", "ETag": f'"{zlib.crc32(body):x}"'}
+    found = re.fullmatch(r"bytes=(\d+)-", asked)
+    if found is None:
+        return Response(200, headers, body)
+    start = int(found[1])
+    if start >= len(body):
+        return Response(416, {"Content-Range": f"bytes */{len(body)}"})
+    span = f"bytes {start}-{len(body) - 1}/{len(body)}"
+    return Response(206, {**headers, "Content-Range": span}, body[start:])
+
+
+def _events(wiki: Wiki, months: Sequence[Month], num_columns: int) -> str:
     lines = []
     for month in months:
         for new in sorted(wiki.pages_created(month), key=lambda new: new.revisions[0].timestamp):
             events = (("page", "create"), ("revision", "create"), ("page", "move"))
-            lines += [_line(wiki, new, entity, event) for entity, event in events]
+            lines += [_line(wiki, new, num_columns, *event) for event in events]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _line(wiki: Wiki, new: Page, entity: str, event: str) -> str:
-    columns = [""] * NUM_COLUMNS
-    columns[:5] = [
-        "enwiki" if wiki.language == "en" else "dewiki",
-        str(new.page_id + 7),
-        entity,
-        event,
-        f"{new.revisions[0].timestamp:%Y-%m-%d %H:%M:%S}.0",
-    ]
-    columns[5] = r"a comment with\ta tabulator"
+def _line(wiki: Wiki, new: Page, num_columns: int, entity: str, event: str) -> str:
+    log_id = [str(new.page_id + 7)] if num_columns == 78 else []
+    moment = f"{new.revisions[0].timestamp:%Y-%m-%d %H:%M:%S}.0"
+    comment = r"a comment with\ta tabulator"
+    columns = [f"{wiki.language}wiki", *log_id, entity, event, moment, comment]
+    columns += [""] * (num_columns - len(columns))
+    page_id = _PAGE_ID[num_columns]
     is_gone = new.oddity == "deleted"
     title = new.title.removeprefix("Draft:").replace(" ", "_")
-    columns[_PAGE_ID] = "" if is_gone else str(new.page_id)
-    columns[_PAGE_ID + 1 : _PAGE_ID + 4] = [title, "" if is_gone else title, "0"]
-    columns[_PAGE_ID + 8] = "true" if is_gone else "false"
+    columns[page_id] = "" if is_gone else str(new.page_id)
+    columns[page_id + 1 : page_id + 4] = [title, "" if is_gone else title, "0"]
+    columns[page_id + 8] = "true" if is_gone else "false"
     return "\t".join(columns)
 
 

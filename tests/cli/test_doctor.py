@@ -19,7 +19,8 @@ def find(settings: Settings, what: str) -> Finding:
 def test_every_finding_that_is_not_well_says_how_to_mend_it(settings: Settings) -> None:
     findings = examine(settings)
     assert [finding.what for finding in findings] == [
-        "Python", "torch", "Chromium", "git", "disk", "data root", "warehouse", "Prefect server",
+        "Python", "torch", "Chromium", "git", "disk", "data root", "contact", "warehouse",
+        "Prefect server",
     ]  # fmt: skip
     assert all(finding.is_well or finding.mend for finding in findings)
     assert find(settings, "Python").is_well
@@ -41,6 +42,19 @@ def test_what_does_not_work_is_told(
     assert not finding.is_well
     assert detail in finding.detail
     assert mend in finding.mend
+
+
+def test_a_missing_contact_is_told_unless_the_sites_are_simulated(settings: Settings) -> None:
+    finding = find(settings, "contact")
+    assert not finding.is_well
+    for source in ("wikinews", "wikipedia_changes", "wikipedia_monitored", "wikipedia_new"):
+        assert source in finding.detail
+    assert "TIDEMARK_CONTACT" in finding.mend
+    own = settings.model_copy(update={"contact": "me@example.org"})
+    assert find(own, "contact") == Finding("contact", True, "me@example.org")
+    keys = "wikipedia", "wikinews", "wikimedia_dumps"
+    sites = dict.fromkeys(keys, "http://127.0.0.1:9")
+    assert find(settings.model_copy(update={"sites": sites}), "contact").is_well
 
 
 def test_what_is_missing_is_told(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import UsageError
-from core.settings import Settings, load_settings
+from core.settings import PROJECT_PAGE, Settings, load_settings
 
 
 def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -40,6 +40,8 @@ def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> N
     [("BATCH_TOKENS", "many"), ("BATCH_TOKENS", "0"), ("REQUEST_INTERVAL_S", "-1"),
      ("MODELS", "a,b"), ("SITES", "[]"), ("MAX_DOCUMENT_BYTES", "1.5"),
      ("SITES", "http://me:secret@host"), ("SITES", '["http://me:secret@host"]'),
+     *(("CONTACT", text) for text in ("secret", "http://secret.org", "https://secret", "a@secret",
+                                      "https://me:secret@x.org", "secret@x.org, b@x.org")),
      *(("NOTIFY_URL", url) for url in ("hooks.org/secret", "mailto:secret@x.org", "https:///secret"))],
 )  # fmt: skip
 def test_a_bad_value_is_named_and_not_shown(
@@ -49,6 +51,22 @@ def test_a_bad_value_is_named_and_not_shown(
     with pytest.raises(UsageError, match=f"(?i){name}") as refused:
         load_settings()
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("contact", "is_own"),
+    [("me@example.org", True), (" me+it@mail.example.org ", True), ("https://x.org/~me", True),
+     ("https://github.com/me", True), ("https://github.com/tidemark/tidemark-fork", True),
+     (PROJECT_PAGE, False), (f"{PROJECT_PAGE}/issues", False), (f"{PROJECT_PAGE}.git", False),
+     (f"{PROJECT_PAGE.upper()}?x", False)],
+)  # fmt: skip
+def test_the_page_of_the_project_is_not_the_contact_of_an_operator(
+    contact: str, is_own: bool
+) -> None:
+    settings = load_settings(contact=contact)
+    assert settings.contact == contact.strip()
+    assert settings.operator_contact == (contact.strip() if is_own else None)
+    assert load_settings().operator_contact is None
 
 
 def test_an_unknown_override_is_refused() -> None:

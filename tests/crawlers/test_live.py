@@ -69,6 +69,7 @@ def require_site(info: SourceInfo, settings: Settings) -> None:
     if isinstance(info, QuestionSourceInfo) and info.in_browser:
         pytest.skip("pages of a browser have no fields to compare")
     try:
+        info.require_contact(settings)
         require_permission(Store(settings.home), info.name, info.permission)
         if isinstance(info, QuestionSourceInfo):
             require_token(info, settings)

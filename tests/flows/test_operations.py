@@ -131,10 +131,10 @@ def landed(home: Path) -> list[dict[str, Any]]:
 def test_a_cancelled_run_cancels_what_it_has_started_and_leaves_nothing_behind(
     client: SyncPrefectClient, web: Web, home: Path
 ) -> None:
-    web.faults.append(Fault("stall", "arxiv", "/api/query", 99))  # tries after it, too
+    web.faults.append(Fault("stall", "arxiv_oai", "/oai", 99))  # tries after it, too
     try:
         run = start("monthly/monthly", month="2024-02", sources=["arxiv"], models=["control:xz"])
-        until(lambda: [path for _, _, path in web.requests if "/api/query" in path])
+        until(lambda: [path for _, _, path in web.requests if "/oai" in path])
         client.set_flow_run_state(run.id, Cancelling())
         state = ended(client, run).state
         record = RunRecord(Store(str(home)), name_of_run("monthly", run.id))
@@ -166,7 +166,8 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
     store, sources = Store(str(home)), ["govuk", "wikipedia_new"]
     models = [str(slow_model), "control:zstd"]
     # Changed, not busy: nothing is retried.
-    web.faults.append(Fault("status", "arxiv", "/api/query", 99, 200, body=b"<html/>"))
+    for key, path in (("arxiv_oai", "/oai"), ("arxiv", "/api/query")):
+        web.faults.append(Fault("status", key, path, 99, 200, body=b"<html/>"))
     run = start("monthly/monthly", month="2024-02", sources=["arxiv", *sources], models=models)
 
     pid = until(lambda: scorer_of("slow", store))

@@ -5,6 +5,7 @@ import requests
 
 from core.month import Month
 from simulator import control
+from simulator.limits import PER_MINUTE_WITHOUT_CONTACT
 from simulator.server import Web, running, serve
 from simulator.world import World
 
@@ -59,9 +60,20 @@ def test_a_quirk_and_a_limit_are_added_and_removed(web: Web, url: str) -> None:
     assert requests.get(target, timeout=10).status_code == 200
 
 
+def test_the_limits_of_wikimedia_are_added_and_removed(web: Web, url: str) -> None:
+    assert add(url, site="wikinews", limits="real").ok
+    target = f"{web.urls['wikipedia']}/w/api.php?action=query&format=json&formatversion=2"
+    answers = [requests.get(target, timeout=10) for _ in range(PER_MINUTE_WITHOUT_CONTACT + 1)]
+    assert [answer.status_code for answer in answers[-2:]] == [200, 429]
+    requests.post(f"{url}/faults/clear", timeout=10)
+    assert requests.get(target, timeout=10).status_code == 200
+
+
 @pytest.mark.parametrize(
     "query",
     [
+        {"site": "arxiv", "limits": "real"},
+        {"site": "wikipedia", "limits": "unreal"},
         {"site": "arxiv", "fault": "403", "pattern": "("},
         {"site": "arxiv", "fault": "403", "times": 0},
         {"site": "arxiv", "fault": "nothing"},

@@ -7,8 +7,9 @@ from core.errors import SourceChanged, SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from crawlers.apis import arxiv as arxiv_feeds
-from crawlers.apis.arxiv import Entry, Licences, Unreadable, find_papers, set_of
+from crawlers.apis.arxiv import Entry, find_papers
 from crawlers.arxiv import INFO
+from crawlers.contract import Drop
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites import arxiv as site
@@ -41,8 +42,7 @@ def web(site_: site.Site) -> Iterator[Web]:
 
 @pytest.fixture
 def fetcher(web: Web, settings: Settings) -> Fetcher:
-    sites = {key: web.urls[key] for key in INFO.sites}
-    return Fetcher(settings.model_copy(update={"sites": sites}), INFO.sites, 0)
+    return INFO.open_fetcher(settings.model_copy(update={"sites": dict(web.urls)}))
 
 
 def requests_of(web: Web, path: str) -> int:
@@ -51,13 +51,8 @@ def requests_of(web: Web, path: str) -> int:
 
 def papers_of(fetcher: Fetcher, month: Month = MONTH) -> list[Entry]:
     found = find_papers(month, ["cs.CL"], fetcher)
-    assert not [entry for entry in found if isinstance(entry, Unreadable)]
+    assert not [entry for entry in found if isinstance(entry, Drop)]
     return [entry for entry in found if isinstance(entry, Entry)]
-
-
-def find_licences(ids: list[str], fetcher: Fetcher) -> dict[str, str]:
-    licences = Licences(MONTH, ["cs.CL"], fetcher, len(ids))
-    return {paper: licence for paper in ids if (licence := licences.of(paper))}
 
 
 def page(body: str, pattern: str = "/api/query", times: int = 1) -> Fault:
@@ -128,10 +123,14 @@ def feed_of(**entry: str) -> str:
         (feed_of(id="x", title="Error"), "titled 'Error': why"),
         (feed_of(date=""), NO_DATE),
         (feed_of(date=DATE.replace("Z", "")), NO_DATE),
+        (feed_of(date=DATE.replace("2023-02-01T00:00:00Z", "0001-01-01T00:00:00+14:00")), NO_DATE),
+        (feed_of(date=DATE.replace("2023", "9" * 5000)), NO_DATE),
         (FEED.format(total="9" * 5000, entries=""), "expected a feed with a total"),
         ("<html><body>Sorry</body></html>", "expected a feed with a total"),
         ("not XML", "expected XML"),
         ("", "expected XML"),
+        ('<?xml version="1.0" encoding="klingon"?><feed/>', "expected XML"),
+        ('<?xml version="1.0" encoding="shift_jis"?><feed/>', "expected XML"),
         (
             f'<!DOCTYPE a [<!ENTITY b "bbbb">]>{FEED.format(total="&b;", entries="")}',
             "expected XML",
@@ -151,86 +150,16 @@ def test_an_error_of_the_api_is_told_with_its_reason(fetcher: Fetcher) -> None:
         find_papers(MONTH, [], fetcher)
 
 
-def licences_of(world: World) -> dict[str, str]:
-    papers = site.Site(world).papers.values()
-    return {p.id: p.licence for p in papers if p.licence and p.published in MONTH}
-
-
-def test_few_licences_are_asked_for_one_by_one(fetcher: Fetcher, web: Web, world: World) -> None:
-    expected = licences_of(world)
-    ids = list(expected)[:3]
-    assert find_licences(ids, fetcher) == {i: expected[i] for i in ids}
-    assert requests_of(web, "/oai") == 3
-
-
-def test_many_licences_are_listed_and_the_rest_asked_for(
-    fetcher: Fetcher, web: Web, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(site, "OAI_PAGE_SIZE", 10)  # several pages, with resumption tokens
-    papers = [p for p in site.Site(world).papers.values() if p.published in MONTH]
-    ids = [p.id for p in papers if "cs.CL" in p.categories]
-    found = find_licences(ids, fetcher)
-    assert found == {i: licence for i, licence in licences_of(world).items() if i in ids}
-    assert len(found) < len(ids)  # some papers have none
-    targets = [target for _, _, target in web.requests]
-    assert sum("ListRecords" in target for target in targets) > 1
-    assert 0 < sum("GetRecord" in target for target in targets) < len(ids) / 2
-
-
-def test_an_expired_token_costs_requests_not_licences(
-    fetcher: Fetcher, web: Web, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(site, "OAI_PAGE_SIZE", 10)
-    expired = '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">{}</OAI-PMH>'
-    body = expired.format('<error code="badResumptionToken"/>')
-    web.faults.append(page(body, "resumptionToken"))
-    ids = list(licences_of(world))
-    assert find_licences(ids, fetcher) == licences_of(world)
-    assert not web.faults[0].times  # the fault was met
-
-
-def test_a_token_that_leads_nowhere_ends(
-    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, web: Web, world: World
-) -> None:
-    monkeypatch.setattr(arxiv_feeds, "LIST_ABOVE", 0)
-    body = (
-        '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><ListRecords>'
-        "<resumptionToken>again</resumptionToken></ListRecords></OAI-PMH>"
-    )
-    web.faults.append(page(body, "ListRecords", times=50))
-    ids = list(licences_of(world))[:1]
-    assert list(find_licences(ids, fetcher)) == ids
-
-
-def test_an_error_of_oai_is_told_with_its_reason(fetcher: Fetcher, web: Web) -> None:
-    body = (
-        '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">'
-        '<error code="badArgument">no such prefix</error></OAI-PMH>'
-    )
-    web.faults.append(page(body, "/oai"))
-    with pytest.raises(SourceChanged, match="badArgument: no such prefix"):
-        find_licences(["2302.00001"], fetcher)
-    assert find_licences(["2302.99999"], fetcher) == {}
-
-
-@pytest.mark.parametrize(
-    ("category", "name"),
-    [("cs.CL", "cs:cs:CL"), ("hep-th", "physics:hep-th"), ("astro-ph.GA", "physics:astro-ph:GA")],
-)
-def test_the_sets_of_oai_are_named_by_group_and_archive(category: str, name: str) -> None:
-    assert set_of(category) == name
-
-
 def test_one_entry_that_is_no_paper_is_told_and_the_others_are_kept(
     fetcher: Fetcher, web: Web
 ) -> None:
     good = ENTRY.format(id="http://arxiv.org/abs/2302.00001v1", title="T", date=DATE)
     bad = ENTRY.format(id="http://arxiv.org/abs/2302.00002v1", title="T", date="")
     web.faults.append(page(FEED.format(total=2, entries=good + bad)))
-    assert [(type(e), e.id) for e in find_papers(MONTH, ["cs.CL"], fetcher)] == [
-        (Unreadable, "2302.00002"),
-        (Entry, "2302.00001"),
-    ]
+    dropped, paper = find_papers(MONTH, ["cs.CL"], fetcher)
+    assert isinstance(dropped, Drop) and isinstance(paper, Entry)
+    assert (dropped.native_id, dropped.reason) == ("2302.00002", "parse_error")
+    assert (paper.id, paper.is_revised, paper.licence) == ("2302.00001", False, None)
 
 
 def test_more_papers_than_arxiv_has_are_a_change(fetcher: Fetcher, web: Web) -> None:

@@ -9,16 +9,18 @@ from pathlib import Path
 import psutil
 import pytest
 
+from core.corpus.partition import Seal, read_documents
 from core.errors import ItemUnavailable
 from core.month import Month
 from core.settings import Settings
+from core.storage.store import Store
 from crawlers.arxiv import CATEGORIES, INFO, fetch_month
 from crawlers.contract import CrawlContext, Document
+from crawlers.crawl import crawl_partition
 from crawlers.text.archives import read_package
 from crawlers.text.latex import LatexReader, read_latex
 from crawlers.text.latex_source import SUFFIXES, decode_files
-from crawlers.web.fetcher import Fetcher
-from simulator.server import Fault, Web
+from simulator.server import Fault, Web, serve_sites
 from simulator.sites import arxiv as simulated
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, documents_of, marked, reasons_of, token_f1
@@ -28,6 +30,12 @@ STORIES = 8
 WORLD = World(0, Month("2023-01"), Month("2023-03"), stories_per_month=STORIES)
 Site = simulated.Site
 HEAD = "\\documentclass{article}\\begin{document}\\section{Introduction}\n"
+
+
+@pytest.fixture
+def web(site: Site) -> Iterator[Web]:
+    with serve_sites([site, simulated.OaiSite(WORLD)]) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +56,11 @@ def tar_of(files: dict[str, str]) -> bytes:
             member.size = len(text.encode())
             archive.addfile(member, io.BytesIO(text.encode()))
     return buffer.getvalue()
+
+
+def licences_of(store: Store, seal: Seal) -> set[str]:
+    batches = read_documents(store, seal, ["licence"])
+    return {licence for batch in batches for licence in batch["licence"].to_pylist()}
 
 
 def serve_paper(web: Web, body: bytes, headers: dict[str, str] | None = None) -> None:
@@ -88,29 +101,58 @@ def test_a_document_says_where_it_is_from(crawl: Crawl) -> None:
     assert by_number[3].licence == "LicenseRef-unknown"
 
 
+def test_a_later_versions_licence_is_not_that_of_the_text(crawl: Crawl) -> None:
+    papers = Site(WORLD).papers
+    found = documents_of(crawl())
+    revised = [each for each in found if len(papers[each.native_id].versions) > 1]
+    assert revised and all(papers[each.native_id].licence for each in revised)
+    for document in found:
+        is_revised, licence = document in revised, papers[document.native_id].licence
+        unknown = "LicenseRef-unknown"
+        assert document.licence == (unknown if is_revised else licence or unknown)
+        assert document.extra.get("has_later_versions", False) is is_revised
+
+
 def test_the_month_is_half_open_in_utc_whatever_the_id_says(crawl: Crawl) -> None:
     items = crawl()
     ids = [item.native_id for item in items]
     times = {d.native_id: d.event_time.isoformat() for d in documents_of(items)}
     assert times["2302.00001"] == "2023-02-01T00:00:00+00:00"
     assert times["2303.09000"] == "2023-02-28T23:59:59+00:00"
-    assert reasons_of(items)["2303.00001"] == "outside_month"  # in the first second of March
+    assert "2303.00001" not in ids  # in the first second of March
     assert "2302.09000" not in ids  # in the last second of January
     assert len(ids) == len(set(ids))
 
 
 def test_what_has_no_source_is_dropped_with_its_reason(crawl: Crawl, web: Web) -> None:
-    assert reasons_of(crawl()) == {
-        "2302.00009": "pdf_only",
-        "2302.00010": "withdrawn",
-        "2303.00001": "outside_month",
-    }
+    assert reasons_of(crawl()) == {"2302.00009": "pdf_only", "2302.00010": "withdrawn"}
     assert not asked(web, "/src/2302.00010")  # which is withdrawn
+
+
+def test_a_month_is_sealed_under_the_robots_of_arxiv(own: Settings, store: Store) -> None:
+    assert Site.robots == "User-agent: *\nDisallow: /\n"
+    seal = crawl_partition("arxiv", MONTH, store, own, limit=2)
+    assert (seal.manifest["status"], seal.manifest["kept"]) == ("complete", 2)
+
+
+def test_without_oai_a_month_is_partial_and_its_licences_are_unknown(
+    own: Settings, store: Store, web: Web
+) -> None:
+    web.faults.append(Fault("status", "arxiv_oai", "/oai", 99, 429, {"Retry-After": "0"}))
+    seal = crawl_partition("arxiv", MONTH, store, own)
+    assert (seal.manifest["status"], seal.manifest["kept"]) == ("partial", STORIES)
+    assert "answered 429" in seal.manifest["ended_early"]
+    assert seal.manifest["dropped"]["outside_month"] == 1  # the API lists a minute more
+    assert licences_of(store, seal) == {"LicenseRef-unknown"}
+    web.faults.clear()
+    again = crawl_partition("arxiv", MONTH, store, own)
+    assert (again.manifest["status"], again.digest) == ("complete", seal.digest)
+    assert "http://creativecommons.org/licenses/by/4.0/" in licences_of(store, again)
 
 
 def test_a_crawl_that_is_given_up_leaves_no_process(own: Settings) -> None:
     before = psutil.Process().children()
-    items = fetch_month(MONTH, CrawlContext(own, Fetcher(own, INFO.sites, 0)))
+    items = fetch_month(MONTH, CrawlContext(own, INFO.open_fetcher(own)))
     next(item for item in items if isinstance(item, Document))
     assert len(psutil.Process().children()) == len(before) + 1
     items.close()  # type: ignore[attr-defined]
@@ -155,8 +197,12 @@ def test_a_lone_gzipped_tex_is_read_whatever_its_headers_say(
     ("body", "reason"),
     [
         (b"%PDF-1.5", "pdf_only"),
+        (gzip.compress(b"%PDF-1.5", mtime=0), "pdf_only"),
         (b"%!PS-Adobe-3.0", "no_tex"),
+        (gzip.compress(b"%!PS-Adobe-3.0", mtime=0), "no_tex"),
         (b"<html><body>Withdrawn", "no_tex"),
+        (gzip.compress(b"<!DOCTYPE html><html>", mtime=0), "no_tex"),
+        (b"These are notes, not LaTeX.", "no_tex"),
         (b"\x1f\x8b broken", "bad_archive"),
         (b"", "bad_archive"),
         (tar_of({"readme.md": "x"}), "no_tex"),

@@ -15,7 +15,7 @@ from core.storage.store import Store
 from crawlers import github_trending
 from crawlers.contract import CrawlContext, Drop, Repeat
 from crawlers.crawl import crawl_partition
-from crawlers.github_trending import INFO, read_links
+from crawlers.github_trending import INFO, most_starred, read_links
 from crawlers.web.fetcher import Fetcher
 from simulator.repositories import TRENDING, trending_repositories
 from simulator.server import Fault, Request, Web, serve_sites
@@ -166,6 +166,46 @@ def test_an_hour_that_is_missing_is_counted_and_no_hour_at_all_is_no_empty_month
     web.faults.append(Fault("status", "gharchive", "json", 99, 404))
     with pytest.raises(SourceUnavailable, match="gave none of 6 hours"):
         crawl()
+
+
+def _hour(**stars: int) -> bytes:
+    lines = (
+        json.dumps({"type": "WatchEvent", "repo": {"name": f"{name}/{name}"}})
+        for name, number in stars.items()
+        for _ in range(number)
+    )
+    return gzip.compress("\n".join(lines).encode())
+
+
+def test_an_hour_whose_stars_are_lost_is_not_used_and_counted(
+    old: None, own: Settings, web: Web
+) -> None:
+    for body in (_hour(lost=84), _hour(b=500, c=300), _hour(lost=80), _hour(), _hour(c=201, d=1)):
+        web.faults.append(Fault("status", "gharchive", "json", 1, 200, body=body))
+    context = CrawlContext(own, Fetcher(own, INFO.sites, 0))
+    *names, first, second, third = github_trending.most_starred(MONTH, context, 2)
+    assert names == ["c/c", "b/b"]
+    details = [f"{number} stars in an hour, of some 885" for number in (84, 80, 0)]
+    for drop, detail in zip((first, second, third), details, strict=True):
+        assert isinstance(drop, Drop) and drop.reason == "damaged"
+        assert drop.native_id.startswith("hour:2024-02-") and detail in drop.detail
+
+
+def test_months_in_which_nearly_all_stars_are_lost_are_refused(
+    old: None, settings: Settings
+) -> None:
+    """Since 2026 all hours have few stars, so that none is fuller than the others."""
+    months = [Month("2025-04"), Month("2026-05")]
+    world = World(3, months[0], months[-1])
+    with serve_sites([github_api.Archive(world)]) as web:
+        own = settings.model_copy(update={"sites": dict(web.urls)})
+        context = CrawlContext(own, Fetcher(own, INFO.sites, 0, use_cache=False))
+        for month in (*months, Month("2025-05")):
+            assert all(isinstance(row, str) for row in most_starred(month, context, 3))
+        web.faults.append(Fault("status", "gharchive", "json", 99, 200, body=_hour(a=422)))
+        assert list(most_starred(months[0], context, 3)) == ["a/a"]
+        with pytest.raises(SourceUnavailable, match="422 stars in an hour, of some 8000"):
+            list(most_starred(months[-1], context, 3))
 
 
 @pytest.mark.parametrize(

@@ -167,12 +167,29 @@ def test_a_title_that_is_new_in_the_list_is_added(
     assert _kept(settings)[0] == first[0] and len(_kept(settings)) == 2
 
 
-def test_a_damaged_file_of_pages_is_not_overwritten(crawl: Crawl, settings: Settings) -> None:
-    store = Store(settings.home)
-    store.write_bytes(PAGES_FILE, b'{"pages": [{"title": "A"}]}')
+_ROW = {"language": "en", "page_id": 1, "page_title": "A", "resolved_at": ""}
+
+
+@pytest.mark.parametrize("row", [{"title": "A"}, {**_ROW, "title": []}, {**_ROW, "title": 7}, [7]])
+def test_a_damaged_file_of_pages_is_not_overwritten(
+    row: object, crawl: Crawl, settings: Settings
+) -> None:
+    store, damaged = Store(settings.home), json.dumps({"pages": [row]}).encode()
+    store.write_bytes(PAGES_FILE, damaged)
     with pytest.raises(MalformedInput, match=r"pages\.json"):
         crawl(FIRST)
-    assert store.read_bytes(PAGES_FILE) == b'{"pages": [{"title": "A"}]}'
+    assert store.read_bytes(PAGES_FILE) == damaged
+
+
+def test_a_title_that_is_no_unicode_is_kept_as_it_is(
+    crawl: Crawl, settings: Settings, web: Web
+) -> None:
+    renamed = [{"from": "Argentina", "to": "\ud800"}]
+    page = {"pageid": 440865, "ns": 0, "title": "\ud800"}
+    body = json.dumps({"query": {"normalized": renamed, "pages": [page]}}).encode()
+    web.faults.append(Fault("status", "wikipedia", "titles=", 1, 200, body=body))
+    crawl(FIRST)
+    assert "\ud800" in [row["page_title"] for row in _kept(settings)]
 
 
 def test_a_page_deleted_since_is_a_drop_and_one_merged_is_a_redirect(

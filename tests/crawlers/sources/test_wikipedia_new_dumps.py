@@ -1,6 +1,7 @@
 import bz2
 import datetime as dt
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 
@@ -10,7 +11,7 @@ from core.settings import Settings
 from crawlers import wikipedia_new
 from crawlers.web.fetcher import Fetcher
 from crawlers.wikipedia_new import DumpedCreation, list_creations
-from simulator.server import Fault, Web, serve_sites
+from simulator.server import Fault, Request, Web, serve_sites
 from simulator.sites.wikimedia import Dumps
 from simulator.world import World
 
@@ -39,7 +40,9 @@ def listing(settings: Settings, web: Web) -> Listing:
 def _row(page_id: str = "5", stamp: str = "2017-03-02 10:00:00.0", columns: int = 78) -> bytes:
     cells = [""] * columns
     at = {76: 26, 78: 28}.get(columns, 20)
-    cells[:5] = ["enwiki", "1", "page", "create", stamp]
+    cells[:4] = ["enwiki", "page", "create", stamp]
+    if columns != 76:  # with event_log_id
+        cells[:5] = ["enwiki", "1", "page", "create", stamp]
     cells[at], cells[at + 1], cells[at + 3], cells[at + 8] = page_id, r"A_b\tc", "0", "false"
     return "\t".join(cells).encode() + b"\n"
 
@@ -48,11 +51,15 @@ def _give(web: Web, body: bytes) -> None:
     web.faults.append(Fault("status", "wikimedia_dumps", r"tsv\.bz2", 1, 200, body=body))
 
 
+@pytest.mark.parametrize("num_columns", [76, 78])
 @pytest.mark.parametrize("database", ["enwiki", "dewiki"])
-def test_creations_of_the_month_alone_are_listed(database: str, listing: Listing) -> None:
+def test_creations_of_the_month_alone_are_listed(
+    database: str, num_columns: int, listing: Listing, web: Web
+) -> None:
+    cast(Dumps, web.sites["wikimedia_dumps"]).num_columns = num_columns
     found = listing(database)
     assert len(found) > 24
-    assert all(row.created_at in MONTH for row in found)
+    assert all(row.created_at and row.created_at in MONTH for row in found)
     assert sum(row.is_deleted for row in found) == 1
 
 
@@ -70,6 +77,28 @@ def test_a_file_of_several_streams_is_read_to_its_end(listing: Listing, web: Web
     assert [row.page_id for row in listing()] == list(range(1, 9))
 
 
+def test_a_cut_transfer_is_resumed(listing: Listing, web: Web) -> None:
+    whole = listing()
+    site = web.sites["wikimedia_dumps"]
+    body = site.respond(Request("GET", web.requests[-1][2], {}, {}, b"")).body
+    cut = {"Content-Length": str(len(body)), "Connection": "close"}
+    for end in (0, 10, len(body) // 2):
+        web.faults.append(Fault("status", "wikimedia_dumps", "bz2", 1, 200, cut, body[:end]))
+        assert listing() == whole
+
+
+def test_a_creation_without_a_time_is_listed_for_a_drop(listing: Listing, web: Web) -> None:
+    _give(web, bz2.compress(_row("6", stamp="") + _row().replace(b"A_b", b"A\0\xff")))
+    assert [(row.page_id, row.title, bool(row.created_at)) for row in listing()] == [
+        (6, "A b\tc", False), (5, "A\0\ufffd\tc", True),
+    ]  # fmt: skip
+
+
+def test_other_namespaces_are_creations_of_no_article(listing: Listing, web: Web) -> None:
+    _give(web, bz2.compress(b"".join(_row().replace(b"\t0\t", b"\t%b\t" % n) for n in [b"1", b""])))
+    assert listing() == []
+
+
 def test_the_month_is_half_open(listing: Listing, web: Web) -> None:
     stamps = ["2017-02-28 23:59:59.0", "2017-03-01 00:00:00.0", "2017-03-31 23:59:59.0"]
     rows = [_row(str(n), stamp) for n, stamp in enumerate([*stamps, "2017-04-01 00:00:00.0"], 1)]
@@ -84,7 +113,19 @@ def test_the_month_is_half_open(listing: Listing, web: Web) -> None:
         (b"", "ends early"),
         (b"<html>busy</html>", "bzip2"),
         (bz2.compress(_row()) + b"rubbish", "bzip2"),
+        (bz2.compress(b""), "none of 0 events"),
         (bz2.compress(_row(columns=60)), "got 60"),
+        (bz2.compress(_row(columns=77)), "76 or 78 columns expected, got 77"),
+        (bz2.compress(_row() + _row()[:90]), "columns expected, got"),
+        (bz2.compress(_row().replace(b"page\t", b"\t")), "revision or user expected in column 3"),
+        (
+            bz2.compress(_row(columns=76).replace(b"enwiki\t", b"enwiki\t9\t")[:-2] + b"\n"),
+            "expected in column 2 of 76, got b'9'",
+        ),
+        (bz2.compress(_row().replace(b"create", b"move")), "none of 1 events is the creation"),
+        (bz2.compress(_row().replace(b"\t0\t", b"\tno\t")), "namespace 'no'"),
+        (bz2.compress(_row(stamp="0001-01-01T00:00:00+14:00")), "a time zone"),
+        (bz2.compress(_row(page_id="9" * 5000)), "of 5000 digits"),
         (bz2.compress(_row(stamp="yesterday")), "yesterday"),
         (bz2.compress(_row(page_id="x")), "invalid literal"),
         (bz2.compress(b"x" * 3 * 2**20), "a line of more"),

@@ -91,6 +91,16 @@ def test_settings_replace_the_address_and_the_interval(
     assert clock.slept_s < 1  # request_interval_s of the settings is 0
 
 
+@pytest.mark.parametrize(("given_s", "expected"), [(None, 3), (0, 3), (2, 3), (4, 4)])
+def test_the_interval_of_a_real_site_is_never_reduced(
+    settings: Settings, given_s: float | None, expected: float
+) -> None:
+    own = settings.model_copy(update={"request_interval_s": given_s})
+    ask = Fetcher(own, {"main": "https://example.org"}, 3.0)._exchange
+    assert ask._interval_s("https://example.org/page", 0.0) == expected
+    assert ask._interval_s("https://example.org/page", 5.0) == 5
+
+
 @pytest.mark.parametrize("url", ["127.0.0.1:80", "ftp://host", "http://u:p@host", "http://[::1"])
 def test_an_address_that_is_none_is_refused_at_once(
     settings: Settings, make: Make, url: str
@@ -162,6 +172,8 @@ def test_what_breaks_its_line_is_refused_unseen(make: Make, web: Web, settings: 
         assert "s3cr3t" not in str(caught.value)
     with pytest.raises(UsageError, match="TIDEMARK_CONTACT"):
         Fetcher(settings.model_copy(update={"contact": "me\nX: y"}), {}, 1.0)
+    mail = settings.model_copy(update={"contact": "me@example.org"})
+    assert " (me@example.org) " in Fetcher(mail, {}, 1.0).user_agent
     assert web.requests == []
 
 
@@ -188,6 +200,37 @@ def test_an_exempt_path_is_exempt_exactly(make: Make, web: Web, site: PageSite) 
     with pytest.raises(ItemUnavailable):
         make(use_cache=False).get("main", "/w/api.php")
     assert len(pages_asked(web)) == 2
+
+
+def test_paths_below_an_exempt_path_are_exempt_if_they_are_plain(
+    make: Make, web: Web, site: PageSite
+) -> None:
+    site.robots = "User-agent: *\nDisallow: /\n"
+    plain = ["/src/2302.00001v1", "/src/math.GT/0309136v1", "/src/a_b-c"]
+    site.pages |= {path: Response(body=b"yes") for path in plain}
+    fetcher = make(robots_exempt_paths=["/src/*"])
+    for path in plain:
+        assert fetcher.get("main", path).body == b"yes"
+    for path in (
+        "/", "/src", "/src/", "/srcs/x", "/SRC/x", "/other/src/x", "/src//x", "/src/x/", "/src/*",
+        "/src/../page", "/src/x/../../page", "/src/%2e%2e/page", "/src/..%2fpage", "/src/é",
+        "/src/%252e%252e/page", "/src/x%2f..%2f..%2fpage", "/src/x\\..\\page", "/src/.hidden",
+        "/src/x;y",
+    ):  # fmt: skip
+        with refused("robots"):
+            fetcher.get("main", path)
+    assert pages_asked(web) == plain
+
+
+def test_an_exemption_is_of_the_sites_not_of_hosts_they_redirect_to(
+    make: Make, web: Web, site: PageSite, other: PageSite
+) -> None:
+    site.robots = other.robots = "User-agent: *\nDisallow: /\n"
+    site.pages["/src/x"] = Response(301, {"Location": f"{web.urls['other']}/src/x"})
+    options = {"redirect_hosts": [web.urls["other"].removeprefix("http://")]}
+    with refused("robots", web.urls["other"]):
+        make(robots_exempt_paths=["/src/*"], **options).get("main", "/src/x")
+    assert other.seen == []
 
 
 def test_robots_are_asked_once_a_day(make: Make, web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
