@@ -91,7 +91,7 @@ check: $(VENV)/.installed-dev ## Lint, format, types, import rules, SQL, spellin
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/sqlfluff lint warehouse tests --disable-progress-bar
+	@$(BIN)/sqlfluff lint warehouse reports tests --disable-progress-bar
 	@$(BIN)/codespell
 	@$(BIN)/hadolint Dockerfile
 
@@ -99,7 +99,7 @@ check: $(VENV)/.installed-dev ## Lint, format, types, import rules, SQL, spellin
 format: $(VENV)/.installed-dev ## Format Python and SQL
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
-	@$(BIN)/sqlfluff fix warehouse --disable-progress-bar
+	@$(BIN)/sqlfluff fix warehouse reports --disable-progress-bar
 
 .PHONY: bench
 bench: $(VENV)/.installed-dev ## Measure crawling, scoring and the warehouse; prints ratios

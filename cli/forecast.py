@@ -121,8 +121,8 @@ def forecast_answer(
 
 @forecast_app.command("report")
 def forecast_report(context: typer.Context) -> None:
-    """Write the report page of forecasts from the published snapshot."""
+    """Write the report from the published snapshot, and print the address of its forecasts."""
     settings = settings_for_tasks(context)
-    from reports.forecasts import write_forecasts
+    from reports.site.build import page_of, write_site
 
-    out.print(f"report    {write_forecasts(settings)}", soft_wrap=True)
+    out.print(f"report    {page_of(write_site(settings), 'forecasts.html')}", soft_wrap=True)

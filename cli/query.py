@@ -159,11 +159,11 @@ def _interrupts_left_to_the_client() -> Iterator[None]:
 
 
 def report_command(context: typer.Context) -> None:
-    """Write the report page from the published warehouse."""
-    from reports.page import write_report
+    """Write the report's pages, and the files of their figures, from the published warehouse."""
+    from reports.site.build import write_site
 
     settings = settings_of(context)
-    print_paths(settings, write_report(settings))
+    print_paths(settings, write_site(settings))
 
 
 def print_paths(settings: Settings, report: str) -> None:

@@ -67,7 +67,7 @@ def scylla_run(
     settings = settings_for_tasks(context)
     from instruments.forecasts import answering_models, spent_by
     from instruments.puzzles import solve_and_land
-    from reports.puzzles import write_puzzles
+    from reports.site.build import page_of, write_site
     from scylla.scripted import PREFIX, list_scripted
 
     models = model or answering_models(settings)
@@ -85,7 +85,7 @@ def scylla_run(
     for name, spent in spent_by(bought, settings).items():
         out.print(visible(f"{name} has taken so far: {spent}"), soft_wrap=True)
     if solved.num_cells:
-        out.print(f"report    {write_puzzles(settings)}", soft_wrap=True)
+        out.print(f"report    {page_of(write_site(settings), 'puzzles.html')}", soft_wrap=True)
     fail_with(list(map(str, solved.failures)))
 
 

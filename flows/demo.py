@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 from prefect import flow
 
@@ -11,13 +12,19 @@ from core.errors import UsageError
 from core.month import Month, month_range
 from core.settings import Settings
 from core.storage.store import Store
+from flows.forecast import crawl_questions_of
+from flows.instrument import InstrumentSummary, run_model
 from flows.run import RunSummary, crawl_months, report_on, score_models
+from instruments.forecasts import plan_answers
 from instruments.planning import Request
+from instruments.puzzles import plan_puzzles
 from models.catalogue import add_model
 from models.training import Recipe
-from reports.page import PAGE
+from reports.site.build import INDEX
 from simulator.server import serve
 from simulator.world import World
+from tasks.cells import answer_month, solve_puzzle
+from tasks.landing import publish_warehouse
 from tasks.models import train_model
 from tasks.prefect.fan_out import fan_out
 from warehouse.database.schema import SNAPSHOT
@@ -27,6 +34,11 @@ FIRST, LAST = Month("2023-01"), Month("2024-06")
 STORIES = 20  # per source and month
 SOURCES = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
 CUTOFFS = {"reference-2023-08": Month("2023-08"), "reference-2024-01": Month("2024-01")}
+QUESTION_SOURCES = ("manifold", "polymarket")
+QUESTION_MONTHS = (Month("2023-06"), Month("2024-04"))  # of resolution
+SOLVERS = ("scripted:small", "scripted:large")  # models with known scores
+# One puzzle per level of complexity.
+PUZZLES = ("find_maximum", "sort_numbers", "three_sum", "four_sum", "subset_sum")
 CONTROLS = ("control:gzip", "control:zstd", "control:xz")
 _MARK = "demo.json"  # file with the seed of the demo, and True if the demo is complete
 # These settings override the user's environment, since the demo needs no configuration.
@@ -49,7 +61,7 @@ def run_demo(settings: Settings, seed: int) -> RunSummary:
     """
     store = Store(settings.home)
     if _is_complete(store, seed):
-        return RunSummary(report=store.url(PAGE))
+        return RunSummary(report=store.url(INDEX))
     store.write_bytes(_MARK, _mark(seed, is_complete=False))
     with serve(World(seed, WEB_FIRST, LAST, STORIES)) as web:
         embedded = settings.model_copy(update={**_EMBEDDED, "sites": web.urls})
@@ -76,7 +88,7 @@ def _is_complete(store: Store, seed: int) -> bool:
             f"{store.root} holds the demo of seed {found['seed']}; "
             f"give --home another folder for seed {seed}"
         )
-    return found["is_complete"] and store.exists(SNAPSHOT) and store.exists(PAGE)
+    return found["is_complete"] and store.exists(SNAPSHOT) and store.exists(INDEX)
 
 
 @flow(name="demo")
@@ -98,5 +110,21 @@ def demo(seed: int, settings: Settings) -> RunSummary:
         released = (cutoffs[entry.name] + 1).first_day
         add_model(replace(entry, role=role, released=released), settings, replace=True)
     score_models(summary, request, settings)
+    ask_models(summary, settings)
     report_on(summary, settings)
     return summary
+
+
+def ask_models(summary: RunSummary, settings: Settings) -> None:
+    """Put some questions and puzzles to models, and publish the answers; failures become holes."""
+    asked = InstrumentSummary()
+    crawl_questions_of(QUESTION_SOURCES, list(QUESTION_MONTHS), settings, asked)
+    for model in CUTOFFS:
+        answers = partial(plan_answers, model, None, QUESTION_SOURCES, QUESTION_MONTHS, settings)
+        run_model("answer", model, answers, answer_month, settings, asked)
+    for model in SOLVERS:
+        solutions = partial(plan_puzzles, model, PUZZLES, settings)
+        run_model("solve", model, solutions, solve_puzzle, settings, asked)
+    calls = [("publish", {"settings": settings})]
+    asked.keep_holes(fan_out(publish_warehouse, calls, step="publish"))
+    summary.holes += asked.holes

@@ -19,7 +19,7 @@ from tasks.prefect.server import ended, run_log
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced
 from tasks.questions import add_tokens, crawl_question_source
-from tasks.reporting import write_forecasts
+from tasks.reporting import write_report
 
 
 @flow(name="forecast", flow_run_name="forecast")
@@ -51,7 +51,7 @@ def forecast(
     for model in models or answering_models(settings):
         plan = partial(plan_answers, model, protocol, sources, months, settings)
         run_model("answer", model, plan, answer_month, settings, summary)
-    publish_and_report(write_forecasts, settings, summary)
+    publish_and_report(write_report, settings, summary)
     return ended(summary, summary.holes)
 
 

@@ -14,7 +14,7 @@ from tasks.cells import solve_puzzle
 from tasks.prefect.server import ended, run_log
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced
-from tasks.reporting import write_puzzles
+from tasks.reporting import write_report
 
 
 @flow(name="scylla", flow_run_name="scylla")
@@ -39,7 +39,7 @@ def scylla(
         plan = partial(plan_puzzles, model, puzzles, settings)
         run_model("solve", model, plan, solve_puzzle, settings, summary)
     if chosen:
-        publish_and_report(write_puzzles, settings, summary)
+        publish_and_report(write_report, settings, summary)
     else:
         run_log().warning("nothing to do: no model of TIDEMARK_MODELS can write")
     return ended(summary, summary.holes)

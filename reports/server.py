@@ -28,18 +28,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from core.errors import StorageError
 from core.settings import Settings
 from core.storage.store import Store
-from reports.page import PAGE
+from reports.site.build import INDEX
 from warehouse.database.schema import SNAPSHOT
 
-_FOLDER = PAGE.rpartition("/")[0]
+_FOLDER = INDEX.rpartition("/")[0]
 # Accepted paths: without hidden files (such as partly written pages), empty segments or "..".
 _PATH = re.compile(r"[\w@+=-][\w.@+= -]*(?:/[\w@+=-][\w.@+= -]*)*", re.ASCII)
 _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _LOG = logging.getLogger(__name__)
-# The Content-Security-Policy allows only inline styles and images: the pages have no scripts.
+# The Content-Security-Policy allows the site's own scripts, inline styles, and images.
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; "
+    "script-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
     "Cache-Control": "no-cache",  # a cache must revalidate with the ETag
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -98,7 +99,7 @@ class _Files:
 
     async def health(self, request: Request) -> Response:
         try:
-            (await run_in_threadpool(self._open, PAGE)).file.close()
+            (await run_in_threadpool(self._open, INDEX)).file.close()
         except StorageError as error:
             _LOG.error("%s", error)
             return PlainTextResponse("the report cannot be read\n", 503)

@@ -189,7 +189,7 @@ def land(design: Design, num_worlds: int, settings: Settings) -> None:
     if design.regime is not None:
         with connected(settings) as connection:
             for number in range(design.num_months):
-                facts = {
+                facts: dict[str, object] = {
                     "month": (FIRST + number).first_day,
                     "regime": f"{number >= design.regime}",
                 }

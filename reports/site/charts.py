@@ -1,0 +1,229 @@
+"""Charts as Vega-Lite: one theme, drawn as SVG and PNG when the site is built.
+
+A specification is a plain dict. The page shows the SVG; a reader who touches it gets the same
+specification as an interactive chart. Colours are CSS variables in the SVG, so that a chart follows
+the reader's light or dark theme.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import vl_convert as vlc
+
+VEGA_LITE = "6.4"
+PNG_SCALE = 1.5
+MAX_ALONE = 20  # charts that are drawn faster than processes start
+MAX_PROCESSES = 4
+LABEL_SHARE = 0.05  # of the height of a chart of 280 pixels
+# Okabe and Ito's colours, which colour-blind people can tell apart; the order is that of use.
+PALETTE = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7a5195", "#5b6472",
+)  # fmt: skip
+INK, SOFT, GRID, PAPER = "#1d2129", "#5b6472", "#e3e7ec", "#ffffff"
+# Colours of the theme become variables of the page's style sheet.
+_VARIABLES = {INK: "--ink", SOFT: "--soft", GRID: "--line", PAPER: "--paper"}
+_TAG = re.compile(r"<[^>]*>")
+_LINE = re.compile(r' d="(M[-\d.,]+(?:L[-\d.,]+)+Z?)"')
+_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+# What readers of screens do not need, since the page describes each chart, and what draws nothing.
+_ATTRIBUTE = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events)="[^"]*"')
+_EMPTY = re.compile(r'<path(?: [a-z-]+="[^"]*")* (?:d="M[\d.,-]+h0v[\d.]+h0Z"|display="none")/>')
+_FONT = "system-ui, sans-serif"
+
+THEME: dict[str, Any] = {
+    "aria": False,  # the page describes each chart; readers of screens have the table
+    "background": None,
+    "padding": {"left": 5, "right": 24, "top": 5, "bottom": 5},
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "domain": False, "gridColor": GRID, "labelColor": SOFT, "labelFontSize": 11,
+        "tickColor": GRID, "titleColor": SOFT, "titleFontSize": 11, "titleFontWeight": "normal",
+        "titlePadding": 8, "labelPadding": 4,
+    },
+    "text": {"color": INK, "fontSize": 11, "font": _FONT},
+    "legend": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": 11, "titleFontSize": 11},
+    "header": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": 11},
+    "range": {"category": list(PALETTE)},
+    "rule": {"color": SOFT},
+}  # fmt: skip
+
+
+def with_data(spec: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, Any]:
+    """Return a complete specification: theme, schema and the figure's rows as data ``rows``."""
+    used = [name for name in rows.columns if _is_used(name, spec)]
+    values = rows.select(used).to_dicts() if used else []
+    plain = [{name: _plain(value) for name, value in row.items()} for row in values]
+    return {
+        "$schema": f"https://vega.github.io/schema/vega-lite/v{VEGA_LITE.partition('.')[0]}.json",
+        "config": THEME,
+        **spec,
+        "data": {"name": "rows", "values": plain},
+    }
+
+
+def _is_used(name: str, spec: object) -> bool:
+    """Return True if any text in a specification mentions a column."""
+    if isinstance(spec, Mapping):
+        return any(_is_used(name, value) for value in spec.values())
+    if isinstance(spec, list | tuple):
+        return any(_is_used(name, value) for value in spec)
+    return isinstance(spec, str) and re.search(rf"\b{re.escape(name)}\b", spec) is not None
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return round(value, 6) if isinstance(value, float) else value.isoformat()
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One chart in the forms in which the site has it."""
+
+    page: str  # SVG for a page: rounded numbers, colours as CSS variables
+    svg: str  # SVG for a file: fixed colours on white
+    png: bytes  # the same as PNG
+    vega: str  # Vega specification as JSON, which the page's script runs
+
+
+def draw(spec: Mapping[str, Any]) -> Drawing:
+    """Draw a complete specification (``with_data``); Vega escapes its untrusted texts."""
+    svg = _slim(str(vlc.vegalite_to_svg(dict(spec), vl_version=VEGA_LITE)))
+    vega = vlc.vegalite_to_vega(dict(spec), vl_version=VEGA_LITE)
+    compact = json.dumps(vega, ensure_ascii=True, separators=(",", ":"))
+    in_colour = svg.replace(">", f'><rect width="100%" height="100%" fill="{PAPER}"/>', 1)
+    png = bytes(vlc.svg_to_png(in_colour, scale=PNG_SCALE))
+    return Drawing(_with_variables(svg), in_colour, png, _with_variables(compact))
+
+
+def _slim(svg: str) -> str:
+    """Round coordinates to a tenth of a pixel, and remove attributes without effect."""
+
+    def slim_tag(match: re.Match[str]) -> str:
+        plain = _LINE.sub(lambda line: f' d="{_relative(line[1])}"', _ATTRIBUTE.sub("", match[0]))
+        return _EMPTY.sub("", _NUMBER.sub(lambda number: f"{float(number[0]):.1f}", plain))
+
+    return _TAG.sub(slim_tag, svg)
+
+
+def _relative(line: str) -> str:
+    """Return a path of straight lines with relative coordinates, in tenths of a pixel.
+
+    Differences are taken between rounded positions, so that errors do not add up.
+    """
+    points = [
+        tuple(round(10 * float(number)) for number in point.split(","))
+        for point in line.rstrip("Z")[1:].split("L")
+    ]
+    steps = [
+        _short(after[0] - before[0]) + _separated(_short(after[1] - before[1]))
+        for before, after in itertools.pairwise(points)
+    ]
+    lines = steps[0] + "".join(map(_separated, steps[1:]))
+    end = "Z" if line.endswith("Z") else ""
+    return f"M{_short(points[0][0])}{_separated(_short(points[0][1]))}l{lines}{end}"
+
+
+def _short(tenths: int) -> str:
+    """Return a number of tenths without needless digits, such as ``-.3`` or ``12``."""
+    text = f"{abs(tenths) / 10:.1f}".removesuffix(".0")
+    return ("-" if tenths < 0 else "") + (text.removeprefix("0") or "0" if tenths else "0")
+
+
+def _separated(number: str) -> str:
+    """Return a number with a space before it, unless its sign separates it."""
+    return number if number.startswith("-") else f" {number}"
+
+
+def draw_all(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, Drawing]:
+    """Draw many charts, in other processes if there are more than ``MAX_ALONE``.
+
+    The processes are commands, not ``multiprocessing``, which would run a user's script again.
+    """
+    if len(specs) <= MAX_ALONE:
+        return {name: draw(spec) for name, spec in specs.items()}
+    names = list(specs)
+    num = min(MAX_PROCESSES, os.cpu_count() or 1)
+    shares = [{name: specs[name] for name in names[first::num]} for first in range(num)]
+    with ThreadPoolExecutor(num) as pool:
+        drawn = [pair for share in pool.map(_draw_elsewhere, shares) for pair in share]
+    return dict(drawn)
+
+
+def _draw_elsewhere(specs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Drawing]]:
+    command = f"import sys; sys.path[:] = sys.argv[1:]; import {__name__} as this; this.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", command, *sys.path],
+        input=json.dumps(specs).encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    lines = map(json.loads, done.stdout.splitlines())
+    return [
+        (name, Drawing(page, svg, b64decode(png), vega)) for name, page, svg, png, vega in lines
+    ]
+
+
+def main() -> None:
+    """Read specifications by name as JSON; print a JSON line for each drawing."""
+    for name, spec in json.load(sys.stdin).items():
+        drawn = draw(spec)
+        line = [name, drawn.page, drawn.svg, b64encode(drawn.png).decode(), drawn.vega]
+        sys.stdout.write(json.dumps(line) + "\n")
+
+
+def time_axis(months: Sequence[dt.date], name: str = "month") -> dict[str, Any]:
+    """Return the horizontal encoding of a column of months: UTC, with at most eight labels."""
+    first, last = min(months), max(months)
+    num_months = 12 * (last.year - first.year) + last.month - first.month + 1
+    by_year = num_months > 24
+    return {
+        "field": name,
+        "type": "temporal",
+        "title": None,
+        "scale": {"type": "utc"},
+        "axis": {
+            "grid": False, "format": "%Y" if by_year else "%Y-%m", "labelFlush": True,
+            "tickCount": {"interval": "year", "step": -(-num_months // 96)} if by_year
+            else {"interval": "month", "step": -(-num_months // 8)},
+        },
+    }  # fmt: skip
+
+
+def spread(values: Mapping[str, float], extent: tuple[float, float]) -> dict[str, float]:
+    """Return positions of labels near their values, so far apart that they do not overlap.
+
+    ``extent`` is the range of the axis; labels are at least ``LABEL_SHARE`` of it apart.
+    """
+    low, high = extent
+    gap = LABEL_SHARE * (high - low)
+    placed: dict[str, float] = {}
+    last = low - gap
+    for name, value in sorted(values.items(), key=lambda item: (item[1], item[0])):
+        placed[name] = last = max(value, last + gap)
+    excess = last - high
+    if excess > 0:  # the topmost labels move down together, as far as there is room
+        last = high + gap
+        for name in reversed(placed):
+            placed[name] = last = min(placed[name], last - gap)
+    return placed
+
+
+def _with_variables(text: str) -> str:
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(f'"{colour}"', f'"var({variable})"')
+    return text

@@ -1,0 +1,150 @@
+"""Queries of the snapshot that the pages share: models, sources, window and facts."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, wraps
+from importlib.resources import files
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from core.errors import UsageError
+from core.month import Month
+from reports.site.figure import Figure, Value, literal, slug
+from warehouse.read.query import run_statement
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts that every page states."""
+
+    commit: str  # version of tidemark, and commit
+    snapshot_sha256: str
+    release: str  # newest release of the figures (YYYY-MM); empty if there is none
+    built_at: dt.datetime  # when the site was made, UTC
+
+
+@dataclass
+class Site:
+    """The published figures under one protocol, as pages read them.
+
+    All queries run on one connection, so that all pages show the same snapshot.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    protocol: str
+    facts: Facts
+    changes: Sequence[Any] = ()  # ``history.Change``, newest first
+    former_months: Sequence[str] = ()  # months with pages under ``months/``
+    failures: list[str] = field(default_factory=list)  # figures that could not be read
+    _results: dict[str, pl.DataFrame] = field(default_factory=dict)  # by statement
+    _parts: dict[tuple[str, str], dict[str, pl.DataFrame]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Compute the views once that several figures read; the copies have the same names."""
+        for view in _SHARED:
+            # A temporary table is found before the view of the same name.
+            self.connection.execute(f"create temp table {view} as from main.{view}")
+
+    def make(self, *makers: Callable[[Site], Figure | None]) -> list[Figure]:
+        """Return the figures that there are; one that cannot be read is noted in ``failures``."""
+        figures = []
+        for maker in makers:
+            try:
+                figure = maker(self)
+            except (UsageError, pl.exceptions.PolarsError) as error:
+                self.failures.append(f"{maker.__name__.strip('_')}: {error}")
+                continue
+            if figure is not None:
+                figures.append(figure)
+        return figures
+
+    def query(self, name: str, **values: Value) -> tuple[str, pl.DataFrame]:
+        """Run ``queries/<name>.sql`` with each ``$parameter`` replaced by a value's literal.
+
+        Returns the statement as run, which stands alone, and its rows. A statement runs once.
+
+        Raises:
+            UsageError: the snapshot lacks a view or column; publish it again.
+        """
+        sql = _PARAMETER.sub(lambda match: literal(values[match[1]]), _read_query(name))
+        if sql not in self._results:
+            reader = run_statement(self.connection, sql)
+            self._results[sql] = pl.DataFrame(pl.from_arrow(reader.read_all()))
+        return sql, self._results[sql]
+
+    def part(self, name: str, key: str, value: str, **values: Value) -> tuple[str, pl.DataFrame]:
+        """Return the rows of a query in which column ``key`` has a value, and their statement.
+
+        The query runs once for all values, so that a page per model does not query per model.
+        """
+        sql, whole = self.query(name, **values)
+        if (name, key) not in self._parts:
+            parts = whole.partition_by(key, as_dict=True, maintain_order=True)
+            self._parts[name, key] = {str(found[0]): rows for found, rows in parts.items()}
+        rows = self._parts[name, key].get(value, whole.clear())
+        return f"select *\nfrom (\n{sql.strip()}\n) as whole\nwhere {key} = {literal(value)}", rows
+
+    @cached_property
+    def monthly(self) -> pl.DataFrame:
+        """Return ``monthly_loss`` of the protocol, measured months only."""
+        return self.query("monthly", protocol=self.protocol)[1]
+
+    @cached_property
+    def models(self) -> dict[str, dict[str, Any]]:
+        """Return the facts of each model with a figure, by name; controls come last."""
+        rows = self.query("models", protocol=self.protocol)[1].to_dicts()
+        return {row["model"]: row for row in rows}
+
+    @cached_property
+    def sources(self) -> list[str]:
+        """Return the sources with measured months."""
+        return sorted(self.monthly["source"].unique().to_list())
+
+    @cached_property
+    def window(self) -> tuple[Month, Month] | None:
+        """Return first and last measured month, or None."""
+        months: Sequence[dt.date] = self.monthly["month"].to_list()
+        return (Month.of(min(months)), Month.of(max(months))) if months else None
+
+    @property
+    def num_months(self) -> int:
+        """Return the number of different months with a figure."""
+        return self.monthly["month"].n_unique()
+
+    def model_page(self, name: str) -> str | None:
+        """Return the address of a model's page, relative to the root; None if it has none."""
+        return f"models/{slug(name)}.html" if name in self.models else None
+
+    def source_page(self, name: str) -> str | None:
+        """Return the address of a source's page, relative to the root; None if it has none."""
+        return f"sources/{slug(name)}.html" if name in self.sources else None
+
+
+# Views that take seconds, and that several queries read.
+_SHARED = ("headline", "model_difference")
+
+
+def of_name(
+    make: Callable[[Site, str], Figure | None], name: str
+) -> Callable[[Site], Figure | None]:
+    """Return the maker of a figure about one model or source."""
+    return wraps(make)(lambda site: make(site, name))
+
+
+_PARAMETER = re.compile(r"\$(\w+)")
+
+
+@cache
+def _read_query(name: str) -> str:
+    return files("reports.site").joinpath("queries", f"{name}.sql").read_text(encoding="utf-8")
+
+
+def is_control(model: str) -> bool:
+    """Return True if a model is a compressor, which has no cutoff."""
+    return model.startswith("control:")

@@ -1,0 +1,144 @@
+"""A figure of the site: rows of public views, how to show them, and the query that gives them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+Row = Mapping[str, Any]
+Value = str | dt.date | int | float | None
+NOTHING = "–"  # shown instead of NULL
+P_VALUE = "p"  # form of p-values
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a figure's table.
+
+    ``form`` is a format of numbers, such as ``+.3f``, or ``P_VALUE``; ``%Y-%m`` or another format
+    of dates; empty for text. A column with ``low`` and ``high`` (names of other columns) shows its
+    interval, too.
+    """
+
+    name: str
+    header: str
+    form: str = ""
+    low: str | None = None
+    high: str | None = None
+    unit: str = ""
+    about: str = ""  # one sentence for the header's tooltip and the metadata
+    link: Callable[[Row], str | None] | None = None  # address relative to the site's root
+    is_optional: bool = False  # hidden until the reader chooses it
+    is_facet: bool = False  # readers choose rows by its values
+    factor: int = 1  # a shown number is the row's value times this factor
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: a title that states a finding, a table, and optionally a chart.
+
+    Args:
+        name: address of the figure: letters, digits and hyphens, unique on the site.
+        title: a finding, written from the rows, and never stronger than their intervals.
+        about: how to read the figure, in one or two sentences.
+        sql: a query on public views that returns ``rows``; it has no parameters.
+        rows: the result of ``sql``.
+        columns: columns to show as a table; without columns there is only the chart.
+        chart: Vega-Lite specification without data sources other than ``rows``; None without chart.
+        facts: facts for the metadata: unit, formula, window, n, protocol.
+    """
+
+    name: str
+    title: str
+    about: str
+    sql: str
+    rows: pl.DataFrame
+    columns: Sequence[Column] = ()
+    chart: Mapping[str, Any] | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
+    is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page: a template filled with fields; ``figures`` get addresses of their own."""
+
+    path: str  # relative to the site's root, as the paths of ``files``
+    title: str
+    template: str
+    figures: Sequence[Figure] = ()
+    fields: Mapping[str, object] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)  # further files, by path
+
+
+def literal(value: Value) -> str:
+    """Return a value as SQL literal, so that a figure's query stands alone.
+
+    Raises:
+        ValueError: the text has a NUL character, which DuckDB refuses.
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, dt.date):
+        return f"date '{value.isoformat()}'"
+    if isinstance(value, int | float):
+        return repr(value)
+    if "\0" in value:
+        raise ValueError(f"a NUL character in {value!r:.100}")
+    return "'" + value.replace("'", "''") + "'"
+
+
+def slug(name: str) -> str:
+    """Return a file name for any text: readable, and unique by a digest if characters are lost."""
+    plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:60]
+    if plain == name:
+        return plain
+    return f"{plain or 'x'}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell as shown: text, interval, the raw value for sorting, and a link."""
+
+    text: str
+    interval: str = ""
+    value: str = ""  # the number with all digits, or the text; empty for NULL
+    link: str | None = None
+    is_number: bool = False
+
+
+def cell(row: Row, column: Column) -> Cell:
+    """Return the cell of a row in a column."""
+    value = row[column.name]
+    link = column.link(row) if column.link else None
+    if value is None:
+        return Cell(NOTHING, link=link)
+    low = row[column.low] if column.low else None
+    high = row[column.high] if column.high else None
+    interval = ""
+    if low is not None and high is not None:
+        interval = f"{shown(low, column)} to {shown(high, column)}"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return Cell(shown(value, column), interval, str(value), link, is_number)
+
+
+def shown(value: Any, column: Column) -> str:
+    """Return a value as text in the column's format; a minus sign is U+2212."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dt.date):
+        return value.strftime(column.form or "%Y-%m-%d")
+    if column.form == P_VALUE:
+        return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    if isinstance(value, int | float) and column.form:
+        text = format(value * column.factor, column.form)
+        if not re.search(r"[1-9]", text):
+            text = text.replace("-", "")  # no negative zero
+        return text.replace("-", "\u2212")
+    return str(value)

@@ -1,0 +1,91 @@
+"""The addresses of a figure: CSV, JSON, metadata, SQL, SVG, PNG and the interactive chart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from reports.export_files import plain
+from reports.site.charts import Drawing
+from reports.site.context import Facts
+from reports.site.figure import Column, Figure
+
+# First characters of a text that a spreadsheet runs as a formula (OWASP, "CSV Injection").
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+LICENCE = "figures: CC0-1.0"
+
+
+def addresses(figure: Figure) -> list[str]:
+    """Return the kinds of a figure's files, as the ends of their names."""
+    kinds = ["csv", "json", "metadata.json", "sql"]
+    return [*kinds, "svg", "png"] if figure.chart else kinds
+
+
+def figure_files(
+    figure: Figure, drawing: Drawing | None, facts: Facts
+) -> Iterator[tuple[str, bytes]]:
+    """Yield path (relative to the site's root) and content of each file of a figure."""
+    stem = f"figures/{figure.name}"
+    yield f"{stem}.csv", _csv(figure.rows).encode()
+    yield f"{stem}.json", _json([_plain_row(row) for row in figure.rows.to_dicts()])
+    yield f"{stem}.metadata.json", _json(metadata(figure, facts))
+    yield f"{stem}.sql", (figure.sql.strip() + ";\n").encode()
+    if drawing is not None:
+        yield f"{stem}.svg", drawing.svg.encode()
+        yield f"{stem}.png", drawing.png
+        call = f"tidemark.draw({json.dumps(figure.name)},{drawing.vega});\n"
+        yield f"{stem}.chart.js", call.encode()
+
+
+def metadata(figure: Figure, facts: Facts) -> dict[str, object]:
+    """Return what a figure is: title, columns with units, number of rows, window, provenance."""
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "about": figure.about,
+        "num_rows": figure.rows.height,
+        "columns": [_described(column) for column in figure.columns],
+        "sql": figure.sql,
+        **{name: plain(value) for name, value in figure.facts.items()},
+        "licence": LICENCE,
+        "commit": facts.commit,
+        "release": facts.release,
+        "built_at": facts.built_at.isoformat(timespec="seconds"),
+        "snapshot_sha256": facts.snapshot_sha256,
+    }
+
+
+def _described(column: Column) -> dict[str, object]:
+    ends = {"low": column.low, "high": column.high} if column.low else {}
+    return {
+        "name": column.name,
+        "header": column.header,
+        "unit": column.unit,
+        "is": column.about,
+        **ends,
+    }
+
+
+def _csv(rows: pl.DataFrame) -> str:
+    """Return rows as CSV; a text that a spreadsheet would run gets an apostrophe in front."""
+    is_formula = {
+        name: pl.col(name).str.slice(0, 1).is_in(list(_FORMULA))
+        for name, kind in rows.schema.items()
+        if kind == pl.String
+    }
+    safe = rows.with_columns(
+        pl.when(test).then(pl.lit("'") + pl.col(name)).otherwise(pl.col(name)).alias(name)
+        for name, test in is_formula.items()
+    )
+    return safe.write_csv()
+
+
+def _plain_row(row: dict[str, Any]) -> dict[str, object]:
+    return {name: plain(value) for name, value in row.items()}
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()

@@ -1,0 +1,202 @@
+"""Former publications: their pages stay addressable, and the differences make the feed.
+
+``report/state.json`` has the facts that the next publication is compared with. The feed is
+``report/changes.json`` (JSON Feed 1.1) and ``report/changes.atom`` (RFC 4287), newest first.
+``report/months/<YYYY-MM>/`` is the site as it was when that month was the newest.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from markupsafe import escape
+
+from core.errors import StorageError
+from core.storage.store import Store
+from reports.site.context import is_control
+from reports.site.findings import listed
+
+STATE, FEED, ATOM = "state.json", "changes.json", "changes.atom"
+MAX_CHANGES = 500  # entries that the feed keeps
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One entry of the feed."""
+
+    month: str  # newest month of the publication, YYYY-MM
+    at: str  # time of the publication, UTC
+    kind: str  # model, rank, cutoff, month, alarm
+    text: str
+    page: str  # address relative to the site's root
+
+    @property
+    def id(self) -> str:
+        """Return a digest that is the same for the same entry of the same month."""
+        return hashlib.sha256(f"{self.month}/{self.kind}/{self.text}".encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """The facts of one publication that the next one is compared with."""
+
+    month: str
+    board: Mapping[str, Mapping[str, Any]]  # by model: rank_low, rank_high, cutoff
+    documents: Mapping[str, int]  # by source and month, as ``source/YYYY-MM``
+    alarms: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, month: str, board: Sequence[Row], documents: Mapping[str, int],
+           alarms: Sequence[str]) -> Publication:  # fmt: skip
+        """Return the facts of the rows of ``queries/board.sql``."""
+        kept = {
+            row["model"]: {
+                "rank_low": row["rank_low"],
+                "rank_high": row["rank_high"],
+                "cutoff": str(row["estimated_cutoff"] or "")[:7],
+            }
+            for row in board
+        }
+        return cls(month, kept, dict(documents), tuple(alarms))
+
+
+def read_state(store: Store, root: str) -> Publication | None:
+    """Return the facts of the publication that stands; None if there is none, or it is damaged."""
+    path = f"{root}/{STATE}"
+    try:
+        return Publication(**json.loads(store.read_bytes(path))) if store.exists(path) else None
+    except (ValueError, TypeError):
+        return None
+
+
+def read_changes(store: Store, root: str) -> list[Change]:
+    """Return the entries of the feed that stands; none if there is no feed, or it is damaged."""
+    path = f"{root}/{FEED}"
+    try:
+        feed = json.loads(store.read_bytes(path)) if store.exists(path) else {"items": []}
+        return [Change(**item["_tidemark"]) for item in feed["items"]]
+    except (ValueError, TypeError, KeyError):
+        return []
+
+
+def keep_former(store: Store, root: str, former: Publication | None, month: str) -> None:
+    """Copy the site that stands to ``months/<month>/``, if the new one has a later month."""
+    if former is None or former.month >= month:
+        return
+    kept = f"{root}/months/"
+    for path in store.list(f"{root}/**/*"):
+        if path.startswith(kept):
+            continue
+        try:
+            content = store.read_bytes(path)
+        except StorageError as error:
+            if isinstance(error.__cause__, IsADirectoryError):
+                continue
+            raise
+        store.write_bytes(f"{kept}{former.month}/{path.removeprefix(f'{root}/')}", content)
+
+
+def differences(
+    former: Publication | None, current: Publication, at: dt.datetime
+) -> Iterator[Change]:
+    """Yield what changed since the former publication, most important first."""
+    stamp = at.astimezone(dt.UTC).isoformat(timespec="seconds")
+
+    def change(kind: str, text: str, page: str = "index.html") -> Change:
+        return Change(current.month, stamp, kind, text, page)
+
+    if former is None:
+        sources = {name.rpartition("/")[0] for name in current.documents}
+        yield change("month", f"First publication: {len(current.board)} models on "
+                              f"{len(sources)} sources, up to {current.month}.")  # fmt: skip
+        return
+    for alarm in current.alarms:
+        if alarm not in former.alarms:
+            yield change("alarm", alarm, "data.html")
+    if new := sorted(set(current.board) - set(former.board)):
+        yield change("model", f"New on the board: {listed(new)}.")
+    if gone := sorted(set(former.board) - set(current.board)):
+        yield change("model", f"No longer on the board: {listed(gone)}.")
+    yield from (change("rank", text) for text in _rank_changes(former.board, current.board))
+    for model in sorted(set(former.board) & set(current.board)):
+        before, after = former.board[model]["cutoff"], current.board[model]["cutoff"]
+        if before != after:
+            text = f"Measured cutoff of {model}: {after or 'none'} (before: {before or 'none'})."
+            yield change("cutoff", text)
+    if added := sorted(set(current.documents) - set(former.documents)):
+        number = sum(current.documents[name] for name in added)
+        yield change("month", f"{number:,} documents of {listed(added)} are new.", "data.html")
+
+
+def _rank_changes(
+    former: Mapping[str, Mapping[str, Any]], current: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    both = sorted(model for model in set(former) & set(current) if not is_control(model))
+    split, merged = [], []
+    for one, other in itertools.combinations(both, 2):
+        were_apart = _are_apart(former[one], former[other])
+        are_apart = _are_apart(current[one], current[other])
+        if are_apart and not were_apart:
+            is_better = current[one]["rank_high"] < current[other]["rank_low"]
+            better, worse = (one, other) if is_better else (other, one)
+            split.append(f"{better} is better than {worse}")
+        elif were_apart and not are_apart:
+            merged.append(f"{one} and {other}")
+    if split:
+        yield f"Can now be told apart: {listed(split)}."
+    if merged:
+        yield f"Can no longer be told apart: {listed(merged)}."
+
+
+def _are_apart(one: Row, other: Row) -> bool:
+    return bool(one["rank_high"] < other["rank_low"] or other["rank_high"] < one["rank_low"])
+
+
+def state_file(publication: Publication) -> bytes:
+    """Return the content of ``state.json``."""
+    return (json.dumps(asdict(publication), indent=1) + "\n").encode()
+
+
+def feed_files(changes: Sequence[Change]) -> Iterator[tuple[str, bytes]]:
+    """Yield the feed as JSON Feed and as Atom; addresses are relative to the site's root."""
+    feed = {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": "tidemark: what changed",
+        "feed_url": FEED,
+        "items": [
+            {
+                "id": change.id,
+                "url": change.page,
+                "title": change.text,
+                "content_text": change.text,
+                "date_published": change.at,
+                "tags": [change.kind, change.month],
+                "_tidemark": asdict(change),
+            }
+            for change in changes
+        ],
+    }
+    yield FEED, (json.dumps(feed, ensure_ascii=False, indent=1) + "\n").encode()
+    updated = changes[0].at if changes else "1970-01-01T00:00:00+00:00"
+    entries = "".join(
+        f"<entry><id>urn:tidemark:change:{change.id}</id><title>{escape(change.text)}</title>"
+        f'<updated>{change.at}</updated><link href="{change.page}"/>'
+        f'<category term="{change.kind}"/></entry>\n'
+        for change in changes
+    )
+    yield (
+        ATOM,
+        (
+            '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
+            "<id>urn:tidemark:changes</id><title>tidemark: what changed</title>"
+            "<author><name>tidemark</name></author>"
+            f'<updated>{updated}</updated><link rel="self" href="{ATOM}"/>\n{entries}</feed>\n'
+        ).encode(),
+    )

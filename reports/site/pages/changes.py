@@ -1,0 +1,20 @@
+"""Changes since former publications, newest first; the feeds have the same entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reports.site.context import Site
+from reports.site.figure import Page
+
+ORDER, NAVIGATION = 1, ("changes.html", "What changed")
+MAX_SHOWN = 100
+
+
+def make_pages(site: Site) -> Iterator[Page]:
+    """Yield the page of changes."""
+    by_month: dict[str, list[object]] = {}
+    for change in site.changes[:MAX_SHOWN]:
+        by_month.setdefault(change.month, []).append(change)
+    fields = {"by_month": by_month, "former_months": site.former_months}
+    yield Page("changes.html", "What changed", "changes.html.j2", fields=fields)

@@ -1,0 +1,143 @@
+"""Comparisons: every two models, the plane of level and gap, ranks over months, tokenizers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from reports.export_files import plain
+from reports.site.charts import INK, PALETTE, SOFT, time_axis
+from reports.site.context import Site
+from reports.site.figure import P_VALUE, Column, Figure, Page, slug
+from reports.site.findings import neighbours_finding, plane_finding
+from reports.site.pages.overview import MIN_MONTHS
+
+ORDER, NAVIGATION = 2, ("compare.html", "Compare")
+MAX_LABELS = 24  # models with a label in the plane
+MAX_RANKED = 10  # models in the chart of ranks
+_BITS = "bits per byte"
+
+
+def make_pages(site: Site) -> Iterator[Page]:
+    """Yield the page of comparisons; its script reads all pairs from ``figures/pairs.data.js``."""
+    figures = site.make(_neighbours, _plane, _ranks, _tokenizers, _benchmarks)
+    pairs = site.query("compare_pairs", protocol=site.protocol)[1]
+    models = [name for name in site.models if name in set(pairs["model"]) | set(pairs["other"])]
+    fields = {"models": models, "slugs": {name: slug(name) for name in models}}
+    files = {"figures/pairs.data.js": _data(pairs)} if models else {}
+    yield Page("compare.html", "Compare", "compare.html.j2", figures, fields, files)
+
+
+def _data(pairs: pl.DataFrame) -> bytes:
+    """Return all pairs as a script, which a page that is opened from disk can load, too."""
+    columns = {name: [plain(value) for value in pairs[name].to_list()] for name in pairs.columns}
+    return f"tidemark.pairs({json.dumps(columns, separators=(',', ':'))});\n".encode()
+
+
+def _neighbours(site: Site) -> Figure | None:
+    sql, rows = site.query("compare_neighbours", protocol=site.protocol)
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("other", "against the next on the board",
+               link=lambda row: site.model_page(row["other"])),
+        Column("difference", "difference", "+.4f", "difference_low", "difference_high", _BITS),
+        Column("p_value_adjusted", "p", P_VALUE, about="after Holm's correction over all pairs"),
+        Column("num_documents", "documents", ",d"),
+        Column("num_months", "months", "d"),
+    ]  # fmt: skip
+    about = "On the documents that both were scored on. Negative: the first of the two is better."
+    return Figure("neighbours", neighbours_finding(rows.to_dicts()), about, sql, rows, columns)
+
+
+def _plane(site: Site) -> Figure | None:
+    sql, rows = site.query("compare_plane", protocol=site.protocol)
+    if rows.is_empty():
+        return None
+    x = {"field": "bits_per_byte_after", "type": "quantitative", "scale": {"zero": False},
+         "title": "level after the cutoff, bits per byte (left: generalises better)"}  # fmt: skip
+    y = {"field": "bits_per_byte_gap", "type": "quantitative",
+         "title": "gap, bits per byte (lower: more robust)"}  # fmt: skip
+    named = rows["model"].to_list()[:MAX_LABELS]
+    error = {"mark": {"type": "rule", "color": SOFT, "opacity": 0.6}, "encoding": {
+        "x": x, "y": {**y, "field": "bits_per_byte_gap_low"},
+        "y2": {"field": "bits_per_byte_gap_high"},
+    }}  # fmt: skip
+    tooltip = [{"field": name} for name in ("model", "bits_per_byte_after", "bits_per_byte_gap")]
+    point = {"mark": {"type": "circle", "size": 60, "color": PALETTE[0], "opacity": 1},
+             "encoding": {"x": x, "y": y, "tooltip": tooltip}}  # fmt: skip
+    label = {"transform": [{"filter": {"field": "model", "oneOf": named}}],
+             "mark": {"type": "text", "align": "left", "dx": 8, "color": INK, "limit": 180},
+             "encoding": {"x": x, "y": y, "text": {"field": "model"}}}  # fmt: skip
+    chart = {"width": 700, "height": 360, "layer": [error, point, label]}
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("bits_per_byte_after", "after the cutoff", ".3f", unit=_BITS),
+        Column("bits_per_byte_gap", "gap", "+.3f", "bits_per_byte_gap_low",
+               "bits_per_byte_gap_high", _BITS),
+        Column("q_value", "q", P_VALUE),
+        Column("num_months_after", "months after", "d"),
+    ]  # fmt: skip
+    return Figure("plane", plane_finding(rows.to_dicts()), "Generalisation against robustness.",
+                  sql, rows, columns, chart)  # fmt: skip
+
+
+def _ranks(site: Site) -> Figure | None:
+    sql, rows = site.query("compare_ranks", protocol=site.protocol)
+    if rows.is_empty() or rows["month"].n_unique() < MIN_MONTHS:
+        return None
+    means = rows.group_by("model").agg(pl.mean("mean_rank")).sort("mean_rank", "model")
+    shown = means["model"].to_list()[:MAX_RANKED]
+    x: dict[str, Any] = time_axis(rows["month"].to_list())
+    y = {"field": "mean_rank", "type": "quantitative", "title": "mean rank over sources",
+         "scale": {"reverse": True, "zero": False}}  # fmt: skip
+    place = {"filter": {"field": "model", "oneOf": shown}}
+    # More lines than colours: the first ones have a colour, the others are grey.
+    colours = [*PALETTE, *[SOFT] * len(shown)][: len(shown)]
+    legend = {"title": None, "symbolType": "stroke"}
+    scale = {"domain": shown, "range": colours}
+    colour = {"field": "model", "type": "nominal", "legend": legend, "scale": scale}
+    chart = {
+        "width": 640, "height": 300, "transform": [place],
+        "mark": {"type": "line", "strokeWidth": 1.5},
+        "encoding": {"x": x, "y": y, "color": colour},
+    }  # fmt: skip
+    about = "Rank 1 is the lowest loss of a month. A mean over sources; ties share their best rank."
+    return Figure("ranks", "Ranks, month by month", about, sql, rows, chart=chart)
+
+
+def _tokenizers(site: Site) -> Figure | None:
+    sql, rows = site.query("compare_tokenizers")
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("vocabulary_size", "vocabulary", ",d", unit="tokens"),
+        Column("bytes_per_token", "bytes a token", ".2f"),
+        Column("start_token", "start token"),
+        Column("is_lossy", "loses text"),
+    ]
+    about = (
+        "More bytes a token make a longer context and fewer steps; bits per byte compare fairly."
+    )
+    return Figure("tokenizers", "Tokenizers", about, sql, rows, columns)
+
+
+def _benchmarks(site: Site) -> Figure | None:
+    if not site.query("compare_scores")[1].item():
+        return None
+    sql, rows = site.query("compare_benchmarks", protocol=site.protocol)
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("against", "benchmark"),
+        Column("pearson", "Pearson", "+.2f"),
+        Column("spearman", "Spearman", "+.2f"),
+        Column("num_models", "models", "d"),
+    ]
+    about = "Correlation of the level with loaded benchmark scores. Few models: read with care."
+    return Figure("benchmarks", "Do benchmarks say the same?", about, sql, rows, columns)

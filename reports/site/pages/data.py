@@ -1,0 +1,93 @@
+"""The data: what exists and what is missing, every public view, and downloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reports.site.charts import PALETTE
+from reports.site.context import Site
+from reports.site.figure import Column, Figure, Page
+
+ORDER, NAVIGATION = 6, ("data.html", "Data")
+MAX_MONTHS = 36  # more months are drawn by year
+
+
+def make_pages(site: Site) -> Iterator[Page]:
+    """Yield the page of data."""
+    figures = site.make(_months, _coverage, _unmeasured, _views)
+    columns: dict[str, list[dict[str, object]]] = {}
+    for row in site.query("data_columns")[1].to_dicts():
+        columns.setdefault(row["name"], []).append(row)
+    yield Page("data.html", "Data", "data.html.j2", figures, {"columns": columns})
+
+
+def _months(site: Site) -> Figure | None:
+    sql, rows = site.query("data_months", protocol=site.protocol)
+    if rows.is_empty():
+        return None
+    by_year = rows["month"].n_unique() > MAX_MONTHS
+    x = {
+        "field": "month", "type": "ordinal", "title": None,
+        "timeUnit": "utcyear" if by_year else "utcyearmonth",
+        "axis": {"format": "%Y" if by_year else "%Y-%m", "labelOverlap": True, "labelAngle": 0},
+    }  # fmt: skip
+    chart = {
+        "width": 760, "height": {"step": 18},
+        "mark": {"type": "rect"},
+        "encoding": {
+            "x": x,
+            "y": {"field": "source", "type": "nominal", "title": None},
+            "opacity": {"field": "share", "aggregate": "mean", "type": "quantitative",
+                        "scale": {"domain": [0, 1], "range": [0.15, 1]}, "legend": None},
+            "color": {"value": PALETTE[0]},
+        },
+    }  # fmt: skip
+    span = "year" if by_year else "month"
+    about = f"Dark: all models were scored on the {span}. A gap: no text, or no model."
+    title = f"{rows.height:,} months of {rows['source'].n_unique()} sources"
+    return Figure("data-months", title, about, sql, rows, chart=chart)
+
+
+def _coverage(site: Site) -> Figure | None:
+    sql, rows = site.query("data_coverage", protocol=site.protocol)
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("num_sources", "sources", "d"),
+        Column("first_month", "from", "%Y-%m"),
+        Column("last_month", "to", "%Y-%m"),
+        Column("num_months", "months", ",d"),
+        Column("num_missing_months", "missing", ",d"),
+        Column("num_documents", "documents", ",d"),
+        Column("num_unmeasured", "chunks without a loss", ",d"),
+        Column("num_outdated_cells", "outdated", ",d"),
+        Column("num_suspect_cells", "suspect", ",d"),
+    ]
+    missing = int(rows["num_missing_months"].sum() or 0)
+    title = "Nothing is missing" if not missing else f"{missing:,} months of models are missing"
+    return Figure("data-coverage", title, "Summed over sources.", sql, rows, columns)
+
+
+def _unmeasured(site: Site) -> Figure | None:
+    sql, rows = site.query("data_unmeasured", protocol=site.protocol)
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("left_out_of", "view"),
+        Column("reason", "reason"),
+        Column("num_models", "models", "d"),
+        Column("models", "which"),
+    ]
+    return Figure("data-left-out", "What views leave out, and why", "", sql, rows, columns)
+
+
+def _views(site: Site) -> Figure:
+    sql, rows = site.query("data_views")
+    columns = [
+        Column("name", "view or table", link=lambda row: f"data.html#view-{row['name']}"),
+        Column("kind", "kind"),
+        Column("comment", "content"),
+    ]
+    title = f"{rows.height} public views and tables"
+    return Figure("data-views", title, "Any DuckDB client opens the file.", sql, rows, columns)

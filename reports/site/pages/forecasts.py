@@ -1,0 +1,115 @@
+"""Forecasting questions: what is asked, how often models are right, and their bias over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reports.site.charts import PALETTE, SOFT
+from reports.site.context import Site
+from reports.site.figure import P_VALUE, Column, Figure, Page
+from reports.site.findings import bias_finding, board_of_forecasts_finding
+
+ORDER, NAVIGATION = 3, ("forecasts.html", "Forecasting")
+MAX_PANELS = 12  # models with a curve; the CSV has all
+
+
+def make_pages(site: Site) -> Iterator[Page]:
+    """Yield the page about forecasting questions."""
+    board = site.query("forecasts_board")[1]
+    makers = () if board.is_empty() else (_board, _quarters, _bias, _scores)
+    example = site.query("forecasts_example")[1].to_dicts()
+    fields = {"example": example[0] if example else None}
+    figures = site.make(*makers)
+    yield Page("forecasts.html", "Forecasting", "forecasts.html.j2", figures, fields)
+
+
+def _board(site: Site) -> Figure:
+    sql, rows = site.query("forecasts_board")
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("source", "questions of"),
+        Column("test_accuracy", "right, after the cutoff", ".1f", "test_accuracy_low",
+               "test_accuracy_high", "%", factor=100,
+               about="Of questions that were opened after the model's cutoff."),
+        Column("expected_test_accuracy", "by guessing", ".1f", unit="%", factor=100),
+        Column("num_test_questions", "questions after the cutoff", ",d"),
+        Column("accuracy", "right, all", ".1f", "accuracy_low", "accuracy_high", "%", factor=100),
+        Column("num_questions", "all questions", ",d"),
+        Column("num_unparsed", "no answer read", ",d", is_optional=True),
+        Column("protocol", "asked as", is_optional=True),
+    ]  # fmt: skip
+    about = "A question tests a model if it was opened after its cutoff. Intervals: 95 %, Wilson's."
+    title = board_of_forecasts_finding(rows.to_dicts())
+    return Figure("forecasts", title, about, sql, rows, columns)
+
+
+def _quarters(site: Site) -> Figure | None:
+    sql, rows = site.query("forecasts_quarters")
+    if rows["day"].n_unique() < 2:
+        return None
+    names = rows["series"].unique(maintain_order=True).to_list()[:MAX_PANELS]
+    x = {"field": "day", "type": "temporal", "title": None, "scale": {"type": "utc"},
+         "axis": {"grid": False, "format": "%Y-%m", "tickCount": 4}}  # fmt: skip
+    share = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "right",
+             "axis": {"format": ".0%", "tickCount": 3}}  # fmt: skip
+    colour = {"condition": {"test": "datum.is_test", "value": PALETTE[1]}, "value": PALETTE[0]}
+    spec = {"width": 220, "height": 110, "layer": [
+        {"mark": {"type": "line", "strokeDash": [3, 3], "color": SOFT},
+         "encoding": {"x": x, "y": {**share, "field": "expected"}}},
+        {"mark": {"type": "rule"},
+         "encoding": {"x": x, "y": {**share, "field": "low"}, "y2": {"field": "high"},
+                      "color": colour}},
+        {"mark": {"type": "point", "filled": True, "size": 28},
+         "encoding": {"x": x, "y": {**share, "field": "accuracy"}, "color": colour,
+                      "shape": {"condition": {"test": "datum.is_test", "value": "diamond"},
+                                "value": "circle"}}},
+    ]}  # fmt: skip
+    chart = {
+        "transform": [{"filter": {"field": "series", "oneOf": names}}],
+        "facet": {"field": "series", "type": "nominal", "sort": names, "title": None,
+                  "header": {"labelAnchor": "start", "labelLimit": 220}},
+        "columns": 3, "spacing": 18, "spec": spec,
+    }  # fmt: skip
+    about = (
+        "By the quarter in which questions were opened. Orange diamonds: after the model's cutoff. "
+        "Dashed: the share that guessing would get."
+    )
+    return Figure("forecasts-by-quarter", "How often each model is right, over time", about, sql,
+                  rows, chart=chart)  # fmt: skip
+
+
+def _bias(site: Site) -> Figure | None:
+    sql, rows = site.query("forecasts_bias")
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("source", "questions of"),
+        Column("tested_class", "by test"),
+        Column("p_adjusted", "p", P_VALUE, about="after Holm's correction"),
+        Column("tbi_x1000", "slope × 1000", "+.2f", "tbi_x1000_low", "tbi_x1000_high",
+               about="The paper's temporal bias index."),
+        Column("paper_class", "by the paper's rule"),
+    ]  # fmt: skip
+    about = "Nostalgia: earlier questions are answered better than recent ones; Neophilia: worse."
+    return Figure("forecasts-bias", bias_finding(rows.to_dicts()), about, sql, rows, columns)
+
+
+def _scores(site: Site) -> Figure | None:
+    sql, rows = site.query("forecasts_scores")
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("source", "questions of"),
+        Column(
+            "brier_score", "Brier score", ".3f", "brier_score_low", "brier_score_high", "0 to 2"
+        ),
+        Column("crowd_brier_score", "the crowd's", ".3f", unit="0 to 2"),
+        Column("model_brier_score_there", "the model's there", ".3f", unit="0 to 2"),
+        Column("num_crowd", "questions with a crowd", ",d"),
+        Column("num_answers", "answers", ",d"),
+    ]
+    about = "Lower is better. The crowd's forecast is that of the site when the question closed."
+    return Figure("forecasts-scores", "Probabilities against outcomes", about, sql,
+                  rows, columns)  # fmt: skip

@@ -1,0 +1,165 @@
+"""One page per model: its curves against its cutoffs, figures by source, and what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from reports.site.context import Site, is_control, of_name
+from reports.site.figure import P_VALUE, Column, Figure, Page, slug
+from reports.site.findings import (
+    contamination_finding,
+    forecast_finding,
+    puzzle_finding,
+    sources_finding,
+)
+from reports.site.pages.overview import MIN_MONTHS, lanes
+
+ORDER, NAVIGATION = 10, None
+
+
+def make_pages(site: Site) -> Iterator[Page]:
+    """Yield a page per model with measured months."""
+    board = {row["model"]: row for row in site.query("board", protocol=site.protocol)[1].to_dicts()}
+    for name, known in site.models.items():
+        makers = (_curves, _sources, _contamination, _forecasts, _puzzles, _costs)
+        fields = {"name": name, "known": known, "board": board.get(name), "cite": _cite(site, name)}
+        figures = site.make(*(of_name(make, name) for make in makers))
+        path = f"models/{slug(name)}.html"
+        yield Page(path, name, "model.html.j2", figures, fields)
+
+
+def _curves(site: Site, name: str) -> Figure | None:
+    sql, rows = site.part("model_curves", "model", name, protocol=site.protocol)
+    if rows["month"].n_unique() < MIN_MONTHS:
+        return None
+    sources = sorted(set(rows["source"].to_list()))
+    return Figure(
+        f"model-{slug(name)}-curves",
+        "By source, over time",
+        "Bits per byte above the level up to the stated cutoff, less what makes a month hard for "
+        "all models. Dashed: the stated cutoff. Band: the measured one, where there is one.",
+        sql,
+        rows,
+        chart=lanes("source", sources, rows["month"].to_list()),
+    )
+
+
+def _sources(site: Site, name: str) -> Figure:
+    sql, rows = site.part("model_sources", "model", name, protocol=site.protocol)
+    columns = [
+        Column("source", "source", link=lambda row: site.source_page(row["source"])),
+        Column("bits_per_byte", "level", ".3f", unit="bits per byte"),
+        Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
+               "bits per byte", "Losses after the cutoff less before it, less what models share."),
+        Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
+               "bits per byte a year"),
+        Column("estimated_cutoff", "measured cutoff", "%Y-%m", "estimated_cutoff_low",
+               "estimated_cutoff_high"),
+        Column("cutoff_onset", "thins out from", "%Y-%m", is_optional=True),
+        *(Column(f"decay_{n}_pct", f"decay, {n} months", "+.1f", unit="%") for n in (3, 6, 9)),
+        Column("decay_12_pct", "decay, 12 months", "+.1f", "decay_12_pct_low",
+               "decay_12_pct_high", "%"),
+        Column("tbi_per_year", "slope", "+.3f", "tbi_per_year_low", "tbi_per_year_high",
+               "bits per byte a year", "Temporal bias: the plain slope over months."),
+        Column("num_months", "months", "d"),
+        Column("gap_reason", "gap: reason", is_optional=True),
+        Column("cutoff_reason", "cutoff: reason", is_optional=True),
+    ]  # fmt: skip
+    return Figure(
+        f"model-{slug(name)}-sources", sources_finding(rows.to_dicts()),
+        "A dash: not measured; the columns of reasons say why.", sql, rows, _told(columns, rows),
+    )  # fmt: skip
+
+
+def _told(columns: list[Column], rows: pl.DataFrame) -> list[Column]:
+    """Return the columns with any value."""
+    return [column for column in columns if rows[column.name].is_not_null().any()]
+
+
+def _contamination(site: Site, name: str) -> Figure | None:
+    if is_control(name):
+        return None
+    sql, rows = site.part("model_contamination", "model", name, protocol=site.protocol)
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("source", "source"),
+        Column("month", "month", "%Y-%m"),
+        Column("is_suspected", "suspected"),
+        Column("is_after_cutoff", "after the cutoff"),
+        Column("bits_per_byte", "measured", ".3f", unit="bits per byte"),
+        Column("predicted_bits_per_byte", "explained", ".3f", unit="bits per byte"),
+        Column("p_value", "p", P_VALUE),
+        Column("q_value", "q", P_VALUE, about="false discovery rate over all models and months"),
+    ]
+    about = "Months on which the model does better than their neighbours and other models explain."
+    title = contamination_finding(rows.to_dicts())
+    return Figure(f"model-{slug(name)}-contamination", title, about, sql, rows, columns)
+
+
+def _forecasts(site: Site, name: str) -> Figure | None:
+    sql, rows = site.part("model_forecasts", "model", name)
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("source", "questions of"),
+        Column("accuracy", "right", ".1f", "accuracy_low", "accuracy_high", "%", factor=100),
+        Column("expected_accuracy", "by guessing", ".1f", unit="%", factor=100),
+        Column("num_questions", "questions", "d"),
+        Column("test_accuracy", "right, after the cutoff", ".1f", "test_accuracy_low",
+               "test_accuracy_high", "%", factor=100),
+        Column("num_test_questions", "questions after the cutoff", "d"),
+        Column("protocol", "asked as"),
+    ]  # fmt: skip
+    about = "Questions about events, asked without looking anything up."
+    title = forecast_finding(rows.to_dicts())
+    return Figure(f"model-{slug(name)}-forecasts", title, about, sql, rows, columns)
+
+
+def _puzzles(site: Site, name: str) -> Figure | None:
+    sql, rows = site.part("model_puzzles", "model", name)
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("level", "level of complexity"),
+        Column("score", "score", "+.2f", "score_low", "score_high", "-1 to 1"),
+        Column("id_accuracy", "right on its own inputs", ".1f", unit="%", factor=100),
+        Column("ood_accuracy", "right on other inputs", ".1f", unit="%", factor=100),
+        Column("num_puzzles", "puzzles", "d"),
+        Column("num_expected", "of", "d"),
+        Column("protocol", "asked as"),
+    ]
+    about = "Puzzles on inputs that the model wrote itself, and on others of the same shape."
+    title = puzzle_finding(rows.to_dicts())
+    return Figure(f"model-{slug(name)}-puzzles", title, about, sql, rows, columns)
+
+
+def _costs(site: Site, name: str) -> Figure | None:
+    sql, rows = site.part("model_costs", "model", name, protocol=site.protocol)
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("device", "device"),
+        Column("dtype", "numbers"),
+        Column("num_cells", "cells", ",d"),
+        Column("seconds", "time", ",.0f", unit="s"),
+        Column("tokens_per_second", "speed", ",.0f", unit="tokens/s"),
+        Column("peak_memory_gb", "peak memory", ".2f", unit="GB"),
+        Column("energy_kwh", "energy", ".3f", unit="kWh"),
+        Column("last_scored_at", "last scored", "%Y-%m-%d"),
+    ]
+    return Figure(f"model-{slug(name)}-costs", "What scoring took", "", sql, rows,
+                  _told(columns, rows))  # fmt: skip
+
+
+def _cite(site: Site, name: str) -> str:
+    """Return a BibTeX entry of the page; braces in a name are doubled by TeX's own escape."""
+    title = "".join(f"\\{char}" if char in "{}\\%&#_$" else char for char in name)
+    window = f"{site.window[0]} to {site.window[1]}" if site.window else "no months"
+    return (
+        f"@misc{{tidemark-{slug(name)},\n  title = {{{title}: losses on {window}}},\n"
+        f"  howpublished = {{tidemark {site.facts.commit}, snapshot "
+        f"{site.facts.snapshot_sha256[:12]}}},\n  year = {{{site.facts.built_at.year}}}\n}}"
+    )

@@ -1,0 +1,140 @@
+"""The first page: every model over time against its cutoffs, and the board."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any
+
+from reports.site.charts import INK, PALETTE, SOFT, time_axis
+from reports.site.context import Site, is_control
+from reports.site.figure import Column, Figure, Page, Row
+from reports.site.findings import ageing_finding, board_finding
+
+ORDER, NAVIGATION = 0, ("index.html", "Overview")
+MAX_LANES = 24  # models in the picture; the board has all
+LANE_HEIGHT = 36  # pixels
+MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in grey
+# What can be told only from so many months on (docs/metrics.md).
+_LATER = (
+    (3, "curves over time, and how hard each month is for all models"),
+    (12, "intervals of gaps, slopes and decay, which need four blocks of three months"),
+    (12, "measured cutoffs, with an interval"),
+    (18, "decay after twelve months, from six months before the release on"),
+)
+
+
+def make_pages(site: Site) -> Iterator[Page]:
+    """Yield the overview."""
+    figures = site.make(_curves, _board)
+    collected = site.query("sources_board", protocol=site.protocol)[1]
+    fields = {
+        "num_months": site.num_months,
+        "num_documents": collected["num_documents"].sum(),
+        "sources": collected["source"].to_list(),
+        "later": [(months, what) for months, what in _LATER if months > site.num_months],
+    }
+    yield Page("index.html", "How language models age", "overview.html.j2", figures, fields)
+
+
+def _board(site: Site) -> Figure | None:
+    sql, rows = site.query("board", protocol=site.protocol)
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("rank_set", "rank", about="Models whose ranks overlap cannot be told apart."),
+        Column("bits_per_byte", "level", ".3f", "bits_per_byte_low", "bits_per_byte_high",
+               "bits per byte", "Mean over what all models have; lower is better."),
+        Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
+               "bits per byte", "Losses after the cutoff less before it, less what models share."),
+        Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
+               "bits per byte a year", "Growth of the gap with the age of the model."),
+        Column("stated_cutoff", "stated cutoff", "%Y-%m"),
+        Column("estimated_cutoff", "measured cutoff", "%Y-%m", "estimated_cutoff_low",
+               "estimated_cutoff_high", about="Last month with training text, by the losses."),
+        Column("forecast_accuracy", "forecasts", ".1f", unit="% right", factor=100),
+        Column("puzzle_score", "puzzles", "+.2f", unit="-1 to 1"),
+        Column("family", "family", is_optional=True, is_facet=True),
+        Column("size_class", "size", is_optional=True, is_facet=True),
+        Column("parameters", "parameters", ",d", is_optional=True),
+        Column("released", "released", "%Y-%m-%d", is_optional=True),
+        Column("num_months", "months", "d", is_optional=True),
+        Column("num_sources", "sources", "d", is_optional=True),
+    ]  # fmt: skip
+    shown = [c for c in columns if not c.is_optional or rows[c.name].is_not_null().any()]
+    floor = site.query("board_resolution", protocol=site.protocol)[1].item()
+    about = "Intervals are of 95 %: would other months like these say the same? –: not measured. "
+    if floor is not None:
+        about += f"Half of the pairs could be told apart from {floor:.4f} bits per byte on."
+    title = board_finding(rows.to_dicts())
+    return Figure("board", title, about, sql, rows, shown, is_provisional=_is_provisional)
+
+
+def _is_provisional(row: Row) -> bool:
+    return bool(row["num_months"] < MIN_MONTHS)
+
+
+def _curves(site: Site) -> Figure | None:
+    sql, rows = site.query("over_time", protocol=site.protocol)
+    if rows.is_empty() or rows["month"].n_unique() < MIN_MONTHS:
+        return None
+    board = site.query("board", protocol=site.protocol)[1]
+    best = [name for name in board["model"].to_list() if not is_control(name)][:MAX_LANES]
+    kept = [name for name in rows["model"].unique(maintain_order=True) if name in best]
+    return Figure(
+        "over-time",
+        ageing_finding(board.to_dicts()),
+        "Bits per byte above the level up to the stated cutoff, less what makes a month hard for "
+        "all models. Dashed: the cutoff that the maker states. Band: the one that losses show.",
+        sql,
+        rows,
+        chart=lanes("model", kept, rows["month"].to_list()),
+    )
+
+
+def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
+    """Return a chart with one lane per value of column ``key`` over a common time axis.
+
+    ``names`` are the values to draw, in order. The rows have the columns of ``over_time.sql``.
+    """
+    x = time_axis(months)
+    x["scale"] |= {"domain": [min(months).isoformat(), max(months).isoformat()]}
+    y = {"field": "rise", "type": "quantitative", "title": None, "axis": None}
+    tooltip = [
+        {"field": key},
+        {"field": "month", "type": "temporal", "format": "%Y-%m"},
+        {"field": "rise", "type": "quantitative", "format": "+.3f"},
+    ]
+    once = {"filter": "datum.is_first"}
+    return {
+        "transform": [{"filter": {"field": key, "oneOf": names}}],
+        "facet": {"row": {"field": key, "sort": names, "title": None, "header": {
+            "labelAngle": 0, "labelAlign": "left", "labelLimit": 190, "labelFontSize": 12,
+        }}},
+        "spacing": 4,
+        "spec": {"width": 780, "height": LANE_HEIGHT, "layer": [
+            {
+                "transform": [once],
+                "mark": {"type": "rect", "color": PALETTE[0], "opacity": 0.35, "clip": True},
+                "encoding": {
+                    "x": {"field": "measured_begin", "type": "temporal"},
+                    "x2": {"field": "measured_end"},
+                },
+            },
+            {
+                "transform": [{"filter": "datum.is_after"}],
+                "mark": {"type": "area", "color": PALETTE[1], "opacity": 0.4},
+                "encoding": {"x": x, "y": y, "y2": {"datum": 0}},
+            },
+            {
+                "mark": {"type": "line", "color": INK, "strokeWidth": 1.3},
+                "encoding": {"x": x, "y": y, "tooltip": tooltip},
+            },
+            {
+                "transform": [once],
+                "mark": {"type": "rule", "strokeDash": [4, 3], "color": SOFT, "clip": True},
+                "encoding": {"x": {"field": "stated_end", "type": "temporal"}},
+            },
+        ]},
+    }  # fmt: skip

@@ -1,0 +1,104 @@
+"""Scylla's puzzles: does a model solve a puzzle, or recall its inputs?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reports.site.charts import INK, PALETTE
+from reports.site.context import Site
+from reports.site.figure import P_VALUE, Column, Figure, Page
+from reports.site.findings import valley_finding
+
+ORDER, NAVIGATION = 4, ("puzzles.html", "Puzzles")
+MAX_PANELS = 12
+
+
+def make_pages(site: Site) -> Iterator[Page]:
+    """Yield the page about puzzles."""
+    board = site.query("puzzles_board")[1]
+    makers = () if board.is_empty() else (_board, _valley, _probes)
+    figures = site.make(*makers, _published)
+    yield Page(
+        "puzzles.html", "Puzzles", "puzzles.html.j2", figures, {"is_empty": board.is_empty()}
+    )
+
+
+def _board(site: Site) -> Figure:
+    sql, rows = site.query("puzzles_board")
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("score", "score", "+.3f", "score_low", "score_high", "-1 to 1",
+               "Right answers on other inputs, less the gap to the model's own inputs."),
+        *(Column(f"level_{level}", f"level {level}", "+.2f") for level in range(1, 6)),
+        Column("critical_level", "critical level", "d",
+               about="Level of the largest gap; none if no gap is more than chance."),
+        Column("joint_p_value", "p", P_VALUE),
+        Column("num_puzzles", "puzzles", "d"),
+        Column("num_expected", "of", "d"),
+        Column("parameters", "parameters", ",d", is_optional=True),
+        Column("protocol", "asked as", is_optional=True),
+    ]  # fmt: skip
+    shown = [c for c in columns if not c.is_optional or rows[c.name].is_not_null().any()]
+    about = "Levels are of complexity: from scanning a list (1) to trying all subsets or tours (5)."
+    title = valley_finding(rows.to_dicts())
+    return Figure("puzzles", title, about, sql, rows, shown)
+
+
+def _valley(site: Site) -> Figure | None:
+    sql, rows = site.query("puzzles_levels")
+    if rows.is_empty():
+        return None
+    names = rows["model"].unique(maintain_order=True).to_list()[:MAX_PANELS]
+    x = {"field": "level", "type": "ordinal", "title": "level", "axis": {"labelAngle": 0}}
+    y = {"field": "accuracy", "type": "quantitative", "title": "right",
+         "scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 3}}  # fmt: skip
+    inputs = ["its own inputs", "other inputs"]
+    colour = {"field": "inputs", "type": "nominal", "title": None,
+              "scale": {"domain": inputs, "range": list(PALETTE[:2])}}  # fmt: skip
+    shape = {"field": "inputs", "type": "nominal", "title": None, "scale": {"domain": inputs}}
+    critical = {"transform": [{"filter": "datum.is_critical"}],
+                "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK},
+                "encoding": {"x": x}}  # fmt: skip
+    spec = {"width": 200, "height": 120, "layer": [
+        critical,
+        {"mark": {"type": "line"}, "encoding": {"x": x, "y": y, "color": colour}},
+        {"mark": {"type": "point", "filled": True, "size": 30},
+         "encoding": {"x": x, "y": y, "color": colour, "shape": shape}},
+    ]}  # fmt: skip
+    chart = {
+        "transform": [{"filter": {"field": "model", "oneOf": names}}],
+        "facet": {"field": "model", "type": "nominal", "sort": names, "title": None,
+                  "header": {"labelAnchor": "start", "labelLimit": 200}},
+        "columns": 3, "spacing": 18, "spec": spec,
+    }  # fmt: skip
+    about = (
+        "Share solved on inputs that the model wrote itself, and on others. Dashed: largest gap."
+    )
+    return Figure("puzzles-levels", "Where the gap opens", about, sql, rows, chart=chart)
+
+
+def _probes(site: Site) -> Figure | None:
+    sql, rows = site.query("puzzles_probes")
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("probe", "probe"),
+        Column("level_equivalent", "solved like level", ".1f"),
+        Column("status", "status"),
+    ]
+    about = "Probes are puzzles whose algorithms span several levels."
+    return Figure("puzzles-probes", "Probes", about, sql, rows, columns)
+
+
+def _published(site: Site) -> Figure | None:
+    sql, rows = site.query("puzzles_published")
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model"),
+        *(Column(f"level_{level}", f"level {level}", "+.3f") for level in range(1, 6)),
+        Column("critical_level", "critical level"),
+    ]
+    about = "Qi et al. 2024, Table 2, as printed. Their scores and ours differ in how they count."
+    return Figure("puzzles-published", "What the paper found", about, sql, rows, columns)

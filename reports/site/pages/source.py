@@ -1,0 +1,200 @@
+"""One page per source: its months for all models, their difficulty, and what was collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from reports.site.charts import INK, PALETTE, SOFT, spread, time_axis
+from reports.site.context import Site, of_name
+from reports.site.figure import Column, Figure, Page, slug
+from reports.site.findings import difficulty_finding, listed
+from reports.site.pages.overview import MIN_MONTHS
+
+ORDER, NAVIGATION = 11, ("sources.html", "Sources")
+MAX_LINES = 8  # models with a colour and a label
+MAX_GREY = 16  # further models, in grey; the CSV has all
+_BITS = "bits per byte"
+
+
+def make_pages(site: Site) -> Iterator[Page]:
+    """Yield the list of sources and a page per source."""
+    yield Page("sources.html", "Sources", "sources.html.j2", [_all(site)] if site.sources else [])
+    known = {row["source"]: row for row in site.query("sources")[1].to_dicts()}
+    for name in site.sources:
+        makers = (_difficulty, _levels, _models, _documents)
+        figures = site.make(*(of_name(make, name) for make in makers))
+        fields = {"name": name, "known": known.get(name, {})}
+        yield Page(f"sources/{slug(name)}.html", name, "source.html.j2", figures, fields)
+
+
+def _all(site: Site) -> Figure:
+    sql, rows = site.query("sources_board", protocol=site.protocol)
+    columns = [
+        Column("source", "source", link=lambda row: site.source_page(row["source"])),
+        Column("title", "what it is"),
+        Column("category", "kind"),
+        Column("language", "language"),
+        Column("first_month", "first month", "%Y-%m"),
+        Column("last_month", "last month", "%Y-%m"),
+        Column("num_documents", "documents", ",d"),
+        Column("num_bytes", "bytes", ",d"),
+        Column("num_models", "models", "d"),
+        Column("licence", "licence"),
+    ]
+    title = f"{rows.height} sources, {rows['num_documents'].sum():,} documents"
+    return Figure("sources", title, "", sql, rows, columns)
+
+
+def _difficulty(site: Site, name: str) -> Figure | None:
+    sql, rows = site.part("source_difficulty", "source", name, protocol=site.protocol)
+    if rows["month"].n_unique() < MIN_MONTHS:
+        return None
+    x = time_axis(rows["month"].to_list())
+    lines = [
+        ("difficulty", "language models", INK),
+        ("compressor_difficulty", "compressor", PALETTE[4]),
+        ("thermometer_difficulty", "old models", PALETTE[3]),
+    ]
+    shown = [line for line in lines if rows[line[0]].is_not_null().any()]
+    if not shown:
+        return None
+    band = {
+        "mark": {"type": "area", "color": SOFT, "opacity": 0.18},
+        "encoding": {
+            "x": x,
+            "y": {"field": "difficulty_low", "type": "quantitative", "title": _BITS},
+            "y2": {"field": "difficulty_high"},
+        },
+    }
+    layers = [band, *_lines(rows, shown)]
+    about = (
+        "Zero is the mean over months. Black: for language models, with its 95 % interval. A "
+        "compressor has learned nothing, and old models were trained before all of these months."
+    )
+    title = difficulty_finding(rows.to_dicts())
+    chart = {"width": 780, "height": 220, "layer": layers}
+    return Figure(f"source-{slug(name)}-difficulty", title, about, sql, rows, chart=chart)
+
+
+def _lines(rows: pl.DataFrame, lines: Sequence[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    """Return a line per column (name, label, colour), and their labels at the last month."""
+    x = time_axis(rows["month"].to_list())
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "line", "color": colour, "strokeWidth": 1.6},
+            "encoding": {"x": x, "y": {"field": column, "type": "quantitative"}},
+        }
+        for column, _, colour in lines
+    ]
+    last = {label: rows[column].drop_nulls()[-1] for column, label, _ in lines}
+    columns = ["difficulty_low", "difficulty_high", *(column for column, _, _ in lines)]
+    values = rows.select(columns).unpivot()["value"].drop_nulls()
+    colours = {label: colour for _, label, colour in lines}
+    return [*layers, end_labels(last, colours, rows["month"].max(), x, extent_of(values))]
+
+
+def extent_of(values: pl.Series) -> tuple[float, float]:
+    """Return least and greatest value."""
+    return float(values.min() or 0), float(values.max() or 0)  # type: ignore[arg-type]
+
+
+def end_labels(
+    last: Mapping[str, float], colours: Mapping[str, str], month: Any, x: Mapping[str, Any],
+    extent: tuple[float, float],
+) -> dict[str, Any]:  # fmt: skip
+    """Return a layer with a label per line, right of its last value, without overlaps."""
+    values = [
+        {"month": month.isoformat(), "at": at, "label": label, "colour": colours[label]}
+        for label, at in spread(last, extent).items()
+    ]
+    return {
+        "data": {"values": values},
+        "mark": {"type": "text", "align": "left", "dx": 6, "limit": 200},
+        "encoding": {
+            "x": {**x, "field": "month"},
+            "y": {"field": "at", "type": "quantitative"},
+            "text": {"field": "label"},
+            "color": {"field": "colour", "type": "nominal", "scale": None},
+        },
+    }
+
+
+def _levels(site: Site, name: str) -> Figure | None:
+    sql, rows = site.part("source_levels", "source", name, protocol=site.protocol)
+    if rows["month"].n_unique() < MIN_MONTHS:
+        return None
+    means = rows.group_by("model").agg(pl.mean("bits_per_byte")).sort("bits_per_byte", "model")
+    best = means["model"].to_list()[:MAX_LINES]
+    others = means["model"].to_list()[MAX_LINES : MAX_LINES + MAX_GREY]
+    chart = level_lines(best, rows, others)
+    about = "Lower is better. " + (f"In grey: the next {len(others)} models." if others else "")
+    return Figure(
+        f"source-{slug(name)}-levels", "All models, month by month", about, sql, rows, chart=chart
+    )
+
+
+def level_lines(
+    labelled: Sequence[str], rows: pl.DataFrame, others: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return lines of bits per byte by month: with a colour and a label, and others in grey.
+
+    ``rows`` has the columns model, month and bits_per_byte.
+    """
+    x = time_axis(rows["month"].to_list())
+    y = {"field": "bits_per_byte", "type": "quantitative", "title": _BITS,
+         "scale": {"zero": False}}  # fmt: skip
+    is_labelled = {"field": "model", "oneOf": list(labelled)}
+    scale = {"domain": list(labelled), "range": list(PALETTE[: len(labelled)])}
+    colour = {"field": "model", "type": "nominal", "legend": None, "scale": scale}
+    tooltip = [
+        {"field": "model"},
+        {"field": "month", "type": "temporal", "format": "%Y-%m"},
+        {"field": "bits_per_byte", "type": "quantitative", "format": ".3f"},
+    ]
+    newest = rows.sort("month").group_by("model").last()
+    levels = dict(newest.select("model", "bits_per_byte").iter_rows())
+    last = {model: levels[model] for model in labelled}
+    colours = dict(zip(labelled, PALETTE, strict=False))
+    return {"width": 700, "height": 320, "layer": [
+        {"transform": [{"filter": {"field": "model", "oneOf": list(others)}}],
+         "mark": {"type": "line", "color": SOFT, "strokeWidth": 0.7, "opacity": 0.4},
+         "encoding": {"x": x, "y": y, "detail": {"field": "model"}, "tooltip": tooltip}},
+        {"transform": [{"filter": is_labelled}],
+         "mark": {"type": "line", "strokeWidth": 1.6},
+         "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip}},
+        end_labels(last, colours, rows["month"].max(), x, extent_of(rows["bits_per_byte"])),
+    ]}  # fmt: skip
+
+
+def _models(site: Site, name: str) -> Figure:
+    sql, rows = site.part("model_sources", "source", name, protocol=site.protocol)
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("bits_per_byte", "level", ".3f", unit=_BITS),
+        Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high", _BITS),
+        Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
+               f"{_BITS} a year"),
+        Column("estimated_cutoff", "measured cutoff", "%Y-%m", "estimated_cutoff_low",
+               "estimated_cutoff_high"),
+        Column("num_months", "months", "d"),
+    ]  # fmt: skip
+    title = f"Models on {name}"
+    return Figure(f"source-{slug(name)}-models", title, "", sql, rows, columns)
+
+
+def _documents(site: Site, name: str) -> Figure:
+    sql, rows = site.part("source_documents", "source", name, protocol=site.protocol)
+    columns = [
+        Column("month", "month", "%Y-%m"),
+        Column("num_documents", "documents", ",d"),
+        Column("num_bytes", "bytes", ",d"),
+        Column("num_models", "models scored", "d"),
+        Column("difference_from_previous", "change of the text", ".1f", unit="%", factor=100,
+               about="How different the texts are from those of the month before."),
+    ]  # fmt: skip
+    months = [str(month)[:7] for month in rows["month"].to_list()]
+    title = f"What was collected: {rows.height} months, {listed([*months[:1], *months[-1:]])}"
+    return Figure(f"source-{slug(name)}-documents", title, "", sql, rows, columns)

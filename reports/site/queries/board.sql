@@ -1,0 +1,63 @@
+-- The board: one row per model that is compared under the default protocol.
+with forecasts as (
+    select
+        model,
+        avg(accuracy) as forecast_accuracy,
+        sum(num_questions) as num_questions
+    from forecast_accuracy
+    where num_questions > 0
+    group by model
+),
+
+puzzles as (
+    select
+        model,
+        max(score) as puzzle_score
+    from scylla_scores
+    where level is null and ood_split = 'ood' and rules = 'strict'
+    group by model
+)
+
+select
+    h.model,
+    m.family,
+    m.parameters,
+    size_class(m.parameters) as size_class,
+    m.kind,
+    m.released,
+    h.bits_per_byte,
+    h.bits_per_byte_low,
+    h.bits_per_byte_high,
+    h.rank,
+    h.rank_low,
+    h.rank_high,
+    if(
+        h.rank_low = h.rank_high, cast(h.rank as varchar), h.rank_low || '–' || h.rank_high
+    ) as rank_set,
+    g.value as adjusted_gap,
+    g.value_low as adjusted_gap_low,
+    g.value_high as adjusted_gap_high,
+    g.q_value as gap_q_value,
+    a.growth_per_year,
+    a.growth_per_year_low,
+    a.growth_per_year_high,
+    a.q_value as ageing_q_value,
+    m.cutoff as stated_cutoff,
+    c.estimated_cutoff,
+    c.estimated_cutoff_low,
+    c.estimated_cutoff_high,
+    f.forecast_accuracy,
+    f.num_questions,
+    p.puzzle_score,
+    h.num_sources,
+    h.num_months
+from headline as h
+left join models as m on h.model = m.model
+-- The panel's part of control_adjusted_gap_overall, without what compressors say.
+left join internal.panel_tests as g
+    on h.model = g.model and g.source is null and g.effect = 'gap' and g.protocol = $protocol
+left join ageing as a on h.model = a.model and a.source is null and a.protocol = $protocol
+left join estimated_cutoff as c on h.model = c.model and c.protocol = $protocol
+left join forecasts as f on h.model = f.model
+left join puzzles as p on h.model = p.model
+order by h.rank, h.model

@@ -1,0 +1,32 @@
+-- Each model of the board against the next one.
+with board as (
+    select
+        model,
+        lead(model) over (order by rank, model) as other,
+        rank
+    from headline
+),
+
+pairs as (
+    select
+        *,
+        -- The view has each pair once, in the order of the names.
+        b.model = d.model as is_same_order
+    from board as b
+    inner join model_difference as d
+        on least(b.model, b.other) = d.model and greatest(b.model, b.other) = d.other_model
+    where d.protocol = $protocol and d.source is null
+)
+
+select
+    rank,
+    model,
+    other,
+    if(is_same_order, 1, -1) * difference as difference,
+    if(is_same_order, difference_low, -difference_high) as difference_low,
+    if(is_same_order, difference_high, -difference_low) as difference_high,
+    p_value_adjusted,
+    num_documents,
+    num_months
+from pairs
+order by rank, model

@@ -1,0 +1,15 @@
+-- Public views and tables, with their comments.
+select
+    view_name as name,
+    'view' as kind,
+    comment
+from duckdb_views()
+where schema_name = 'main' and not internal
+union all
+select
+    table_name as name,
+    'table' as kind,
+    comment
+from duckdb_tables()
+where schema_name = 'main' and not internal
+order by name

@@ -1,0 +1,25 @@
+-- Whether recent questions are answered worse than earlier ones: a test, and the paper's rule.
+with tested as (
+    select
+        model,
+        source,
+        protocol,
+        arg_min(bias_class, p_adjusted) as tested_class,
+        min(p_adjusted) as p_adjusted
+    from forecast_bias_test
+    group by all
+)
+
+select
+    t.model,
+    t.source,
+    t.protocol,
+    b.tested_class,
+    b.p_adjusted,
+    t.tbi_x1000,
+    t.tbi_x1000_low,
+    t.tbi_x1000_high,
+    t.bias_class as paper_class
+from forecast_tbi as t
+left join tested as b on t.model = b.model and t.source = b.source and t.protocol = b.protocol
+order by t.source, t.model, t.protocol

@@ -1,0 +1,24 @@
+-- How often each model is right, on all questions and on those from after its cutoff.
+select
+    model,
+    source,
+    protocol,
+    test_accuracy,
+    test_accuracy_low,
+    test_accuracy_high,
+    expected_test_accuracy,
+    num_test_questions,
+    accuracy,
+    accuracy_low,
+    accuracy_high,
+    expected_accuracy,
+    num_questions,
+    num_unparsed,
+    -- one-sided: as many right answers or more by guessing
+    normal_tail(
+        (test_accuracy - expected_test_accuracy)
+        / sqrt(expected_test_accuracy * (1 - expected_test_accuracy) / num_test_questions)
+    ) as p_value
+from forecast_accuracy
+where num_questions > 0
+order by source asc, test_accuracy desc nulls last, accuracy desc, model asc, protocol asc

@@ -1,0 +1,10 @@
+-- The smallest gap that each source's volume can show.
+select
+    source,
+    median(detectable_gap) as detectable_gap,
+    median(num_documents) as num_documents,
+    count(*) as num_models
+from detectable_gap
+where protocol = $protocol and detectable_gap is not null and model not like 'control:%'
+group by source
+order by source

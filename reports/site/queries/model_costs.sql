@@ -1,0 +1,15 @@
+-- What scoring took, by device.
+select
+    model,
+    device,
+    dtype,
+    num_cells,
+    seconds,
+    num_tokens,
+    tokens_per_second,
+    peak_memory_bytes / 1e9 as peak_memory_gb,
+    energy_joules / 3.6e6 as energy_kwh,
+    last_scored_at
+from run_costs
+where protocol = $protocol
+order by model, device

@@ -1,0 +1,44 @@
+-- One row per model, source and month: bits per byte less what the month's difficulty explains, and
+-- less the model's level up to its cutoff (over all months if there is none).
+with adjusted as (
+    select
+        l.model,
+        l.source,
+        l.month,
+        l.bits_per_byte,
+        m.cutoff,
+        l.bits_per_byte - coalesce(s.sensitivity, 1) * coalesce(d.difficulty, 0) as adjusted
+    from monthly_loss as l
+    inner join models as m on l.model = m.model
+    left join month_difficulty as d
+        on l.source = d.source and l.protocol = d.protocol and l.month = d.month
+    left join model_sensitivity as s
+        on l.model = s.model and l.source = s.source and l.protocol = s.protocol
+    where l.protocol = $protocol and l.bits_per_byte is not null
+),
+
+levelled as (
+    select
+        *,
+        adjusted - coalesce(
+            avg(adjusted) filter (month <= cutoff) over (partition by model, source),
+            avg(adjusted) over (partition by model, source)
+        ) as rise
+    from adjusted
+)
+
+select
+    l.model,
+    l.source,
+    l.month,
+    l.bits_per_byte,
+    l.rise,
+    l.cutoff + interval 1 month as stated_end,
+    c.estimated_cutoff_low as measured_begin,
+    c.estimated_cutoff_high + interval 1 month as measured_end,
+    coalesce(l.month > l.cutoff, false) as is_after,
+    row_number() over (partition by l.model, l.source order by l.month) = 1 as is_first
+from levelled as l
+left join estimated_cutoff_by_source as c
+    on l.model = c.model and l.source = c.source and c.protocol = $protocol
+order by l.model, l.source, l.month

@@ -1,0 +1,17 @@
+-- How often a model answers forecasting questions right, before and after its cutoff.
+select
+    model,
+    source,
+    protocol,
+    num_questions,
+    accuracy,
+    accuracy_low,
+    accuracy_high,
+    expected_accuracy,
+    num_test_questions,
+    test_accuracy,
+    test_accuracy_low,
+    test_accuracy_high
+from forecast_accuracy
+where num_questions > 0
+order by model, source, protocol

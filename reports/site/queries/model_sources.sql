@@ -1,0 +1,54 @@
+-- One row per model and source: level, gap, ageing, measured cutoff and decay.
+with levels as (
+    select
+        model,
+        source,
+        avg(bits_per_byte) as bits_per_byte,
+        count(*) as num_months
+    from monthly_loss
+    where protocol = $protocol and bits_per_byte is not null
+    group by model, source
+)
+
+select
+    l.model,
+    l.source,
+    l.bits_per_byte,
+    l.num_months,
+    g.value as adjusted_gap,
+    g.value_low as adjusted_gap_low,
+    g.value_high as adjusted_gap_high,
+    g.q_value as gap_q_value,
+    a.growth_per_year,
+    a.growth_per_year_low,
+    a.growth_per_year_high,
+    a.q_value as ageing_q_value,
+    c.estimated_cutoff,
+    c.estimated_cutoff_low,
+    c.estimated_cutoff_high,
+    c.cutoff_onset,
+    d.decay_3_pct,
+    d.decay_6_pct,
+    d.decay_9_pct,
+    d.decay_12_pct,
+    d.decay_12_pct_low,
+    d.decay_12_pct_high,
+    t.tbi_per_year,
+    t.tbi_per_year_low,
+    t.tbi_per_year_high,
+    g.reason as gap_reason,
+    c.reason as cutoff_reason
+from levels as l
+-- The panel's part of control_adjusted_gap, without what compressors say.
+left join internal.panel_tests as g
+    on
+        l.model = g.model and l.source = g.source
+        and g.effect = 'gap' and g.protocol = $protocol
+left join ageing as a on l.model = a.model and l.source = a.source and a.protocol = $protocol
+left join estimated_cutoff_by_source as c
+    on l.model = c.model and l.source = c.source and c.protocol = $protocol
+left join decay_after_release as d
+    on l.model = d.model and l.source = d.source and d.protocol = $protocol
+left join tbi_likelihood as t
+    on l.model = t.model and l.source = t.source and t.protocol = $protocol
+order by l.model, l.source

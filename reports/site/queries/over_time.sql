@@ -1,0 +1,46 @@
+-- One row per model and month: bits per byte less what the month's difficulty explains, and less
+-- the model's level up to its cutoff (over all months if there is none); the mean over sources.
+with adjusted as (
+    select
+        l.model,
+        l.source,
+        l.month,
+        m.cutoff,
+        l.bits_per_byte - coalesce(s.sensitivity, 1) * coalesce(d.difficulty, 0) as bits_per_byte
+    from monthly_loss as l
+    inner join models as m on l.model = m.model
+    left join month_difficulty as d
+        on l.source = d.source and l.protocol = d.protocol and l.month = d.month
+    left join model_sensitivity as s
+        on l.model = s.model and l.source = s.source and l.protocol = s.protocol
+    where
+        l.protocol = $protocol and l.is_text and l.bits_per_byte is not null
+        and l.model not like 'control:%'
+),
+
+levelled as (
+    select
+        model,
+        month,
+        cutoff,
+        bits_per_byte - coalesce(
+            avg(bits_per_byte) filter (month <= cutoff) over (partition by model, source),
+            avg(bits_per_byte) over (partition by model, source)
+        ) as rise
+    from adjusted
+)
+
+select
+    l.model,
+    l.month,
+    avg(l.rise) as rise,
+    count(*) as num_sources,
+    any_value(l.cutoff) + interval 1 month as stated_end,
+    any_value(c.estimated_cutoff_low) as measured_begin,
+    any_value(c.estimated_cutoff_high) + interval 1 month as measured_end,
+    coalesce(l.month > any_value(l.cutoff), false) as is_after,
+    row_number() over (partition by l.model order by l.month) = 1 as is_first
+from levelled as l
+left join estimated_cutoff as c on l.model = c.model and c.protocol = $protocol
+group by l.model, l.month
+order by stated_end nulls last, l.model, l.month

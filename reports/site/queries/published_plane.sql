@@ -1,0 +1,14 @@
+-- Li et al. 2024, Table 3: rates of 2023 against their change, by text.
+select
+    model,
+    row_key as corpus,
+    max(value) filter (column_name = 'rate_2023') as rate_2023,
+    max(value) filter (column_name = 'rate_2017_2023') as rate_2017_2023,
+    max(value) filter (column_name = 'rate_2023_less_2017_2022') as change
+from published_figures
+where
+    reference like 'Li et al. 2024%' and printed_table = 'Table 3'
+    and row_key not in ('Audio', 'Image') and model not in ('FLAC', 'PNG')
+group by model, row_key
+having rate_2023 is not null and change is not null
+order by corpus, rate_2023, model

@@ -1,0 +1,35 @@
+-- Scores of each model over all levels and by level, with the level of the largest gap.
+with scores as (
+    select
+        model,
+        protocol,
+        max(score) filter (level is null) as score,
+        max(score_low) filter (level is null) as score_low,
+        max(score_high) filter (level is null) as score_high,
+        max(score) filter (level = 1) as level_1,
+        max(score) filter (level = 2) as level_2,
+        max(score) filter (level = 3) as level_3,
+        max(score) filter (level = 4) as level_4,
+        max(score) filter (level = 5) as level_5,
+        max(num_puzzles) filter (level is null) as num_puzzles,
+        max(num_expected) filter (level is null) as num_expected
+    from scylla_scores
+    where rules = 'strict' and ood_split = 'ood'
+    group by model, protocol
+)
+
+select
+    s.*,
+    m.parameters,
+    c.critical_level,
+    c.status,
+    c.joint_p_value
+from scores as s
+left join models as m on s.model = m.model
+left join scylla_critical_complexity as c
+    on
+        s.model = c.model
+        and s.protocol = c.protocol
+        and c.rules = 'strict'
+        and c.ood_split = 'ood'
+order by s.score desc nulls last, s.model asc, s.protocol asc

@@ -1,0 +1,29 @@
+-- Share of right answers by level, on a model's own inputs and on others.
+with both_inputs as (
+    select
+        model,
+        protocol,
+        level,
+        'its own inputs' as inputs,
+        id_accuracy as accuracy
+    from scylla_scores
+    where rules = 'strict' and ood_split = 'ood' and level is not null
+    union all
+    select
+        model,
+        protocol,
+        level,
+        'other inputs' as inputs,
+        ood_accuracy as accuracy
+    from scylla_scores
+    where rules = 'strict' and ood_split = 'ood' and level is not null
+)
+
+select
+    b.*,
+    coalesce(c.critical_level = b.level, false) as is_critical
+from both_inputs as b
+left join scylla_critical_complexity as c
+    on b.model = c.model and b.protocol = c.protocol and c.rules = 'strict' and c.ood_split = 'ood'
+where b.accuracy is not null
+order by b.model, b.protocol, b.inputs, b.level

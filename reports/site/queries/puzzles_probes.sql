@@ -1,0 +1,10 @@
+-- The level that corresponds to the accuracy of each probe.
+select
+    model,
+    protocol,
+    replace(puzzle, '_', ' ') as probe,
+    level_equivalent,
+    replace(status, '_', ' ') as status
+from scylla_probes
+where rules = 'strict' and ood_split = 'ood'
+order by model, protocol, probe

@@ -1,0 +1,3 @@
+-- What is known of the sources.
+select *
+from sources

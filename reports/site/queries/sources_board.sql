@@ -1,0 +1,28 @@
+-- One row per source with measured months.
+with months as (
+    select
+        source,
+        month,
+        max(num_documents) as num_documents,
+        max(num_bytes) as num_bytes,
+        count(*) as num_models
+    from monthly_loss
+    where protocol = $protocol and bits_per_byte is not null
+    group by source, month
+)
+
+select
+    m.source,
+    any_value(s.title) as title,
+    any_value(s.category) as category,
+    any_value(s.language) as language,
+    min(m.month) as first_month,
+    max(m.month) as last_month,
+    cast(sum(m.num_documents) as bigint) as num_documents,
+    cast(sum(m.num_bytes) as bigint) as num_bytes,
+    max(m.num_models) as num_models,
+    any_value(s.licence) as licence
+from months as m
+left join sources as s on m.source = s.source
+group by m.source
+order by m.source

@@ -1,0 +1,67 @@
+"""Parsing of written pages: links, cells, ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+
+@dataclass
+class Cell:
+    text: str
+    value: str | None
+    is_number: bool
+
+
+class Page(HTMLParser):
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.cells: list[Cell] = []
+        self.titles: list[str] = []
+        self._stack: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self._stack.append(f"{tag}.{found.get('class') or ''}")
+        if found.get("id"):
+            self.ids.add(str(found["id"]))
+        for name in ("href", "src"):
+            if found.get(name):
+                self.links.append(str(found[name]))
+        if tag in {"td", "th"}:
+            is_number = "number" in (found.get("class") or "")
+            self.cells.append(Cell("", found.get("data-value"), is_number))
+        if tag in {"h1", "h2"}:
+            self.titles.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._stack and self._stack.pop().partition(".")[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        tags = [each.partition(".")[0] for each in self._stack]
+        if {"td", "th"} & set(tags) and "span.interval" not in self._stack:
+            self.cells[-1].text += data.strip()
+        if {"h1", "h2"} & set(tags):
+            self.titles[-1] += data
+
+    def targets(self) -> list[tuple[Path, str]]:
+        """Return file and fragment of each link of the site itself."""
+        found = []
+        for link in self.links:
+            if link.startswith(("https://", "http://")):
+                continue
+            path, _, fragment = link.partition("#")
+            file = (self.path.parent / unquote(path)).resolve() if path else self.path
+            found.append((file, fragment))
+        return found
+
+
+def read_pages(root: Path) -> dict[Path, Page]:
+    return {path.resolve(): Page(path.resolve()) for path in sorted(root.rglob("*.html"))}

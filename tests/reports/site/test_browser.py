@@ -1,0 +1,129 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from core.settings import Settings, load_settings
+from reports.site.build import write_site
+
+pytestmark = pytest.mark.long
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+]  # fmt: skip
+KINDS = (
+    "index", "changes", "compare", "forecasts", "puzzles", "published", "data", "methods",
+    "sources", "models/early", "sources/code",
+)  # fmt: skip
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def root(usual: Settings) -> Path:
+    return Path(write_site(usual)).parent
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = load_settings().chromium
+    with sync_playwright() as playwright:
+        path = chromium or Path(playwright.chromium.executable_path)
+        if not path.exists():
+            pytest.skip(f"no browser at {path} (see `make test`)")
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, root: Path) -> Iterator[Open]:
+    complaints: list[str] = []
+    requests: list[str] = []
+    windows = []
+
+    def visit(page: str, **options: object) -> Page:
+        window = browser.new_page(**options)
+        windows.append(window)
+        window.on("console", lambda message: complaints.append(message.text))
+        window.on("pageerror", lambda error: complaints.append(str(error)))
+        window.on("requestfailed", lambda request: complaints.append(f"failed: {request.url}"))
+        window.on("request", lambda request: requests.append(request.url))
+        path, hash_, fragment = page.partition("#")
+        window.goto((root / f"{path}.html").as_uri() + hash_ + fragment)
+        return window
+
+    yield visit
+    for window in windows:
+        window.close()
+    assert not complaints
+    assert all(request.startswith(root.as_uri()) for request in requests)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(visit: Open, scheme: str) -> None:
+    for kind in KINDS:
+        window = visit(kind, color_scheme=scheme)
+        # Without preload, axe does not request the style sheet, which the policy forbids.
+        found = Axe().run(window, options={"preload": False}).response["violations"]
+        worse = [
+            (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] != "minor"
+        ]
+        assert not worse, (kind, worse)
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280, 1800])
+def test_no_page_is_wider_than_the_window(visit: Open, width: int) -> None:
+    for kind in KINDS:
+        window = visit(kind, viewport={"width": width, "height": 800})
+        assert window.evaluate("document.documentElement.scrollWidth") <= width, kind
+
+
+def test_a_table_sorts_and_the_address_keeps_it(visit: Open) -> None:
+    names = "[...document.querySelectorAll('[data-table=board] tbody th')].map(e => e.textContent)"
+    window = visit("index")
+    first = window.evaluate(names)
+    level = window.locator("[data-table=board] [data-column=bits_per_byte] button")
+    level.focus()
+    window.keyboard.press("Enter")
+    window.keyboard.press("Enter")
+    turned = window.evaluate(names)
+    assert turned == first[::-1]
+    assert window.locator("[aria-sort=descending]").count() == 1
+    again = visit(f"index{window.url.partition('.html')[2]}")
+    assert again.evaluate(names) == turned
+
+
+def test_rows_are_found_and_columns_chosen(visit: Open) -> None:
+    window = visit("data#data-views?find=month")
+    shown = window.locator("[data-table=data-views] tbody tr:visible")
+    assert 0 < shown.count() < 30
+    assert all("month" in text.lower() for text in shown.all_text_contents())
+    window = visit("index")
+    assert not window.get_by_role("columnheader", name="months").is_visible()
+    window.get_by_text("columns", exact=True).click()
+    window.get_by_role("checkbox", name="months").check()
+    assert window.get_by_role("columnheader", name="months").is_visible()
+
+
+def test_two_models_are_compared(visit: Open) -> None:
+    window = visit("compare#pair?one=early&other=control:zstd")
+    window.get_by_role("heading", name="early is better than control:zstd").wait_for()
+    assert window.locator("[data-compared] tbody tr").count() == 3  # two sources and their mean
+
+
+def test_a_touched_chart_is_drawn_again_by_the_script(visit: Open) -> None:
+    window = visit("index")
+    chart = window.locator("[data-chart=over-time]")
+    chart.hover()
+    chart.locator("svg.marks").wait_for()
+
+
+def test_pages_read_without_a_script(browser: Browser, root: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    window = context.new_page()
+    window.goto((root / "index.html").as_uri())
+    assert window.get_by_role("table").is_visible()
+    assert window.locator("figure svg").count() == 1
+    context.close()

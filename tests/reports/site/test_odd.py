@@ -1,0 +1,69 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.settings import Settings
+from reports.site.build import write_site
+from tests.reports.curves import level, step
+from tests.reports.site.pages import read_pages
+from warehouse.land.losses import open_warehouse
+from warehouse.read.publish import publish
+
+pytestmark = pytest.mark.long
+RIGHT_TO_LEFT = "نموذج"
+
+
+def _titles(settings: Settings) -> dict[str, list[str]]:
+    root = Path(write_site(settings)).parent
+    pages = read_pages(root)
+    for page in pages.values():
+        for file, _ in page.targets():
+            assert file.exists(), (page.path, file)
+    return {str(path.relative_to(root.resolve())): page.titles for path, page in pages.items()}
+
+
+def test_an_empty_warehouse_gives_pages_that_say_what_to_do(settings: Settings) -> None:
+    with open_warehouse(settings):
+        pass
+    publish(settings)
+    titles = _titles(settings)
+    assert {"index.html", "compare.html", "data.html", "forecasts.html"} <= set(titles)
+    assert "tidemark run" in (Path(settings.home) / "report" / "index.html").read_text()
+
+
+def test_one_month_has_a_ranking(publish_figures: Any) -> None:
+    figures = {**level("a", "news", 1.0, 1), **level("b", "news", 2.0, 1)}
+    titles = _titles(publish_figures(figures))
+    assert "a predicts these months best" in titles["index.html"]
+
+
+def test_only_compressors(publish_figures: Any) -> None:
+    figures = {**level("control:xz", "news", 3.0), **level("control:zstd", "news", 3.1)}
+    titles = _titles(publish_figures(figures))
+    assert "No model is better than the best compressor" in titles["index.html"]
+
+
+def test_long_and_right_to_left_names(publish_figures: Any) -> None:
+    names = ["x" * 300, RIGHT_TO_LEFT, "=cmd()", "'quoted' \\ \"x\""]
+    figures = {key: value for name in names for key, value in level(name, "news", 1.0, 2).items()}
+    settings = publish_figures(figures)
+    titles = _titles(settings)
+    assert len([path for path in titles if path.startswith("models/")]) == len(names)
+    board = (Path(settings.home) / "report" / "figures" / "board.csv").read_text()
+    assert "\n'=cmd()," in board
+
+
+def test_a_later_month_keeps_the_former_site(publish_figures: Any) -> None:
+    first = publish_figures(step("a", "news", "2024-03", 1.0, 1.5, 7), {"a": "2024-03"})
+    root = Path(write_site(first)).parent
+    before = (root / "models" / "a.html").read_bytes()
+    publish_figures({**step("a", "news", "2024-03", 1.0, 1.5), **level("b", "news", 2.0)})
+    write_site(first)
+    assert (root / "months" / "2024-07" / "models" / "a.html").read_bytes() == before
+    changes = (root / "changes.html").read_text()
+    assert "New on the board: b." in changes
+    assert 'href="months/2024-07/index.html"' in changes
+    assert "New on the board: b." in (root / "changes.atom").read_text()
+    write_site(first)  # nothing changed since
+    assert (root / "changes.html").read_text().count("New on the board") == 1
