@@ -189,11 +189,11 @@ def land(design: Design, num_worlds: int, settings: Settings) -> None:
     if design.regime is not None:
         with connected(settings) as connection:
             for number in range(design.num_months):
-                facts: dict[str, object] = {
+                dated: dict[str, object] = {
                     "month": (FIRST + number).first_day,
                     "regime": f"{number >= design.regime}",
                 }
-                connection.execute(read_sql("land/sql", "insert_partition"), _PARTITION | facts)
+                connection.execute(read_sql("land/sql", "insert_partition"), _PARTITION | dated)
     publish(settings)
 
 

@@ -69,7 +69,7 @@ def _difficulty(site: Site, name: str) -> Figure | None:
             "y2": {"field": "difficulty_high"},
         },
     }
-    layers = [band, *_lines(rows, shown)]
+    layers = [band, *_lines(rows, shown), *_regime_marks(site, name, x)]
     about = (
         "Zero is the mean over months. Black: for language models, with its 95 % interval. A "
         "compressor has learned nothing, and old models were trained before all of these months."
@@ -122,6 +122,26 @@ def end_labels(
     }
 
 
+def _regime_marks(site: Site, name: str, x: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a thin rule with a label at each month from which the source differs."""
+    starts = site.part("source_regimes", "source", name)[1]
+    values = [
+        {"month": row["month"].isoformat(), "label": row["regime"]} for row in starts.to_dicts()
+    ]
+    if not values:
+        return []
+    at = {"x": {**x, "field": "month"}}
+    text = {"type": "text", "align": "right", "dx": -4, "baseline": "top", "color": SOFT}
+    return [
+        {"data": {"values": values}, "mark": {"type": "rule", "color": SOFT}, "encoding": at},
+        {
+            "data": {"values": values},
+            "mark": {**text, "fontSize": 9},
+            "encoding": {**at, "y": {"value": 0}, "text": {"field": "label"}},
+        },
+    ]
+
+
 def _levels(site: Site, name: str) -> Figure | None:
     sql, rows = site.part("source_levels", "source", name, protocol=site.protocol)
     if rows["month"].n_unique() < MIN_MONTHS:
@@ -130,6 +150,7 @@ def _levels(site: Site, name: str) -> Figure | None:
     best = means["model"].to_list()[:MAX_LINES]
     others = means["model"].to_list()[MAX_LINES : MAX_LINES + MAX_GREY]
     chart = level_lines(best, rows, others)
+    chart["layer"] += _regime_marks(site, name, time_axis(rows["month"].to_list()))
     about = "Lower is better. " + (f"In grey: the next {len(others)} models." if others else "")
     return Figure(
         f"source-{slug(name)}-levels", "All models, month by month", about, sql, rows, chart=chart
