@@ -19,4 +19,5 @@ Rules of this package:
 - No source imports another. Put code that two sources need into a shared module.
 - Count every requested item as a ``Document``, ``Drop``, ``Failure`` or ``Repeat``.
 - Treat all downloaded data as hostile. ``web/exchange.py`` limits sizes, times and hosts.
+  ``web/values.py`` parses JSON, and ``apis/fields.py`` checks its fields.
 """

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from typing import Any
 
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable
 from core.month import Month
+from crawlers.apis.fields import Fields
 from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo, missing_item
 from crawlers.web.fetcher import Fetched, Fetcher
 
@@ -25,41 +25,46 @@ INFO = SourceInfo(
     request_interval_s=1.0,
     first_month=Month("2020-01"),
 )
+MAX_LETTERS = 10_000  # of a month
 
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     """Yield the letters posted in a month, in the order of the list, or of their ranks."""
     posted: dict[str, dt.datetime] = {}
-    for native_id, moment in _list_letters(month, context.fetcher):
-        if native_id in posted:
+    for row in _list_letters(month, context.fetcher):
+        native_id, moment = row.text("id"), row.time("posted")
+        if native_id is None or moment is None:
+            yield Drop(native_id or row.where, "parse_error", "no id, or no date of posting")
+        elif native_id in posted:
             yield Repeat(native_id, "on two pages of the list")
-        posted[native_id] = moment
+        else:
+            posted[native_id] = moment
     yield from context.sample(
         posted, str, lambda name: [_fetch_letter(name, posted[name], context.fetcher)]
     )
 
 
-def _list_letters(month: Month, fetcher: Fetcher) -> Iterator[tuple[str, dt.datetime]]:
+def _list_letters(month: Month, fetcher: Fetcher) -> Iterator[Fields]:
     page, seen, total = 1, set[str](), 1
     while len(seen) < total:
         rows, total = _read_page(month, page, fetcher)
         if not rows and len(seen) < total:
             raise SourceUnavailable(f"toy {month}: page {page} is empty, {total} letters expected")
-        for row in rows:
-            seen.add(str(row["id"]))
-            yield str(row["id"]), dt.datetime.fromisoformat(row["posted"])
+        seen.update(row.text("id") or row.where for row in rows)
+        yield from rows
         page += 1
 
 
-def _read_page(month: Month, page: int, fetcher: Fetcher) -> tuple[list[Any], int]:
+def _read_page(month: Month, page: int, fetcher: Fetcher) -> tuple[list[Fields], int]:
     params = {"month": str(month), "page": page}
     try:
-        answer = fetcher.get("toy", "/letters", params, is_busy=_is_busy).json()
-        return list(answer["letters"]), int(answer["total"])
+        fetched = fetcher.get("toy", "/letters", params, is_busy=_is_busy)
     except ItemUnavailable as error:  # without its list there is no month
         raise SourceUnavailable(f"toy {month}: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise SourceChanged(f"toy {month}: page {page} of the list has no {error}") from error
+    answer = Fields.of(f"toy {month}: page {page}", fetched.json())
+    letters = answer.need("letters", answer.rows("letters"), "a list")
+    total = answer.integer("total", 0, MAX_LETTERS)
+    return letters, answer.need("total", total, f"a number up to {MAX_LETTERS}")
 
 
 def _is_busy(fetched: Fetched) -> bool:
@@ -70,12 +75,14 @@ def _is_busy(fetched: Fetched) -> bool:
 def _fetch_letter(native_id: str, posted: dt.datetime, fetcher: Fetcher) -> Item:
     try:
         page = fetcher.get("toy", f"/letter/{native_id}", is_busy=_is_busy)
-        letter = page.json()
-        text, title = str(letter["text"]), str(letter["title"])
+        letter = Fields.of(f"toy: {native_id}", page.json())
     except (ItemUnavailable, ItemFailed) as error:
         return missing_item(native_id, error)
-    except (SourceChanged, KeyError, TypeError) as error:
+    except SourceChanged as error:
         return Drop(native_id, "parse_error", f"no letter: {error}")
+    text, title = letter.text("text"), letter.text("title")
+    if text is None or title is None:
+        return Drop(native_id, "parse_error", "no text, or no title")
     return Document(
         native_id=native_id,
         version_id=None,
@@ -87,5 +94,5 @@ def _fetch_letter(native_id: str, posted: dt.datetime, fetcher: Fetcher) -> Item
         text_as_of=posted,
         retrieved_at=page.retrieved_at,
         licence=INFO.licence,
-        attribution=letter.get("town") or "a town that does not exist",
+        attribution=letter.text("town") or "a town that does not exist",
     )
