@@ -231,10 +231,8 @@ class Settings(BaseSettings):
     @classmethod
     def _contact(cls, contact: str) -> str:
         if not _is_contact(contact.strip()):
-            raise ValueError(
-                "is neither an e-mail address nor an https:// address: you@example.org, "
-                "https://example.org/you"
-            )
+            example = "you@example.org, https://example.org/you"
+            raise ValueError(f"is neither an e-mail address nor an https:// address: {example}")
         return contact.strip()
 
     @field_validator("warehouse")
