@@ -1,5 +1,6 @@
-select * replace (
-    round(bits_per_byte_low, 6) as bits_per_byte_low,
-    round(bits_per_byte_high, 6) as bits_per_byte_high
-)
+select
+    * replace (
+        round(bits_per_byte_low, 6) as bits_per_byte_low,
+        round(bits_per_byte_high, 6) as bits_per_byte_high
+    )
 from headline;

@@ -1,5 +1,6 @@
-select * replace (
-    round(difference_low, 6) as difference_low,
-    round(difference_high, 6) as difference_high
-)
+select
+    * replace (
+        round(difference_low, 6) as difference_low,
+        round(difference_high, 6) as difference_high
+    )
 from model_difference;
