@@ -11,6 +11,7 @@ import typer
 from typer import Option
 
 from cli import (
+    clean,
     corpus,
     doctor,
     forecast,
@@ -46,6 +47,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "import-texts": sources.import_texts_command,
         "import-media": sources.import_media_command,
         "compare-texts": corpus.compare_texts_command,
+        "clean": clean.clean_command,
         "simulate": operations.simulate_command,
         "sources": sources.sources_app,
         "corpus": corpus.corpus_app,

@@ -204,7 +204,7 @@ FIGURES: tuple[Figure, ...] = (
         for macro in ("control_adjusted_gap_at", "control_adjusted_gap_overall_at")
     ),
     Figure("monthly_rank", "rank", of_rank, is_discrete=True),
-    Figure("model_difference", "difference", of_pair),
+    Figure("model_difference", "difference", of_pair, ends="_documents"),
 )
 
 

@@ -114,13 +114,14 @@ def read_source(path: str, content: bytes | None) -> str:
     """
     if content is None:
         raise ItemUnavailable("too_large", "larger than a source file that people write")
-    text = _decode(content)
+    text = decode_text(content)
     if why := _why_not_written(path, text):
         raise ItemUnavailable("generated_code", why)
     return text
 
 
-def _decode(content: bytes) -> str:
+def decode_text(content: bytes) -> str:
+    """Return UTF-8 text, or raise ItemUnavailable: ``binary`` or ``parse_error``."""
     if b"\0" in content:
         raise ItemUnavailable("binary", "contains NUL bytes")
     try:
@@ -192,7 +193,7 @@ def find_readme(paths: Iterable[str]) -> str | None:
 
 def read_readme(path: str, content: bytes) -> str:
     """Return a README's text, or raise ItemUnavailable; ``.rst`` is reStructuredText."""
-    text = _decode(content)
+    text = decode_text(content)
     lines = strip_markup(normalise(text)).split("\n")
     reader = _RstReader(lines) if path.lower().endswith(".rst") else _MarkdownReader(lines)
     for line in lines:

@@ -37,9 +37,9 @@ _PARENTS = {"subsection": "section", "subsubsection": "subsection"}
 _PARENTS |= {"subfigure": "figure", "subtable": "table"}
 _LETTERS = ("subfigure", "subtable")
 _STEP = re.compile(
-    r"\\(?P<heading>chapter|(?:sub){0,2}section)(?P<is_unnumbered>\*?)\s*(?:\[[^\]]*\])?\s*(?=\{)"
+    r"\\(?P<heading>chapter|(?:sub){0,2}section)(?P<is_unnumbered>\*?)\s*(?:\[[^\]]{0,500}\])?\s*(?=\{)"
     r"|\\begin\s*\{\s*(?P<begin>[A-Za-z]+)(?P<star>\*?)\s*\}|\\(?P<end>end)\s*\{[^{}]*\}"
-    r"|\\label\s*(?:\[[^\]]*\])?\s*\{(?P<label>[^{}]*)\}|\\tag\*?\s*\{(?P<tag>[^{}]*)\}"
+    r"|\\label\s*(?:\[[^\]]{0,500}\])?\s*\{(?P<label>[^{}]*)\}|\\tag\*?\s*\{(?P<tag>[^{}]*)\}"
     r"|\\(?P<word>appendix|nonumber|notag|item|caption|subfloat|listingnumber)(?![A-Za-z])"
     r"|(?P<line>\\\\)(?!\s*\\end)|\\.",
     re.DOTALL,

@@ -14,7 +14,7 @@ from crawlers.text.latex_shield import GONE, Shield, shield_formulas
 _BEGIN_DOCUMENT = re.compile(r"\\begin\s*\{document\}")
 _INTRODUCTION = re.compile(
     r"(?:\\IEEEraisesectionheading\s*\{\s*)?"
-    r"\\(?:section|chapter)\*?\s*(?:\[[^\]]*\])?\s*\{[^}]*introduction",
+    r"\\(?:section|chapter)\*?\s*(?:\[[^\]]{0,500}\])?\s*\{[^}]{0,200}introduction",
     re.IGNORECASE,
 )
 _FRONT_MATTER_END = re.compile(r"\\end\s*\{abstract\}|\\maketitle(?![A-Za-z])")
@@ -22,7 +22,7 @@ _FRONT_MATTER_END = re.compile(r"\\end\s*\{abstract\}|\\maketitle(?![A-Za-z])")
 _BACK_MATTER = re.compile(
     r"\\(?:(?:print|the)?bibliography|appendix|appendices|acknowledg[a-z]*|ack)(?![A-Za-z])"
     r"|\\begin\s*\{(?:thebibliography|appendix|appendices|acks|acknowledg[a-z]*)\*?\}"
-    r"|\\(?:sub)*(?:section|chapter|paragraph)\*?\s*(?:\[[^\]]*\])?\s*\{[^}]{0,40}?"
+    r"|\\(?:sub)*(?:section|chapter|paragraph)\*?\s*(?:\[[^\]]{0,500}\])?\s*\{[^}]{0,40}?"
     r"(?:appendix|appendices|references\s*\}|bibliography)"
     r"|\\(?:(?:sub)*(?:section|chapter)\*|(?:sub)*paragraph\*?)\s*\{[^}]{0,40}?acknowledg"
     r"|\\bmhead\*?\s*\{[^}]{0,40}?acknowledg|\\backmatter(?![A-Za-z])"
@@ -62,7 +62,7 @@ _SILENT = {
 }
 _NUM_ARGUMENTS = {name: number for number, names in _SILENT.items() for name in names.split()}
 _SILENT_MACRO = re.compile(rf"\\({'|'.join(_NUM_ARGUMENTS)}|icml[a-z]*)(?![A-Za-z])\*?")
-_OPTIONS = re.compile(r"(?:\s*\[[^\]]*\])+")
+_OPTIONS = re.compile(r"(?:\s*\[[^\]]{0,500}\])+")
 _NEXT = re.compile(r"\s*(\\[A-Za-z@]+)?")
 _LENGTH = re.compile(  # assignments of plain TeX, without braces, and characters by number
     r"\\(?:[vh]skip|kern|[hv]size|looseness|par(?:indent|skip|sep)|(?:base|)lineskip|tabcolsep"
@@ -76,9 +76,11 @@ _LENGTH = re.compile(  # assignments of plain TeX, without braces, and character
 )
 _QUOTE = re.compile(r"\\([lr])q(?![A-Za-z])[ \t]*\n?")
 _LINE_END = re.compile(r"\\\\\*?[ \t]*(?:\[\s*-?[\d.]*\s*\\?[a-z]+\s*\])?")
-_MACRO_OPTIONS = re.compile(r"(\\(?!item\b|unit\b)[A-Za-z]+\*?)(?:\s*\[[^\[\]{}\n]*\])+(?=\s*\{)")
+_MACRO_OPTIONS = re.compile(
+    r"(\\(?!item\b|unit\b)[A-Za-z]+\*?)(?:\s*\[[^\[\]{}\n]{0,500}\])+(?=\s*\{)"
+)
 _BEGIN_OR_END = re.compile(
-    r"\\(?:begin|end)\s*\{(?P<name>[^{}]*)\}(?:\s*\[[^\]\n]*\]|\{[^{}\s]{0,40}\})*"
+    r"\\(?:begin|end)\s*\{(?P<name>[^{}]*)\}(?:\s*\[[^\]\n]{0,500}\]|\{[^{}\s]{0,40}\})*"
 )
 _WITHIN_PARAGRAPH = re.compile(r"subequations|linenomath\*?|(?:text)?(?:small|normalsize|large)")
 _TOKEN = re.compile(r"\\.|[{}]", re.DOTALL)

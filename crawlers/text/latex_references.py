@@ -1,8 +1,8 @@
 r"""References and citations of LaTeX papers, replaced by what a reader sees.
 
 ``\ref`` and its kin become numbers. A label that the paper lacks leaves a HOLE. A citation beside a
-sentence leaves GONE. One that is a word of its sentence ("as in \cite{a}") becomes the authors and
-the year if the bibliography states them, else a number in brackets.
+sentence leaves GONE. In "as in \cite{a}", it is a word of the sentence. Then it becomes the authors
+and the year if the bibliography states them, else a number in brackets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _REFERENCE = re.compile(
     r"(?P<on_page>(?:\b(?:on|see)[\s~]{1,9})?\bp(?:age|\.)[\s~]{0,9})?\\(?P<page>pageref)\*?"
     r"\s*\{[^{}]*\}"
     r"|\\(?P<macro>(?:eq|auto|Auto|c|C|v|V|f|F|labelc|sub|name|Name|full)?ref|[cC]refrange)\*?"
-    r"\s*(?:\[[^\]]*\])?\s*\{(?P<keys>[^{}]*)\}(?:(?<=[^f])\s*\{(?P<last>[^{}]*)\})?"
+    r"\s*(?:\[[^\]]{0,500}\])?\s*\{(?P<keys>[^{}]*)\}(?:(?<=[^f])\s*\{(?P<last>[^{}]*)\})?"
 )
 _BIBITEM = re.compile(
     r"\\bibitem\s*(?:\[(?P<label>(?:[^\[\]{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*+)\])?"
@@ -26,7 +26,7 @@ _BIBITEM = re.compile(
 _AUTHORS_AND_YEAR = re.compile(r"(?P<authors>[^()]+?)\s*\((?P<year>\d{4}[a-z]?)\)")
 _CITATION = re.compile(
     r"\\(?P<macro>[A-Za-z]*[cC]ite[A-Za-z]*)\*?"
-    r"(?P<groups>(?:(?:\s*\[[^\]]*\]){0,2}\s*\{[^{}]*\})+)"
+    r"(?P<groups>(?:(?:\s*\[[^\]]{0,500}\]){0,2}\s*\{[^{}]*\})+)"
 )
 _TEXTUAL = re.compile(r"citet|citeau|citeas|citeyear|textcite|shortcite")
 _KEYS = re.compile(r"\{([^{}]*)\}")
@@ -37,7 +37,7 @@ _BEFORE_NOUN = re.compile(
     r"|whereas|while|with)\Z",
     re.IGNORECASE,
 )
-_SENTENCE_START = re.compile(r"(?:\A|[.:;?!][\s~]|\n\s*\n|\\item(?:\s|\[[^\]]*\]))[\s~]*\Z")
+_SENTENCE_START = re.compile(r"(?:\A|[.:;?!][\s~]|\n\s*\n|\\item(?:\s|\[[^\]]{0,500}\]))[\s~]*\Z")
 _VERB = re.compile(r"[\s~]*[a-z]")
 _BETWEEN = re.compile(r"[\s~]*(?:,?[\s~]*(?:and|or)|[,;&]|-{1,2})?[\s~]*")
 _CONTEXT = 60  # characters before a citation that are looked at

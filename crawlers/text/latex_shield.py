@@ -51,13 +51,13 @@ _INLINE = frozenset({"verb", "Verb", "spverb", "lstinline", "mintinline", "mint"
 _PLAIN = frozenset({"verbatim", "verbatim*", "alltt", "comment"})  # take no options
 _DEFINITIONS = re.compile(  # of environments and macros for code
     r"\\(?:lstnewenvironment|(?:Define|Recustom)VerbatimEnvironment|(?:re)?newtcblisting"
-    r"|(?:New|Declare)TCBListing)\s*(?:\[[^\]]*\])?\s*\{\s*(?P<code>[A-Za-z]+\*?)\s*\}"
+    r"|(?:New|Declare)TCBListing)\s*(?:\[[^\]]{0,500}\])?\s*\{\s*(?P<code>[A-Za-z]+\*?)\s*\}"
     r"|\\newminted\s*(?:\[\s*(?P<named>\w+)\s*\])?\s*\{\s*(?P<minted>\w+)\s*\}"
-    r"|\\newenvironment\*?\s*\{(?P<wrapper>[A-Za-z]+)\}(?:\[[^\]]*\])*\s*\{[^{}]*"
+    r"|\\newenvironment\*?\s*\{(?P<wrapper>[A-Za-z]+)\}(?:\[[^\]]{0,500}\])*\s*\{[^{}]*"
     r"\\(?:[BL]?[vV]erbatim|lstlisting|minted|alltt)(?![A-Za-z])"
     r"|\\excludecomment\s*\{\s*(?P<ignored>\w+)\s*\}"
     r"|\\newmintinline\s*(?:\[\s*(?P<inline>\w+)\s*\])?\s*\{\s*(?P<language>\w+)\s*\}"
-    r"|\\(?:MakeShortVerb\*?|lstMakeShortInline(?:\[[^\]]*\])?|DefineShortVerb)"
+    r"|\\(?:MakeShortVerb\*?|lstMakeShortInline(?:\[[^\]]{0,500}\])?|DefineShortVerb)"
     r"\s*\{?\\?(?P<bar>[^\sA-Za-z{}\\%])"
 )
 _DELIMITER = re.compile(r"\\.|[\[\]{}]", re.DOTALL)
@@ -95,7 +95,7 @@ class _Scanner:
         self._token = re.compile(
             r"\\begin\s*\{(?P<environment>[A-Za-z]+\*?)\}"
             rf"|\\(?P<inline>{'|'.join(sorted(inline))})(?![A-Za-z])\*?"
-            r"|\\(?:url|path|nolinkurl|href)\s*(?:\[[^\]\n]*\])?\{(?P<address>[^{}\n]+)\}"
+            r"|\\(?:url|path|nolinkurl|href)\s*(?:\[[^\]\n]{0,500}\])?\{(?P<address>[^{}\n]+)\}"
             r"|(?P<off>\\iffalse(?![A-Za-z]))|\\."
             r"|(?P<comment>%[^\n]*(?:\n(?![ \t]*\n)[ \t]*)?)"  # ends before a blank line
             + (rf"|(?P<short>[{bars}])(?P<shorted>[^\n]+?)(?P=short)" if bars else ""),
@@ -172,7 +172,7 @@ _FORMULA = re.compile(
     r"|\\(?P<bracket>[\[(])|(?P<dollars>\$\$?)|(?P<ensured>\\ensuremath\s*(?=\{))|\\.",
     re.DOTALL,
 )
-_ARGUMENTS = re.compile(r"\s*(?:\[[^\]\n]*\])?\{[^{}\n]*\}")
+_ARGUMENTS = re.compile(r"\s*(?:\[[^\]\n]{0,500}\])?\{[^{}\n]*\}")
 # A formula in dollar signs has no blank line, and dollar signs only in \text{…} and the like.
 _IN_DOLLARS = re.compile(
     r"(?:\\(?:text[a-z]*|[mh]box)\s*\{[^{}]*\}|\\.|[^\\$\n]|\n(?![ \t]*\n))++", re.DOTALL

@@ -59,7 +59,7 @@ _INPUT = re.compile(
     r"|\\(?:sub)?import\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}"
 )
 _CLASS = re.compile(
-    r"\\document(?:class|style)\s*(?:\[[^\]]*\])?\s*\{\s*(?!subfiles|standalone)(?P<name>[^{}]*)"
+    r"\\document(?:class|style)\s*(?:\[[^\]]{0,500}\])?\s*\{\s*(?!subfiles|standalone)(?P<name>[^{}]*)"
 )
 _BEGIN_DOCUMENT = re.compile(r"\\begin\s*\{document\}")
 _END_DOCUMENT = re.compile(r"\\end\s*\{document\}")
@@ -70,7 +70,7 @@ _MAIN_NAMES = frozenset({"main", "paper", "ms", "article", "manuscript", "arxiv"
 # Names and classes of what goes with a paper.
 _SIDE_NAME = re.compile(
     r"(?:\A|[\W_])(?:supp|si\b|sm\b|append|respon|rebut|repl[yi]|cover|covlett|letter|poster|slide"
-    r"|present|pres\b|talk|beamer|template|sample|example|instruct|diff|erratum|readme)"
+    r"|presenta|talk|beamer|template|sample|example|instruct|diff|erratum|readme)"
 )
 _SIDE_CLASS = re.compile(r"beamer|poster|letter|slides|exam")
 

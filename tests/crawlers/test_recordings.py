@@ -11,20 +11,14 @@ from tests.crawlers import recorded
 from tests.crawlers.recorded import Case
 
 _MODULES = [module.name for module in pkgutil.iter_modules(recorded.__path__)]
-_CASES: list[Case] = [
-    case
+_CASES = [
+    pytest.param(case, id=case.path, marks=[pytest.mark.long] if case.is_long else [])
     for name in _MODULES
     for case in importlib.import_module(f"{recorded.__name__}.{name}").CASES
 ]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case.path, marks=[pytest.mark.long] if case.is_long else [])
-        for case in _CASES
-    ],
-)
+@pytest.mark.parametrize("case", _CASES)
 def test_a_recording_gives_what_it_should(case: Case, shared: Path, settings: Settings) -> None:
     path = shared / "recordings" / case.path
     if not path.exists():

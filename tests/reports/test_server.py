@@ -80,7 +80,9 @@ def test_the_page_and_what_is_beside_it_come_with_headers_that_keep_browsers_saf
 
 
 def test_the_policy_allows_all_that_the_page_allows_itself() -> None:
-    template = (ROOT / "reports" / "site" / "templates" / "base.html.j2").read_text(encoding="utf-8")
+    template = (ROOT / "reports" / "site" / "templates" / "base.html.j2").read_text(
+        encoding="utf-8"
+    )
     own = re.search(r'Content-Security-Policy" content="([^"]+)"', template)
     assert own is not None
 

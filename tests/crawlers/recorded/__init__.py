@@ -19,7 +19,8 @@ from simulator.server import Request, Response, Site, Web, serve_sites
 class Case:
     """A recording, relative to the folder of recordings, and the check of what it yields.
 
-    ``check`` receives the recording's path, and settings whose data root is empty.
+    ``check`` receives the recording's path, and settings whose data root is empty. ``is_long``
+    means more than a second of processor time.
     """
 
     path: str

@@ -15,6 +15,7 @@ from crawlers.text.articles import post_to_text
 from crawlers.text.cleaning import clean
 from crawlers.text.code import read_readme
 from crawlers.text.defects import DETECTORS
+from crawlers.text.latex import read_latex
 
 SIZE = 400_000  # characters; quadratic work takes minutes at the least
 LIMIT_S = 10.0  # of processor time; a second usually
@@ -46,6 +47,12 @@ def read_page(text: str) -> None:
         wikitext.to_text(text)
 
 
+def read_paper(text: str) -> None:
+    source = f"\\documentclass{{a}}\\begin{{document}}\\section{{Introduction}}{text[:50_000]}"
+    with contextlib.suppress(ItemUnavailable, RecursionError):
+        read_latex({"a.tex": source})
+
+
 PIECES: list[tuple[Callable[[str], object], list[str]]] = [
     (articles.to_text, [
         "<div>", "<b><i><a>", "<p>", "<ul><li>", "<table><tr><td>", "<", "<!--", "&amp;&#x41;",
@@ -71,6 +78,14 @@ PIECES: list[tuple[Callable[[str], object], list[str]]] = [
         "$a", "Eq. ", "'",
     ]),
     (read_both_readmes, ["[[a]", "`a", "[`a`](", "![[a](", "<a ", "|a", "`a <"]),
+    (read_paper, [
+        "{", "}", "$", "$$", "~", "\\[", "\\(", "\\%", "\n\n", " \n", "(", "( [ ", "%", "\\verb|",
+        "\\begin{equation}", "\\begin{lstlisting}[", "\\begin{verbatim}", "\\begin{figure}", "a. ",
+        "\\iffalse", "\\begin{enumerate}\\item", "\\lstinline{", "\\cite{", "in \\cite{a} ",
+        "(\\cite{a}", "\\ref{a}", "\\label{a}", "\\footnote{", "\\newcommand{\\x}[1]{", "\\x{",
+        "\\section{", "\\section*[", "\\footnotemark[", "\\SI{", "Eq. (\\ref{z}). ", "\\bibitem[{",
+        "\\ensuremath{", "$\\text{", "\\begin{a}[", "\\foo[a]", "\\item[",
+    ]),
     (read_whole_readmes, [
         "    \n", "\t\n", "\n", "    x\n", "x\n", "- x\n", "`a\n", "[a](\n", "[[a]\n", "|a\n",
         "```\n", "a_\n", "::\n\n x\n", ".. |a| replace:: |a|\n|a|\n", "|-", "- ", "= ",

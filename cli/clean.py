@@ -1,0 +1,147 @@
+"""Command `clean`, which shows what the crawlers make of one text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from core.errors import ItemUnavailable, MalformedInput, UsageError
+
+_SUFFIXES = {
+    **dict.fromkeys((".tex", ".ltx", ".latex"), "latex"),
+    **dict.fromkeys((".md", ".markdown", ".rst"), "readme"),
+    **dict.fromkeys((".html", ".htm"), "html"),
+}
+
+
+def clean_command(
+    path: Annotated[
+        str,
+        Argument(help="A file, the folder of one LaTeX source, or - for stdin.", metavar="FILE"),
+    ],
+    form: Annotated[
+        str | None,
+        Option(
+            "--format",
+            help="One of wikitext, wikinews, latex, readme, html, code. Default: by the suffix.",
+            metavar="FORMAT",
+        ),
+    ] = None,
+) -> None:
+    """Print what cleaning makes of a text: what a crawl would store, and models would score.
+
+    A text may be wikitext of Wikipedia or Wikinews (English), a LaTeX source, a README, an
+    article's HTML, or source code. Rules that need a whole month are not applied, such as hygiene.
+    """
+    from crawlers.text.cleaning import clean
+
+    name = form or _guess_format(path)
+    if name not in _READERS:
+        raise UsageError(f"unknown format {name!r}; known: {', '.join(_READERS)}")
+    try:
+        text = clean(_READERS[name](path, _read_files(path, name)), is_code=name == "code")
+    except ItemUnavailable as error:
+        raise MalformedInput(
+            f"{path} cannot be read as {name} ({error.reason}): {error}"
+        ) from error
+    if not text.strip():
+        raise MalformedInput(f"nothing of {path} is left after cleaning it as {name}")
+    typer.echo(text)
+
+
+def _guess_format(path: str) -> str:
+    from crawlers.text.code import language_of
+
+    guess = "latex" if Path(path).is_dir() else _SUFFIXES.get(Path(path).suffix.lower())
+    guess = guess or ("code" if language_of(path) else None)
+    if guess is None:
+        raise UsageError(f"the format of {path} is not clear; give --format {'|'.join(_READERS)}")
+    return guess
+
+
+def _read_files(path: str, name: str) -> Mapping[str, bytes]:
+    """Return the files of a source by name; all but LaTeX have one file."""
+    from crawlers.text.archives import read_package
+    from crawlers.text.latex_source import SUFFIXES
+
+    try:
+        if path == "-":
+            content = sys.stdin.buffer.read()
+        elif not Path(path).is_dir():
+            content = Path(path).read_bytes()
+        elif name == "latex":
+            folder = Path(path)
+            return {
+                str(file.relative_to(folder)): file.read_bytes()
+                for file in sorted(folder.rglob("*"))
+                if file.name.lower().endswith(SUFFIXES) and file.is_file() and not file.is_symlink()
+            }
+        else:
+            raise UsageError(f"{path} is a folder; only a LaTeX source may be a folder")
+    except OSError as error:
+        raise MalformedInput(f"{path} cannot be read: {error.strerror or error}") from error
+    return read_package(content, SUFFIXES) if name == "latex" else {Path(path).name: content}
+
+
+def _read_wikitext(path: str, files: Mapping[str, bytes]) -> str:
+    from crawlers.text import wikitext
+
+    text = _decode(files)
+    if wikitext.is_redirect(text):
+        raise ItemUnavailable("redirect_page", "the page is a redirect")
+    return wikitext.to_text(text)
+
+
+def _read_wikinews(path: str, files: Mapping[str, bytes]) -> str:
+    from crawlers import wikinews
+    from crawlers.text import wikitext
+
+    return wikitext.to_text(_decode(files), shown_templates=wikinews.SHOWN_TEMPLATES)
+
+
+def _read_latex(path: str, files: Mapping[str, bytes]) -> str:
+    from crawlers.text.latex import LatexReader
+
+    with LatexReader() as reader:
+        return reader.read(files).text
+
+
+def _read_readme(path: str, files: Mapping[str, bytes]) -> str:
+    from crawlers.text.code import read_readme
+
+    return read_readme(path, *files.values())
+
+
+def _read_html(path: str, files: Mapping[str, bytes]) -> str:
+    from crawlers.text import articles
+
+    return articles.to_text(_decode(files))
+
+
+def _read_code(path: str, files: Mapping[str, bytes]) -> str:
+    from crawlers.text.code import LANGUAGES, language_of, read_source
+
+    if language_of(path) is None:
+        raise UsageError(f"{path} has no suffix of a known language: {' '.join(LANGUAGES)}")
+    return read_source(path, *files.values())
+
+
+def _decode(files: Mapping[str, bytes]) -> str:
+    from crawlers.text.code import decode_text
+
+    return decode_text(*files.values())
+
+
+_READERS: dict[str, Callable[[str, Mapping[str, bytes]], str]] = {
+    "wikitext": _read_wikitext,
+    "wikinews": _read_wikinews,
+    "latex": _read_latex,
+    "readme": _read_readme,
+    "html": _read_html,
+    "code": _read_code,
+}
