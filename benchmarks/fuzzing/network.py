@@ -143,6 +143,8 @@ class Line:
         if is_busy or is_limited or response.status in _BUSY:
             raise ItemFailed("http_5xx", f"{ask.url} is busy")
         pacing.require_ok(response.status, url, ask.rules)
+        if download := getattr(ask, "download", None):  # a file that is passed on as it comes
+            download._sink(fetched.body)
         return fetched
 
     def _follow(self, ask: Ask) -> tuple[str, Response]:
