@@ -81,6 +81,26 @@ def crawl_command(
     fail_with(do_each("crawl", jobs))
 
 
+def record_command(
+    context: typer.Context,
+    source: Annotated[str, Argument(help="Name of a source of texts or of questions.")],
+    month: Annotated[str, Argument(help="Month to crawl.", metavar="YYYY-MM")],
+    folder: Annotated[Path, Option("--out", help="New or empty folder.", metavar="FOLDER")],
+    limit: Annotated[int, Option(min=1, help="Ask for about this many documents.")] = 3,
+) -> None:
+    """Record the responses of a source's sites to a small crawl, as files for a bug report.
+
+    Tokens, cookies, secret parameters and TIDEMARK_CONTACT are left out. Nothing is sealed. If the
+    crawl fails, the recording shows how. README.txt in the folder says what it holds.
+    """
+    from crawlers.recording import record
+
+    settings = settings_of(context)
+    store = Store(settings.home, settings.scratch)
+    found = record(source, Month(month), folder, store, settings, limit)
+    out.print(visible(f"{folder}: {found}"), soft_wrap=True)
+
+
 def import_texts_command(
     context: typer.Context,
     path: Annotated[Path, Argument(help="A file or a folder of texts.")],
