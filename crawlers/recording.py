@@ -6,19 +6,21 @@ A user with a network sends a recording with a bug report; tests replay it. It h
 from __future__ import annotations
 
 import base64
+import contextlib
+import datetime as dt
 import html
 import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, urlsplit
 
 from core.corpus.permissions import require_permission
 from core.corpus.questions import Question
-from core.errors import SourceError, UnknownName, UsageError
+from core.errors import MalformedInput, SourceChanged, SourceError, UnknownName, UsageError
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors
@@ -34,11 +36,11 @@ from crawlers.questions.contract import (
 )
 from crawlers.questions.crawl import require_token
 from crawlers.web.exchange import Answer
-from crawlers.web.fetcher import Fetcher
+from crawlers.web.fetcher import Fetched, Fetcher
+from crawlers.web.shapes import Difference, Shape, compare
 
-INDEX_FILE = (
-    "recording.json"  # source, month, limit and base URLs; ``replay`` of the tests reads it
-)
+INDEX_FILE = "recording.json"  # source, month, limit and base URLs of the sites
+ROBOTS = "/robots.txt"
 _HIDDEN = "[contact]"
 # Credentials and addresses of the user; and what is about the transfer, as bodies are decompressed.
 _LEFT_OUT = re.compile(
@@ -75,17 +77,8 @@ def record(
         AccessRefused: the source needs a permission, and none is in force; nothing is requested.
         TokenRefused: the source needs a token that the settings lack; nothing is requested.
     """
-    info = load(source).INFO
-    require_complete(month)
-    if lack := info.lacks(month):
-        raise UsageError(f"{source} {month}: {lack}")
-    if isinstance(info, QuestionSourceInfo) and info.in_browser:
-        raise UsageError(f"{source} is read in a browser, and its pages are not recorded")
-    require_permission(store, source, info.permission)
-    if isinstance(info, QuestionSourceInfo):
-        require_token(info, settings)
-    languages = settings.languages.get(source, ())
-    fetcher = info.open_fetcher(settings, languages, use_cache=False)
+    fetcher = _open(source, month, store, settings)
+    info, languages = load(source).INFO, settings.languages.get(source, ())
     sites = {key: fetcher.base_url(key) for key in info.all_sites(languages)}
     recorder = _Recorder(folder, fetcher, settings)
     recorder.begin({"source": source, "month": str(month), "limit": limit, "sites": sites})
@@ -101,6 +94,20 @@ def record(
         facts = {"source": source, "title": info.title, "licence": info.licence, "month": month}
         recorder.end({**facts, "limit": limit, "end": end, "items": _spell(counts)})
     return f"{recorder.num_exchanges} exchanges ({_spell(counts)}); the crawl {end}"
+
+
+def _open(source: str, month: Month, store: Store, settings: Settings) -> Fetcher:
+    """Return a fetcher without a cache, after the checks of a crawl."""
+    info = load(source).INFO
+    require_complete(month)
+    if lack := info.lacks(month):
+        raise UsageError(f"{source} {month}: {lack}")
+    if isinstance(info, QuestionSourceInfo) and info.in_browser:
+        raise UsageError(f"{source} is read in a browser, and its pages are not recorded")
+    require_permission(store, source, info.permission)
+    if isinstance(info, QuestionSourceInfo):
+        require_token(info, settings)
+    return info.open_fetcher(settings, settings.languages.get(source, ()), use_cache=False)
 
 
 def load(source: str) -> Crawler | QuestionCrawler:
@@ -130,6 +137,88 @@ def fetch_items(
         num_questions += isinstance(found, Question)
         if num_questions >= limit:
             return
+
+
+def read_recording(folder: Path) -> tuple[dict[str, Any], list[tuple[int, Fetched]]]:
+    """Return the index of a recording, and its responses with their status, in order.
+
+    Raise MalformedInput if a file is missing or malformed.
+    """
+    path = folder / INDEX_FILE
+    try:
+        index = json.loads(path.read_text("utf-8"))
+        index = {
+            "source": str(index["source"]),
+            "month": Month(index["month"]),
+            "limit": int(index["limit"]),
+            "sites": {str(key): str(url) for key, url in index["sites"].items()},
+        }
+        answers = []
+        for path in sorted(folder.glob("[0-9]*.json")):
+            entry = json.loads(path.read_text("utf-8"))
+            body = entry["body"] or ""
+            raw = base64.b64decode(body) if entry["body_as"] == "base64" else body.encode()
+            moment = dt.datetime.fromisoformat(entry["retrieved_at"])
+            headers = {str(name): str(value) for name, value in entry["headers"].items()}
+            answers.append((int(entry["status"]), Fetched(entry["url"], headers, raw, moment)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
+        raise MalformedInput(
+            f"{path} is not of a recording ({type(error).__name__}: {error}); make one with "
+            "`tidemark record`"
+        ) from error
+    return index, answers
+
+
+class _Enough(BaseException):  # no handler of a crawler may catch it
+    pass
+
+
+def compare_live(folder: Path, store: Store, settings: Settings) -> list[Difference]:
+    """Repeat the first request of a recording, and compare the shapes of the responses.
+
+    The source's crawler makes the request; it is stopped at the response. Only robots.txt is
+    requested before. Raise the errors of ``record``, SourceChanged if the recording has no such
+    response, and MalformedInput.
+    """
+    index, answers = read_recording(folder)
+    source, month = index["source"], index["month"]
+    fetcher = _open(source, month, store, settings)
+    found: list[Answer] = []
+
+    def note(answer: Answer, _: bool) -> None:
+        if urlsplit(answer.fetched.url).path != ROBOTS and not 300 <= answer.status < 400:
+            found.append(answer)
+            raise _Enough
+
+    fetcher.record(note)
+    with contextlib.suppress(_Enough):
+        for _ in fetch_items(source, month, settings, fetcher, index["limit"]):
+            pass
+    if not found:
+        raise SourceChanged(f"{source}: the crawl of {month} got no response but robots.txt")
+    status, live = found[0].status, found[0].fetched
+    kind = f"{source} {urlsplit(live.url).path}"
+    alike = _alike(answers, live)
+    if status != 200 or not alike:
+        what = f"answers {status}" if status != 200 else f"is not in the recording {folder}"
+        raise SourceChanged(f"{kind} {what}; make a new recording")
+    recorded, true = Shape(), Shape()
+    for each in alike:
+        recorded.add(each)
+    true.add(live)
+    return list(compare({kind: recorded}, {kind: true}))
+
+
+def _alike(answers: Sequence[tuple[int, Fetched]], live: Fetched) -> list[Fetched]:
+    """Return the responses 200 of the same path and query; if there are none, of the same path."""
+    there = urlsplit(live.url)
+    alike = [
+        (urlsplit(answer.url), answer)
+        for status, answer in answers
+        if status == 200 and urlsplit(answer.url).path == there.path
+    ]
+    same = [answer for parts, answer in alike if parts.query == there.query]
+    return same or [answer for _, answer in alike]
 
 
 def _spell(counts: Counter[str]) -> str:

@@ -1,15 +1,13 @@
 """A recording of `tidemark record`, served on loopback in place of the sites."""
 
-import base64
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-from crawlers.recording import INDEX_FILE
+from crawlers.recording import ROBOTS, read_recording
+from crawlers.web.fetcher import Fetched
 from simulator.server import Request, Response, Site, serve_sites
 
 
@@ -19,32 +17,30 @@ class RecordedSite(Site):
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys, self.quirks = keys, {}
         self.origins: dict[str, str] = {}  # where the recorded origins are served
-        self._responses: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._responses: dict[str, list[tuple[int, Fetched]]] = defaultdict(list)
 
-    def add(self, entry: dict[str, Any]) -> None:
-        parts = urlsplit(entry["url"])
-        self._responses[f"{parts.path or '/'}?{parts.query}"].append(entry)
+    def add(self, status: int, answer: Fetched) -> None:
+        parts = urlsplit(answer.url)
+        self._responses[f"{parts.path or '/'}?{parts.query}"].append((status, answer))
 
     @property
     def robots(self) -> str | None:  # type: ignore[override] # the server only reads it
-        response = self._next("/robots.txt?")
+        response = self._next(f"{ROBOTS}?")
         return response.body.decode() if response.status == 200 else None
 
     def respond(self, request: Request) -> Response:
         return self._next(f"{request.path}?{request.raw_query}")
 
     def _next(self, target: str) -> Response:
-        entries = self._responses.get(target)
-        if not entries:
+        answers = self._responses.get(target)
+        if not answers:
             return Response(404, body=f"not recorded: {target}".encode())
-        entry = entries.pop(0) if len(entries) > 1 else entries[0]
-        headers = dict(entry["headers"])
+        status, answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        headers = dict(answer.headers)
         for origin, served in self.origins.items():
             if (place := headers.get("location", "")).startswith(f"{origin}/"):
                 headers["location"] = served + place.removeprefix(origin)
-        body = entry["body"] or ""
-        packed = base64.b64decode(body) if entry["body_as"] == "base64" else body.encode()
-        return Response(entry["status"], headers, packed)
+        return Response(status, headers, answer.body)
 
 
 @contextmanager
@@ -53,18 +49,16 @@ def replay(folder: Path) -> Iterator[dict[str, str]]:
 
     Hosts that only redirects lead to are served with the first site.
     """
-    index = json.loads((folder / INDEX_FILE).read_text("utf-8"))
+    index, answers = read_recording(folder)
     keys: dict[str, list[str]] = defaultdict(list)
     for key, url in index["sites"].items():
         keys[_origin(url)].append(key)
     sites = {origin: RecordedSite(tuple(each)) for origin, each in keys.items()}
     first = next(iter(sites.values()))
-    entries = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("[0-9]*.json"))]
-    for entry in entries:
-        sites.get(_origin(entry["url"]), first).add(entry)
+    for status, answer in answers:
+        sites.get(_origin(answer.url), first).add(status, answer)
     with serve_sites(sites.values()) as web:
-        for entry in entries:
-            origin = _origin(entry["url"])
+        for origin in {_origin(answer.url) for _, answer in answers}:
             served = web.urls[sites.get(origin, first).keys[0]]
             for site in sites.values():
                 site.origins[origin] = served

@@ -9,13 +9,13 @@ import pytest
 from pydantic import SecretStr
 
 from core.corpus.partition import list_sealed
-from core.errors import AccessRefused, UsageError
+from core.errors import AccessRefused, MalformedInput, SourceChanged, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers import hackernews
 from crawlers.contract import Document
-from crawlers.recording import fetch_items, load, record
+from crawlers.recording import compare_live, fetch_items, load, record
 from crawlers.web import pacing
 from simulator.server import Fault, Request, Response, Web, serve, serve_sites
 from simulator.sites.hackernews import Site as HackerNews
@@ -152,3 +152,54 @@ def test_what_may_not_be_recorded_is_refused_before_a_request(
     assert len(web.requests) == asked
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".json"]
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("source", ["polymarket", "metaculus", "hackernews"])
+def test_a_live_response_is_compared_with_its_recording_by_one_request(
+    source: str, own: Settings, web: Web, tmp_path: Path
+) -> None:
+    recorded(source, tmp_path / "made", own, limit=30)
+    store, site = Store(own.home), web.sites[source]
+    asked = len(web.requests)
+    assert compare_live(tmp_path / "made", store, own) == []
+    paths = [target for _, _, target in web.requests[asked:]]
+    assert len([path for path in paths if path != "/robots.txt"]) == 1
+    site.quirks["extra_fields"] = 1
+    try:
+        news = compare_live(tmp_path / "made", store, own)
+    finally:
+        site.quirks.clear()
+    assert {each.what for each in news} == {"new"}
+    assert not any(each.is_fault for each in news)
+
+
+class Changed(HackerNews):
+    def respond(self, request: Request) -> Response:
+        response = super().respond(request)
+        body = response.body.replace(b'"title"', b'"headline"')
+        return replace(response, body=body.replace(b'"nbPages": ', b'"nbPages": "" , "nbp": '))
+
+
+def test_what_is_missing_or_of_another_type_is_a_fault(
+    own: Settings, settings: Settings, tmp_path: Path
+) -> None:
+    recorded("hackernews", tmp_path / "made", own)
+    with serve_sites([Changed(World(3, MONTH - 1, MONTH))]) as web:
+        there = own.model_copy(update={"sites": dict(web.urls)})
+        found = compare_live(tmp_path / "made", Store(own.home), there)
+        web.faults.append(Fault("status", "hackernews", "search_by_date", status=404))
+        with pytest.raises(SourceChanged, match="answers 404"):
+            compare_live(tmp_path / "made", Store(own.home), there)
+    faults = {each.path: each.what for each in found if each.is_fault}
+    assert faults == {
+        "$.hits[].title": "missing",
+        "$.hits[]._highlightResult.title": "missing",
+        "$.nbPages": "another type",
+    }
+
+
+@pytest.mark.parametrize("damage", ["[1]", "{", '{"source": 1, "month": "never"}'])
+def test_a_damaged_recording_is_refused(damage: str, own: Settings, tmp_path: Path) -> None:
+    (tmp_path / "recording.json").write_text(damage)
+    with pytest.raises(MalformedInput, match="not of a recording"):
+        compare_live(tmp_path, Store(own.home), own)
