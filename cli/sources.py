@@ -81,6 +81,26 @@ def crawl_command(
     fail_with(do_each("crawl", jobs))
 
 
+def record_command(
+    context: typer.Context,
+    source: Annotated[str, Argument(help="Name of a source of texts or of questions.")],
+    month: Annotated[str, Argument(help="Month to crawl.", metavar="YYYY-MM")],
+    folder: Annotated[Path, Option("--out", help="New or empty folder.", metavar="FOLDER")],
+    limit: Annotated[int, Option(min=1, help="Ask for about this many documents.")] = 3,
+) -> None:
+    """Record the responses of a source's sites to a small crawl, as files for a bug report.
+
+    Tokens, cookies, secret parameters and TIDEMARK_CONTACT are left out. Nothing is sealed. If the
+    crawl fails, the recording shows how. README.txt in the folder says what it holds.
+    """
+    from crawlers.recording import record
+
+    settings = settings_of(context)
+    store = Store(settings.home, settings.scratch)
+    found = record(source, Month(month), folder, store, settings, limit)
+    out.print(visible(f"{folder}: {found}"), soft_wrap=True)
+
+
 def import_texts_command(
     context: typer.Context,
     path: Annotated[Path, Argument(help="A file or a folder of texts.")],
@@ -180,6 +200,42 @@ def _span(months: list[str]) -> str | None:
     if not months:
         return None
     return months[0] if len(months) == 1 else f"{months[0]} … {months[-1]} ({len(months)})"
+
+
+@sources_app.command("check")
+def check_command(
+    context: typer.Context,
+    recordings: Annotated[
+        Path, Option(help="A recording, or a folder of recordings.", metavar="FOLDER")
+    ],
+    live: Annotated[bool, Option("--live", help="Required: the real sites are asked.")] = False,
+) -> None:
+    """Compare the shapes of live responses with recordings, by one request a source.
+
+    The first request of each recording is repeated. Fields that are missing, new or of another type
+    are printed. Exit code 1 if a field is missing or of another type.
+    """
+    from crawlers.recording import INDEX_FILE, compare_live
+
+    if not live:
+        raise UsageError("the check asks the real sites; if that is meant, add --live")
+    folders = sorted(path.parent for path in recordings.glob(f"**/{INDEX_FILE}"))
+    if not folders:
+        raise UsageError(f"{recordings} has no recording; make one with `tidemark record`")
+    settings = settings_of(context)
+    failures = []
+
+    def check(folder: Path) -> None:
+        found = compare_live(folder, Store(settings.home, settings.scratch), settings)
+        for each in found:
+            out.print(visible(str(each)), soft_wrap=True)
+        if faults := sum(each.is_fault for each in found):
+            failures.append(f"{folder}: {faults} fields are missing or of another type")
+        elif not found:
+            out.print(visible(f"{folder}: as recorded"), soft_wrap=True)
+
+    failures += do_each("check", {str(each): partial(check, each) for each in folders})
+    fail_with(failures)
 
 
 @sources_app.command("permit")

@@ -145,6 +145,7 @@ class SourceInfo:
         languages: tuple[str, ...] = (),
         *,
         replace: bool = False,
+        use_cache: bool = True,
         turnstile: Turnstile | None = None,
     ) -> Fetcher:
         """Return a rate-limited fetcher for the source's sites; see ``require_contact``."""
@@ -154,6 +155,7 @@ class SourceInfo:
             self.all_sites(languages),
             self.request_interval_s,
             self.redirect_hosts,
+            use_cache,
             robots_exempt_paths=self.robots_exempt_paths,
             revalidates=replace,
             shares_pace=self.shares_pace,

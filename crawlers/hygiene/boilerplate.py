@@ -76,7 +76,7 @@ class LineCounts:
             return
         found: set[int] = set()
         for line in text.split("\n"):
-            if (key := _line_key(line)) in self._candidates:
+            if len(line) >= MIN_LINE_CHARS and (key := _line_key(line)) in self._candidates:
                 found.add(key)
                 self._shown.setdefault(key, line.strip()[:_LISTED_CHARS])
         self._counts.update(found)
@@ -98,6 +98,7 @@ class Boilerplate:
 
     def __init__(self, lines: dict[int, tuple[str, int]]) -> None:
         self._lines = lines
+        self._beginnings = {shown for shown, _ in lines.values()}  # spare the hashes of others
 
     def __bool__(self) -> bool:
         return bool(self._lines)
@@ -105,8 +106,12 @@ class Boilerplate:
     def cut(self, text: str) -> str:
         """Return a text without its boilerplate lines; return it unchanged if it has none."""
         lines = text.split("\n")
-        kept = [line for line in lines if _line_key(line) not in self._lines]
+        kept = [line for line in lines if len(line) < MIN_LINE_CHARS or not self._is_listed(line)]
         return text if len(kept) == len(lines) else "\n".join(kept).strip()
+
+    def _is_listed(self, line: str) -> bool:
+        is_like = line.strip()[:_LISTED_CHARS] in self._beginnings
+        return is_like and _line_key(line) in self._lines
 
     def as_manifest(self) -> dict[str, object]:
         """Return the number of boilerplate lines, and the most frequent ones with their counts."""

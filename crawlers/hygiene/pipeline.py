@@ -31,7 +31,7 @@ from crawlers.contract import Drop, DropReason, SourceInfo
 from crawlers.hygiene import duplicates, sketches
 from crawlers.hygiene.boilerplate import Boilerplate, LineSample
 from crawlers.hygiene.month_texts import MonthTexts, Spool
-from crawlers.hygiene.quality import low_quality, wrong_language
+from crawlers.hygiene.quality import Ranks, low_quality, rank_languages, wrong_language
 from crawlers.hygiene.redaction import redact
 from crawlers.hygiene.signatures import SHINGLE
 from crawlers.hygiene.tokens import Hashes, ngrams, tokens_of
@@ -92,22 +92,32 @@ class Hygiene:
 
     def _judge(self, batch: list[Row]) -> None:
         gram_sets = []
-        for row in batch:
-            is_cut = self._cut(row)
-            is_gone = is_cut and len(row["text"]) < MIN_CHARS
-            self._num_cut += is_cut
-            redactions = self._redact(row)
+        prepared = [self._prepare(row) for row in batch]
+        prose = [row for row, (_, is_gone) in zip(batch, prepared, strict=True) if not is_gone]
+        prose = [row for row in prose if not _is_code(row)]
+        languages = dict(
+            zip(map(id, prose), rank_languages([row["text"] for row in prose]), strict=True)
+        )
+        for row, (redactions, is_gone) in zip(batch, prepared, strict=True):
             id_ = document_id(self._partition.source, row["native_id"], row["version_id"])
             number = self._texts.add(row, id_, hashlib.sha256(row["text"].encode()).digest())
             if redactions:
                 self._texts.redactions[number] = redactions
-            grams, drop = (_NO_GRAMS, _GONE) if is_gone else self._examine(number, row)
+            ranks = languages.get(id(row))
+            grams, drop = (_NO_GRAMS, _GONE) if is_gone else self._examine(number, row, ranks)
             if drop is None and redactions and (num_chars := len(row["text"])) < MIN_CHARS:
                 drop = ("too_short", f"{num_chars} characters, redacted")
             gram_sets.append(grams)
             if drop:
                 self._texts.drops[number] = drop
         self._texts.sign(gram_sets)
+
+    def _prepare(self, row: Row) -> tuple[dict[str, int], bool]:
+        """Cut and redact a text; return its redactions, and True if too little of it is left."""
+        is_cut = self._cut(row)
+        is_gone = is_cut and len(row["text"]) < MIN_CHARS
+        self._num_cut += is_cut
+        return self._redact(row), is_gone
 
     def _cut(self, row: Row) -> bool:
         if not self._boilerplate or not self._has_boilerplate(row):
@@ -122,13 +132,18 @@ class Hygiene:
         row["text"], counts = redact(row["text"])
         return counts
 
-    def _examine(self, number: int, row: Row) -> tuple[Hashes, tuple[DropReason, str] | None]:
-        """Return a text's 5-grams and its drop: (reason, detail), or None to keep the text."""
-        text, is_code = row["text"], _is_code(row)
-        tokens = tokens_of(text, is_code)
+    def _examine(
+        self, number: int, row: Row, ranks: Ranks | None
+    ) -> tuple[Hashes, tuple[DropReason, str] | None]:
+        """Return a text's 5-grams and its drop: (reason, detail), or None to keep the text.
+
+        ``ranks`` are None for code.
+        """
+        text = row["text"]
+        tokens = tokens_of(text, is_code=ranks is None)
         grams = ngrams(tokens.hashes, SHINGLE)
-        if not is_code:
-            score, why = wrong_language(text, row["language"])
+        if ranks is not None:
+            score, why = wrong_language(ranks, row["language"])
             if score is not None:
                 self._texts.language_scores[number] = score
             if why:

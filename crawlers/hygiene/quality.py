@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from crawlers.hygiene.signatures import SHINGLE
@@ -20,25 +25,34 @@ _NOT_A_GUESS = 0.2
 _KIN = (("bs", "hr", "sh", "sr"), ("nb", "nn", "no"), ("id", "ms"), ("wuu", "yue", "zh"))
 
 
-def language_score(text: str, language: str) -> tuple[float, str, float] | None:
+Ranks = Mapping[str, float]  # probability of each language that the model knows
+
+
+def rank_languages(texts: Sequence[str]) -> list[Ranks]:
+    """Return the probability of each language for each text; quick for hundreds at a time.
+
+    The model reads the first 2,000 bytes, without ``$maths$``. Texts without words have none.
+    """
+    return _model().rank([_MATHS.sub(" ", text[: 4 * _MAX_BYTES]) for text in texts])
+
+
+def language_score(ranks: Ranks, language: str) -> tuple[float, str, float] | None:
     """Return (probability of ``language``, likeliest language, probability of the likeliest).
 
     A probability (0 to 1) is the sum over closely related languages (such as Bosnian and Serbian).
-    Return None if the model does not know the language. The model reads the first 2,000 bytes,
-    without ``$maths$``. Of ``language`` (BCP 47), only the part before the first hyphen is used.
+    Return None if the model does not know the language. Of ``language`` (BCP 47), only the part
+    before the first hyphen is used.
     """
     own = _names(language.partition("-")[0].lower())
-    start = _MATHS.sub(" ", text[: 4 * _MAX_BYTES]).encode()[:_MAX_BYTES]
-    ranks = {name: score for name, score in _identifier().rank(start) if name != _NO_LANGUAGE}
     if not own & ranks.keys():
         return None
-    best = next(iter(ranks))
+    best = max(ranks, key=ranks.__getitem__)
     return _sum(ranks, own), best, _sum(ranks, _names(best))
 
 
-def wrong_language(text: str, language: str) -> tuple[float | None, str | None]:
+def wrong_language(ranks: Ranks, language: str) -> tuple[float | None, str | None]:
     """Return a language's probability (None: unknown), and why to drop the text (None: keep it)."""
-    found = language_score(text, language)
+    found = language_score(ranks, language)
     if found is None:
         return None, None
     score, best, best_score = found
@@ -52,14 +66,78 @@ def _names(language: str) -> frozenset[str]:
     return frozenset(next((kin for kin in _KIN if language in kin), (language,)))
 
 
-def _sum(ranks: dict[str, float], languages: frozenset[str]) -> float:
+def _sum(ranks: Ranks, languages: frozenset[str]) -> float:
     return min(1.0, sum(ranks.get(name, 0.0) for name in languages))
 
 
+class _LanguageModel:
+    """The model of py3langid, read in step for many texts; probabilities equal the library's.
+
+    The library walks through a text byte by byte in Python, which took half of the time of
+    hygiene. Here, numpy does one step of all texts at once. Threads may share a model.
+    """
+
+    def __init__(self, identifier: LanguageIdentifier) -> None:
+        self._next = np.asarray(identifier.tk_nextmove)  # state by row and byte
+        self._rows = np.asarray(identifier.tk_row, dtype=np.int64) * 256
+        self._features = np.asarray(identifier.tk_output, dtype=np.int32)  # by state; -1: none
+        self._weights = identifier.nb_ptc.astype(np.float32)  # exact: they are of 16 bits
+        self._priors, labels = identifier.nb_pc, identifier.nb_classes
+        # Scripts of a language are classes with the same label, whose probabilities are added.
+        self._labels = list(dict.fromkeys(labels))
+        self._columns = [labels.index(label) for label in self._labels]
+        each = [(labels.index(label), column) for column, label in enumerate(labels)]
+        self._aliases = [(first, column) for first, column in each if first != column]
+
+    def rank(self, texts: Sequence[str]) -> list[Ranks]:
+        packed = [_pack(text) for text in texts]
+        return [
+            self._ranks(visits, len(each))
+            for visits, each in zip(self._visits(packed), packed, strict=True)
+        ]
+
+    def _visits(self, packed: Sequence[bytes]) -> Iterator[Counter[int]]:
+        """Yield how often each text has each feature, in the order of their first bytes."""
+        longest = max(map(len, packed), default=0)
+        letters = np.zeros((longest, len(packed)), dtype=np.uint8)
+        for column, each in enumerate(packed):
+            letters[: len(each), column] = np.frombuffer(each, dtype=np.uint8)
+        states = np.zeros((longest + 1, len(packed)), dtype=self._next.dtype)
+        for place, row in enumerate(letters):
+            states[place + 1] = self._next[self._rows[states[place]] + row]
+        features = self._features[states[1:].T]
+        for each, found in zip(packed, features, strict=True):
+            found = found[: len(each)]
+            yield Counter(found[found >= 0].tolist())
+
+    def _ranks(self, visits: Counter[int], num_bytes: int) -> Ranks:
+        if not visits:
+            scores = np.zeros(len(self._priors), dtype=np.float32)
+        else:
+            counts = np.fromiter(visits.values(), dtype=np.float32, count=len(visits))
+            found = np.fromiter(visits, dtype=np.intp, count=len(visits))
+            weights = np.take(self._weights, found, axis=0)  # twice as quick as an index
+            scores = np.log1p(counts) @ weights + self._priors
+        scores *= 1.0 / math.sqrt(num_bytes or 1)
+        np.exp(scores - scores.max(), out=scores)
+        scores /= scores.sum()
+        for first, again in self._aliases:
+            scores[first] += scores[again]
+        ranks = dict(zip(self._labels, scores[self._columns].tolist(), strict=True))
+        del ranks[_NO_LANGUAGE]
+        return ranks
+
+
+def _pack(text: str) -> bytes:
+    """Return the bytes that the library would read of a text."""
+    text = text.encode()[:_MAX_BYTES].decode(errors="ignore")
+    return unicodedata.normalize("NFC", text.lower() if text.isupper() else text).encode()
+
+
 @functools.cache
-def _identifier() -> LanguageIdentifier:
-    """Load the language model once (0.5 s); it has no changing state, so threads may share it."""
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+def _model() -> _LanguageModel:
+    """Load the language model once (0.5 s)."""
+    return _LanguageModel(LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True))
 
 
 MIN_LETTERS = 0.5  # minimum share of letters among visible characters

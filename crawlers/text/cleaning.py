@@ -55,7 +55,11 @@ _MARKUP_PASSES = 3  # maximum passes over a text, as the removal of a tag may fo
 
 def clean(text: str, is_code: bool = False) -> str:
     """Return normalised text; prose also loses its markup, while code keeps all white space."""
-    return normalise(text) if is_code else normalise(strip_markup(normalise(text))).strip()
+    text = normalise(text)
+    if is_code:
+        return text
+    plain = strip_markup(text)
+    return (text if plain == text else normalise(plain)).strip()
 
 
 def normalise(text: str) -> str:
@@ -63,7 +67,8 @@ def normalise(text: str) -> str:
 
     Other white space is kept, ``\t`` included. A second call changes nothing more.
     """
-    text = _INVISIBLE.sub("", _NEWLINE.sub("\n", text))
+    if not text.replace("\n", "").isprintable():  # what the two remove is not printable
+        text = _INVISIBLE.sub("", _NEWLINE.sub("\n", text))
     if not text.isascii():
         # Long runs of combining marks are shortened: NFC takes quadratic time in their length.
         if _MAYBE_MARKS.search(text):

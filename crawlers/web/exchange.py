@@ -178,6 +178,7 @@ class Exchange:
         require_sendable({"User-Agent (its contact is TIDEMARK_CONTACT)": self.user_agent})
         self._lock = threading.Lock()
         self.stats: dict[str, int] = dict.fromkeys(_COUNTED, 0)
+        self.record: Callable[[Answer, bool], None] | None = None  # see ``Fetcher.record``
 
     def knows(self, url: str) -> bool:
         """Return True if a URL is on one of the source's hosts."""
@@ -292,6 +293,8 @@ class Exchange:
                 self.count(**{f"{response.status_code // 100}xx": 1})
                 self._circuit.note_status(response.status_code)
                 answer = self._read(response, url, ask)
+            if self.record:
+                self.record(answer, ask.download is not None)
             pause_s = pacing.read_retry_after(answer.fetched.headers.get("retry-after"))
             rest_s = ask.rules.pause_s(answer.status, answer.fetched) if ask.rules else None
             pause_s = pause_s if rest_s is None else rest_s

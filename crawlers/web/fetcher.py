@@ -20,7 +20,14 @@ from core.settings import Settings
 from crawlers.web.connections import Cookies, too_large
 from crawlers.web.credentials import Tokens
 from crawlers.web.download import Download
-from crawlers.web.exchange import DEFAULT_MAX_BYTES, Ask, Conduct, Exchange, require_sendable
+from crawlers.web.exchange import (
+    DEFAULT_MAX_BYTES,
+    Answer,
+    Ask,
+    Conduct,
+    Exchange,
+    require_sendable,
+)
 from crawlers.web.pacing import ApiRules, Turnstile
 from crawlers.web.raw_cache import Fetched, RawCache
 from crawlers.web.urls import follow, normalise
@@ -92,6 +99,13 @@ class Fetcher:
     def token(self, key: str) -> SecretStr | None:
         """Return a site's token from the settings, or None."""
         return self._tokens.of(key)
+
+    def record(self, note: Callable[[Answer, bool], None]) -> None:
+        """Pass each response from now on to ``note``, of any status, without tokens.
+
+        The second argument is true for a part of a download, whose body is not in the response.
+        """
+        self._exchange.record = note
 
     def heed(self, key: str, rules: ApiRules) -> None:
         """Apply the rules of a site's API to its responses from now on."""

@@ -23,10 +23,11 @@ from crawlers.questions.contract import (
     load_question_crawler,
 )
 from crawlers.questions.crawl import require_token
+from crawlers.web.shapes import Difference, compare
 from simulator.server import Request, Response, Web, serve, serve_sites
 from simulator.sites import metaculus, wikimedia
 from simulator.world import World
-from tests.crawlers.shapes import Difference, compare, watch
+from tests.crawlers.shapes import watch
 
 MONTH = Month.last_complete()
 

@@ -1,9 +1,11 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from core.month import Month
-from crawlers.hygiene.quality import language_score, wrong_language
+from crawlers.hygiene import quality
+from crawlers.hygiene.quality import rank_languages
 from simulator.world import World
 
 TEXTS = {
@@ -24,6 +26,27 @@ TEXTS = {
     "ja": "市議会は火曜日の夜に開かれ、長い議論の末、古い橋を春に架け替えるのではなく、冬になる前に"
     "修理することを決めた。多くの住民がこれを歓迎した。",
 }  # fmt: skip
+
+
+def language_score(text: str, language: str) -> tuple[float, str, float] | None:
+    [ranks] = rank_languages([text])
+    return quality.language_score(ranks, language)
+
+
+def wrong_language(text: str, language: str) -> tuple[float | None, str | None]:
+    [ranks] = rank_languages([text])
+    return quality.wrong_language(ranks, language)
+
+
+def test_the_probabilities_are_those_of_the_library() -> None:
+    odd = ["", "1 2 3", "DER RAT TRAT AM DIENSTAG ZUSAMMEN", "e\u0301t\u00e9 " * 30]
+    library = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    texts = [*TEXTS.values(), *odd, *(text[:40] * 9 for text in TEXTS.values())]
+    for text, ranks in zip(texts, rank_languages(texts), strict=True):
+        expected = dict(library.rank(text.encode()))
+        del expected["zxx"]
+        assert ranks == pytest.approx(expected, abs=1e-6)
+    assert rank_languages([]) == []
 
 
 @pytest.mark.parametrize("language", TEXTS)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlers.text.cleaning import Gate, clean, normalise, strip_markup
+from crawlers.text.cleaning import _INVISIBLE, _NEWLINE, Gate, clean, normalise, strip_markup
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
 
@@ -95,3 +95,12 @@ def test_the_gate_names_its_reasons() -> None:
     assert gate.refuse("e", "12345678") == ("exact_dup", "same text as d")
     assert gate.refuse("d", "12345678") == ("exact_dup", "same text as d")
     assert gate.refuse("f", "12345") is None
+
+
+def test_what_normalisation_removes_is_not_printable() -> None:
+    """Printable text is not searched for it."""
+    every = "".join(map(chr, range(0x110000)))
+    removed = [*_INVISIBLE.findall(every), *_NEWLINE.findall(every)]
+    assert len(removed) > 2000
+    assert not any(char.isprintable() for char in removed)
+    assert normalise("a\tb\u00a0c\u200bd\r\ne") == "a\tb\u00a0cd\ne"
