@@ -201,6 +201,7 @@ def test_a_tampered_loss_is_found(home: Path) -> None:
         home,
         f"update chunk_losses set nll_nats = 9 where {OWN} and chunk_index = 1",
         f"update internal.landed_cells set nll_nats = nll_nats - 1 where {OWN}",
+        f"update internal.cell_kinds set nll_nats = nll_nats - 1 where {OWN}",
     )
     [finding] = check(home)
     assert finding.check == "losses_match_files"
