@@ -189,11 +189,9 @@ def land(design: Design, num_worlds: int, settings: Settings) -> None:
     if design.regime is not None:
         with connected(settings) as connection:
             for number in range(design.num_months):
-                facts = {
-                    "month": (FIRST + number).first_day,
-                    "regime": f"{number >= design.regime}",
-                }
-                connection.execute(read_sql("land/sql", "insert_partition"), _PARTITION | facts)
+                regime = "after" if number >= design.regime else "before"
+                month = {"month": (FIRST + number).first_day, "regime": regime}
+                connection.execute(read_sql("land/sql", "insert_partition"), _PARTITION | month)
     publish(settings)
 
 
