@@ -13,8 +13,8 @@ For month m and model i with cutoff c_i (last month of its training data):
 - after: 1 if m > c_i, else 0. h: m - c_i. hbar: the mean of h over the months after c_i.
 - delta: the mean gap over the months after c_i. epsilon: the growth of the gap per month.
 
-Estimation. X_i has the columns 1, regimes, after and after (h - hbar), in this order, without
-columns that the model's months cannot tell from the former ones. R_i is I - X_i X_i+ (+:
+Estimation. X_i has the columns 1, regimes, after and after (h - hbar), in this order. A column is
+left out if the model's months cannot tell it from the former ones. R_i is I - X_i X_i+ (+:
 pseudoinverse) on the model's months, 0 elsewhere. First, theta = 1.
 
     M = sum_i theta_i^2 R_i        lambda = M+ sum_i theta_i R_i y_i
