@@ -20,6 +20,7 @@ from crawlers.web import pacing
 from simulator.server import Fault, Request, Response, Web, serve, serve_sites
 from simulator.sites.hackernews import Site as HackerNews
 from simulator.world import World
+from tests.crawlers.questions.scene import permit
 from tests.crawlers.replay import replay
 
 MONTH = Month("2024-03")
@@ -63,6 +64,8 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
 def test_a_replayed_recording_gives_what_the_site_gave(
     source: str, own: Settings, tmp_path: Path
 ) -> None:
+    if source == "metaculus":
+        permit(Store(own.home), source)
     found = recorded(source, tmp_path / "made", own)
     true = crawled(source, own)
     with replay(tmp_path / "made") as urls:
@@ -158,6 +161,8 @@ def test_what_may_not_be_recorded_is_refused_before_a_request(
 def test_a_live_response_is_compared_with_its_recording_by_one_request(
     source: str, own: Settings, web: Web, tmp_path: Path
 ) -> None:
+    if source == "metaculus":
+        permit(Store(own.home), source)
     recorded(source, tmp_path / "made", own, limit=30)
     store, site = Store(own.home), web.sites[source]
     asked = len(web.requests)

@@ -42,7 +42,8 @@ def simulated(settings: Settings, web: Web) -> Iterator[Settings]:
 
 def test_a_failing_source_is_a_hole_that_the_next_run_fills(simulated: Settings, web: Web) -> None:
     # Changed, not busy: nothing is retried, so the test need not wait.
-    web.faults.append(Fault("status", "arxiv", "/api/query", 99, 200, body=b"<html/>"))
+    for key in ("arxiv", "arxiv_oai"):  # the list, and its fallback
+        web.faults.append(Fault("status", key, "/(api/query|oai)", 99, 200, body=b"<html/>"))
     summary = monthly(month="2024-01", sources=SOURCES, models=["control:zstd"], settings=simulated)
     web.faults.clear()
     crawls = [hole for hole in summary.holes if hole.startswith("crawl")]
@@ -63,7 +64,8 @@ def test_stages_by_hand_end_in_states_that_list_holes(simulated: Settings, web: 
     models = ("control:zstd", "/no/such/model")
     record = begin_run(Store(simulated.home), "by hand", ["arxiv"], models)
     crawling: dict[str, Any] = {"source": "arxiv", "first": "2024-01", "last": "2024-02"}
-    web.faults.append(Fault("status", "arxiv", "/api/query", 99, 200, body=b"<html/>"))
+    for key in ("arxiv", "arxiv_oai"):  # the list, and its fallback
+        web.faults.append(Fault("status", key, "/(api/query|oai)", 99, 200, body=b"<html/>"))
     state = crawl(**crawling, settings=simulated, return_state=True)
     web.faults.clear()
     assert (state.name, state.is_completed()) == ("Completed (partial)", True)

@@ -224,7 +224,7 @@ def test_a_token_is_shown_where_there_is_one_and_kept_nowhere(
         ({"query": {"pages": [{"pageid": [7], "title": "A"}]}}, "'pageid'"),
         ({"query": {"pages": [{"pageid": True, "title": "A"}]}}, "'pageid'"),
         ({"query": {"pages": [{"pageid": 10**30, "title": "A"}]}}, "'pageid'"),
-        (b'{"query": {"pages": [{"pageid": %s}]}}' % (b"9" * 5000), "expected JSON"),
+        (b'{"query": {"pages": [{"pageid": %s}]}}' % (b"9" * 5000), "'pageid'"),
         (_page(revisions=[{"revid": 1, "timestamp": "0001-01-01T00:00:00+14:00"}]), "UTC"),
         (_page(revisions=[{"revid": 1, "timestamp": None}]), "'timestamp'"),
     ],

@@ -181,7 +181,7 @@ def test_a_damaged_file_of_pages_is_not_overwritten(
     assert store.read_bytes(PAGES_FILE) == damaged
 
 
-def test_a_title_that_is_no_unicode_is_kept_as_it_is(
+def test_a_title_that_is_no_unicode_has_a_replacement_character(
     crawl: Crawl, settings: Settings, web: Web
 ) -> None:
     renamed = [{"from": "Argentina", "to": "\ud800"}]
@@ -189,7 +189,7 @@ def test_a_title_that_is_no_unicode_is_kept_as_it_is(
     body = json.dumps({"query": {"normalized": renamed, "pages": [page]}}).encode()
     web.faults.append(Fault("status", "wikipedia", "titles=", 1, 200, body=body))
     crawl(FIRST)
-    assert "\ud800" in [row["page_title"] for row in _kept(settings)]
+    assert "\ufffd" in [row["page_title"] for row in _kept(settings)]
 
 
 def test_a_page_deleted_since_is_a_drop_and_one_merged_is_a_redirect(
