@@ -17,6 +17,8 @@ MAX_Q = 0.05
 def board_finding(rows: Sequence[Row]) -> str:
     """Return who has the lowest loss, or how many models share the first rank."""
     best = [row for row in rows if row["rank_low"] == 1 and not row["model"].startswith("control:")]
+    if all(row["rank_low"] is None for row in rows):
+        return "Documents are too few to rank models"
     if not best:
         return "No model is better than the best compressor"
     if len(best) == 1:

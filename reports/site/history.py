@@ -156,6 +156,8 @@ def _rank_changes(
 
 
 def _are_apart(one: Row, other: Row) -> bool:
+    if None in (one["rank_low"], other["rank_low"]):
+        return False
     return bool(one["rank_high"] < other["rank_low"] or other["rank_high"] < one["rank_low"])
 
 

@@ -34,12 +34,36 @@ from tasks.prefect.outbox import outbox
 
 LOSSES_TABLE = "chunk_losses"
 REPORT_VIEWS = (
+    "ageing",
+    "benchmark_correlation",
+    "coverage",
+    "decay_after_release",
+    "detectable_gap",
     "estimated_cutoff",
+    "estimated_cutoff_by_source",
+    "forecast_accuracy",
+    "forecast_accuracy_monthly",
+    "forecast_bias_test",
+    "forecast_calibration",
+    "forecast_tbi",
+    "headline",
+    "model_difference",
+    "model_sensitivity",
+    "month_difficulty",
     "monthly_loss",
+    "run_costs",
+    "scylla_critical_complexity",
+    "scylla_probes",
+    "scylla_published",
+    "scylla_scores",
+    "source_months",
+    "suspect_cells",
+    "suspected_contamination",
     "tbi_likelihood",
-    "tbi_likelihood_overall",
-    "train_test_gap",
+    "text_difference",
+    "tokenizer_comparison",
     "train_test_gap_overall",
+    "unmeasured",
 )
 REPORT = "tidemark://report"
 MAX_UPSTREAM = 80  # maximum number of inputs per event; Prefect allows 100 resources

@@ -64,7 +64,9 @@ def _board(site: Site) -> Figure | None:
     ]  # fmt: skip
     shown = [c for c in columns if not c.is_optional or rows[c.name].is_not_null().any()]
     floor = site.query("board_resolution", protocol=site.protocol)[1].item()
-    about = "Intervals are of 95 %: would other months like these say the same? –: not measured. "
+    is_over_time = rows["interval_basis"][0] == "months"
+    other = "months like these" if is_over_time else "documents of these months"
+    about = f"Intervals are of 95 %: would other {other} say the same? –: not measured. "
     if floor is not None:
         about += f"Half of the pairs could be told apart from {floor:.4f} bits per byte on."
     title = board_finding(rows.to_dicts())

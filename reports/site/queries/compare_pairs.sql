@@ -1,11 +1,12 @@
 -- Every two models on the documents that both were scored on; source is NULL for the mean.
+-- Without an interval over time (p is NULL), low and high are about documents of these months.
 select
     model,
     other_model as other,
     source,
     round(difference, 5) as difference,
-    round(difference_low, 5) as low,
-    round(difference_high, 5) as high,
+    round(coalesce(difference_low, difference_low_documents), 5) as low,
+    round(coalesce(difference_high, difference_high_documents), 5) as high,
     round(p_value_adjusted, 4) as p,
     num_documents as n
 from model_difference

@@ -4,12 +4,12 @@ select
     'view' as kind,
     comment
 from duckdb_views()
-where schema_name = 'main' and not internal
+where schema_name = 'main' and not internal and not temporary
 union all
 select
     table_name as name,
     'table' as kind,
     comment
 from duckdb_tables()
-where schema_name = 'main' and not internal
+where schema_name = 'main' and not internal and not temporary
 order by name

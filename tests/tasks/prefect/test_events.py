@@ -12,7 +12,7 @@ from core.corpus.partition import Partition
 from core.month import Month
 from tasks.prefect import events
 from tasks.prefect.events import encode, key_of_losses, key_of_partition, key_of_warehouse
-from warehouse.database.schema import list_views
+from warehouse.database.schema import list_views, qualify
 
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = [
@@ -78,8 +78,8 @@ def test_ordinary_names_are_readable() -> None:
 def test_the_views_of_the_report_are_those_that_it_reads() -> None:
     read = {
         name
-        for file in ("page.py", "summary.py")
-        for name in re.findall(r'"(?:select .* )?from (\w+)', (ROOT / "reports" / file).read_text())
+        for file in (ROOT / "reports" / "site" / "queries").iterdir()
+        for name in re.findall(r"(?:from|join) (\w+)", file.read_text())
     }
-    views = {name for name in read if name in list_views()}
-    assert set(events.REPORT_VIEWS) == {name.removesuffix("_at") for name in views}
+    public = {name for name in list_views() if qualify(name).startswith("main.")}
+    assert set(events.REPORT_VIEWS) == read & public
