@@ -37,7 +37,7 @@ levels as (
             *,
             bool_or(rank_low is not null) over () as is_over_time
         from headline
-    )
+    ) as h
 )
 
 select
