@@ -43,9 +43,11 @@ verify-statistics: $(VENV)/.installed-dev ## Check by simulation that 95 % inter
 	@$(BIN)/python -m benchmarks.statistics.panels
 
 # docs/testing.md describes the marks. A file stays on one worker, which starts its servers once. Files
-# start in the order of these folders, the longest first. A third worker runs while others wait.
+# start in the order of these folders, the longest first. One more worker than cores runs while
+# others wait.
 # Threads of OpenBLAS that wait for each other spin, and starve the other workers.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+WORKERS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 IN_ORDER := tests/crawlers/test_every_source.py tests/warehouse/test_views.py tests/flows tests/warehouse tests
 NOT_FAST := server or process or torch or matrix or slow or long
 

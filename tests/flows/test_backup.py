@@ -76,6 +76,7 @@ def test_a_home_comes_back(
     assert "foreign" in tidemark(*query).out
 
 
+@pytest.mark.slow
 def test_a_bucket_comes_back_on_another_machine(
     tidemark: Tidemark, tmp_path: Path, tools: str, losses_file: Any, dump: Any,
     monkeypatch: pytest.MonkeyPatch,

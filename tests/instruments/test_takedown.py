@@ -301,6 +301,7 @@ with made_once(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 def test_killed_anywhere_and_run_again_it_is_done(home: Settings, tmp_path: Path) -> None:
     arguments, environment = [str(tmp_path / "fresh.duckdb")], {"PATH": "/usr/bin:/bin"}
     with forking(_FORGETTER, environment, arguments=arguments) as forks:

@@ -83,7 +83,8 @@ def cut(request: Request, handler: Any) -> bool:
 @pytest.mark.parametrize(
     "fault", [
         pytest.param(refuse(500, "InternalError"), marks=pytest.mark.slow),
-        refuse(503, "SlowDown"), reset, lose_answer, cut,
+        pytest.param(refuse(503, "SlowDown"), marks=pytest.mark.slow),
+        reset, lose_answer, cut,
     ],
     ids=["500", "503", "reset", "lost", "cut"],
 )  # fmt: skip

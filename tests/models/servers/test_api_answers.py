@@ -569,6 +569,7 @@ def start(api: Api, count: int) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_gone_on_with_and_what_was_in_flight_is_counted(api: Api) -> None:
     add_model(api.entry(max_output_tokens=16), api.settings)
     api.site.pause_s = 0.05
