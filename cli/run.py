@@ -15,6 +15,7 @@ from cli.losses import warn_of_inaccessible
 from cli.options import ModelNames, Sources, nothing_kept, settings_for_tasks, settings_of, window
 from cli.query import print_paths
 from core.month import Month, month_range
+from tasks.prefect.storage_keys import using
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -51,7 +52,7 @@ def demo_command(
     settings = settings_for_tasks(context)
     from flows.demo import run_demo
 
-    with progress_bars():
+    with progress_bars(), using(settings):
         summary = run_demo(settings, seed)
     if summary.report:
         print_gaps(settings)
@@ -77,8 +78,8 @@ def run_command(
     settings = settings_for_tasks(context)
     from flows.monthly import monthly
 
-    with progress_bars():
-        summary = monthly(month=month, sources=source, models=model, settings=settings)
+    with progress_bars(), using(settings):
+        summary = monthly(month=month, sources=source, models=model)
     _print_summary(summary)
     fail_with([str(hole) for hole in summary.holes])
 
@@ -112,10 +113,8 @@ def backfill_command(
     settings = settings_for_tasks(context)
     from flows.backfill import backfill as backfill_flow
 
-    with progress_bars():
-        summary = backfill_flow(
-            first=first, last=last, sources=source, models=model, settings=settings
-        )
+    with progress_bars(), using(settings):
+        summary = backfill_flow(first=first, last=last, sources=source, models=model)
     _print_summary(summary)
     fail_with([str(hole) for hole in summary.holes])
 

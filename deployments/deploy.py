@@ -104,8 +104,10 @@ def deploy(
         work.make_writer_limit()
         ids = work.make_deployments(wanted)
         block = work.make_block(notify_url)
-        coordinators = [each for name, each in ids.items() if name in COORDINATORS]
-        automations = [zombies(), resumption(coordinators)]
+        automations = [zombies()]
+        for each in wanted:
+            if each.full_name in COORDINATORS:
+                automations.append(resumption(each.flow, ids[each.full_name], each.defaults()))
         automations += alarms(block, ids[MONTHLY]) if block else []
         work.make_automations(automations)
         if not block:

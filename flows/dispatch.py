@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
-from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -24,14 +23,14 @@ from prefect.flows import Flow
 from prefect.logging import get_run_logger
 from prefect.states import Cancelling, Crashed
 
-from core.errors import OrchestrationError, StorageError
+from core.errors import StorageError
 from core.run_record import Outcome, RunRecord, RunResult, Stage
 from core.settings import Settings
 from core.storage.store import Store
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import name_of_run
 
-ATTEMPTS = 3  # maximum number of attempts of a part, or of the coordinator
+ATTEMPTS = 3  # maximum number of attempts of a part; maximum number of crashes of a run
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
 TAKEN_LOOKS = 30  # polling intervals before a warning that no worker takes a run
 PENDING_LOOKS = 60  # polling intervals after which a pending run counts as crashed
@@ -139,7 +138,7 @@ class Coordinator:
                 part.deployment,
                 parameters=part.parameters(self._record),
                 timeout=0,
-                tags=[f"tidemark-run:{run}"],
+                tags=[_tag_of(run)],
                 idempotency_key=f"{run}/{part.stage}/{part.name}/{attempt}",
                 as_subflow=True,
             )
@@ -193,35 +192,35 @@ def records_of(name: str, store: Store) -> list[RunRecord]:
     return records[:-1]
 
 
-def has_crashed(client: SyncPrefectClient, flow_run_id: UUID) -> bool:
-    """Return True if the latest final state of a flow run is a crash.
-
-    Raises:
-        OrchestrationError: the flow run has crashed ``ATTEMPTS`` times.
-    """
-    states = client.read_flow_run_states(flow_run_id)
-    ends = sorted((each for each in states if each.is_final()), key=lambda end: end.timestamp)
-    if not ends or not ends[-1].is_crashed():
-        return False
-    if sum(end.is_crashed() for end in ends) >= ATTEMPTS:
-        raise OrchestrationError(
-            f"this run has crashed {ATTEMPTS} times, see its logs; start another one, which finds "
-            "what this one has done"
-        )
-    return True
-
-
 def cancel_run(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     """End the run of a cancelled coordinator, and cancel its child runs.
 
     A worker calls this hook of the flow. The server looks for remaining child runs every 20 s, and
     cancels them.
     """
-    for record in records_of(name_of_run(flow.name, flow_run.id), Store(worker_settings().home)):
+    name = name_of_run(flow.name, flow_run.parameters.get("resume") or flow_run.id)
+    records = records_of(name, Store(worker_settings().home))
+    for record in records:
         if record.result() is None:
             record.finish("")  # child runs that begin after this will end at once
-    children = FlowRunFilter.model_validate({"parent_flow_run_id": {"any_": [flow_run.id]}})
     with get_client(sync_client=True) as client:
-        for child in client.read_flow_runs(flow_run_filter=children, limit=_PAGE):
-            if child.state and not child.state.is_final():
-                client.set_flow_run_state(child.id, Cancelling())
+        for child in _active_children(client, records):
+            client.set_flow_run_state(child.id, Cancelling())
+
+
+def _active_children(client: SyncPrefectClient, records: list[RunRecord]) -> list[FlowRun]:
+    """Return the child runs of a run that have not ended, those of its crashed flow runs included.
+
+    A run has more than ``_PAGE`` active children only if it has as many sources or models.
+    """
+    active = {"type": {"any_": ["SCHEDULED", "PENDING", "RUNNING", "PAUSED"]}}
+    found = list[FlowRun]()
+    for record in records:
+        wanted = {"tags": {"all_": [_tag_of(record.run)]}, "state": active}
+        chosen = FlowRunFilter.model_validate(wanted)
+        found += client.read_flow_runs(flow_run_filter=chosen, limit=_PAGE)
+    return found
+
+
+def _tag_of(run: str) -> str:
+    return f"tidemark-run:{run}"

@@ -252,7 +252,7 @@ def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
     assert changes == {
         "made deployment monthly/monthly",
         "removed deployment crawl/gone",
-        "changed automation tidemark: a crashed run goes on",
+        "changed automation tidemark: a crashed monthly run goes on",
         "changed automation tidemark: the monthly run is late",
         "made automation tidemark: no heartbeat",
         *(f"removed automation {name}" for name in obsolete),
@@ -332,16 +332,29 @@ def test_a_coordinator_that_crashed_goes_on_and_other_runs_do_not(
 ) -> None:
     again()
     time.sleep(6)  # until the server has loaded it
-    month, part = api.start("monthly/monthly"), api.start("report/report")
+    month = api.start("monthly/monthly", sources=["govuk"], options={"redact": True})
+    part = api.start("report/report")
     deployment = api.deployments()["backfill/backfill"]["id"]
     window = {"parameters": {"first": "2024-01", "last": "2024-01"}}
     stillborn = api("POST", f"deployments/{deployment}/create_flow_run", window)["id"]
     for run in (part, stillborn, month):
         api.become(run, "CRASHED", "Crashed", "the process died")
-    wait_for(lambda: api("GET", f"flow_runs/{month}")["state"]["type"] == "SCHEDULED")
-    assert api("GET", f"flow_runs/{month}")["state"]["name"] == "AwaitingRetry"
-    for run in (part, stillborn):  # which never ran, and would crash again
+    given = {"month": None, "sources": ["govuk"], "models": None}
+
+    def new_runs() -> list[dict[str, Any]]:
+        return [run for run in api.runs("monthly/monthly") if run["parameters"].get("resume")]
+
+    wait_for(new_runs)
+    [first] = new_runs()
+    assert first["parameters"] == given | {"options": {"redact": True}, "resume": month}
+    for name in ("PENDING", "RUNNING", "CRASHED"):
+        api.become(first["id"], name, name.capitalize())
+    wait_for(new_runs)
+    [second] = new_runs()  # which knows the run that crashed first
+    assert second["parameters"] == first["parameters"]
+    for run in (month, part, stillborn):  # the last never ran, and would crash again
         assert api("GET", f"flow_runs/{run}")["state"]["type"] == "CRASHED"
+    assert not api.runs("backfill/backfill")
 
 
 def test_a_wrong_password_is_named_and_never_shown(

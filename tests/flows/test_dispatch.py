@@ -10,14 +10,13 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Completed, Crashed, Pending
+from prefect.states import Crashed, Pending
 
-from core.errors import OrchestrationError
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage.store import Store
 from deployments.deploy import deploy
-from flows.dispatch import Coordinator, has_crashed
+from flows.dispatch import Coordinator
 from tasks.prefect.tracing import name_of_run
 from tests.flows.deployed import api, begin_run, children_of, parts_of
 from tests.servers import PrefectServer
@@ -102,23 +101,6 @@ def test_runs_that_were_scheduled_at_once_have_names_of_their_own(store: Store) 
     # Of version 7, whose first half is the time.
     ids = [f"01a20365-d4a6-7{n}1b-9f{n}0-5a2b7c{n}d00{n}e" for n in range(3)]
     assert len({name_of_run("monthly", each) for each in ids}) == 3
-
-
-def test_a_coordinator_goes_on_after_two_crashes_and_not_after_three(
-    client: SyncPrefectClient,
-) -> None:
-    deployment = client.read_deployment_by_name("monthly/monthly").id
-    run = client.create_flow_run_from_deployment(deployment).id
-    assert not has_crashed(client, run)
-    for _ in range(2):
-        client.set_flow_run_state(run, Crashed(message="killed"), force=True)
-        client.set_flow_run_state(run, Pending(), force=True)
-        assert has_crashed(client, run)
-    client.set_flow_run_state(run, Crashed(message="killed"), force=True)
-    with pytest.raises(OrchestrationError, match="crashed 3 times"):
-        has_crashed(client, run)
-    client.set_flow_run_state(run, Completed(), force=True)
-    assert not has_crashed(client, run)
 
 
 def test_a_second_coordinator_starts_nothing_twice(
