@@ -8,8 +8,10 @@ state of each child run. See docs/adr/0020 and docs/adr/0029.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,6 +36,7 @@ ATTEMPTS = 3  # maximum number of attempts of a part; maximum number of crashes 
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
 TAKEN_LOOKS = 30  # polling intervals before a warning that no worker takes a run
 PENDING_LOOKS = 60  # polling intervals after which a pending run counts as crashed
+STAGES: tuple[Stage, ...] = ("crawl", "score")
 _PAGE = 200  # maximum number of flow runs per response of the server
 
 
@@ -43,6 +46,9 @@ class Part:
 
     stage: Stage | Literal["report"]
     name: str
+
+    def __str__(self) -> str:
+        return f"{self.stage} {self.name}".strip()
 
     @property
     def deployment(self) -> str:
@@ -93,7 +99,8 @@ class Coordinator:
         """Check all parts once; start, restart or give up parts as needed."""
         with get_client(sync_client=True) as client:
             # Read run states before outcomes: a run that ends in between must not count as failed.
-            self._runs = self._read_runs(client)
+            before, self._runs = self._runs, self._read_runs(client)
+            self._log_ends(before)
             self._warn_of_idle_pools()
             for part in self._due():
                 self._tend(client, part)
@@ -106,11 +113,22 @@ class Coordinator:
             found += client.read_flow_runs(flow_run_filter=page, limit=_PAGE)
         return {parts[run.id]: run for run in found}
 
+    def _log_ends(self, before: Mapping[Part, FlowRun]) -> None:
+        """Log each child run that has ended since the last look, and what remains to be done."""
+        states = {part: run.state for part, run in self._runs.items() if run.state}
+        new = [part for part, state in states.items() if state.is_final() and _runs(before[part])]
+        for part in new:
+            is_well = states[part].is_completed() and states[part].name == "Completed"
+            level, end = logging.INFO if is_well else logging.WARNING, states[part]
+            self._log.log(level, "ended %s: %s. %s", part, end.name, end.message or "")
+        if new:
+            crawls, scores = (len(self._record.missing(stage)) for stage in STAGES)
+            self._log.info("%d sources to crawl and %d models to score remain", crawls, scores)
+
     def _due(self) -> list[Part]:
         if self._record.result() is not None:
             return []
-        stages: tuple[Stage, ...] = ("crawl", "score")
-        for stage in stages:
+        for stage in STAGES:
             if missing := self._record.missing(stage):
                 return [Part(stage, name) for name in missing]
         return [Part("report", "")]
@@ -146,10 +164,10 @@ class Coordinator:
             self._give_up(part, f"there is no deployment {part.deployment}; run `tidemark deploy`")
             return
         self._runs[part], self._num_started[part] = child, attempt
-        self._log.info("started %s %s: %s", part.stage, part.name, child.name)
+        self._log.info("started %s: %s", part, child.name)
 
     def _give_up(self, part: Part, why: str) -> None:
-        hole = f"{part.stage} {part.name}".strip() + f": {why}"
+        hole = f"{part}: {why}"
         self._log.error("given up: %s", hole)
         if part.stage == "report":
             self._record.finish("", [hole])
@@ -182,6 +200,10 @@ class Coordinator:
         if run.state and not run.state.is_scheduled():
             since = run.state.timestamp
         return (dt.datetime.now(dt.UTC) - since).total_seconds() / self._interval_s
+
+
+def _runs(run: FlowRun) -> bool:
+    return run.state is None or not run.state.is_final()
 
 
 def records_of(name: str, store: Store) -> list[RunRecord]:

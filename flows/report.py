@@ -20,7 +20,6 @@ from tasks.prefect.fan_out import fan_out
 from tasks.prefect.server import ended
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced
-from warehouse.read.publish import is_current
 
 
 def _name() -> str:
@@ -40,9 +39,8 @@ def report(run: str | None = None) -> RunSummary:
     summary = RunSummary()
     if run:
         land_left(summary, run, settings)
-    if not is_current(settings):
-        calls = [("publish", {"settings": settings})]
-        summary.keep_holes(fan_out(publish_warehouse, calls, step="publish"))
+    calls = [("publish", {"settings": settings})]
+    summary.keep_holes(fan_out(publish_warehouse, calls, step="publish"))
     report_on(summary, settings)
     if run:
         record = RunRecord(Store(settings.home), run)

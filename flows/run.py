@@ -23,7 +23,6 @@ from flows.score import check_numerics, score
 from instruments.planning import Request
 from instruments.run_options import NO_OPTIONS, RunOptions
 from instruments.runner import Failure
-from reports.site.build import find_current_site
 from tasks.crawling import crawl_month
 from tasks.prefect.fan_out import fan_out
 from tasks.prefect.server import ended, is_deployed, num_of, run_log, wait_for_server
@@ -194,13 +193,7 @@ def score_models(
 
 
 def report_on(summary: RunSummary, settings: Settings) -> None:
-    """Write the site if it is older than the snapshot; store its address in ``summary``.
-
-    A failure becomes a hole.
-    """
-    if address := find_current_site(settings):
-        summary.report = address
-        return
+    """Write the site, and store its address in ``summary``; a failure becomes a hole."""
     calls = [("report", {"settings": settings})]
     for address in summary.keep_holes(fan_out(write_report, calls, step="report")):
         summary.report = str(address)

@@ -33,7 +33,6 @@ from tasks.prefect.server import ended, is_deployed
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced
 from warehouse.database.lock import may_write
-from warehouse.read.publish import is_current
 
 
 @dataclass
@@ -119,9 +118,8 @@ def score_model(
         calls = [(f"land {plan.entry.name}", landing)]
         for landed in outcome.keep_holes(fan_out(land_cells, calls, step=None)):
             outcome.landed = landed
-            if landed or not is_current(settings):
-                publishing = [("publish", {"settings": settings})]
-                outcome.keep_holes(fan_out(publish_warehouse, publishing, step=None))
+            publishing = [("publish", {"settings": settings})]
+            outcome.keep_holes(fan_out(publish_warehouse, publishing, step=None))
     show_scoring(plan.entry, plan.cells, {each.what: each.why for each in failed}, settings)
     if outcome.landed:
         tell_landed(model, outcome.landed, len(outcome.holes))

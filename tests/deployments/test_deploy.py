@@ -169,11 +169,11 @@ def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> No
     assert api("GET", "v2/concurrency_limits/tidemark-writer")["limit"] == 1
 
 
-def test_the_schedule_shows_the_next_three_third_days_of_a_month(first: str, api: Api) -> None:
+def test_the_schedule_shows_the_next_three_ninth_days_of_a_month(first: str, api: Api) -> None:
     now, expected = dt.datetime.now(dt.UTC), []
     year, month = now.year, now.month
     while len(expected) < 3:
-        moment = dt.datetime(year, month, 3, 3, tzinfo=dt.UTC)
+        moment = dt.datetime(year, month, 9, 3, tzinfo=dt.UTC)
         expected += [moment] if moment > now else []
         year, month = (year, month + 1) if month < 12 else (year + 1, 1)
     times = [run["expected_start_time"] for run in api.runs("monthly/monthly")]
@@ -219,7 +219,7 @@ def test_what_differs_is_changed_and_what_is_paused_stays_so(
     ]
     deployments = api.deployments()
     (schedule,) = deployments["monthly/monthly"]["schedules"]
-    assert (schedule["schedule"]["cron"], schedule["active"]) == ("0 3 3 * *", False)
+    assert (schedule["schedule"]["cron"], schedule["active"]) == ("0 3 9 * *", False)
     assert deployments["monthly/monthly"]["description"] != "of old"
     assert deployments["crawl/govuk"]["global_concurrency_limit"] is None
     assert not api.automations()["tidemark: the monthly run is late"]["enabled"]
@@ -266,8 +266,12 @@ def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
     assert done_by(again()) == []
 
 
-def test_without_a_webhook_there_are_no_alarms(api: Api, again: Callable[..., Deployed]) -> None:
-    quiet = {f"{change.verb} {change.what}" for change in done_by(again(notify_url=None))}
+def test_alarms_are_removed_on_request_alone(api: Api, again: Callable[..., Deployed]) -> None:
+    kept = again(notify_url=None)
+    assert (done_by(kept), kept.has_alarms) == ([], True)
+    removed = again(notify_url=None, keep_alarms=False)
+    assert not removed.has_alarms
+    quiet = {f"{change.verb} {change.what}" for change in done_by(removed)}
     assert quiet == {
         "removed automation tidemark: a run failed, crashed or is partial",
         "removed automation tidemark: the monthly run is late",

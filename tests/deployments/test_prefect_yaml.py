@@ -9,7 +9,8 @@ import yaml
 from prefect import Flow
 
 from core.errors import MalformedInput
-from crawlers.contract import list_sources
+from core.month import Month
+from crawlers.contract import list_sources, load_crawler
 from deployments.automations import zombies
 from deployments.prefect_yaml import PREFECT_YAML, Deployment, is_ours, read_deployments
 from models.scoring.protocols import list_protocols
@@ -52,6 +53,18 @@ def test_every_source_has_a_deployment_without_being_named() -> None:
     named = [d.parameters["source"] for d in DEPLOYMENTS if d.flow == "crawl"]
     assert named == list_sources()
     assert not set(list_sources()) & set(PREFECT_YAML.read_text(encoding="utf-8").split())
+
+
+def test_the_monthly_run_begins_when_every_source_lists_the_month() -> None:
+    [monthly] = [each for each in DEPLOYMENTS if each.name == "monthly"]
+    [schedule] = monthly.schedules
+    day = int(schedule.cron.split()[2])
+    begins = dt.datetime(2026, 11, day, tzinfo=dt.UTC)
+    month = Month("2026-10")
+    for source in list_sources():
+        info = load_crawler(source).INFO
+        if info.last_month is None:
+            assert info.lacks(month, begins) is None, source
 
 
 def test_nothing_else_starts_by_itself() -> None:

@@ -8,13 +8,12 @@ from pathlib import Path
 import psutil
 import pytest
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 
 from core.run_record import RunRecord, list_runs
 from core.storage.store import Store
 from deployments.deploy import deploy
 from simulator.server import Fault, Web
-from tests.flows.deployed import api, ended, start, until
+from tests.flows.deployed import api, ended, resumed, start, until
 from tests.servers import PrefectServer
 
 pytestmark = pytest.mark.timeout(900)
@@ -57,7 +56,7 @@ def test_a_new_flow_run_goes_on_and_the_worker_lives(
         sites.faults.clear()
     state = ended(client, run).state
     assert state and state.is_crashed()
-    again = until(lambda: _resumed(client, str(run.id)))
+    again = until(lambda: resumed(client, str(run.id)))
     state = ended(client, again).state
     assert state and (state.name, state.message and state.message.partition(":")[0]) == (
         "Completed", "complete",
@@ -78,8 +77,3 @@ def _process_of(worker: Worker, run: str) -> int | None:
         except psutil.Error:
             continue
     return None
-
-
-def _resumed(client: SyncPrefectClient, run: str) -> object:
-    found = client.read_flow_runs(flow_filter=FlowFilter(name=FlowFilterName(any_=["monthly"])))
-    return next((each for each in found if each.parameters.get("resume") == run), None)

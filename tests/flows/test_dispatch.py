@@ -137,6 +137,8 @@ def test_runs_that_no_worker_takes_or_begins(
     look(record, quick, times=3, pause_s=1.3)
     states = [each.state for each in parts_of(client, record.run) if each.state]
     assert sorted(state.name for state in states) == ["Crashed", "Scheduled"]
+    assert any(line.startswith("ended crawl arxiv: Crashed. a worker") for line in caplog.messages)
+    assert "1 sources to crawl and 1 models to score remain" in caplog.messages
 
 
 @flow(name="waiting")

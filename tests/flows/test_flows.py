@@ -65,6 +65,11 @@ def test_a_failing_source_is_a_hole_that_the_next_run_fills(simulated: Settings,
     assert (result.partitions, result.cells, result.report) == (1, 1, summary.report)
     again = monthly(month="2024-01", sources=SOURCES, models=["control:zstd"])
     assert (again.cells, again.holes) == (1, [])
+    store = Store(simulated.home)
+    written = store.list_stamped("warehouse.duckdb") | store.list_stamped("report/**")
+    idle = monthly(month="2024-01", sources=SOURCES, models=["control:zstd"])
+    assert (idle.cells, idle.holes, idle.report) == (0, [], again.report)
+    assert store.list_stamped("warehouse.duckdb") | store.list_stamped("report/**") == written
 
 
 def test_stages_by_hand_end_in_states_that_list_holes(simulated: Settings, web: Web) -> None:
