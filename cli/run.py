@@ -15,7 +15,6 @@ from cli.losses import warn_of_inaccessible
 from cli.options import ModelNames, Sources, nothing_kept, settings_for_tasks, settings_of, window
 from cli.query import print_paths
 from core.month import Month, month_range
-from tasks.prefect.storage_keys import using
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -77,6 +76,7 @@ def run_command(
     warn_of_inaccessible(model, settings_of(context))
     settings = settings_for_tasks(context)
     from flows.monthly import monthly
+    from tasks.prefect.storage_keys import using
 
     with progress_bars(), using(settings):
         summary = monthly(month=month, sources=source, models=model)
@@ -112,6 +112,7 @@ def backfill_command(
     warn_of_inaccessible(model, settings_of(context))
     settings = settings_for_tasks(context)
     from flows.backfill import backfill as backfill_flow
+    from tasks.prefect.storage_keys import using
 
     with progress_bars(), using(settings):
         summary = backfill_flow(first=first, last=last, sources=source, models=model)
