@@ -35,11 +35,14 @@ def deploy_command(
     dry_run: Annotated[
         bool, Option("--dry-run", help="Print what would change, and change nothing.")
     ] = False,
+    no_alarms: Annotated[
+        bool, Option("--no-alarms", help="Remove alarms; TIDEMARK_NOTIFY_URL must not be set.")
+    ] = False,
 ) -> None:
     """Create the pools, limits, deployments and automations of tidemark on a Prefect server.
 
     PREFECT_API_URL is the address of the server. A repeated deployment changes only what differs.
-    Alarms are sent to TIDEMARK_NOTIFY_URL.
+    Alarms are sent to TIDEMARK_NOTIFY_URL. Without this setting, existing alarms are kept.
     """
     from core.settings import prefect_server
 
@@ -52,8 +55,11 @@ def deploy_command(
     settings = settings_for_tasks(context)
     from deployments.deploy import deploy
 
-    _print(deploy(address, settings.notify_url, gpu_slots, dry_run), dry_run)
-    if settings.notify_url is None:
+    if no_alarms and settings.notify_url:
+        raise UsageError("--no-alarms removes alarms, but TIDEMARK_NOTIFY_URL is set: unset it")
+    deployed = deploy(address, settings.notify_url, gpu_slots, dry_run, not no_alarms)
+    _print(deployed, dry_run)
+    if not deployed.has_alarms:
         out.print(
             "no alarms: nobody is told when a run fails; set TIDEMARK_NOTIFY_URL to a webhook and "
             "deploy again",

@@ -51,7 +51,7 @@ def demo_command(
     settings = settings_for_tasks(context)
     from flows.demo import run_demo
 
-    with progress_bars():
+    with progress_bars(), using(settings):
         summary = run_demo(settings, seed)
     if summary.report:
         print_gaps(settings)
@@ -76,9 +76,10 @@ def run_command(
     warn_of_inaccessible(model, settings_of(context))
     settings = settings_for_tasks(context)
     from flows.monthly import monthly
+    from tasks.prefect.storage_keys import using
 
-    with progress_bars():
-        summary = monthly(month=month, sources=source, models=model, settings=settings)
+    with progress_bars(), using(settings):
+        summary = monthly(month=month, sources=source, models=model)
     _print_summary(summary)
     fail_with([str(hole) for hole in summary.holes])
 
@@ -111,11 +112,10 @@ def backfill_command(
     warn_of_inaccessible(model, settings_of(context))
     settings = settings_for_tasks(context)
     from flows.backfill import backfill as backfill_flow
+    from tasks.prefect.storage_keys import using
 
-    with progress_bars():
-        summary = backfill_flow(
-            first=first, last=last, sources=source, models=model, settings=settings
-        )
+    with progress_bars(), using(settings):
+        summary = backfill_flow(first=first, last=last, sources=source, models=model)
     _print_summary(summary)
     fail_with([str(hole) for hole in summary.holes])
 

@@ -4,6 +4,7 @@
     runs/<run>/crawl/<source>.json     the outcome of a source's months
     runs/<run>/score/<model>.json      the outcome of a model's cells
     runs/<run>/crawl.json, score.json  the time at which the last part of the stage ended
+    runs/<run>/restart-<number>.json   the time of a restart after a crash
     runs/<run>/result.json             the outcome of the run
 
 A part is the crawl of one source or the scoring of one model. Several processes on several machines
@@ -16,7 +17,7 @@ import datetime as dt
 import logging
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
@@ -41,6 +42,7 @@ class RunRequest(_Facts):
     sources: tuple[str, ...]
     models: tuple[str, ...]  # catalogue names, folders or controls (compressors)
     protocol: str
+    options: dict[str, Any] = {}  # options that differ from the worker's settings, by name
 
     def window(self) -> list[Month]:
         """Return the months to crawl and score."""
@@ -57,6 +59,9 @@ class Outcome(_Facts):
     done: int  # number of sealed partitions (source) or landed cells (model)
     holes: tuple[str, ...] = ()  # missing partitions or cells, each with the reason
     partial: tuple[str, ...] = ()  # sealed partitions that lack items, with the reason
+
+    def __str__(self) -> str:
+        return f"{self.done} months sealed, {len(self.partial)} of them partial"
 
 
 class RunResult(_Facts):
@@ -87,6 +92,14 @@ class RunRecord:
             path = f"{self._folder}/request.json"
             self._store.create_bytes(path, request.model_dump_json().encode())
         return self.request()
+
+    def count_restart(self) -> int:
+        """Record that a crashed run is restarted now; return the number of restarts so far."""
+        with self._store.alone(self._folder):
+            number = len(self._store.list(f"{self._folder}/restart-*.json")) + 1
+            now = f'"{dt.datetime.now(dt.UTC).isoformat()}"'
+            self._store.create_bytes(f"{self._folder}/restart-{number}.json", now.encode())
+        return number
 
     def exists(self) -> bool:
         """Return True if the run has begun."""

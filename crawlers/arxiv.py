@@ -50,6 +50,7 @@ INFO = SourceInfo(
     shares_pace=True,
     robots_exempt_paths=("/api/query", "/src/*"),
     redirect_hosts=("arxiv.org",),
+    lag_days=7,  # a paper is listed when it is announced, up to a week after its first version
     monthly_bytes=28_000_000,  # bytes of text per month in Li et al. 2024, table 1
 )
 CATEGORIES = (

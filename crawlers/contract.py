@@ -78,6 +78,7 @@ class SourceInfo:
     first_month: Month = Month("2017-01")  # first month available
     last_month: Month | None = None  # last month available, if the source has ended
     recent_days: int | None = None  # a month is available this many days from its first day
+    lag_days: int = 0  # a month is complete this many days after its end
     monthly_bytes: int | None = None  # bytes of text per month if no limit is given; None: all text
     min_documents: int | None = None  # an unlimited crawl with fewer documents is held back
     max_documents: int | None = None  # a crawl with more documents is held back
@@ -101,8 +102,12 @@ class SourceInfo:
             return f"{self.name} begins with {self.first_month}"
         if self.last_month and month > self.last_month:
             return f"{self.name} ended with {self.last_month}"
+        now = now or dt.datetime.now(dt.UTC)
+        complete = month.end + dt.timedelta(days=self.lag_days)
+        if month.end <= now < complete:
+            return f"{self.name} lists {month} completely from {complete:%Y-%m-%d} on"
         if self.recent_days is not None:
-            age = (now or dt.datetime.now(dt.UTC)) - month.start
+            age = now - month.start
             if age > dt.timedelta(days=self.recent_days):
                 return f"{self.name} keeps {self.recent_days} days only, and {month} is older"
         return None

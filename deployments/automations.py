@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from prefect.client.schemas.objects import StateType
-from prefect.events.actions import ActionTypes, ChangeFlowRunState, SendNotification
+from prefect.events.actions import (
+    ActionTypes,
+    ChangeFlowRunState,
+    RunDeployment,
+    SendNotification,
+)
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
 
@@ -50,11 +56,26 @@ def zombies(silence: dt.timedelta = SILENCE) -> AutomationCore:
     )
 
 
-def resumption(coordinators: Sequence[UUID]) -> AutomationCore:
-    """Return the automation that resumes crashed runs of the deployments with these ids."""
+def resumption(name: str, deployment: UUID, defaults: Mapping[str, Any]) -> AutomationCore:
+    """Return the automation that continues a deployment's crashed runs by new flow runs.
+
+    The same flow run must not start again: its worker may still hold a slot for it, and Prefect's
+    worker ends if it is given the same flow run twice.
+
+    Args:
+        name: name of the flow.
+        deployment: id of the deployment.
+        defaults: the flow's parameters, by name. ``resume`` becomes the id of the first flow run
+            that crashed; the others are those of the crashed run, which lacks those not given.
+    """
+    given = {
+        name: _of_crashed_run(f"flow_run.parameters.get('{name}', {default!r})")
+        for name, default in defaults.items()
+    }
+    given["resume"] = _of_crashed_run("flow_run.parameters.get('resume') or (flow_run.id | string)")
     return AutomationCore(
-        name=f"{PREFIX}a crashed run goes on",
-        description="Starts a monthly run or back-fill again whose worker was killed.",
+        name=f"{PREFIX}a crashed {name} run goes on",
+        description="Continues a run whose process was killed, by a new flow run.",
         trigger=EventTrigger(
             # Resume only runs that have begun; a run that cannot begin would restart forever.
             after={"prefect.flow-run.Running"},
@@ -64,20 +85,26 @@ def resumption(coordinators: Sequence[UUID]) -> AutomationCore:
             match=ResourceSpecification(_FLOW_RUNS),
             match_related=ResourceSpecification(
                 {
-                    "prefect.resource.id": [f"prefect.deployment.{each}" for each in coordinators],
+                    "prefect.resource.id": f"prefect.deployment.{deployment}",
                     "prefect.resource.role": "deployment",
                 }
             ),
         ),
         actions=[
-            ChangeFlowRunState(
-                state=StateType.SCHEDULED,
-                name="AwaitingRetry",
-                message="It crashed, and goes on.",
-                force=False,
+            RunDeployment(
+                source="selected",
+                deployment_id=deployment,
+                parameters=given,
+                job_variables=None,
             )
         ],
     )
+
+
+def _of_crashed_run(expression: str) -> dict[str, Any]:
+    """Return a parameter's value as a template, which the server fills in with JSON."""
+    template = f"{{{{ ({expression}) | tojson }}}}"
+    return {"__prefect_kind": "json", "value": {"__prefect_kind": "jinja", "template": template}}
 
 
 def alarms(block: UUID, monthly: UUID) -> list[AutomationCore]:

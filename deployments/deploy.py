@@ -73,6 +73,7 @@ class Deployed:
 
     changes: list[Change] = field(default_factory=list)
     next_runs: list[dt.datetime] = field(default_factory=list)
+    has_alarms: bool = False
 
 
 def deploy(
@@ -80,15 +81,17 @@ def deploy(
     notify_url: SecretStr | None = None,
     gpu_slots: int | None = None,
     dry_run: bool = False,
+    keep_alarms: bool = True,
 ) -> Deployed:
     """Create or update pools, limits, deployments and automations; remove obsolete objects.
 
     Args:
         address: the API URL from Prefect's settings; only used to name the server in errors.
-        notify_url: URL of a webhook for alarms, or None for no alarms.
+        notify_url: URL of a webhook for alarms. With None, alarms that exist are kept.
         gpu_slots: maximum number of concurrent runs in the pool ``gpu``. With None, an existing
             limit is kept, and a new pool has limit 1.
         dry_run: True to change nothing, and only return the changes.
+        keep_alarms: False to remove alarms if ``notify_url`` is None.
 
     Raises:
         OrchestrationError: the server does not answer, or refuses a request.
@@ -103,14 +106,14 @@ def deploy(
         work.make_queue()
         work.make_writer_limit()
         ids = work.make_deployments(wanted)
-        block = work.make_block(notify_url)
-        coordinators = [each for name, each in ids.items() if name in COORDINATORS]
-        automations = [zombies(), resumption(coordinators)]
+        block = work.make_block(notify_url) if notify_url else work.keep_block(keep_alarms)
+        automations = [zombies()]
+        for each in wanted:
+            if each.full_name in COORDINATORS:
+                automations.append(resumption(each.flow, ids[each.full_name], each.defaults()))
         automations += alarms(block, ids[MONTHLY]) if block else []
         work.make_automations(automations)
-        if not block:
-            work.remove_block()
-        return Deployed(work.changes, work.next_runs(ids[MONTHLY]))
+        return Deployed(work.changes, work.next_runs(ids[MONTHLY]), block is not None)
 
 
 class _Deployer:
@@ -219,10 +222,8 @@ class _Deployer:
         change = Change("changed", what, ", ".join(changed))
         self._do(change, self._client.update_deployment, found.id, DeploymentUpdate(**changed))
 
-    def make_block(self, notify_url: SecretStr | None) -> UUID | None:
-        """Store the webhook URL in a secret block; return the block's id, or None without URL."""
-        if notify_url is None:
-            return None
+    def make_block(self, notify_url: SecretStr) -> UUID:
+        """Store the webhook URL in a secret block; return the block's id."""
         what = f"block {BLOCK}"
         kind = CustomWebhookNotificationBlock
         new = kind(
@@ -236,7 +237,8 @@ class _Deployer:
         )
         document = self._find_block()
         if document is None:
-            return self._do(Change("made", what), new.save, BLOCK) or NO_ID
+            made: UUID | None = self._do(Change("made", what), new.save, BLOCK)
+            return made or NO_ID
         old = kind.model_validate(document.data)
         if all(getattr(old, name) == getattr(new, name) for name in kind.model_fields):
             self._keep(what)
@@ -244,11 +246,17 @@ class _Deployer:
             self._do(Change("changed", what), partial(new.save, BLOCK, overwrite=True))
         return document.id
 
-    def remove_block(self) -> None:
+    def keep_block(self, is_kept: bool) -> UUID | None:
+        """Keep or remove the block, if there is one; return the id of a kept one."""
         document = self._find_block()
-        if document is not None:
-            change = Change("removed", f"block {BLOCK}", "TIDEMARK_NOTIFY_URL is not set")
-            self._do(change, self._client.delete_block_document, document.id)
+        if document is None:
+            return None
+        if is_kept:
+            self._keep(f"block {BLOCK}", "TIDEMARK_NOTIFY_URL is not set")
+            return document.id
+        change = Change("removed", f"block {BLOCK}")
+        self._do(change, self._client.delete_block_document, document.id)
+        return None
 
     def _find_block(self) -> BlockDocument | None:
         try:

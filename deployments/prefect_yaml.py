@@ -12,6 +12,7 @@ from prefect.utilities.callables import parameter_schema
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from core.errors import MalformedInput
+from core.version import code_version
 from crawlers.contract import list_sources
 
 PREFECT_YAML = Path(__file__).with_name("prefect.yaml")
@@ -63,6 +64,11 @@ class Deployment(_Part):
         """The names of flow and deployment, as Prefect shows them: ``crawl/arxiv``."""
         return f"{self.flow}/{self.name}"
 
+    def defaults(self) -> dict[str, Any]:
+        """Return the defaults of the flow's parameters, by name; None for a required one."""
+        properties = self.fields()["parameter_openapi_schema"]["properties"]
+        return {name: facts.get("default") for name, facts in properties.items()}
+
     def fields(self) -> dict[str, Any]:
         """Return the fields for Prefect's API, by name, without schedules."""
         flow: Flow[..., Any] = load_flow_from_entrypoint(
@@ -70,6 +76,7 @@ class Deployment(_Part):
         )
         return {
             "description": self.description,
+            "version": code_version(),
             "entrypoint": self.entrypoint,
             "tags": sorted(self.tags),
             "parameters": self.parameters,

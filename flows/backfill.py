@@ -10,10 +10,10 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from core.month import Month, month_range
-from core.settings import Settings
 from flows.dispatch import cancel_run
-from flows.run import RunSummary, goes_on, run_months
+from flows.run import RunSummary, run_months
 from instruments.planning import check_request
+from instruments.run_options import NO_OPTIONS, RunOptions
 from instruments.run_plan import PlanTable, RunPlan, plan_run
 from tasks.prefect.artifacts import plain, plain_cell
 from tasks.prefect.storage_keys import worker_settings
@@ -22,26 +22,34 @@ from tasks.prefect.tracing import traced
 
 @flow(name="backfill", on_cancellation=[cancel_run], flow_run_name="backfill {first} to {last}")
 @traced("run")
-def backfill(
+def backfill(  # noqa: PLR0913 - fields of the form of the deployment
     first: str,
     last: str,
     sources: list[str] | None = None,
     models: list[str] | None = None,
     dry_run: bool = False,
-    settings: Settings | None = None,
+    options: RunOptions = NO_OPTIONS,
+    resume: str | None = None,
 ) -> RunSummary:
     """Do the monthly run for all months from ``first`` to ``last`` (YYYY-MM, inclusive).
 
-    Each model is loaded once for all months. A killed back-fill is continued. With ``dry_run``,
-    only publish the plan, as the message of the flow's state and as an artifact.
+    Each model is loaded once for all months.
+
+    Args:
+        first: the first month, YYYY-MM.
+        last: the last month, YYYY-MM, inclusive.
+        sources: names of sources; default: all sources.
+        models: names of models; default: the setting ``models``.
+        dry_run: only publish the plan, as the message of the run's state and as an artifact.
+        options: what differs from the worker's settings.
+        resume: id of the flow run that has crashed and whose work this run continues.
     """
-    settings = settings or worker_settings()
+    settings = options.applied_to(worker_settings())
     months = list(month_range(Month(first), Month(last)))
     request = check_request(months, sources, models, settings)
     if dry_run:
-        goes_on()  # raises an error after too many crashes
         return cast(RunSummary, _announce(plan_run(request, settings)))
-    return run_months("backfill", request, settings)
+    return run_months("backfill", request, settings, options, resume)
 
 
 def _announce(plan: RunPlan) -> State[str]:

@@ -13,6 +13,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers.manifest import lack_of
 from instruments.planning import plan_crawl
+from instruments.run_options import NO_OPTIONS, RunOptions
 from instruments.runner import Failure
 from instruments.stopping import stop_with_flow
 from tasks.crawling import crawl_month
@@ -30,7 +31,7 @@ def crawl(
     first: str,
     last: str | None = None,
     run: str | None = None,
-    settings: Settings | None = None,
+    options: RunOptions = NO_OPTIONS,
 ) -> Outcome:
     """Crawl and seal months of a source. A failed month becomes a hole (missing work).
 
@@ -38,14 +39,18 @@ def crawl(
         source: name of the source.
         first: the first month, YYYY-MM.
         last: the last month, YYYY-MM, inclusive; default: ``first``.
-        run: name of the run that this crawl belongs to; the run's record stores the outcome.
-        settings: the settings; default: read from the worker's environment.
+        run: name of the run that this crawl belongs to; its record has the options, and stores
+            the outcome.
+        options: what differs from the worker's settings.
     """
-    settings = settings or worker_settings()
+    settings = options.applied_to(worker_settings())
+    record = RunRecord(Store(settings.home), run) if run else None
+    if record:
+        settings = settings.model_copy(update=record.request().options)
     months = list(month_range(Month(first), Month(last or first)))
     outcome = crawl_in_order(source, months, settings)
-    if run:
-        RunRecord(Store(settings.home), run).settle("crawl", source, outcome)
+    if record:
+        record.settle("crawl", source, outcome)
     return ended(outcome, outcome.holes)
 
 

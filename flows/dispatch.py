@@ -8,11 +8,12 @@ state of each child run. See docs/adr/0020 and docs/adr/0029.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -24,17 +25,18 @@ from prefect.flows import Flow
 from prefect.logging import get_run_logger
 from prefect.states import Cancelling, Crashed
 
-from core.errors import OrchestrationError, StorageError
+from core.errors import StorageError
 from core.run_record import Outcome, RunRecord, RunResult, Stage
 from core.settings import Settings
 from core.storage.store import Store
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import name_of_run
 
-ATTEMPTS = 3  # maximum number of attempts of a part, or of the coordinator
+ATTEMPTS = 3  # maximum number of attempts of a part; maximum number of crashes of a run
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
 TAKEN_LOOKS = 30  # polling intervals before a warning that no worker takes a run
 PENDING_LOOKS = 60  # polling intervals after which a pending run counts as crashed
+STAGES: tuple[Stage, ...] = ("crawl", "score")
 _PAGE = 200  # maximum number of flow runs per response of the server
 
 
@@ -44,6 +46,9 @@ class Part:
 
     stage: Stage | Literal["report"]
     name: str
+
+    def __str__(self) -> str:
+        return f"{self.stage} {self.name}".strip()
 
     @property
     def deployment(self) -> str:
@@ -94,7 +99,8 @@ class Coordinator:
         """Check all parts once; start, restart or give up parts as needed."""
         with get_client(sync_client=True) as client:
             # Read run states before outcomes: a run that ends in between must not count as failed.
-            self._runs = self._read_runs(client)
+            before, self._runs = self._runs, self._read_runs(client)
+            self._log_ends(before)
             self._warn_of_idle_pools()
             for part in self._due():
                 self._tend(client, part)
@@ -107,11 +113,22 @@ class Coordinator:
             found += client.read_flow_runs(flow_run_filter=page, limit=_PAGE)
         return {parts[run.id]: run for run in found}
 
+    def _log_ends(self, before: Mapping[Part, FlowRun]) -> None:
+        """Log each child run that has ended since the last look, and what remains to be done."""
+        states = {part: run.state for part, run in self._runs.items() if run.state}
+        new = [part for part, state in states.items() if state.is_final() and _runs(before[part])]
+        for part in new:
+            is_well = states[part].is_completed() and states[part].name == "Completed"
+            level, end = logging.INFO if is_well else logging.WARNING, states[part]
+            self._log.log(level, "ended %s: %s. %s", part, end.name, end.message or "")
+        if new:
+            crawls, scores = (len(self._record.missing(stage)) for stage in STAGES)
+            self._log.info("%d sources to crawl and %d models to score remain", crawls, scores)
+
     def _due(self) -> list[Part]:
         if self._record.result() is not None:
             return []
-        stages: tuple[Stage, ...] = ("crawl", "score")
-        for stage in stages:
+        for stage in STAGES:
             if missing := self._record.missing(stage):
                 return [Part(stage, name) for name in missing]
         return [Part("report", "")]
@@ -139,7 +156,7 @@ class Coordinator:
                 part.deployment,
                 parameters=part.parameters(self._record),
                 timeout=0,
-                tags=[f"tidemark-run:{run}"],
+                tags=[_tag_of(run)],
                 idempotency_key=f"{run}/{part.stage}/{part.name}/{attempt}",
                 as_subflow=True,
             )
@@ -147,10 +164,10 @@ class Coordinator:
             self._give_up(part, f"there is no deployment {part.deployment}; run `tidemark deploy`")
             return
         self._runs[part], self._num_started[part] = child, attempt
-        self._log.info("started %s %s: %s", part.stage, part.name, child.name)
+        self._log.info("started %s: %s", part, child.name)
 
     def _give_up(self, part: Part, why: str) -> None:
-        hole = f"{part.stage} {part.name}".strip() + f": {why}"
+        hole = f"{part}: {why}"
         self._log.error("given up: %s", hole)
         if part.stage == "report":
             self._record.finish("", [hole])
@@ -185,6 +202,10 @@ class Coordinator:
         return (dt.datetime.now(dt.UTC) - since).total_seconds() / self._interval_s
 
 
+def _runs(run: FlowRun) -> bool:
+    return run.state is None or not run.state.is_final()
+
+
 def records_of(name: str, store: Store) -> list[RunRecord]:
     """Return the records of a run: the first, and one for each restart after the run ended."""
     records = [RunRecord(store, name)]
@@ -193,35 +214,35 @@ def records_of(name: str, store: Store) -> list[RunRecord]:
     return records[:-1]
 
 
-def has_crashed(client: SyncPrefectClient, flow_run_id: UUID) -> bool:
-    """Return True if the latest final state of a flow run is a crash.
-
-    Raises:
-        OrchestrationError: the flow run has crashed ``ATTEMPTS`` times.
-    """
-    states = client.read_flow_run_states(flow_run_id)
-    ends = sorted((each for each in states if each.is_final()), key=lambda end: end.timestamp)
-    if not ends or not ends[-1].is_crashed():
-        return False
-    if sum(end.is_crashed() for end in ends) >= ATTEMPTS:
-        raise OrchestrationError(
-            f"this run has crashed {ATTEMPTS} times, see its logs; start another one, which finds "
-            "what this one has done"
-        )
-    return True
-
-
 def cancel_run(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     """End the run of a cancelled coordinator, and cancel its child runs.
 
     A worker calls this hook of the flow. The server looks for remaining child runs every 20 s, and
     cancels them.
     """
-    for record in records_of(name_of_run(flow.name, flow_run.id), Store(worker_settings().home)):
+    name = name_of_run(flow.name, flow_run.parameters.get("resume") or flow_run.id)
+    records = records_of(name, Store(worker_settings().home))
+    for record in records:
         if record.result() is None:
             record.finish("")  # child runs that begin after this will end at once
-    children = FlowRunFilter.model_validate({"parent_flow_run_id": {"any_": [flow_run.id]}})
     with get_client(sync_client=True) as client:
-        for child in client.read_flow_runs(flow_run_filter=children, limit=_PAGE):
-            if child.state and not child.state.is_final():
-                client.set_flow_run_state(child.id, Cancelling())
+        for child in _active_children(client, records):
+            client.set_flow_run_state(child.id, Cancelling())
+
+
+def _active_children(client: SyncPrefectClient, records: list[RunRecord]) -> list[FlowRun]:
+    """Return the child runs of a run that have not ended, those of its crashed flow runs included.
+
+    A run has more than ``_PAGE`` active children only if it has as many sources or models.
+    """
+    active = {"type": {"any_": ["SCHEDULED", "PENDING", "RUNNING", "PAUSED"]}}
+    found = list[FlowRun]()
+    for record in records:
+        wanted = {"tags": {"all_": [_tag_of(record.run)]}, "state": active}
+        chosen = FlowRunFilter.model_validate(wanted)
+        found += client.read_flow_runs(flow_run_filter=chosen, limit=_PAGE)
+    return found
+
+
+def _tag_of(run: str) -> str:
+    return f"tidemark-run:{run}"

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from prefect import flow
+from prefect.runtime import flow_run
 
 from core.month import Month, month_range
 from core.settings import Settings
 from flows.instrument import InstrumentSummary, publish_and_report, run_model
+from flows.run import month_due
 from instruments.forecasts import answering_models, begin_spending, plan_answers
 from instruments.planning import plan_question_crawl
+from instruments.run_options import NO_ANSWER_OPTIONS, AnswerOptions
 from instruments.stopping import stop_with_flow
 from tasks.cells import answer_month
 from tasks.prefect.fan_out import fan_out
@@ -22,7 +25,11 @@ from tasks.questions import add_tokens, crawl_question_source
 from tasks.reporting import write_report
 
 
-@flow(name="forecast", flow_run_name="forecast")
+def _name() -> str:
+    return f"forecast {flow_run.parameters['first'] or month_due()}"
+
+
+@flow(name="forecast", flow_run_name=_name)
 @traced("forecast")
 def forecast(
     first: str | None = None,
@@ -30,20 +37,21 @@ def forecast(
     sources: list[str] | None = None,
     models: list[str] | None = None,
     protocol: str | None = None,
-    settings: Settings | None = None,
+    options: AnswerOptions = NO_ANSWER_OPTIONS,
 ) -> InstrumentSummary:
     """Have models answer the questions resolved in some months, and publish the answers.
 
     Args:
-        first: first month of resolution, YYYY-MM; default: the last complete month (UTC).
+        first: first month of resolution, YYYY-MM; default: the last month that had ended at the
+            scheduled start of this run (UTC).
         last: last month of resolution, YYYY-MM, inclusive; default: ``first``.
         sources: sources of questions; default: all sources that permissions and tokens allow.
         models: names of models; default: the setting ``models``, without compressors.
         protocol: name of the answer protocol; default: the setting ``answer_protocol``.
-        settings: the settings; default: read from the worker's environment.
+        options: what differs from the worker's settings.
     """
-    settings = settings or worker_settings()
-    begin = Month(first) if first else Month.last_complete()
+    settings = options.applied_to(worker_settings())
+    begin = Month(first) if first else month_due()
     months = list(month_range(begin, Month(last) if last else begin))
     summary = InstrumentSummary()
     crawl_questions_of(sources, months, settings, summary)

@@ -38,6 +38,9 @@ class InstrumentSummary(Holes):
     landed: int = 0
     report: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.items} items answered, {self.landed} cells landed, report {self.report}"
+
 
 def run_model(
     verb: str,

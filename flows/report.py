@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from prefect import flow
+from prefect.runtime import flow_run
 
 from core.corpus.partition import list_sealed
 from core.errors import MalformedInput
@@ -21,16 +22,20 @@ from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced
 
 
-@flow(name="report")
+def _name() -> str:
+    run = flow_run.parameters["run"]
+    return f"report of {run}" if run else "report"
+
+
+@flow(name="report", flow_run_name=_name)
 @traced("report")
-def report(run: str | None = None, settings: Settings | None = None) -> RunSummary:
+def report(run: str | None = None) -> RunSummary:
     """Land cells that could not land before, publish, write the report, and end the run.
 
     Args:
         run: name of the run that ends with this report; default: no run.
-        settings: the settings; default: read from the worker's environment.
     """
-    settings = settings or worker_settings()
+    settings = worker_settings()
     summary = RunSummary()
     if run:
         land_left(summary, run, settings)

@@ -11,18 +11,22 @@ from prefect.runtime import flow_run
 
 from core import progress
 from core.corpus.partition import Seal
+from core.errors import OrchestrationError
+from core.month import Month
 from core.run_record import RunRecord, RunRequest, RunResult
 from core.settings import Settings
 from core.storage.store import Store
 from flows.crawl import crawled, tell
-from flows.dispatch import Coordinator, has_crashed, records_of
+from flows.dispatch import ATTEMPTS, Coordinator, records_of
 from flows.instrument import Holes
 from flows.score import check_numerics, score
 from instruments.planning import Request
+from instruments.run_options import NO_OPTIONS, RunOptions
 from instruments.runner import Failure
 from tasks.crawling import crawl_month
 from tasks.prefect.fan_out import fan_out
 from tasks.prefect.server import ended, is_deployed, num_of, run_log, wait_for_server
+from tasks.prefect.storage_keys import using
 from tasks.prefect.tracing import name_of_run
 from tasks.reporting import write_report
 
@@ -48,35 +52,66 @@ class RunSummary(Holes):
         return f"{state}: {partitions}, {self.cells} cells, report {self.report}"
 
 
-def run_months(flow: str, request: Request, settings: Settings) -> RunSummary:
-    """Crawl, score, land, publish and report, inside the flow named ``flow``."""
-    record = begin_run(flow, request, settings)
+def month_due(resume: str | None = None) -> Month:
+    """Return the last month that had ended at the scheduled start of this flow run (UTC).
+
+    ``resume`` is the id of the flow run whose scheduled start counts instead.
+    """
+    if resume is None:
+        return Month.last_complete(flow_run.scheduled_start_time)
+    with get_client(sync_client=True) as client:
+        return Month.last_complete(client.read_flow_run(UUID(resume)).expected_start_time)
+
+
+def run_months(
+    flow: str,
+    request: Request,
+    settings: Settings,
+    options: RunOptions = NO_OPTIONS,
+    resume: str | None = None,
+) -> RunSummary:
+    """Crawl, score, land, publish and report, inside the flow named ``flow``.
+
+    ``options`` have been applied to ``settings``. ``resume`` is the id of a crashed flow run.
+    """
+    record = begin_run(flow, request, settings, options, resume)
     if is_deployed():
         summary = summary_of(Coordinator(record, settings).wait())
     else:
         summary = RunSummary()
         crawl_months(summary, request, settings, record)
-        score_models(summary, request, settings, record)
+        with using(settings):
+            score_models(summary, request, settings, record)
         report_on(summary, settings)
         record.finish(summary.report, holes_beside(summary, record))
     return ended(summary, summary.holes)
 
 
-def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
+def begin_run(
+    flow: str,
+    request: Request,
+    settings: Settings,
+    options: RunOptions = NO_OPTIONS,
+    resume: str | None = None,
+) -> RunRecord:
     """Store the request of this flow run, and return the record of the run.
 
-    A run that was killed is continued with its old record. A run that is restarted after its end
-    gets a new record, with a number added to the name.
+    A run that has crashed is continued with its record, by the flow run ``resume`` or by a new one.
+    A flow run that is restarted after its end gets a new record, with a number added to the name.
 
     Raises:
-        OrchestrationError: the flow run has crashed too often.
+        OrchestrationError: the run has crashed ``ATTEMPTS`` times.
     """
-    has_to_go_on = goes_on()
     for why in request.left_out:
         run_log().warning("left out: %s", why)
-    store, name = Store(settings.home), name_of_run(flow, flow_run.id)
+    store, name = Store(settings.home), name_of_run(flow, resume or flow_run.id)
     records = records_of(name, store)
-    if records and (has_to_go_on or records[-1].result() is None):
+    if records and resume and records[-1].count_restart() >= ATTEMPTS:
+        raise OrchestrationError(
+            f"the run {records[-1].run} has crashed {ATTEMPTS} times, see its logs; start another "
+            "one, which finds what this one has done"
+        )
+    if records and (resume or records[-1].result() is None):
         return records[-1]
     record = RunRecord(store, f"{name}-{len(records) + 1}" if records else name)
     record.begin(
@@ -87,22 +122,10 @@ def begin_run(flow: str, request: Request, settings: Settings) -> RunRecord:
             sources=request.sources,
             models=request.models,
             protocol=settings.protocol,
+            options=options.given(),
         )
     )
     return record
-
-
-def goes_on() -> bool:
-    """Return True if this flow run was restarted after a crash.
-
-    Raises:
-        OrchestrationError: the flow run has crashed too often.
-    """
-    if not is_deployed():
-        return False
-    wait_for_server()
-    with get_client(sync_client=True) as client:
-        return has_crashed(client, UUID(flow_run.id))
 
 
 def summary_of(result: RunResult) -> RunSummary:
@@ -151,7 +174,10 @@ def crawl_months(
 def score_models(
     summary: RunSummary, request: Request, settings: Settings, record: RunRecord | None = None
 ) -> None:
-    """Score each model in a flow run of its own, so that its weights are loaded only once."""
+    """Score each model in a flow run of its own, so that its weights are loaded only once.
+
+    Call this with the settings in use (``using``).
+    """
     summary.holes += check_numerics(request.models, settings)
     for model in request.models:
         wait_for_server()  # Prefect's client would give up after a few attempts
@@ -161,14 +187,13 @@ def score_models(
             first=str(request.months[0]),
             last=str(request.months[-1]),
             run=record.run if record else None,
-            settings=settings,
         )
         summary.cells += outcome.landed
         summary.holes += outcome.holes
 
 
 def report_on(summary: RunSummary, settings: Settings) -> None:
-    """Write the report page, and store its address in ``summary``; a failure becomes a hole."""
+    """Write the site, and store its address in ``summary``; a failure becomes a hole."""
     calls = [("report", {"settings": settings})]
     for address in summary.keep_holes(fan_out(write_report, calls, step="report")):
         summary.report = str(address)

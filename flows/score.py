@@ -18,6 +18,7 @@ from core.storage.store import Store
 from flows.instrument import Holes
 from instruments.landing import leave
 from instruments.losses import ScoringPlan, load_model, plan_scoring
+from instruments.run_options import NO_OPTIONS, RunOptions
 from instruments.runner import Failure
 from instruments.runner import run as run_plan
 from instruments.stopping import stop_with_flow
@@ -41,6 +42,9 @@ class ScoreOutcome(Holes):
     landed: int = 0
     done: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.done} cells have losses, {self.landed} landed now"
+
 
 @flow(name="score", flow_run_name="score {model}")
 @traced("score")
@@ -50,7 +54,7 @@ def score(
     first: str | None = None,
     last: str | None = None,
     run: str | None = None,
-    settings: Settings | None = None,
+    options: RunOptions = NO_OPTIONS,
 ) -> ScoreOutcome:
     """Score and land every pending cell of a model; publish the warehouse.
 
@@ -59,10 +63,10 @@ def score(
         sources: names of sources; default: all sealed sources.
         first: the first month, YYYY-MM; default: all sealed months.
         last: the last month, YYYY-MM, inclusive; default: ``first``.
-        run: name of the run to score for; the run's request sets sources, months and protocol.
-        settings: the settings; default: read from the worker's environment.
+        run: name of the run to score for; its request sets sources, months and options.
+        options: what differs from the worker's settings.
     """
-    settings = settings or worker_settings()
+    settings = options.applied_to(worker_settings())
     if run:
         return score_for_run(model, RunRecord(Store(settings.home), run), settings)
     months = list(month_range(Month(first), Month(last or first))) if first else None
@@ -76,10 +80,10 @@ def score_for_run(model: str, record: RunRecord, settings: Settings) -> ScoreOut
         why = f"the run {record.run} has ended; start another"
         return cast(ScoreOutcome, Cancelled(message=why))
     request = record.request()
-    settings = settings.model_copy(update={"protocol": request.protocol})
+    settings = settings.model_copy(update={**request.options, "protocol": request.protocol})
     run = record.run if is_deployed() else None
     outcome = score_model(model, list(request.sources), request.window(), settings, run)
-    if is_deployed() and outcome.done:  # without deployment, score_models runs the canary
+    if is_deployed() and outcome.landed:  # without deployment, score_models runs the canary
         outcome.holes += check_numerics([model], settings)
     record.settle("score", model, Outcome(done=outcome.done, holes=tuple(outcome.holes)))
     return ended(outcome, outcome.holes)

@@ -25,7 +25,7 @@ class Request:
     months: tuple[Month, ...]
     sources: tuple[str, ...]
     models: tuple[str, ...]
-    left_out: tuple[str, ...] = ()  # why a request for all sources omits some sources
+    left_out: tuple[str, ...] = ()  # why sources, or their last month, are left out
 
     def partitions(self) -> list[tuple[str, Month]]:
         """Return source and month of each partition to crawl."""
@@ -122,12 +122,13 @@ def check_request(
         AccessRefused: an explicitly requested source lacks a permission.
     """
     refused = find_refused(sources, settings)
-    partitions, _ = plan_crawl(sources, months, refused)
+    partitions, lacks = plan_crawl(sources, months, refused)
+    newest = [lack for lack in lacks if f" {months[-1]}: " in lack]
     chosen_sources = tuple(dict.fromkeys(source for source, _ in partitions))
     chosen_models = tuple(models or settings.models)
     for model in chosen_models:
         find_model(model, settings)
-    return Request(tuple(months), chosen_sources, chosen_models, tuple(refused.values()))
+    return Request(tuple(months), chosen_sources, chosen_models, (*refused.values(), *newest))
 
 
 def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]:

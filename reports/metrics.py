@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from core.corpus.partition import MANIFEST, Partition, partition_of
 from core.errors import TidemarkError
+from core.month import Month
 from core.settings import Settings
 from core.storage.store import Stamp, Store, name_of_part
 from warehouse.database.schema import SNAPSHOT, find_schema
@@ -26,6 +27,7 @@ from warehouse.read.query import connect_to_read, local_snapshot
 
 _log = logging.getLogger(__name__)
 
+DUE_DAYS = 14  # the monthly run is on the 9th
 CACHE_S = 60.0  # lifetime of collected metrics in seconds
 _READS_AT_ONCE = 16  # number of threads that read files, since object stores respond slowly
 _Values = Mapping[tuple[str, ...], float]
@@ -81,6 +83,9 @@ class DataRoot(Collector):
                 months[each.source,] = max(begin, months.get((each.source,), begin))
         what = "When the newest sealed month of a source begins."
         yield _gauge("newest_month_timestamp_seconds", what, months, "source")
+        missing = _num_missing([each for each in newest if each.month is not None])
+        what = "Months since a source's first sealed month that are due and not sealed."
+        yield _gauge("months_missing", what, missing, "source")
 
     def _losses(self) -> Iterator[Metric]:
         paths = self._store.list("losses/model=*/source=*/month=*/*.parquet")
@@ -152,6 +157,24 @@ def _gauge(name: str, what: str, values: Mapping[Any, float], *labels: str) -> M
     for names, value in sorted(values.items()):
         family.add_metric(names, value)
     return family
+
+
+def _num_missing(
+    sealed: Iterable[Partition], now: dt.datetime | None = None
+) -> dict[tuple[str, ...], float]:
+    """Return, by source, how many months are not sealed from its first sealed one to the last due.
+
+    A month is due ``DUE_DAYS`` after its end.
+    """
+    due = Month.last_complete((now or dt.datetime.now(dt.UTC)) - dt.timedelta(days=DUE_DAYS))
+    months: dict[str, set[Month]] = {}
+    for each in sealed:
+        if each.month is not None:
+            months.setdefault(each.source, set()).add(each.month)
+    return {
+        (source,): max(0, due.months_since(min(there)) + 1 - sum(it <= due for it in there))
+        for source, there in months.items()
+    }
 
 
 def _version_of(path: str) -> int:

@@ -9,12 +9,15 @@ from prefect.cache_policies import NO_CACHE
 
 from core.cells.losses import Cell
 from core.settings import Settings
+from core.storage.store import Store
 from instruments.landing import land_losses, publish_alone
 from models.catalogue import ModelEntry
 from tasks.prefect import events
 from tasks.prefect.observe import observe, show_landed
 from tasks.prefect.server import writer_slot
 from tasks.prefect.tracing import span
+from warehouse.database.schema import SNAPSHOT
+from warehouse.read.publish import is_current
 
 
 @task(task_run_name="land {entry.name}", cache_policy=NO_CACHE, persist_result=False)
@@ -39,7 +42,12 @@ def land_plan(plan: Any, settings: Settings) -> int:
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def publish_warehouse(settings: Settings) -> str:
-    """Publish a checked snapshot of the warehouse; return the address of the snapshot."""
+    """Publish a checked snapshot of the warehouse; return the address of the snapshot.
+
+    If nothing was written since the last publication, that snapshot stays.
+    """
+    if is_current(settings):
+        return Store(settings.home).url(SNAPSHOT)
     with span("publish"):
         address = publish_alone(settings, writer_slot)
     events.published(address)

@@ -6,7 +6,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from core.settings import Settings
-from reports.site.build import write_site
+from reports.site.build import find_current_site, write_site
 from tasks.prefect import events
 from tasks.prefect.artifacts import show_report
 from tasks.prefect.observe import observe
@@ -15,8 +15,13 @@ from tasks.prefect.tracing import span
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def write_report(settings: Settings) -> str:
-    """Write the site from the published snapshot; return the address of its first page."""
+    """Write the site from the published snapshot; return the address of its first page.
+
+    A site that is newer than the snapshot stays.
+    """
     observe()
+    if current := find_current_site(settings):
+        return current
     with span("page"):
         address = write_site(settings)
     events.reported(address)

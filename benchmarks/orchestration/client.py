@@ -24,7 +24,7 @@ def main(names: list[str]) -> None:
 
     for model in names:
         began = time.perf_counter()
-        outcome = score(model, settings=settings)
+        outcome = score(model)
         line = {
             "model": model,
             "seconds": time.perf_counter() - began,

@@ -6,13 +6,10 @@ import datetime as dt
 import importlib
 import json
 import pkgutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from itertools import chain
-from pathlib import Path
 from typing import Any, Protocol, cast
 
 import jinja2
@@ -20,10 +17,12 @@ from markupsafe import Markup
 
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
+from core.version import code_version
 from reports.site import charts, history, pages
 from reports.site.context import Facts, Site
 from reports.site.figure import Figure, Page, cell
 from reports.site.files import addresses, figure_files
+from warehouse.database.schema import SNAPSHOT
 from warehouse.read.query import local_snapshot, opened
 
 ROOT = "report"
@@ -91,15 +90,14 @@ def _publication(site: Site) -> history.Publication:
     return history.Publication.of(month, board, dict(counts.iter_rows()), alarms)
 
 
-def code_version() -> str:
-    """Return the version of tidemark, with the commit where it runs from a checkout."""
-    folder = Path(__file__).parent
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=9"]
-    try:
-        described = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        return version("tidemark")
-    return f"{version('tidemark')} ({described.stdout.strip()})"
+def find_current_site(settings: Settings) -> str | None:
+    """Return the address of the site's first page; None if the snapshot is newer, or missing."""
+    store = Store(settings.home)
+    stamps = store.list_stamped(SNAPSHOT) | store.list_stamped(f"{ROOT}/{history.STATE}")
+    if len(stamps) < 2:
+        return None
+    snapshot, state = stamps[SNAPSHOT], stamps[f"{ROOT}/{history.STATE}"]
+    return store.url(f"{ROOT}/index.html") if state.modified_at > snapshot.modified_at else None
 
 
 def newest_release(store: Store) -> str:

@@ -76,13 +76,14 @@ def note_end(what: str, task: Task[..., Any], task_run: UUID, state: State[Any])
 
 
 def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
-    """Return a flow's outcome after ``settle_task_runs``, or a state that lists the holes, if any.
+    """Return a completed state after ``settle_task_runs``; its message is the outcome, as text.
 
-    Prefect returns the data of the state, which is the outcome, to the caller of the flow.
+    With holes, the state is partial, and its message lists them. Prefect returns the data of the
+    state, which is the outcome, to the caller of the flow.
     """
     settle_task_runs()
     if not holes:
-        return outcome
+        return cast(_Outcome, Completed(message=str(outcome), data=outcome))
     lines = [f"{num_of(holes)}:", *map(str, holes[:_MAX_LISTED])]
     if len(holes) > _MAX_LISTED:
         lines.append(f"and {len(holes) - _MAX_LISTED} more")

@@ -6,6 +6,9 @@ The Secret block ``tidemark-storage`` contains fsspec options as a JSON object, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, cast
 
 from prefect.blocks.system import Secret
@@ -15,10 +18,29 @@ from core.settings import Settings, load_settings, prefect_server
 from core.storage.object_store import has_keys, parse_options, use_options
 
 BLOCK = "tidemark-storage"
+_given: ContextVar[Settings | None] = ContextVar("settings", default=None)
+
+
+@contextmanager
+def using(settings: Settings) -> Iterator[None]:
+    """Let flows that the ``with`` block calls use ``settings``, not those of the environment.
+
+    Settings are no parameter of flows, because the server stores and shows parameters.
+    """
+    token = _given.set(settings)
+    try:
+        yield
+    finally:
+        _given.reset(token)
 
 
 def worker_settings() -> Settings:
-    """Return the settings of a worker, after ``sign_in``; raise UsageError or StorageError."""
+    """Return the settings of a flow: those of ``using``, or of the environment after ``sign_in``.
+
+    Raises UsageError or StorageError.
+    """
+    if (given := _given.get()) is not None:
+        return given
     settings = load_settings()
     sign_in(settings)
     return settings

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from flows.backfill import backfill
 from instruments.planning import check_request
 from instruments.run_plan import RunPlan, plan_run, spans
 from simulator.server import Web
+from tasks.prefect.storage_keys import using
 from tests.commands import Ran
 
 SOURCES, MODELS = ["arxiv", "wikipedia_new"], ["control:gzip", "control:zstd"]
@@ -26,20 +27,22 @@ pytestmark = pytest.mark.usefixtures("prefect_api")
 
 
 @pytest.fixture
-def simulated(settings: Settings, web: Web) -> Settings:
-    return settings.model_copy(update={"sites": web.urls})
+def simulated(settings: Settings, web: Web) -> Iterator[Settings]:
+    simulated = settings.model_copy(update={"sites": web.urls})
+    with using(simulated):
+        yield simulated
 
 
 def test_the_plan_is_what_the_run_does(simulated: Settings) -> None:
     store = Store(simulated.home)
-    former = backfill("2024-01", "2024-01", SOURCES[:1], MODELS[:1], settings=simulated)
+    former = backfill("2024-01", "2024-01", SOURCES[:1], MODELS[:1])
     assert former.cells == 1
     plan = plan_run(check_request(MONTHS, SOURCES, MODELS, simulated), simulated)
     gzip, zstd = plan.models
     assert gzip.cell_s is not None and gzip.seconds == gzip.num_to_score * gzip.cell_s
     assert zstd.seconds is None and "not known: control:zstd" in plan.total()
     known = set(store.list("losses/**/*.parquet"))
-    summary = backfill("2024-01", "2024-02", SOURCES, MODELS, settings=simulated)
+    summary = backfill("2024-01", "2024-02", SOURCES, MODELS)
     assert summary.holes == []
     assert planned_partitions(plan) == set(store.list("corpus/*/*/manifest.json"))
     done = {cell.path for model in plan.models for cell in model.done}
@@ -70,7 +73,7 @@ def folder(path: str) -> str:
 
 
 def test_a_dry_run_on_a_server_tells_by_message_and_artifact(simulated: Settings) -> None:
-    arguments: dict[str, Any] = {"sources": SOURCES, "models": MODELS, "settings": simulated}
+    arguments: dict[str, Any] = {"sources": SOURCES, "models": MODELS}
     state = backfill("2024-01", "2024-02", dry_run=True, return_state=True, **arguments)
     assert state.is_completed() and state.name == "Completed (dry run)"
     assert state.message is not None and "4 partitions to crawl, 8 cells to score" in state.message

@@ -30,6 +30,10 @@ def test_a_run_that_goes_on_keeps_its_first_request(store: Store, record: RunRec
     assert record.request().window() == [Month("2026-09"), Month("2026-10")]
 
 
+def test_restarts_are_counted(store: Store, record: RunRecord) -> None:
+    assert [RunRecord(store, record.run).count_restart() for _ in range(3)] == [1, 2, 3]
+
+
 def test_a_stage_ends_when_each_of_its_parts_has_ended(store: Store, record: RunRecord) -> None:
     record.settle("crawl", "arxiv", Outcome(done=0, holes=("x: y",)))
     record.settle("crawl", "arxiv", Outcome(done=2))  # done again

@@ -169,11 +169,11 @@ def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> No
     assert api("GET", "v2/concurrency_limits/tidemark-writer")["limit"] == 1
 
 
-def test_the_schedule_shows_the_next_three_third_days_of_a_month(first: str, api: Api) -> None:
+def test_the_schedule_shows_the_next_three_ninth_days_of_a_month(first: str, api: Api) -> None:
     now, expected = dt.datetime.now(dt.UTC), []
     year, month = now.year, now.month
     while len(expected) < 3:
-        moment = dt.datetime(year, month, 3, 3, tzinfo=dt.UTC)
+        moment = dt.datetime(year, month, 9, 3, tzinfo=dt.UTC)
         expected += [moment] if moment > now else []
         year, month = (year, month + 1) if month < 12 else (year + 1, 1)
     times = [run["expected_start_time"] for run in api.runs("monthly/monthly")]
@@ -219,7 +219,7 @@ def test_what_differs_is_changed_and_what_is_paused_stays_so(
     ]
     deployments = api.deployments()
     (schedule,) = deployments["monthly/monthly"]["schedules"]
-    assert (schedule["schedule"]["cron"], schedule["active"]) == ("0 3 3 * *", False)
+    assert (schedule["schedule"]["cron"], schedule["active"]) == ("0 3 9 * *", False)
     assert deployments["monthly/monthly"]["description"] != "of old"
     assert deployments["crawl/govuk"]["global_concurrency_limit"] is None
     assert not api.automations()["tidemark: the monthly run is late"]["enabled"]
@@ -252,7 +252,7 @@ def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
     assert changes == {
         "made deployment monthly/monthly",
         "removed deployment crawl/gone",
-        "changed automation tidemark: a crashed run goes on",
+        "changed automation tidemark: a crashed monthly run goes on",
         "changed automation tidemark: the monthly run is late",
         "made automation tidemark: no heartbeat",
         *(f"removed automation {name}" for name in obsolete),
@@ -266,8 +266,12 @@ def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
     assert done_by(again()) == []
 
 
-def test_without_a_webhook_there_are_no_alarms(api: Api, again: Callable[..., Deployed]) -> None:
-    quiet = {f"{change.verb} {change.what}" for change in done_by(again(notify_url=None))}
+def test_alarms_are_removed_on_request_alone(api: Api, again: Callable[..., Deployed]) -> None:
+    kept = again(notify_url=None)
+    assert (done_by(kept), kept.has_alarms) == ([], True)
+    removed = again(notify_url=None, keep_alarms=False)
+    assert not removed.has_alarms
+    quiet = {f"{change.verb} {change.what}" for change in done_by(removed)}
     assert quiet == {
         "removed automation tidemark: a run failed, crashed or is partial",
         "removed automation tidemark: the monthly run is late",
@@ -332,16 +336,29 @@ def test_a_coordinator_that_crashed_goes_on_and_other_runs_do_not(
 ) -> None:
     again()
     time.sleep(6)  # until the server has loaded it
-    month, part = api.start("monthly/monthly"), api.start("report/report")
+    month = api.start("monthly/monthly", sources=["govuk"], options={"redact": True})
+    part = api.start("report/report")
     deployment = api.deployments()["backfill/backfill"]["id"]
     window = {"parameters": {"first": "2024-01", "last": "2024-01"}}
     stillborn = api("POST", f"deployments/{deployment}/create_flow_run", window)["id"]
     for run in (part, stillborn, month):
         api.become(run, "CRASHED", "Crashed", "the process died")
-    wait_for(lambda: api("GET", f"flow_runs/{month}")["state"]["type"] == "SCHEDULED")
-    assert api("GET", f"flow_runs/{month}")["state"]["name"] == "AwaitingRetry"
-    for run in (part, stillborn):  # which never ran, and would crash again
+    given = {"month": None, "sources": ["govuk"], "models": None}
+
+    def new_runs() -> list[dict[str, Any]]:
+        return [run for run in api.runs("monthly/monthly") if run["parameters"].get("resume")]
+
+    wait_for(new_runs)
+    [first] = new_runs()
+    assert first["parameters"] == given | {"options": {"redact": True}, "resume": month}
+    for name in ("PENDING", "RUNNING", "CRASHED"):
+        api.become(first["id"], name, name.capitalize())
+    wait_for(new_runs)
+    [second] = new_runs()  # which knows the run that crashed first
+    assert second["parameters"] == first["parameters"]
+    for run in (month, part, stillborn):  # the last never ran, and would crash again
         assert api("GET", f"flow_runs/{run}")["state"]["type"] == "CRASHED"
+    assert not api.runs("backfill/backfill")
 
 
 def test_a_wrong_password_is_named_and_never_shown(

@@ -1,5 +1,6 @@
 import datetime as dt
 import importlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import yaml
 from prefect import Flow
 
 from core.errors import MalformedInput
-from crawlers.contract import list_sources
+from core.month import Month
+from crawlers.contract import list_sources, load_crawler
 from deployments.automations import zombies
 from deployments.prefect_yaml import PREFECT_YAML, Deployment, is_ours, read_deployments
+from models.scoring.protocols import list_protocols
 
 FILE: dict[str, Any] = yaml.safe_load(PREFECT_YAML.read_text(encoding="utf-8"))
 DEPLOYMENTS = read_deployments()
@@ -25,10 +28,43 @@ def test_a_deployment_points_at_a_flow_and_says_what_it_does(deployment: Deploym
     assert deployment.description
 
 
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda d: d.full_name)
+def test_a_form_has_described_fields_and_no_settings(deployment: Deployment) -> None:
+    fields = deployment.fields()
+    schema = fields["parameter_openapi_schema"]
+    assert fields["version"]
+    assert "settings" not in schema["properties"]
+    for name, field in schema["properties"].items():
+        assert field.get("description"), name
+    shown = json.dumps(schema)
+    for secret in ("token", "api_key", "home", "warehouse"):
+        assert f'"{secret}' not in shown.replace('"max_answer_tokens"', "")
+
+
+def test_protocols_can_be_chosen_in_the_form() -> None:
+    [monthly] = [each for each in DEPLOYMENTS if each.name == "monthly"]
+    schema = monthly.fields()["parameter_openapi_schema"]
+    protocol = schema["definitions"]["RunOptions"]["properties"]["protocol"]
+    [choices] = [each["enum"] for each in protocol["anyOf"] if "enum" in each]
+    assert choices == [each.name for each in list_protocols()]
+
+
 def test_every_source_has_a_deployment_without_being_named() -> None:
     named = [d.parameters["source"] for d in DEPLOYMENTS if d.flow == "crawl"]
     assert named == list_sources()
     assert not set(list_sources()) & set(PREFECT_YAML.read_text(encoding="utf-8").split())
+
+
+def test_the_monthly_run_begins_when_every_source_lists_the_month() -> None:
+    [monthly] = [each for each in DEPLOYMENTS if each.name == "monthly"]
+    [schedule] = monthly.schedules
+    day = int(schedule.cron.split()[2])
+    begins = dt.datetime(2026, 11, day, tzinfo=dt.UTC)
+    month = Month("2026-10")
+    for source in list_sources():
+        info = load_crawler(source).INFO
+        if info.last_month is None:
+            assert info.lacks(month, begins) is None, source
 
 
 def test_nothing_else_starts_by_itself() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
+    FlowFilter,
+    FlowFilterName,
     FlowRunFilter,
     FlowRunFilterParentFlowRunId,
     FlowRunFilterTags,
@@ -50,6 +52,12 @@ def parts_of(client: SyncPrefectClient, run: str) -> list[FlowRun]:
 def children_of(client: SyncPrefectClient, run: FlowRun) -> list[FlowRun]:
     parent = FlowRunFilterParentFlowRunId(any_=[run.id])
     return client.read_flow_runs(flow_run_filter=FlowRunFilter(parent_flow_run_id=parent))
+
+
+def resumed(client: SyncPrefectClient, run: str) -> FlowRun | None:
+    """Return the monthly run that continues a crashed one; None if there is none yet."""
+    found = client.read_flow_runs(flow_filter=FlowFilter(name=FlowFilterName(any_=["monthly"])))
+    return next((each for each in found if each.parameters.get("resume") == run), None)
 
 
 def ended(client: SyncPrefectClient, run: FlowRun) -> FlowRun:

@@ -10,14 +10,13 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Completed, Crashed, Pending
+from prefect.states import Crashed, Pending
 
-from core.errors import OrchestrationError
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage.store import Store
 from deployments.deploy import deploy
-from flows.dispatch import Coordinator, has_crashed
+from flows.dispatch import Coordinator
 from tasks.prefect.tracing import name_of_run
 from tests.flows.deployed import api, begin_run, children_of, parts_of
 from tests.servers import PrefectServer
@@ -104,23 +103,6 @@ def test_runs_that_were_scheduled_at_once_have_names_of_their_own(store: Store) 
     assert len({name_of_run("monthly", each) for each in ids}) == 3
 
 
-def test_a_coordinator_goes_on_after_two_crashes_and_not_after_three(
-    client: SyncPrefectClient,
-) -> None:
-    deployment = client.read_deployment_by_name("monthly/monthly").id
-    run = client.create_flow_run_from_deployment(deployment).id
-    assert not has_crashed(client, run)
-    for _ in range(2):
-        client.set_flow_run_state(run, Crashed(message="killed"), force=True)
-        client.set_flow_run_state(run, Pending(), force=True)
-        assert has_crashed(client, run)
-    client.set_flow_run_state(run, Crashed(message="killed"), force=True)
-    with pytest.raises(OrchestrationError, match="crashed 3 times"):
-        has_crashed(client, run)
-    client.set_flow_run_state(run, Completed(), force=True)
-    assert not has_crashed(client, run)
-
-
 def test_a_second_coordinator_starts_nothing_twice(
     client: SyncPrefectClient, begin: Callable[..., RunRecord], quick: Settings
 ) -> None:
@@ -155,6 +137,8 @@ def test_runs_that_no_worker_takes_or_begins(
     look(record, quick, times=3, pause_s=1.3)
     states = [each.state for each in parts_of(client, record.run) if each.state]
     assert sorted(state.name for state in states) == ["Crashed", "Scheduled"]
+    assert any(line.startswith("ended crawl arxiv: Crashed. a worker") for line in caplog.messages)
+    assert "1 sources to crawl and 1 models to score remain" in caplog.messages
 
 
 @flow(name="waiting")

@@ -11,6 +11,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from simulator.server import Fault, Web
 from simulator.sites.openai_api import refusal
+from tasks.prefect.storage_keys import using
 from tests.crawlers.questions.scene import permit
 from tests.flows.apis import rows, write_entry
 
@@ -156,16 +157,16 @@ def test_the_flow_does_all_of_it_and_a_source_that_fails_is_a_hole(
 
     sites.faults.append(Fault("status", "polymarket", "/markets", times=10_000, status=404))
     settings = Settings(home=str(home), sites=sites.urls, request_interval_s=0)
-    summary = forecast(first="2024-02", last="2024-03", models=[str(tiny_model)], settings=settings)
+    asked: dict[str, Any] = {"first": "2024-02", "last": "2024-03", "models": [str(tiny_model)]}
+    with using(settings):
+        summary = forecast(**asked)
     [hole] = summary.holes
     assert hole.startswith("questions polymarket: ")
     assert (summary.months, summary.landed) == (2, 2)
     assert summary.items == resolved(home)
     assert summary.report and (home / "report" / "forecasts.html").exists()
-    again = forecast(
-        first="2024-02", last="2024-03", sources=["manifold"], models=[str(tiny_model)],
-        settings=settings,
-    )  # fmt: skip
+    with using(settings):
+        again = forecast(sources=["manifold"], **asked)
     assert (again.items, again.landed, again.holes) == (0, 0, [])
 
 

@@ -33,7 +33,7 @@ from simulator.world import World
 from tasks.prefect.tracing import name_of_run
 from tests.commands import TIDEMARK
 from tests.conftest import running
-from tests.flows.deployed import api, children_of, ended, start, until
+from tests.flows.deployed import api, children_of, ended, resumed, start, until
 from tests.servers import PostgreSQL, PrefectServer, free_port
 from warehouse.read.query import query
 
@@ -200,7 +200,8 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
     did = Counter(each.get("source") or each.get("model") or "report" for each in given)
     assert did == {**dict.fromkeys(["arxiv", *sources, *models, "report"], 1), str(slow_model): 2}
     client.set_flow_run_state(run.id, Crashed(message="killed at its end"), force=True)
-    until(lambda: not ended(client, run).state.is_crashed())  # type: ignore[union-attr]
+    again = until(lambda: resumed(client, str(run.id)))
+    assert ended(client, again).state.is_completed()  # type: ignore[union-attr]
     assert [each.result() for each in records_of(record.run, store)] == [result]
     states = {(part.name.split()[0], part.state.name) for part in parts if part.state}
     assert {("crawl", "Completed (partial)"), ("crawl", "Completed")} <= states

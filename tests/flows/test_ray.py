@@ -17,6 +17,7 @@ from crawlers.imports.texts import ImportOptions, import_texts
 from flows.score import score, score_on_cluster
 from models.catalogue import find_model
 from tasks.prefect.ray_cluster import share_of
+from tasks.prefect.storage_keys import using
 from tests.flows.deployed import api
 from tests.forks import run_process
 from tests.servers import PrefectServer
@@ -29,11 +30,10 @@ CONTROL = "control:zstd"
 DRIVER = """
 import sys, time
 import ray
-from core.settings import load_settings
 from flows.score import score
 leave = ray.shutdown
 ray.shutdown = lambda: (time.sleep(5), leave())
-outcome = score(sys.argv[1], settings=load_settings())
+outcome = score(sys.argv[1])
 print(outcome.landed, "landed, holes:", [str(hole) for hole in outcome.holes])
 """
 
@@ -103,8 +103,8 @@ def test_two_nodes_write_what_one_thread_writes(
     dump: Callable[..., Any],
 ) -> None:
     alone, together = sealed("alone"), sealed("together")
-    with api(prefect_server):
-        assert score(str(tiny_model), settings=alone).landed == len(MONTHS)
+    with api(prefect_server), using(alone):
+        assert score(str(tiny_model)).landed == len(MONTHS)
     home = Path(together.home)
     assert cluster.score(home, tiny_model) == f"{len(MONTHS)} landed, holes: []"
     assert dump(home) == dump(Path(alone.home))

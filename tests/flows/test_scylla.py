@@ -15,6 +15,7 @@ from scylla.scripted import ScriptedModel, wrong_answer
 from scylla.texts import probe_prompt, read_question
 from simulator.server import serve_sites
 from simulator.sites import openai_api
+from tasks.prefect.storage_keys import using
 from tests.commands import TIDEMARK
 from tests.flows.apis import rows, write_entry
 from tests.list_writer import train_list_writer
@@ -89,7 +90,8 @@ def test_any_number_of_workers_makes_the_same_bytes(tmp_path: Path, prefect_api:
         settings = Settings(
             home=str(home), puzzle_items=8, in_flight=workers, max_document_bytes=10**6
         )
-        summary = scylla(["scripted:valley"], ONE_A_LEVEL, settings)
+        with using(settings):
+            summary = scylla(["scripted:valley"], ONE_A_LEVEL)
         assert not summary.holes and summary.landed == len(ONE_A_LEVEL)
         made.append(files(home))
     assert made[0] == made[1] and len(made[0]) == 2 * len(ONE_A_LEVEL)

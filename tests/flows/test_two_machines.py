@@ -14,6 +14,7 @@ from flows.report import report
 from flows.score import ScoreOutcome, score_model
 from instruments.landing import leave, read_left
 from instruments.losses import plan_scoring
+from tasks.prefect.storage_keys import using
 from tests.flows.deployed import begin_run
 from warehouse.database.lock import is_writer, may_write
 
@@ -56,7 +57,8 @@ def test_the_report_lands_what_was_scored_elsewhere(
     assert not is_writer(gpu)  # or the other machine would be refused
     tiny_model.rename(tmp_path / "gone")  # the writer's machine need not have the model
     try:
-        assert report(run=RUN, settings=rest).holes == []
+        with using(rest):
+            assert report(run=RUN).holes == []
     finally:
         (tmp_path / "gone").rename(tiny_model)
     result = record.result()
@@ -87,7 +89,8 @@ def test_a_file_of_others_is_a_hole_and_the_page_is_written(
     _, rest = machines
     record = begin(home, "control:gzip")
     Store(str(home)).write_bytes(f"runs/{RUN}/to-land/control.json", b'{"cells": 7}')
-    summary = report(run=RUN, settings=rest)
+    with using(rest):
+        summary = report(run=RUN)
     [hole] = [str(hole) for hole in summary.holes if "to-land/control.json" in str(hole)]
     assert "score the model again" in hole
     assert record.result() is not None

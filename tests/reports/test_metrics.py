@@ -1,3 +1,4 @@
+import datetime as dt
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -6,10 +7,12 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from core.corpus.partition import Partition
+from core.month import Month
 from core.run_record import Outcome, RunRecord, RunRequest
 from core.settings import Settings
 from core.storage.store import Store, path_part
-from reports.metrics import DataRoot
+from reports.metrics import DataRoot, _num_missing
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 
@@ -70,6 +73,17 @@ def test_partitions_are_counted_by_the_status_of_their_newest_version(
     assert value(figures, "partitions", source=HOSTILE, status="complete") == 1
     assert value(figures, "newest_month_timestamp_seconds", source="a") == 1709251200  # 2024-03-01
     assert value(figures, "newest_month_timestamp_seconds", source=HOSTILE) is None
+
+
+def test_months_that_are_due_and_not_sealed_are_counted_anywhere_in_the_window() -> None:
+    def missing(*months: str, day: int = 14) -> dict[tuple[str, ...], int]:
+        sealed = [Partition("a", Month(month)) for month in months]
+        return _num_missing(sealed, dt.datetime(2024, 5, day, tzinfo=dt.UTC))
+
+    assert missing("2024-01", "2024-03") == {("a",): 1}  # 2024-04 is not due before the 15th
+    assert missing("2024-01", "2024-03", day=15) == {("a",): 2}
+    assert missing("2024-01", "2024-02", "2024-03", "2024-04", day=15) == {("a",): 0}
+    assert missing("2024-04") == {("a",): 0}
 
 
 def test_a_file_is_read_once_until_it_changes(

@@ -293,6 +293,10 @@ class Warehouse:
     def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
         if rows:
             table = as_table(rows, dimension, self._statements.columns(dimension))
+            known = self._connection.table(dimension).select(*table.column_names)
+            # A write changes the file, and the snapshot would count as outdated.
+            if not self._connection.from_arrow(table).except_(known).limit(1).fetchall():
+                return
             self._land_rows(table, f"upsert_{dimension}", f"land {dimension}", NAMES)
 
     def _land_rows(self, table: pa.Table, statement: str, what: str, turn: str) -> None:

@@ -50,6 +50,18 @@ def publish(settings: Settings) -> str:
     return store.url(SNAPSHOT)
 
 
+def is_current(settings: Settings) -> bool:
+    """Return True if nothing was written to the warehouse since the snapshot was published.
+
+    Of a lake or a remote data root, this is not known, because clocks may differ.
+    """
+    snapshot = Store(settings.home).list_stamped(SNAPSHOT).get(SNAPSHOT)
+    writer = writer_path(settings)
+    if settings.warehouse or not settings.is_local or not snapshot or not writer.exists():
+        return False
+    return writer.stat().st_mtime <= snapshot.modified_at
+
+
 @contextlib.contextmanager
 def _taking_turns(settings: Settings) -> Iterator[None]:
     """Lock out other publications, and writers of an embedded file, during a ``with`` block."""

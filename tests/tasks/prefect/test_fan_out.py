@@ -122,8 +122,10 @@ def test_no_calls_give_no_results() -> None:
     assert run([]) == []
 
 
-def test_an_outcome_without_holes_is_returned_as_it_is() -> None:
-    assert ended(3, []) == 3
+def test_the_message_of_an_outcome_without_holes_is_one_line() -> None:
+    state: object = ended(3, [])
+    assert isinstance(state, State)
+    assert (state.name, state.message, state.data) == ("Completed", "3", 3)
 
 
 def test_a_message_lists_fifty_holes_and_counts_the_others() -> None:

@@ -32,7 +32,7 @@ RUN = """
     @traced("run")
     def everything():
         settings = load_settings()
-        score("control:zstd", settings=settings)
+        score("control:zstd")
         write_report(settings)
 
     if __name__ == "__main__":

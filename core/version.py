@@ -1,0 +1,18 @@
+"""The version of the code that runs."""
+
+from __future__ import annotations
+
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+
+def code_version() -> str:
+    """Return the version of tidemark, with the commit where it runs from a checkout."""
+    folder = Path(__file__).parent
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=9"]
+    try:
+        described = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return version("tidemark")
+    return f"{version('tidemark')} ({described.stdout.strip()})"
