@@ -115,7 +115,7 @@ def truths(design: Design) -> dict[str, float]:
     y, months, end = design.expect(), np.arange(design.num_months), design.end
     is_after, is_there = months >= end, np.ones(design.num_months, bool)
     is_there[slice(*design.hole)] = False
-    found = {}
+    is_step, found = end == design.start + 1 and design.second is None, {}
     if is_after.any() and not is_after.all():
         if not design.missing and design.regime is None:
             gap = y[is_after & is_there].mean() - y[~is_after & is_there].mean()
@@ -123,11 +123,13 @@ def truths(design: Design) -> dict[str, float]:
             if 6 <= end <= design.num_months - 12 and is_there.all():
                 rise = y[end : end + 12].mean() / y[end - 6 : end].mean() - 1
                 found["decay_after_release"] = float(100 * rise)
-        if end == design.start + 1 and design.second is None:
+        if is_step:
             own = float(design.gap + design.growth * (months - end + 1)[is_after].mean())
-            found |= {"control_adjusted_gap": own, "ageing": design.growth}
+            found["control_adjusted_gap"] = own
             if design.num_models > 1:
                 found["effect_difference"] = own - max(GAP, design.gap)
+    if is_step and is_after.any():
+        found["ageing"] = design.growth
     if not (design.has_change or design.site_break or design.season or design.regime):
         found["tbi_likelihood"] = design.drift
     if design.num_sources > 1:

@@ -62,6 +62,8 @@ def test_truths_follow_the_design() -> None:
     assert step["decay_after_release"] == pytest.approx(3 + 0.1 * np.arange(1, 13).mean())
     assert truths(designs()["no change, drift 0.003"])["tbi_likelihood"] == 0.003
     assert truths(designs()["a seen month"]) == {}
+    before = truths(designs()["cutoff before the window"])
+    assert before == {"ageing": 0, "tbi_likelihood": 0}
 
 
 @pytest.mark.long
