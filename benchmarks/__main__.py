@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the named benchmarks and print their reports; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     parsed = _parser().parse_args(given)
-    print(_headline(given), flush=True)
+    print(headline(["python", "-m", "benchmarks", *given]), flush=True)
     holds = True
     for name in parsed.benchmarks or SIZES:
         say(f"{name} …")
@@ -92,14 +92,14 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _headline(arguments: Sequence[str]) -> str:
+def headline(command: Sequence[str]) -> str:
     """Return a Markdown header: date, command, commit, machine and library versions."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _VERSIONS)
     return "\n".join(
         [
             f"\n## {dt.datetime.now(dt.UTC):%Y-%m-%d}, {_processor()}",
             "",
-            f"- Command: `{shlex.join(['python', '-m', 'benchmarks', *arguments])}`",
+            f"- Command: `{shlex.join(command)}`",
             f"- Commit: {_commit()}",
             f"- Machine: {_processor()}, {os.cpu_count()} cores; {platform.platform()}",
             f"- Versions: Python {platform.python_version()}, {versions}",

@@ -51,7 +51,7 @@ def demo_command(
     settings = settings_for_tasks(context)
     from flows.demo import run_demo
 
-    with progress_bars(), using(settings):
+    with progress_bars():
         summary = run_demo(settings, seed)
     if summary.report:
         print_gaps(settings)
@@ -78,7 +78,7 @@ def run_command(
     from flows.monthly import monthly
     from tasks.prefect.storage_keys import using
 
-    with progress_bars(), using(settings):
+    with progress_bars():
         summary = monthly(month=month, sources=source, models=model)
     _print_summary(summary)
     fail_with([str(hole) for hole in summary.holes])

@@ -27,6 +27,7 @@ from tasks.cells import answer_month, solve_puzzle
 from tasks.landing import publish_warehouse
 from tasks.models import train_model
 from tasks.prefect.fan_out import fan_out
+from tasks.prefect.storage_keys import using, worker_settings
 from warehouse.database.schema import SNAPSHOT
 
 WEB_FIRST = Month("2022-11")  # models train on the months before FIRST, too
@@ -65,7 +66,8 @@ def run_demo(settings: Settings, seed: int) -> RunSummary:
     store.write_bytes(_MARK, _mark(seed, is_complete=False))
     with serve(World(seed, WEB_FIRST, LAST, STORIES)) as web:
         embedded = settings.model_copy(update={**_EMBEDDED, "sites": web.urls})
-        summary = demo(seed=seed, settings=embedded)
+        with using(embedded):
+            summary = demo(seed)
     if not summary.holes:
         store.write_bytes(_MARK, _mark(seed, is_complete=True))
     return summary
@@ -92,8 +94,9 @@ def _is_complete(store: Store, seed: int) -> bool:
 
 
 @flow(name="demo")
-def demo(seed: int, settings: Settings) -> RunSummary:
+def demo(seed: int) -> RunSummary:
     """Crawl, train reference models with known cutoffs, then score and write the report."""
+    settings = worker_settings()
     cutoffs = {"reference-2022-12": FIRST - 1, **CUTOFFS}  # the first is the thermometer
     months = tuple(month_range(FIRST, LAST))
     request = Request(months=months, sources=SOURCES, models=(*cutoffs, *CONTROLS))

@@ -1,51 +1,86 @@
-import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from benchmarks.statistics import intervals as verify_statistics
-from benchmarks.statistics.intervals import Figure, Tally, of_month
+from benchmarks.statistics import __main__ as verify_statistics
+from benchmarks.statistics import intervals
+from benchmarks.statistics.intervals import Figure
+from benchmarks.statistics.months import COLUMNS, truths
+from benchmarks.statistics.panels import designs
+from benchmarks.statistics.tally import NO_EFFECT, OVER_TIME, UNTOLD, Kind, Known, Tally
 from benchmarks.statistics.worlds import CONTROL, NUM_MONTHS, simulate
 
 
-def tally(covered: int, worlds: int) -> Tally:
-    return Tally([True] * covered + [False] * (worlds - covered))
-
-
-def test_the_coverage_has_an_interval_of_its_own() -> None:
-    for covered, worlds in ((950, 1000), (10, 10), (33, 40)):
-        oracle = stats.binomtest(covered, worlds).proportion_ci(method="wilson")
-        assert tally(covered, worlds).wilson() == pytest.approx((oracle.low, oracle.high), abs=1e-9)
-
-
 @pytest.mark.parametrize(
-    ("covered", "worlds", "continuous", "discrete"),
+    ("kind", "hits", "worlds", "verdict"),
     [
-        (920, 1000, True, True),
-        (919, 1000, False, False),
-        (980, 1000, True, True),
-        (981, 1000, False, True),
-        (34, 40, True, True),  # chance explains it
-        (33, 40, False, False),
-        (40, 40, True, True),
+        (OVER_TIME, 279, 300, "ok"),
+        (OVER_TIME, 294, 300, "conservative"),
+        (OVER_TIME, 273, 300, "within chance"),
+        (OVER_TIME, 270, 300, "FAILED"),
+        (OVER_TIME, 35, 40, "within chance"),
+        (OVER_TIME, 33, 40, "FAILED"),
+        (OVER_TIME, 0, 0, "FAILED: never told"),
+        (NO_EFFECT, 18, 300, "ok"),
+        (NO_EFFECT, 24, 300, "within chance"),
+        (NO_EFFECT, 30, 300, "FAILED"),
+        (NO_EFFECT, 0, 0, "never told"),
+        (UNTOLD, 1, 300, "FAILED"),
     ],
 )
-def test_the_contract(covered: int, worlds: int, continuous: bool, discrete: bool) -> None:
-    figures = [Figure("v", "c", of_month), Figure("v", "c", of_month, is_discrete=True)]
-    kept = [tally(covered, worlds).keeps(figure.bounds) for figure in figures]
-    assert kept == [continuous, discrete]
+def test_a_share_is_outside_with_its_whole_interval(
+    kind: Kind, hits: int, worlds: int, verdict: str
+) -> None:
+    assert tally(kind, hits, worlds).verdict == verdict
+
+
+def test_a_known_exception_fails_below_its_own_bound() -> None:
+    known = Known(0.8, "few months")
+    assert tally(OVER_TIME, 240, 300, known).verdict == "known: few months"
+    assert "| ≥ 80 % | known: few months |" in tally(OVER_TIME, 250, 300, known).row
+    assert tally(OVER_TIME, 220, 300, known).verdict == "FAILED"
+    assert tally(NO_EFFECT, 60, 300, Known(0.2, "few months")).verdict == "known: few months"
+    assert tally(NO_EFFECT, 80, 300, Known(0.2, "few months")).verdict == "FAILED"
+
+
+def tally(kind: Kind, hits: int, worlds: int, known: Known | None = None) -> Tally:
+    return Tally("world", "figure", kind, [number < hits for number in range(worlds)], known)
+
+
+def test_designs_name_figures_that_exist() -> None:
+    for name, design in designs().items():
+        assert set(design.untold) <= set(COLUMNS), name
+        for figure, known in design.known.items():
+            assert Known(**known).reason, f"{name}, {figure}"
+
+
+def test_truths_follow_the_design() -> None:
+    step = truths(designs()["step, then growth 0.001"])
+    assert step["control_adjusted_gap"] == pytest.approx(0.03 + 0.001 * np.arange(1, 19).mean())
+    assert step["train_test_gap"] == pytest.approx(step["control_adjusted_gap"])
+    assert step["decay_after_release"] == pytest.approx(3 + 0.1 * np.arange(1, 13).mean())
+    assert truths(designs()["no change, drift 0.003"])["tbi_likelihood"] == 0.003
+    assert truths(designs()["a seen month"]) == {}
+    before = truths(designs()["cutoff before the window"])
+    assert before == {"ageing": 0, "tbi_likelihood": 0}
 
 
 @pytest.mark.long
 def test_wrong_intervals_fail(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     wrong = Figure("monthly_loss", "bits_per_byte", lambda world, row: 9.9)
-    monkeypatch.setattr(verify_statistics, "FIGURES", (wrong,))
-    monkeypatch.setattr(sys, "argv", ["verify_statistics", "--worlds", "1", "--documents", "3"])
-    assert verify_statistics.main() == 1
-    assert capsys.readouterr().out.count("OUTSIDE") == 2  # fresh documents, and pages
+    monkeypatch.setattr(intervals, "FIGURES", (wrong,))
+    monkeypatch.setattr(verify_statistics, "RECORD", tmp_path / "statistics.md")
+    verify_statistics.RECORD.write_text("Introduction.\n\n## Former table\n")
+    arguments = ["--worlds", "1", "--designs", "30 documents a month", "--record"]
+    assert verify_statistics.main(arguments) == 1
+    assert capsys.readouterr().out.count("| FAILED |") == 2  # fresh documents, and pages
+    text = verify_statistics.RECORD.read_text()
+    assert text.startswith("Introduction.\n\n## ")
+    assert text.count("\n## ") == 1
+    assert text.count("| FAILED |") == 2
 
 
 def test_a_world_is_the_same_beside_others() -> None:

@@ -59,7 +59,7 @@ def is_current(settings: Settings) -> bool:
     writer = writer_path(settings)
     if settings.warehouse or not settings.is_local or not snapshot or not writer.exists():
         return False
-    return writer.stat().st_mtime <= snapshot.modified_at
+    return writer.stat().st_mtime < snapshot.modified_at  # equal: clocks of files may be coarse
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from benchmarks.statistics.panels import DESIGNS, FIRST, NOISE, Design, measure
+from benchmarks.statistics.panels import NOISE, Design
 from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff, ramp
 from warehouse.estimates.panel import Difficulty, Floats, fit_panel
 
@@ -66,32 +66,3 @@ def test_a_fit_is_that_of_plain_loops(number: int) -> None:
     assert np.isnan(fit.cutoff_high) if high >= seen[-3] else fit.cutoff_high == high
     assert low <= fit.cutoff <= high
     assert 0.2 * NOISE**2 < expected["best"] < 5 * NOISE**2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "name",
-    [
-        "no change, drift 0.003",
-        "no change, a regime with other breaks",
-        "step, a regime with other breaks",
-        "ramp of 6 months",
-        "a seen month",
-        "step of 2, noise tenfold after",
-    ],
-)
-def test_planted_worlds(name: str) -> None:
-    """A small ``benchmarks.statistics.panels``: only large deviations fail."""
-    design = DESIGNS[name]
-    shares = measure(design, 30)
-    for tally in shares.intervals.values() if design.scatter == 1 else ():
-        assert len(tally.covered) >= 25
-        assert tally.coverage >= 0.8
-    assert shares.false_alarms <= 0.1
-    if not design.gap:
-        assert shares.found <= 0.1
-        return
-    covered = shares.share("estimated_cutoff", FIRST + (design.end - 1))
-    onset = shares.share("cutoff_onset", FIRST + min(design.start + 1, design.end - 1))
-    assert min(shares.found, covered, onset) >= 0.9
-    assert design.seen is None or shares.found_seen >= 0.9

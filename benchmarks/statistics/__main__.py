@@ -1,0 +1,61 @@
+"""Check by simulation that intervals contain the truth, and that nothing is found without effect.
+
+    python -m benchmarks.statistics                               all worlds: two hours
+    python -m benchmarks.statistics --worlds 100 --designs step "two steps"
+    python -m benchmarks.statistics --record                      write statistics.md, too
+
+A row is one figure in one kind of world. The exit code is 1 if a share's Wilson interval lies
+outside its bound. Processor time of each kind of world goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.__main__ import headline
+from benchmarks.statistics import intervals, months
+from benchmarks.statistics.panels import designs
+from benchmarks.statistics.tally import Tally, table
+
+RECORD = Path(__file__).parents[1] / "statistics.md"
+_HEADING = "\n## "
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; return 1 if a figure is outside its bound."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    names = [*intervals.WORLDS, *designs()]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--worlds", type=int, default=300, help="of each kind (default: 300)")
+    parser.add_argument("--seed", type=int, default=0, help="other worlds of the same kinds")
+    parser.add_argument("--designs", nargs="+", choices=names, default=names, metavar="NAME")
+    parser.add_argument("--record", action="store_true", help=f"write {RECORD.name}, too")
+    parsed = parser.parse_args(given)
+    lines = [headline(["python", "-m", "benchmarks.statistics", *given]), "", *table([])]
+    print("\n".join(lines), flush=True)
+    tallies: list[Tally] = []
+    for name in parsed.designs:
+        began = time.process_time()
+        measure = intervals.measure if name in intervals.WORLDS else months.measure
+        found = measure([name], parsed.worlds, parsed.seed)
+        print(f"{name}: {time.process_time() - began:.0f} s of processor time", file=sys.stderr)
+        print("\n".join(tally.row for tally in found), flush=True)
+        tallies += found
+    failures = sum(tally.verdict.startswith("FAILED") for tally in tallies)
+    summary = f"\n{failures or 'No'} of {len(tallies)} shares outside their bounds."
+    print(summary)
+    if parsed.record:
+        text = "\n".join([*lines, *(tally.row for tally in tallies), summary])
+        introduction = RECORD.read_text(encoding="utf-8").partition(_HEADING)[0]
+        RECORD.write_text(f"{introduction}{text}\n", encoding="utf-8")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Measure what the views tell of simulated months: gaps, growth, slopes, cutoffs, low months.
+
+Worlds (``panels.py``) land as imported losses, and the views are queried. Figures are of the first
+model and the first source, false alarms of all models.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.statistics.panels import CONTROL, FIRST, GAP, Design, designs, land
+from benchmarks.statistics.tally import (
+    AT_EDGE,
+    FALSE_ALARM,
+    FOUND,
+    GRADUAL_END,
+    GRADUAL_ONSET,
+    NO_EFFECT,
+    OF_COMPRESSOR,
+    OVER_TIME,
+    SEEN,
+    UNTOLD,
+    Kind,
+    Known,
+    Tally,
+)
+from core.month import Month
+from core.settings import Settings
+from warehouse.read.query import query
+
+COLUMNS = {  # a figure of each view, with an interval over time
+    "train_test_gap": "bits_per_byte_gap",
+    "train_test_gap_overall": "bits_per_byte_gap",
+    "control_adjusted_gap": "adjusted_gap",
+    "control_adjusted_gap_overall": "adjusted_gap",
+    "ageing": "growth_per_month",
+    "effect_difference": "difference",
+    "tbi_likelihood": "tbi_per_month",
+    "tbi_likelihood_overall": "tbi_per_month",
+    "decay_after_release": "decay_mean_pct",
+}
+_FIRST_MODEL = "where model like 'model-%-0'"
+_IS_PUBLIC = "from duckdb_views() where view_name = 'effective_cutoff' and schema_name = 'main'"
+_FIGURES_OF_CONTROLS = {
+    "control_adjusted_gap": "adjusted_gap",
+    "effective_cutoff": "effective_cutoff",
+}
+
+Rows = list[dict[str, Any]]
+Shares = Iterator[tuple[str, Kind, list[bool]]]  # figure, kind, hits
+
+
+def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]:
+    """Land worlds of some designs; return what the views tell of them."""
+    with tempfile.TemporaryDirectory(prefix="tidemark-worlds-") as home:
+        settings = Settings(home=home)
+        land(names, num_worlds, seed, settings)
+        rows = {view: _read(settings, f"{view} {_FIRST_MODEL}", len(names)) for view in COLUMNS}
+        cutoffs = _read(settings, f"estimated_cutoff {_FIRST_MODEL}", len(names))
+        low = _read(settings, "suspected_contamination where is_suspected", len(names))
+        told = _of_controls(settings, len(names))
+    tallies = []
+    for key, name in enumerate(names):
+        design = designs()[name]
+        shares = [
+            *_intervals(design, key, {view: found[key] for view, found in rows.items()}),
+            *_cutoffs(design, cutoffs[key]),
+            *_suspects(design, key, low[key], num_worlds),
+        ]
+        if design.are_pages or design.num_models == 1:
+            for figure, found in told.items():
+                hits = [number in _numbers(found[key]) for number in range(num_worlds)]
+                shares.append((f"{figure} of {CONTROL}", OF_COMPRESSOR, hits))
+        for figure, kind, hits in shares:
+            known = Known(**design.known[figure]) if figure in design.known else None
+            tallies.append(Tally(name, figure, kind, hits, known))
+    return tallies
+
+
+def _read(settings: Settings, source: str, num_designs: int) -> list[Rows]:
+    """Return the rows of a query by the number of their design, from the protocol."""
+    rows: list[Rows] = [[] for _ in range(num_designs)]
+    for row in query(settings, f"from {source}").to_pylist():
+        rows[int(row["protocol"].partition("-")[0])].append(row)
+    return rows
+
+
+def _of_controls(settings: Settings, num_designs: int) -> dict[str, list[Rows]]:
+    """Return the compressors' rows of views that must have none; none if a view is not public."""
+    found = {}
+    for view, column in _FIGURES_OF_CONTROLS.items():
+        is_public = view != "effective_cutoff" or query(settings, _IS_PUBLIC).num_rows
+        told = f"{view} where model = '{CONTROL}' and {column} is not null"
+        found[view] = _read(settings, told, num_designs) if is_public else [[]] * num_designs
+    return found
+
+
+def _numbers(rows: Rows) -> set[int]:
+    """Return the numbers of the worlds that rows are of."""
+    return {int(row["protocol"].partition("-")[2]) for row in rows}
+
+
+def truths(design: Design) -> dict[str, float]:
+    """Return the true value of each view's figure; left out where it has none.
+
+    A ramp has no single gap by the panel; a slope is that of a straight line. A seen month changes
+    all figures. A break of the first model alone counts as gap, except in the panel.
+    """
+    if design.seen is not None:
+        return {}
+    y, months, end = design.expect(), np.arange(design.num_months), design.end
+    is_after, is_there = months >= end, np.ones(design.num_months, bool)
+    is_there[slice(*design.hole)] = False
+    is_step, found = end == design.start + 1 and design.second is None, {}
+    if is_after.any() and not is_after.all():
+        if not design.missing and design.regime is None:
+            gap = y[is_after & is_there].mean() - y[~is_after & is_there].mean()
+            found["train_test_gap"] = float(gap)
+            if 6 <= end <= design.num_months - 12 and is_there.all():
+                rise = y[end : end + 12].mean() / y[end - 6 : end].mean() - 1
+                found["decay_after_release"] = float(100 * rise)
+        if is_step:
+            own = float(design.gap + design.growth * (months - end + 1)[is_after].mean())
+            found["control_adjusted_gap"] = own
+            if design.num_models > 1:
+                found["effect_difference"] = own - max(GAP, design.gap)
+    if is_step and is_after.any():
+        found["ageing"] = design.growth
+    if not (design.has_change or design.site_break or design.season or design.regime):
+        found["tbi_likelihood"] = design.drift
+    if design.num_sources > 1:
+        overall = {f"{view}_overall": value for view, value in found.items()}
+        found |= {view: value for view, value in overall.items() if view in COLUMNS}
+    return {view: value for view, value in found.items() if view not in design.untold}
+
+
+def _intervals(design: Design, key: int, rows: dict[str, Rows]) -> Shares:
+    """Yield the shares of intervals with the truth, or of those without 0 if it is 0."""
+    wanted = {"source": f"news-{key}-0", "effect": "gap", "other_model": f"model-{key}-1"}
+    for view, column in COLUMNS.items():
+        true = truths(design).get(view)
+        ends = [
+            (row[f"{column}_low"], row[f"{column}_high"])
+            for row in rows[view]
+            if all(row.get(name, value) == value for name, value in wanted.items())
+        ]
+        told = [low is not None for low, _ in ends]
+        inside = [low <= (true or 0) <= high for low, high in ends if low is not None]
+        if view in design.untold:
+            yield view, UNTOLD, told
+        elif true == 0:
+            yield view, NO_EFFECT, [not is_inside for is_inside in inside]
+        elif true is not None:
+            yield view, OVER_TIME, inside
+
+
+def _cutoffs(design: Design, rows: Rows) -> Shares:
+    """Yield the shares of cutoffs that are found, and of found months in their intervals."""
+    found = [row for row in rows if row["estimated_cutoff"] is not None]
+    hits = [row["estimated_cutoff"] is not None for row in rows]
+    if not design.has_change:
+        yield "estimated_cutoff", NO_EFFECT, hits
+        return
+    yield "estimated_cutoff, found", FOUND, hits
+    end, onset = (GRADUAL_END, GRADUAL_ONSET) if design.is_gradual else (OVER_TIME, OVER_TIME)
+    # After the second step there is no text.
+    last = FIRST + (design.end - 1 if design.second is None else design.second)
+    first = FIRST + min(design.start + 1, design.end - 1)
+    yield "estimated_cutoff", end, [_has(row, "estimated_cutoff", last) for row in found]
+    yield "cutoff_onset", onset, [_has(row, "cutoff_onset", first) for row in found]
+    if design.is_at_edge:
+        at_edge = [row["is_at_edge"] and row["estimated_cutoff_high"] is None for row in found]
+        yield "is_at_edge", AT_EDGE, at_edge
+
+
+def _has(row: dict[str, Any], name: str, month: Month) -> bool:
+    """Return True if the interval of a month, whose ends may be open, has ``month``."""
+    low, high, day = row[f"{name}_low"], row[f"{name}_high"], month.first_day
+    return (low is None or low <= day) and (high is None or high >= day)
+
+
+def _suspects(design: Design, key: int, rows: Rows, num_worlds: int) -> Shares:
+    """Yield the shares of worlds in which unseen and seen months are suspected."""
+    planted = set()
+    if design.seen is not None:
+        day = (FIRST + design.seen).first_day
+        planted = {(f"model-{key}-{number}", day) for number in range(design.seen_by)}
+    suspects: list[set[tuple[str, Any]]] = [set() for _ in range(num_worlds)]
+    for row in rows:
+        [number] = _numbers([row])
+        suspects[number].add((row["model"], row["month"]))
+    alarms = [bool(found - planted) for found in suspects]
+    yield "suspected_contamination", FALSE_ALARM, alarms
+    if planted:
+        is_found = [(f"model-{key}-0", day) in found for found in suspects]
+        yield "suspected_contamination, seen", SEEN, is_found
