@@ -78,7 +78,7 @@ def run_command(
     from flows.monthly import monthly
     from tasks.prefect.storage_keys import using
 
-    with progress_bars():
+    with progress_bars(), using(settings):
         summary = monthly(month=month, sources=source, models=model)
     _print_summary(summary)
     fail_with([str(hole) for hole in summary.holes])
