@@ -1,18 +1,20 @@
 """The command line, run in this process or as its own process."""
 
 import datetime as dt
+import logging
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from prefect.logging.handlers import PrefectConsoleHandler
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -81,6 +83,7 @@ def tidemark(
                 patch.setenv(f"TIDEMARK_{name.upper()}", str(value))
             patch.setattr(sys, "argv", ["tidemark", *map(str, arguments)])
             capsysbinary.readouterr()
+            _let_prefect_log_to(sys.stderr)
             code = 0
             try:
                 main()
@@ -90,6 +93,17 @@ def tidemark(
         return Ran(code, captured.out, captured.err.decode())
 
     return tidemark
+
+
+def _let_prefect_log_to(stream: TextIO) -> None:
+    """Point the console handlers of Prefect at ``stream``.
+
+    They keep the stderr of the test in which logging was set up, which is closed when it ends.
+    """
+    loggers = [logging.getLogger(name) for name in [None, *logging.root.manager.loggerDict]]
+    for handler in (each for logger in loggers for each in logger.handlers):
+        if isinstance(handler, PrefectConsoleHandler):
+            handler.console.file = stream
 
 
 @pytest.fixture
