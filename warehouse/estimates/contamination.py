@@ -32,18 +32,15 @@ import numpy as np
 from warehouse.estimates.cutoffs import (
     MIN_FREE,
     NUM_ROUNDS,
-    ROUNDING,
-    Curve,
     CutoffFit,
-    Months,
     ramp,
 )
 from warehouse.estimates.panel import Difficulty
 from warehouse.estimates.panel_errors import TINY, Flags, Floats
+from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Curve, Months, WeightedFit
 
 NUM_NEIGHBOURS, MIN_NEIGHBOURS = 4, 2  # on each side
 LOW_LIMIT, WIDE_LIMIT = 5.0, 2.0  # in robust standard deviations; in s_m^2
-_LEAST_FREEDOM = 0.02
 
 
 @dataclass(frozen=True)
@@ -108,15 +105,15 @@ def measure_shortfalls(
     others = curve.plus(*dummies[is_low])
     if others.num_free < MIN_FREE:
         return None
-    covariance = dummies
+    fit = others.weighted()
     for _ in range(NUM_ROUNDS):
-        covariance = others.covariance(covariance)
+        fit = others.weighted(fit.next_covariance())
     scatters = (is_after[:, None] == is_after) & ~is_low[:, None] & ~np.eye(len(seen), dtype=bool)
-    found = _measure(others, covariance, scatters)
+    found = _measure(fit, scatters)
     for month in np.flatnonzero(is_low):
         is_other = is_low & (np.arange(len(seen)) != month)
-        fit = curve.plus(*dummies[is_other])
-        found[:, month] = _measure(fit, covariance, scatters)[:, month]
+        own_fit = fit.of_curve(curve.plus(*dummies[is_other]))
+        found[:, month] = _measure(own_fit, scatters)[:, month]
     figures = np.full((4, len(losses)), np.nan)
     figures[:, seen] = found
     value, error, scaled, num_free = figures
@@ -125,14 +122,14 @@ def measure_shortfalls(
     return Shortfalls(value, np.fmax(error, document_errors), scaled, num_free)
 
 
-def _measure(curve: Curve, covariance: Floats, scatters: Flags) -> Floats:
+def _measure(fit: WeightedFit, scatters: Flags) -> Floats:
     """Return shortfall, error, e / error and degrees of freedom of each month; NaN if N fits it.
 
     ``scatters`` (months, left-out month) is True for the months whose scatter counts.
     """
-    weights = curve.annihilator(covariance)
+    curve, covariance, weights = fit.curve, fit.covariance, fit.annihilator
     weighted, shares = weights @ curve.losses, np.diag(weights)
-    is_free = shares > _LEAST_FREEDOM * max(np.median(shares), TINY)
+    is_free = shares > LEAST_FREEDOM * max(np.median(shares), TINY)
     shares = np.where(is_free, shares, 1)
     own = weighted / shares  # e_m
     left = covariance @ (weighted[:, None] - weights * own)  # (months, left-out month)

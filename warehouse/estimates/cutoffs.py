@@ -21,7 +21,8 @@ A pair (a, b) has at least three months up to a, and two after it. s, r and thet
 residuals of the best ramp, in three rounds. r is raised by (1 + 4 r) / months, and limited to
 0 ... 0.9. s^2 is at least a fifth of the residuals' variance.
 
-Choice: the best step, if its squares are at most 3.84 s^2 more than those of the best ramp.
+Choice: the best step, if its squares are at most 3.84 s^2 more than those of the best ramp. In a
+hole, several pairs fit equally well; the first is taken.
 
 Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b).
 p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
@@ -42,23 +43,19 @@ has no lower end; one that reaches the last three months has no upper end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import MOST_AUTOCORRELATION, TINY, Flags, Floats
+from warehouse.estimates.panel_errors import TINY, Floats
+from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
 
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE, MIN_AFTER, MIN_FREE, LAST_MONTHS = 3, 2, 3, 3
 STEP_LIMIT, LINE_LIMIT, INTERVAL_LIMIT = 3.84, 2.71, 7.35  # in units of s^2
-NUM_ROUNDS, LEAST_OWN_SHARE = 3, 0.2
-_LEAST_FREEDOM = 0.02  # of a month's figure; below, N alone fits the month
-_ZERO, ROUNDING = 1e-7, 1e-14  # relative tolerances: lengths; squares
-
-Months = NDArray[np.int64]
+NUM_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -101,74 +98,16 @@ def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> Cutoff
     pairs = _Pairs.of(curve)
     if curve.num_free - 3 < MIN_FREE or not len(pairs.start):
         return None
-    covariance = np.eye(len(curve.months))
+    fit = curve.weighted()
     for _ in range(NUM_ROUNDS):
-        best = pairs.of_fit(pairs.fit(curve, covariance).best)
-        covariance = curve.plus(ramp(curve.months, *best)).covariance(covariance)
-    return _conclude(months, curve, pairs, pairs.fit(curve, covariance))
+        best = ramp(curve.months, *pairs.of_fit(pairs.fit(fit).best))
+        fit = curve.weighted(fit.next_covariance(best))
+    return _conclude(months, curve, pairs, pairs.fit(fit))
 
 
 def ramp(months: Months, start: Any, end: Any) -> Floats:
     """Return the height at each month: 0 up to ``start``, 1 from ``end`` on."""
     return np.asarray(np.clip(np.asarray(months - start) / (end - start), 0, 1))
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One model's curve on its observed months, with Z and cov(lambda)."""
-
-    losses: Floats
-    months: Months
-    columns: Floats  # Z: N, then lambda without its part in N
-    num_free: int  # months minus the rank of Z
-    difficulty_covariance: Floats
-    is_told: Flags  # False for a month that N alone fits
-
-    @classmethod
-    def of(cls, losses: Floats, months: Months, difficulty: Difficulty) -> Curve:
-        """Return the curve of the months in ``losses``; arguments as of ``fit_cutoff``."""
-        seen = ~np.isnan(losses)
-        unknown = np.column_stack([np.ones(seen.sum()), difficulty.unknown[seen]])
-        vectors, sizes, _ = np.linalg.svd(unknown, full_matrices=False)
-        basis = vectors[:, sizes > _ZERO * sizes.max(initial=0)]
-        left = difficulty.values[seen] - basis @ (basis.T @ difficulty.values[seen])
-        is_new = np.linalg.norm(left) > _ZERO * np.linalg.norm(difficulty.values[seen])
-        return cls(
-            losses=losses[seen],
-            months=months[seen],
-            columns=np.column_stack([basis, left * is_new]),
-            num_free=int(seen.sum()) - basis.shape[1] - int(is_new),
-            difficulty_covariance=difficulty.variance * difficulty.inverse[np.ix_(seen, seen)],
-            is_told=1 - (basis**2).sum(axis=1) > _LEAST_FREEDOM,
-        )
-
-    def plus(self, *columns: Floats) -> Curve:
-        """Return the curve with further columns of Z, independent of the others."""
-        return replace(
-            self,
-            columns=np.column_stack([*columns, self.columns]),
-            num_free=self.num_free - len(columns),
-        )
-
-    def annihilator(self, covariance: Floats) -> Floats:
-        """Return P for V = ``covariance``."""
-        inverse = np.linalg.inv(covariance)
-        scaled = inverse @ self.columns
-        return np.asarray(inverse - scaled @ np.linalg.pinv(self.columns.T @ scaled) @ scaled.T)
-
-    def covariance(self, former: Floats) -> Floats:
-        """Return V / s^2, from the residuals of the fit with V = ``former``."""
-        scaled = np.linalg.inv(former) @ self.columns
-        figures = np.linalg.pinv(self.columns.T @ scaled) @ (scaled.T @ self.losses)
-        left = self.losses - self.columns @ figures
-        shared = figures[-1] ** 2 * self.difficulty_covariance
-        variance = left @ left / self.num_free + ROUNDING * self.losses @ self.losses / len(left)
-        own = max(variance - np.trace(shared) / len(left), LEAST_OWN_SHARE * variance)
-        next_to = np.flatnonzero(np.diff(self.months) == 1)
-        lagged = (left[next_to] @ left[next_to + 1]) / max(len(next_to), 1)
-        r = lagged * len(left) / max(float(left @ left), TINY)
-        r = np.clip(r + (1 + 4 * r) / len(left), 0, MOST_AUTOCORRELATION)
-        return np.asarray(r ** np.abs(self.months[:, None] - self.months) + shared / own)
 
 
 @dataclass(frozen=True)
@@ -183,7 +122,8 @@ class _Fits:
 
     @property
     def best(self) -> int:
-        return int(self.gained.argmax())
+        """The first of the best pairs: in a hole, those that differ only by rounding."""
+        return int((self.gained >= (1 - ZERO) * self.gained.max()).argmax())
 
 
 @dataclass(frozen=True)
@@ -208,17 +148,17 @@ class _Pairs:
         """Return months a and b of one pair."""
         return int(self.numbers[self.start[fit]]), int(self.numbers[self.end[fit]])
 
-    def fit(self, curve: Curve, covariance: Floats) -> _Fits:
-        weights = curve.annihilator(covariance)
+    def fit(self, fit: WeightedFit) -> _Fits:
+        curve, weights = fit.curve, fit.annihilator
         hinges = np.maximum(curve.months[:, None] - self.numbers, 0.0)
         weighted = weights @ hinges
         products, gram = weighted.T @ curve.losses, hinges.T @ weighted
         start, end, length = self.start, self.end, self.end - self.start
         slopes = (products[start] - products[end]) / length
         norms = (gram[start, start] + gram[end, end] - 2 * gram[start, end]) / length**2
-        is_new = norms > _ZERO * norms.max()
+        is_new = norms > ZERO * norms.max()
         slopes = np.where(is_new, slopes / np.where(is_new, norms, 1), 0)
-        line = products[0] if gram[0, 0] > _ZERO * norms.max() else 0
+        line = products[0] if gram[0, 0] > ZERO * norms.max() else 0
         return _Fits(
             gained=np.where(slopes > 0, slopes**2 * norms, 0),
             slope=slopes,
@@ -236,7 +176,7 @@ def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> Cutof
     variance = max(fits.total - most, rounding, TINY) / num_free
     lost = (most - fits.gained) / variance
     steps = np.flatnonzero(pairs.end == pairs.start + 1)
-    step = steps[lost[steps].argmin()]
+    step = steps[(lost[steps] <= lost[steps].min() + ZERO).argmax()]
     chosen = step if lost[step] <= STEP_LIMIT else fits.best
     start, end = pairs.numbers[pairs.start], pairs.numbers[pairs.end]
     cutoffs, onsets = end - 1, np.minimum(start + 1, end - 1)

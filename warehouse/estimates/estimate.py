@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
@@ -251,6 +252,7 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, Any]
             )
 
 
+@functools.cache
 def _day(month: float) -> Any:
     """Return the first day of a numbered month; None for NaN."""
     return None if np.isnan(month) else (EPOCH + int(month)).first_day

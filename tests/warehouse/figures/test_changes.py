@@ -68,6 +68,18 @@ def test_a_fit_is_that_of_plain_loops(number: int) -> None:
     assert 0.2 * NOISE**2 < expected["best"] < 5 * NOISE**2
 
 
+@pytest.mark.parametrize("number", range(10))
+def test_of_equal_fits_in_a_hole_the_first_is_taken(number: int) -> None:
+    design = Design(18, 19, gap=0.3, hole=(16, 20))
+    y = design.draw(np.random.default_rng(number))[:-1]
+    months = np.arange(36)
+    difficulty = fit_panel(y, design.cutoffs, months).difficulty_without(0)
+    assert difficulty is not None
+    fit = fit_cutoff(y[0], months, difficulty)
+    assert fit is not None
+    assert (fit.onset, fit.cutoff) == (15, 15), "the last month with figures before the hole"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "name",
