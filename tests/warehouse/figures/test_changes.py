@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.statistics.panels import DESIGNS, FIRST, NOISE, Design, measure
+from warehouse.estimates.contamination import fit_without_low_months, measure_shortfalls
 from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff, ramp
-from warehouse.estimates.panel import Difficulty, Floats, fit_panel
+from warehouse.estimates.panel import Difficulty, fit_panel
+from warehouse.estimates.panel_errors import Floats
 
 
 def by_loops(y: Floats, months: Floats, difficulty: Difficulty) -> dict[str, float]:
@@ -78,6 +80,27 @@ def test_of_equal_fits_in_a_hole_the_first_is_taken(number: int) -> None:
     fit = fit_cutoff(y[0], months, difficulty)
     assert fit is not None
     assert (fit.onset, fit.cutoff) == (15, 15), "the last month with figures before the hole"
+
+
+@pytest.mark.parametrize(
+    ("num_seen", "spread"), [(0, 0), (1, 0), (2, 0), (4, 0), (8, 0), (4, 0.3), (8, 0.3)]
+)
+def test_a_month_seen_by_half_of_the_models_is_told(num_seen: int, spread: float) -> None:
+    rng, months, cutoffs = np.random.default_rng(3), np.arange(36), np.linspace(4, 31, 8).round()
+    theta = 1 + spread * np.linspace(-1, 1, 8)[[0, 7, 2, 5, 3, 6, 1, 4], None]
+    y = 1 + theta * (rng.normal(0, 0.02, 36) + 0.003 * months) + rng.normal(0, 0.008, (8, 36))
+    y[:num_seen, 25] -= 0.15 + spread / 3
+    others = fit_without_low_months(
+        fit_panel(y, cutoffs, months), y, lambda kept: fit_panel(kept, cutoffs, months)
+    )
+    suspected = []
+    for row, other in zip(y, others, strict=True):
+        assert other is not None
+        found = measure_shortfalls(row, months, other, None, np.full(36, np.nan))
+        assert found is not None
+        suspected.append(np.flatnonzero(found.value > 5 * found.error).tolist())
+    is_told = num_seen < 8  # what all models know is an easier month
+    assert suspected == [[25] if number < num_seen and is_told else [] for number in range(8)]
 
 
 @pytest.mark.long
