@@ -25,9 +25,9 @@ between months, by least absolute deviations.
 
 If several models have seen a month, lambda follows them. So lambda, for cutoffs and for this test,
 is fitted again without low figures: of models that are better by 3 such deviations, in months in
-which at least 10 % of the models are. This is done three times; each time, all figures are judged
-anew. A month that all models have seen cannot be told from an easier month; a month that most of
-them have seen is found less often.
+which at least 10 % of the models are. This is done three times, each time for all figures. A month
+that all models have seen cannot be told from an easier month; a month that most of them have seen
+is found less often.
 """
 
 from __future__ import annotations

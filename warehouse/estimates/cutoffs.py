@@ -24,6 +24,16 @@ residuals of the best ramp, in three rounds. r is raised by (1 + 4 r) / months, 
 Choice: the best step, if its squares are at most 3.84 s^2 more than those of the best ramp. In a
 hole, several pairs fit equally well; the first is taken.
 
+Growth: a loss that only grows after the cutoff, without a jump, follows the hinge H_a:
+
+    y_m = theta lambda_m + N_m gamma + beta H_a,m / (T - a) + u_m        T: the last month
+
+This is also the ramp to b = T. It is read as growth on two conditions. Its squares are at most 3.84
+s^2 more than those of the best ramp, and fewer than those of the best step. Then the cutoff is a.
+
+Two rises: steps after months j and k save at least 12 s^2 more than the best ramp or hinge. This is
+only told; cutoff and intervals are those of the single ramp.
+
 Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b).
 p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
 change in which the noise u is AR(0.5); with white noise it is larger than needed (simulated:
@@ -37,8 +47,10 @@ if this change differs from 0 by two standard errors. Nor is there one if twice 
 errors) exceeds beta minus two errors.
 
 Intervals hold all pairs with at most 7.35 s^2 more squares than the best (Hansen 2000, "Sample
-Splitting and Threshold Estimation", table 1). An interval that reaches the first possible month
-has no lower end; one that reaches the last three months has no upper end.
+Splitting and Threshold Estimation", table 1). A hinge among them may be growth from a on, or text
+that thins out until after T. So the interval holds a, and has no upper end. An interval that
+reaches the first possible month has no lower end; one that reaches the last three months has no
+upper end.
 """
 
 from __future__ import annotations
@@ -49,12 +61,13 @@ from typing import Any
 import numpy as np
 
 from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import TINY, Floats
+from warehouse.estimates.panel_errors import TINY, Flags, Floats
 from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
 
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE, MIN_AFTER, MIN_FREE, LAST_MONTHS = 3, 2, 3, 3
 STEP_LIMIT, LINE_LIMIT, INTERVAL_LIMIT = 3.84, 2.71, 7.35  # in units of s^2
+RISE_LIMIT, MIN_APART = 12.0, 3  # in units of s^2; months
 NUM_ROUNDS = 3
 
 
@@ -63,7 +76,8 @@ class CutoffFit:
     """The best ramp in one model's curve. Months are numbers; an open end is NaN."""
 
     start: int  # a
-    end: int  # b
+    end: int  # b; the last month if the loss only grows
+    is_growth: bool
     cutoff_low: float
     cutoff_high: float
     onset_low: float
@@ -74,11 +88,12 @@ class CutoffFit:
     p_value: float
     is_line: bool  # True if a straight line over all months fits as well
     last_datable: int  # a later cutoff has no upper end
+    rises: tuple[int, int] | None  # the last month before each of two steps, if they fit better
 
     @property
     def cutoff(self) -> int:
         """The last month with training text."""
-        return self.end - 1
+        return self.start if self.is_growth else self.end - 1
 
     @property
     def onset(self) -> int:
@@ -100,8 +115,9 @@ def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> Cutoff
         return None
     fit = curve.weighted()
     for _ in range(NUM_ROUNDS):
-        best = ramp(curve.months, *pairs.of_fit(pairs.fit(fit).best))
-        fit = curve.weighted(fit.next_covariance(best))
+        best = pairs.best(pairs.fit(fit), ~pairs.is_growth)
+        height = ramp(curve.months, pairs.months[pairs.start[best]], pairs.months[pairs.end[best]])
+        fit = curve.weighted(fit.next_covariance(height))
     return _conclude(months, curve, pairs, pairs.fit(fit))
 
 
@@ -118,39 +134,44 @@ class _Fits:
     slope: Floats  # beta
     norm: Floats  # ramp' P ramp
     total: float  # squares without a ramp
+    products: Floats  # H' P y
+    gram: Floats  # H' P H
     line_gained: float  # squares that a rising straight line saves
-
-    @property
-    def best(self) -> int:
-        """The first of the best pairs: in a hole, those that differ only by rounding."""
-        return int((self.gained >= (1 - ZERO) * self.gained.max()).argmax())
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """All pairs (a, b) to try, as indices of the calendar months ``numbers``."""
+    """All pairs (a, b) to try, as indices of the calendar ``months``."""
 
-    numbers: Months
+    months: Months
     start: Months
     end: Months
+    is_growth: Flags  # the pair stands for hinge H_a, with b the last month
 
     @classmethod
     def of(cls, curve: Curve) -> _Pairs:
         told = curve.months[curve.is_told]
-        numbers = np.arange(*(told[[0, -1]] + [0, 1])) if len(told) else np.arange(0)
-        before = np.searchsorted(told, numbers, side="right")
-        start, end = np.indices((len(numbers), len(numbers))).reshape(2, -1)
-        is_pair = (end > start) & (end <= start + MAX_LENGTH) & (before[start] >= MIN_BEFORE)
-        is_pair &= len(told) - before[start] >= MIN_AFTER
-        return cls(numbers, start[is_pair], end[is_pair])
+        months = np.arange(*(told[[0, -1]] + [0, 1])) if len(told) else np.arange(0)
+        before = np.searchsorted(told, months, side="right")
+        starts = np.flatnonzero((before >= MIN_BEFORE) & (len(told) - before >= MIN_AFTER))
+        start, length = np.indices((len(starts), MAX_LENGTH)).reshape(2, -1)
+        start, end = starts[start], starts[start] + length + 1
+        is_pair = end < len(months)
+        return cls(
+            months=months,
+            start=np.concatenate([start[is_pair], starts]),
+            end=np.concatenate([end[is_pair], np.full(len(starts), len(months) - 1)]),
+            is_growth=np.repeat([False, True], [is_pair.sum(), len(starts)]),
+        )
 
-    def of_fit(self, fit: int) -> tuple[int, int]:
-        """Return months a and b of one pair."""
-        return int(self.numbers[self.start[fit]]), int(self.numbers[self.end[fit]])
+    def best(self, fits: _Fits, among: Flags) -> int:
+        """Return the first of the best pairs: in a hole, those that differ only by rounding."""
+        gained = np.where(among, fits.gained, -1)
+        return int((gained >= (1 - ZERO) * gained.max()).argmax())
 
     def fit(self, fit: WeightedFit) -> _Fits:
         curve, weights = fit.curve, fit.annihilator
-        hinges = np.maximum(curve.months[:, None] - self.numbers, 0.0)
+        hinges = np.maximum(curve.months[:, None] - self.months, 0.0)
         weighted = weights @ hinges
         products, gram = weighted.T @ curve.losses, hinges.T @ weighted
         start, end, length = self.start, self.end, self.end - self.start
@@ -164,34 +185,39 @@ class _Pairs:
             slope=slopes,
             norm=norms,
             total=float(curve.losses @ weights @ curve.losses),
+            products=products,
+            gram=gram,
             line_gained=float(max(line, 0) ** 2 / max(gram[0, 0], TINY)),
         )
 
 
 def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> CutoffFit:
     """Choose a pair; give the test, and the intervals of both its months."""
-    most = fits.gained.max()
-    num_free = curve.num_free - 3
+    best = pairs.best(fits, ~pairs.is_growth)
+    step = pairs.best(fits, ~pairs.is_growth & (pairs.end == pairs.start + 1))
+    growth = pairs.best(fits, pairs.is_growth)
+    most, num_free = fits.gained[best], curve.num_free - 3
     rounding = ROUNDING * curve.losses @ curve.losses
     variance = max(fits.total - most, rounding, TINY) / num_free
     lost = (most - fits.gained) / variance
-    steps = np.flatnonzero(pairs.end == pairs.start + 1)
-    step = steps[(lost[steps] <= lost[steps].min() + ZERO).argmax()]
-    chosen = step if lost[step] <= STEP_LIMIT else fits.best
-    start, end = pairs.numbers[pairs.start], pairs.numbers[pairs.end]
-    cutoffs, onsets = end - 1, np.minimum(start + 1, end - 1)
+    chosen = step if lost[step] <= STEP_LIMIT else best
+    is_growth = bool(lost[growth] <= STEP_LIMIT and lost[growth] < lost[step] - ZERO)
+    chosen = growth if is_growth else chosen
+    start, end = pairs.months[pairs.start], pairs.months[pairs.end]
+    cutoffs = np.where(pairs.is_growth, start, end - 1)
     is_in = lost <= INTERVAL_LIMIT
     heights = ramp(months, start[is_in][:, None], end[is_in][:, None])
     told = curve.months[curve.is_told]
     ends = told[MIN_BEFORE - 1], told[-LAST_MONTHS]
     cutoff_low, cutoff_high = _interval(cutoffs[is_in], *ends)
-    onset_low, onset_high = _interval(onsets[is_in], *ends)
+    onset_low, onset_high = _interval(np.minimum(start + 1, cutoffs)[is_in], *ends)
     statistic = most / variance * num_free / (num_free + 2)
     return CutoffFit(
         start=int(start[chosen]),
         end=int(end[chosen]),
+        is_growth=is_growth,
         cutoff_low=cutoff_low,
-        cutoff_high=cutoff_high,
+        cutoff_high=np.nan if (is_in & pairs.is_growth).any() else cutoff_high,
         onset_low=onset_low,
         onset_high=onset_high,
         jump=float(fits.slope[chosen]),
@@ -200,7 +226,29 @@ def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> Cutof
         p_value=float(min(1, np.exp(-0.4 - statistic / 5))),
         is_line=bool((most - fits.line_gained) / variance < LINE_LIMIT),
         last_datable=int(ends[1]) - 1,
+        rises=_two_steps(pairs, fits, fits.gained.max() + RISE_LIMIT * variance),
     )
+
+
+def _two_steps(pairs: _Pairs, fits: _Fits, least: float) -> tuple[int, int] | None:
+    """Return the last month before each of the best two steps, if they save ``least`` squares."""
+    steps = pairs.start[pairs.is_growth]
+    first, second = (steps[each] for each in np.triu_indices(len(steps), MIN_APART))
+    products = -np.diff(fits.products)
+    gram = np.diff(np.diff(fits.gram, axis=0), axis=1)
+    own, other, both = gram[first, first], gram[second, second], gram[first, second]
+    size = own * other - both**2
+    is_new = size > ZERO * own * other
+    size = np.where(is_new, size, 1)
+    rise = (other * products[first] - both * products[second]) / size
+    again = (own * products[second] - both * products[first]) / size
+    gained = np.where(
+        is_new & (rise > 0) & (again > 0), rise * products[first] + again * products[second], 0
+    )
+    if gained.max(initial=0) < least:
+        return None
+    best = int((gained >= (1 - ZERO) * gained.max()).argmax())
+    return int(pairs.months[first[best]]), int(pairs.months[second[best]])
 
 
 def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:

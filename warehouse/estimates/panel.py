@@ -154,7 +154,7 @@ def fit_panel(
         degrees_of_freedom=np.maximum(1, np.minimum(num_blocks - 1, errors.num_free)),
         _annihilators=annihilators,
         _remainders=remainders,
-        _total=_sum(solution.theta, annihilators),
+        _total=np.tensordot(solution.theta**2, annihilators, 1),
         _solution=replace(solution, variance=float(np.nan_to_num(errors.variance))),
     )
 
@@ -251,8 +251,7 @@ def _reason(design: _Design | None, column: str, is_unknown: bool) -> str | None
 
 def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) -> Difficulty:
     """Return theta and lambda; theta is 0 for models that ``enters`` excludes."""
-    theta = enters.astype(float)
-    total = _sum(theta, annihilators)
+    theta, total = enters.astype(float), annihilators[enters].sum(axis=0)
     unknown = _null_space(total, np.zeros((len(total), 0)))
     solution = _solve(theta, annihilators, remainders, total, unknown)
     for _ in range(NUM_ROUNDS if enters.any() else 0):
@@ -262,13 +261,9 @@ def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) 
         slopes = (left * remainders).sum(axis=1) / np.where(is_told, squares, 1)
         slopes = np.clip(np.where(is_told, slopes, 1), LEAST_SENSITIVITY, MOST_SENSITIVITY)
         theta = np.where(enters, slopes, 0) / slopes[enters].mean()
-        solution = _solve(theta, annihilators, remainders, _sum(theta, annihilators), unknown)
+        total = np.tensordot(theta**2, annihilators, 1)
+        solution = _solve(theta, annihilators, remainders, total, unknown)
     return solution
-
-
-def _sum(theta: Floats, annihilators: Floats) -> Floats:
-    """Return M."""
-    return np.asarray(np.einsum("i,ijk->jk", theta**2, annihilators))
 
 
 def _null_space(total: Floats, known: Floats) -> Floats:

@@ -73,13 +73,34 @@ def test_a_fit_is_that_of_plain_loops(number: int) -> None:
 @pytest.mark.parametrize("number", range(10))
 def test_of_equal_fits_in_a_hole_the_first_is_taken(number: int) -> None:
     design = Design(18, 19, gap=0.3, hole=(16, 20))
-    y = design.draw(np.random.default_rng(number))[:-1]
-    months = np.arange(36)
-    difficulty = fit_panel(y, design.cutoffs, months).difficulty_without(0)
-    assert difficulty is not None
-    fit = fit_cutoff(y[0], months, difficulty)
-    assert fit is not None
+    fit = fit_first(design, number)
     assert (fit.onset, fit.cutoff) == (15, 15), "the last month with figures before the hole"
+
+
+def fit_first(design: Design, number: int) -> CutoffFit:
+    """Fit the first model of a world."""
+    y = design.draw(np.random.default_rng(number))[:-1]
+    difficulty = fit_panel(y, design.cutoffs, np.arange(36)).difficulty_without(0)
+    assert difficulty is not None
+    fit = fit_cutoff(y[0], np.arange(36), difficulty)
+    assert fit is not None
+    return fit
+
+
+def test_growth_without_a_jump_has_the_cutoff_in_its_interval() -> None:
+    fits = [fit_first(Design(gap=0, growth=0.003), number) for number in range(30)]
+    assert sum(not fit.cutoff_low > 17 and np.isnan(fit.cutoff_high) for fit in fits) >= 27
+    found = [fit.cutoff for fit in fits if fit.is_growth]
+    assert len(found) >= 20
+    assert abs(np.median(found) - 17) <= 1
+    assert not any(fit_first(Design(gap=0.1), number).is_growth for number in range(10))
+
+
+def test_two_rises_are_told() -> None:
+    fits = [fit_first(Design(11, 12, second=23, gap=0.1), number) for number in range(10)]
+    assert sum(fit.rises == (11, 23) for fit in fits) >= 9
+    for design in (Design(gap=0.1), Design(12, 24, gap=0.1), Design(memory=0.5)):
+        assert all(fit_first(design, number).rises is None for number in range(10))
 
 
 @pytest.mark.parametrize(
