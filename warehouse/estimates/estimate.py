@@ -233,7 +233,12 @@ def _coincidence(panel: Panel, number: int, losses: Floats) -> str | None:
 
 
 def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield pairs: a table's name, and a row without source and protocol."""
+    """Yield rows of two tables, each with its table's name, without source and protocol.
+
+    For each model, there is a row of ``cutoff_estimates``: its cutoff, or the reason why there is
+    none. A row of ``month_shortfalls`` follows for each of its months. All models are fitted first,
+    because the tails of all residuals limit the degrees of freedom of each shortfall.
+    """
     changes = [_Change.of(panel, number) for number in range(len(panel.models))]
     scaled = [change.shortfalls.scaled for change in changes if change.shortfalls]
     tail = tail_degrees_of_freedom(np.concatenate([np.zeros(1), *scaled]))
