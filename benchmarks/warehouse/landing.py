@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from benchmarks.measure import Contender, Report, measure
+from benchmarks.warehouse.estimates import measure_estimates
 from benchmarks.warehouse.generated_losses import MEAN_CHUNKS, NUM_MODELS, NUM_MONTHS, NUM_SOURCES
 from benchmarks.warehouse.views import measure_views
 from core.settings import Settings
@@ -31,13 +32,13 @@ _BARE = "bare insert"
 
 
 def run(rounds: int, rows: int) -> Sequence[Report]:
-    """Time landing about ``rows`` generated rows, and reading views of all rows and of a tenth."""
+    """Time landing about ``rows`` generated rows, reading views, and the estimates."""
     with TemporaryDirectory(prefix="tidemark-bench-") as folder:
         path, tenth = Path(folder) / "losses.parquet", Path(folder) / "tenth.parquet"
         num_rows, num_rows_of_tenth = generate(path, rows), generate(tenth, rows // 10)
         landing = measure_landing(path, num_rows, rounds)
         views = measure_views({num_rows: path, num_rows_of_tenth: tenth}, rounds)
-    return landing, views
+    return landing, views, measure_estimates(rounds)
 
 
 def generate(path: Path, rows: int) -> int:

@@ -8,10 +8,11 @@ other low months (see below). The medians are over the four months before and af
     t = shortfall / max(s_m / sqrt(P_mm), standard error of the month's documents)
 
 At a cutoff, a month is better than one side only, so its shortfall is small. What another ramp
-within the cutoff's interval would change in month m is subtracted, plus twice its error. A month
-needs two months on each side. s_m^2 is the variance of the fit without month m. But text from after
-the cutoff scatters more: if the variance of the other months on the same side of the ramp is more
-than twice that, it is taken.
+within the cutoff's interval would change in month m is subtracted, plus twice its error. So is
+(theta - 1) (lambda_m - its median before or after), if above 0: all models may feel a month
+alike. A month needs two months on each side. s_m^2 is the variance of the fit without month m. But
+text from after the cutoff scatters more: if the variance of the other months on the same side of
+the ramp is more than twice that, it is taken.
 
 t has Student's distribution, one-sided. The degrees of freedom are at most 3 + 6 / k: k is the
 excess kurtosis of e_m / error_m above 0, mirrored, of all models of the panel. A month that was
@@ -21,10 +22,17 @@ Low months distort the fit. So months with a shortfall of more than 5 robust sta
 are left out of the fit of the others. The robust standard deviation is 1.4826 times the median
 absolute deviation from neighbours. Here e is y - theta lambda; theta is from the differences
 between months, by least absolute deviations.
+
+If several models have seen a month, lambda follows them. So lambda, for cutoffs and for this test,
+is fitted again without low figures: of models that are better by 3 such deviations, in months in
+which at least 10 % of the models are. This is done three times, each time for all figures. A month
+that all models have seen cannot be told from an easier month; a month that most of them have seen
+is found less often.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,18 +40,18 @@ import numpy as np
 from warehouse.estimates.cutoffs import (
     MIN_FREE,
     NUM_ROUNDS,
-    ROUNDING,
-    Curve,
     CutoffFit,
-    Months,
     ramp,
 )
-from warehouse.estimates.panel import Difficulty
+from warehouse.estimates.panel import Difficulty, PanelFit
 from warehouse.estimates.panel_errors import TINY, Flags, Floats
+from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Curve, Months, WeightedFit
 
 NUM_NEIGHBOURS, MIN_NEIGHBOURS = 4, 2  # on each side
 LOW_LIMIT, WIDE_LIMIT = 5.0, 2.0  # in robust standard deviations; in s_m^2
-_LEAST_FREEDOM = 0.02
+PANEL_LIMIT, PANEL_SHARE = 3.0, 0.1  # in robust standard deviations; of a month's models
+
+Refit = Callable[[Floats], PanelFit]
 
 
 @dataclass(frozen=True)
@@ -56,8 +64,38 @@ class Shortfalls:
     num_free: Floats  # degrees of freedom of error
 
 
-def find_low_months(losses: Floats, difficulty: Difficulty) -> Flags:
-    """Return True for months far below both sides; ``losses`` (months,) is NaN if missing."""
+def fit_without_low_months(fit: PanelFit, losses: Floats, refit: Refit) -> list[Difficulty | None]:
+    """Return lambda without each model, fitted without low figures of months with many of them.
+
+    Args:
+        fit: the panel of all months.
+        losses: bits per byte of shape (models, months); NaN for a missing month.
+        refit: fits the panel to other losses of the same shape.
+    """
+    left_out = np.zeros(losses.shape, dtype=bool)
+    for _ in range(NUM_ROUNDS):
+        others = [fit.difficulty_without(model) for model in range(len(losses))]
+        is_low = np.array(
+            [
+                find_low_months(row, other, PANEL_LIMIT)
+                if other
+                else np.zeros(len(row), dtype=bool)
+                for row, other in zip(losses, others, strict=True)
+            ]
+        )
+        num_models = (~np.isnan(losses)).sum(axis=0)
+        is_low &= is_low.sum(axis=0) >= PANEL_SHARE * num_models
+        if (is_low == left_out).all():
+            return others
+        left_out, fit = is_low, refit(np.where(is_low, np.nan, losses))
+    return [fit.difficulty_without(model) for model in range(len(losses))]
+
+
+def find_low_months(losses: Floats, difficulty: Difficulty, limit: float = LOW_LIMIT) -> Flags:
+    """Return True for months below both sides by ``limit`` robust standard deviations.
+
+    ``losses`` (months,) is NaN for a missing month.
+    """
     is_low, seen = np.zeros(len(losses), dtype=bool), ~np.isnan(losses)
     if seen.sum() > 1:
         theta = _slope(np.diff(losses[seen]), np.diff(difficulty.values[seen]))
@@ -66,8 +104,8 @@ def find_low_months(losses: Floats, difficulty: Difficulty) -> Flags:
         has_sides = ~np.isnan(before + after)
         if has_sides.any():
             scatter = 1.4826 * np.median(np.abs((before + after) / 2 - left)[has_sides])
-            limit = max(LOW_LIMIT * scatter, ROUNDING**0.5 * np.abs(left).max())
-            is_low[seen] = np.minimum(before, after) - left > limit
+            least = max(limit * scatter, ROUNDING**0.5 * np.abs(left).max())
+            is_low[seen] = np.minimum(before, after) - left > least
     return is_low
 
 
@@ -108,31 +146,32 @@ def measure_shortfalls(
     others = curve.plus(*dummies[is_low])
     if others.num_free < MIN_FREE:
         return None
-    covariance = dummies
+    fit = others.weighted()
     for _ in range(NUM_ROUNDS):
-        covariance = others.covariance(covariance)
+        fit = others.weighted(fit.next_covariance())
     scatters = (is_after[:, None] == is_after) & ~is_low[:, None] & ~np.eye(len(seen), dtype=bool)
-    found = _measure(others, covariance, scatters)
+    found = _measure(fit, scatters)
     for month in np.flatnonzero(is_low):
         is_other = is_low & (np.arange(len(seen)) != month)
-        fit = curve.plus(*dummies[is_other])
-        found[:, month] = _measure(fit, covariance, scatters)[:, month]
+        own_fit = fit.of_curve(curve.plus(*dummies[is_other]))
+        found[:, month] = _measure(own_fit, scatters)[:, month]
     figures = np.full((4, len(losses)), np.nan)
     figures[:, seen] = found
+    figures[0, seen] -= _unevenness(fit, difficulty.values[seen])
     value, error, scaled, num_free = figures
     if cutoff is not None:
         value = value - cutoff.doubt * (cutoff.jump + 2 * cutoff.jump_error)
     return Shortfalls(value, np.fmax(error, document_errors), scaled, num_free)
 
 
-def _measure(curve: Curve, covariance: Floats, scatters: Flags) -> Floats:
+def _measure(fit: WeightedFit, scatters: Flags) -> Floats:
     """Return shortfall, error, e / error and degrees of freedom of each month; NaN if N fits it.
 
     ``scatters`` (months, left-out month) is True for the months whose scatter counts.
     """
-    weights = curve.annihilator(covariance)
+    curve, covariance, weights = fit.curve, fit.covariance, fit.annihilator
     weighted, shares = weights @ curve.losses, np.diag(weights)
-    is_free = shares > _LEAST_FREEDOM * max(np.median(shares), TINY)
+    is_free = shares > LEAST_FREEDOM * max(np.median(shares), TINY)
     shares = np.where(is_free, shares, 1)
     own = weighted / shares  # e_m
     left = covariance @ (weighted[:, None] - weights * own)  # (months, left-out month)
@@ -147,6 +186,14 @@ def _measure(curve: Curve, covariance: Floats, scatters: Flags) -> Floats:
     error = np.sqrt(np.where(is_wide, near, variance) / shares)
     shortfall = np.minimum(np.minimum(before, after), 0) - own
     return np.where(is_free, [shortfall, error, own / error, num_free], np.nan)
+
+
+def _unevenness(fit: WeightedFit, difficulties: Floats) -> Floats:
+    """Return how low a month seems if all models feel its difficulty alike, despite theta."""
+    theta = fit.estimator[-1] @ fit.curve.losses if fit.curve.columns[:, -1].any() else 1
+    before, after = _sides(np.repeat(difficulties[:, None], len(difficulties), axis=1))
+    unlike = [(theta - 1) * (difficulties - side) for side in (before, after)]
+    return np.asarray(np.fmax(0, np.fmax(*unlike)))
 
 
 def _sides(left: Floats) -> tuple[Floats, Floats]:

@@ -21,7 +21,18 @@ A pair (a, b) has at least three months up to a, and two after it. s, r and thet
 residuals of the best ramp, in three rounds. r is raised by (1 + 4 r) / months, and limited to
 0 ... 0.9. s^2 is at least a fifth of the residuals' variance.
 
-Choice: the best step, if its squares are at most 3.84 s^2 more than those of the best ramp.
+Choice: the best step, if its squares are at most 3.84 s^2 more than those of the best ramp. In a
+hole, several pairs fit equally well; the first is taken.
+
+Growth: a loss that only grows after the cutoff, without a jump, follows the hinge H_a:
+
+    y_m = theta lambda_m + N_m gamma + beta H_a,m / (T - a) + u_m        T: the last month
+
+This is also the ramp to b = T. It is read as growth on two conditions. Its squares are at most 3.84
+s^2 more than those of the best ramp, and fewer than those of the best step. Then the cutoff is a.
+
+Two rises: steps after months j and k save at least 12 s^2 more than the best ramp or hinge. This is
+only told; cutoff and intervals are those of the single ramp.
 
 Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b).
 p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
@@ -36,29 +47,28 @@ if this change differs from 0 by two standard errors. Nor is there one if twice 
 errors) exceeds beta minus two errors.
 
 Intervals hold all pairs with at most 7.35 s^2 more squares than the best (Hansen 2000, "Sample
-Splitting and Threshold Estimation", table 1). An interval that reaches the first possible month
-has no lower end; one that reaches the last three months has no upper end.
+Splitting and Threshold Estimation", table 1). A hinge among them may be growth from a on, or text
+that thins out until after T. So the interval holds a, and has no upper end. An interval that
+reaches the first possible month has no lower end; one that reaches the last three months has no
+upper end.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import MOST_AUTOCORRELATION, TINY, Flags, Floats
+from warehouse.estimates.panel_errors import TINY, Flags, Floats
+from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
 
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE, MIN_AFTER, MIN_FREE, LAST_MONTHS = 3, 2, 3, 3
 STEP_LIMIT, LINE_LIMIT, INTERVAL_LIMIT = 3.84, 2.71, 7.35  # in units of s^2
-NUM_ROUNDS, LEAST_OWN_SHARE = 3, 0.2
-_LEAST_FREEDOM = 0.02  # of a month's figure; below, N alone fits the month
-_ZERO, ROUNDING = 1e-7, 1e-14  # relative tolerances: lengths; squares
-
-Months = NDArray[np.int64]
+RISE_LIMIT, MIN_APART = 12.0, 3  # in units of s^2; months
+NUM_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,8 @@ class CutoffFit:
     """The best ramp in one model's curve. Months are numbers; an open end is NaN."""
 
     start: int  # a
-    end: int  # b
+    end: int  # b; the last month if the loss only grows
+    is_growth: bool
     cutoff_low: float
     cutoff_high: float
     onset_low: float
@@ -77,11 +88,12 @@ class CutoffFit:
     p_value: float
     is_line: bool  # True if a straight line over all months fits as well
     last_datable: int  # a later cutoff has no upper end
+    rises: tuple[int, int] | None  # the last month before each of two steps, if they fit better
 
     @property
     def cutoff(self) -> int:
         """The last month with training text."""
-        return self.end - 1
+        return self.start if self.is_growth else self.end - 1
 
     @property
     def onset(self) -> int:
@@ -101,74 +113,17 @@ def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> Cutoff
     pairs = _Pairs.of(curve)
     if curve.num_free - 3 < MIN_FREE or not len(pairs.start):
         return None
-    covariance = np.eye(len(curve.months))
+    fit = curve.weighted()
     for _ in range(NUM_ROUNDS):
-        best = pairs.of_fit(pairs.fit(curve, covariance).best)
-        covariance = curve.plus(ramp(curve.months, *best)).covariance(covariance)
-    return _conclude(months, curve, pairs, pairs.fit(curve, covariance))
+        best = pairs.best(pairs.fit(fit), ~pairs.is_growth)
+        height = ramp(curve.months, pairs.months[pairs.start[best]], pairs.months[pairs.end[best]])
+        fit = curve.weighted(fit.next_covariance(height))
+    return _conclude(months, curve, pairs, pairs.fit(fit))
 
 
 def ramp(months: Months, start: Any, end: Any) -> Floats:
     """Return the height at each month: 0 up to ``start``, 1 from ``end`` on."""
     return np.asarray(np.clip(np.asarray(months - start) / (end - start), 0, 1))
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One model's curve on its observed months, with Z and cov(lambda)."""
-
-    losses: Floats
-    months: Months
-    columns: Floats  # Z: N, then lambda without its part in N
-    num_free: int  # months minus the rank of Z
-    difficulty_covariance: Floats
-    is_told: Flags  # False for a month that N alone fits
-
-    @classmethod
-    def of(cls, losses: Floats, months: Months, difficulty: Difficulty) -> Curve:
-        """Return the curve of the months in ``losses``; arguments as of ``fit_cutoff``."""
-        seen = ~np.isnan(losses)
-        unknown = np.column_stack([np.ones(seen.sum()), difficulty.unknown[seen]])
-        vectors, sizes, _ = np.linalg.svd(unknown, full_matrices=False)
-        basis = vectors[:, sizes > _ZERO * sizes.max(initial=0)]
-        left = difficulty.values[seen] - basis @ (basis.T @ difficulty.values[seen])
-        is_new = np.linalg.norm(left) > _ZERO * np.linalg.norm(difficulty.values[seen])
-        return cls(
-            losses=losses[seen],
-            months=months[seen],
-            columns=np.column_stack([basis, left * is_new]),
-            num_free=int(seen.sum()) - basis.shape[1] - int(is_new),
-            difficulty_covariance=difficulty.variance * difficulty.inverse[np.ix_(seen, seen)],
-            is_told=1 - (basis**2).sum(axis=1) > _LEAST_FREEDOM,
-        )
-
-    def plus(self, *columns: Floats) -> Curve:
-        """Return the curve with further columns of Z, independent of the others."""
-        return replace(
-            self,
-            columns=np.column_stack([*columns, self.columns]),
-            num_free=self.num_free - len(columns),
-        )
-
-    def annihilator(self, covariance: Floats) -> Floats:
-        """Return P for V = ``covariance``."""
-        inverse = np.linalg.inv(covariance)
-        scaled = inverse @ self.columns
-        return np.asarray(inverse - scaled @ np.linalg.pinv(self.columns.T @ scaled) @ scaled.T)
-
-    def covariance(self, former: Floats) -> Floats:
-        """Return V / s^2, from the residuals of the fit with V = ``former``."""
-        scaled = np.linalg.inv(former) @ self.columns
-        figures = np.linalg.pinv(self.columns.T @ scaled) @ (scaled.T @ self.losses)
-        left = self.losses - self.columns @ figures
-        shared = figures[-1] ** 2 * self.difficulty_covariance
-        variance = left @ left / self.num_free + ROUNDING * self.losses @ self.losses / len(left)
-        own = max(variance - np.trace(shared) / len(left), LEAST_OWN_SHARE * variance)
-        next_to = np.flatnonzero(np.diff(self.months) == 1)
-        lagged = (left[next_to] @ left[next_to + 1]) / max(len(next_to), 1)
-        r = lagged * len(left) / max(float(left @ left), TINY)
-        r = np.clip(r + (1 + 4 * r) / len(left), 0, MOST_AUTOCORRELATION)
-        return np.asarray(r ** np.abs(self.months[:, None] - self.months) + shared / own)
 
 
 @dataclass(frozen=True)
@@ -179,79 +134,90 @@ class _Fits:
     slope: Floats  # beta
     norm: Floats  # ramp' P ramp
     total: float  # squares without a ramp
+    products: Floats  # H' P y
+    gram: Floats  # H' P H
     line_gained: float  # squares that a rising straight line saves
-
-    @property
-    def best(self) -> int:
-        return int(self.gained.argmax())
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """All pairs (a, b) to try, as indices of the calendar months ``numbers``."""
+    """All pairs (a, b) to try, as indices of the calendar ``months``."""
 
-    numbers: Months
+    months: Months
     start: Months
     end: Months
+    is_growth: Flags  # the pair stands for hinge H_a, with b the last month
 
     @classmethod
     def of(cls, curve: Curve) -> _Pairs:
         told = curve.months[curve.is_told]
-        numbers = np.arange(*(told[[0, -1]] + [0, 1])) if len(told) else np.arange(0)
-        before = np.searchsorted(told, numbers, side="right")
-        start, end = np.indices((len(numbers), len(numbers))).reshape(2, -1)
-        is_pair = (end > start) & (end <= start + MAX_LENGTH) & (before[start] >= MIN_BEFORE)
-        is_pair &= len(told) - before[start] >= MIN_AFTER
-        return cls(numbers, start[is_pair], end[is_pair])
+        months = np.arange(*(told[[0, -1]] + [0, 1])) if len(told) else np.arange(0)
+        before = np.searchsorted(told, months, side="right")
+        starts = np.flatnonzero((before >= MIN_BEFORE) & (len(told) - before >= MIN_AFTER))
+        start, length = np.indices((len(starts), MAX_LENGTH)).reshape(2, -1)
+        start, end = starts[start], starts[start] + length + 1
+        is_pair = end < len(months)
+        return cls(
+            months=months,
+            start=np.concatenate([start[is_pair], starts]),
+            end=np.concatenate([end[is_pair], np.full(len(starts), len(months) - 1)]),
+            is_growth=np.repeat([False, True], [is_pair.sum(), len(starts)]),
+        )
 
-    def of_fit(self, fit: int) -> tuple[int, int]:
-        """Return months a and b of one pair."""
-        return int(self.numbers[self.start[fit]]), int(self.numbers[self.end[fit]])
+    def best(self, fits: _Fits, among: Flags) -> int:
+        """Return the first of the best pairs: in a hole, those that differ only by rounding."""
+        gained = np.where(among, fits.gained, -1)
+        return int((gained >= (1 - ZERO) * gained.max()).argmax())
 
-    def fit(self, curve: Curve, covariance: Floats) -> _Fits:
-        weights = curve.annihilator(covariance)
-        hinges = np.maximum(curve.months[:, None] - self.numbers, 0.0)
+    def fit(self, fit: WeightedFit) -> _Fits:
+        curve, weights = fit.curve, fit.annihilator
+        hinges = np.maximum(curve.months[:, None] - self.months, 0.0)
         weighted = weights @ hinges
         products, gram = weighted.T @ curve.losses, hinges.T @ weighted
         start, end, length = self.start, self.end, self.end - self.start
         slopes = (products[start] - products[end]) / length
         norms = (gram[start, start] + gram[end, end] - 2 * gram[start, end]) / length**2
-        is_new = norms > _ZERO * norms.max()
+        is_new = norms > ZERO * norms.max()
         slopes = np.where(is_new, slopes / np.where(is_new, norms, 1), 0)
-        line = products[0] if gram[0, 0] > _ZERO * norms.max() else 0
+        line = products[0] if gram[0, 0] > ZERO * norms.max() else 0
         return _Fits(
             gained=np.where(slopes > 0, slopes**2 * norms, 0),
             slope=slopes,
             norm=norms,
             total=float(curve.losses @ weights @ curve.losses),
+            products=products,
+            gram=gram,
             line_gained=float(max(line, 0) ** 2 / max(gram[0, 0], TINY)),
         )
 
 
 def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> CutoffFit:
     """Choose a pair; give the test, and the intervals of both its months."""
-    most = fits.gained.max()
-    num_free = curve.num_free - 3
+    best = pairs.best(fits, ~pairs.is_growth)
+    step = pairs.best(fits, ~pairs.is_growth & (pairs.end == pairs.start + 1))
+    growth = pairs.best(fits, pairs.is_growth)
+    most, num_free = fits.gained[best], curve.num_free - 3
     rounding = ROUNDING * curve.losses @ curve.losses
     variance = max(fits.total - most, rounding, TINY) / num_free
     lost = (most - fits.gained) / variance
-    steps = np.flatnonzero(pairs.end == pairs.start + 1)
-    step = steps[lost[steps].argmin()]
-    chosen = step if lost[step] <= STEP_LIMIT else fits.best
-    start, end = pairs.numbers[pairs.start], pairs.numbers[pairs.end]
-    cutoffs, onsets = end - 1, np.minimum(start + 1, end - 1)
+    chosen = step if lost[step] <= STEP_LIMIT else best
+    is_growth = bool(lost[growth] <= STEP_LIMIT and lost[growth] < lost[step] - ZERO)
+    chosen = growth if is_growth else chosen
+    start, end = pairs.months[pairs.start], pairs.months[pairs.end]
+    cutoffs = np.where(pairs.is_growth, start, end - 1)
     is_in = lost <= INTERVAL_LIMIT
     heights = ramp(months, start[is_in][:, None], end[is_in][:, None])
     told = curve.months[curve.is_told]
     ends = told[MIN_BEFORE - 1], told[-LAST_MONTHS]
     cutoff_low, cutoff_high = _interval(cutoffs[is_in], *ends)
-    onset_low, onset_high = _interval(onsets[is_in], *ends)
+    onset_low, onset_high = _interval(np.minimum(start + 1, cutoffs)[is_in], *ends)
     statistic = most / variance * num_free / (num_free + 2)
     return CutoffFit(
         start=int(start[chosen]),
         end=int(end[chosen]),
+        is_growth=is_growth,
         cutoff_low=cutoff_low,
-        cutoff_high=cutoff_high,
+        cutoff_high=np.nan if (is_in & pairs.is_growth).any() else cutoff_high,
         onset_low=onset_low,
         onset_high=onset_high,
         jump=float(fits.slope[chosen]),
@@ -260,7 +226,29 @@ def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> Cutof
         p_value=float(min(1, np.exp(-0.4 - statistic / 5))),
         is_line=bool((most - fits.line_gained) / variance < LINE_LIMIT),
         last_datable=int(ends[1]) - 1,
+        rises=_two_steps(pairs, fits, fits.gained.max() + RISE_LIMIT * variance),
     )
+
+
+def _two_steps(pairs: _Pairs, fits: _Fits, least: float) -> tuple[int, int] | None:
+    """Return the last month before each of the best two steps, if they save ``least`` squares."""
+    steps = pairs.start[pairs.is_growth]
+    first, second = (steps[each] for each in np.triu_indices(len(steps), MIN_APART))
+    products = -np.diff(fits.products)
+    gram = np.diff(np.diff(fits.gram, axis=0), axis=1)
+    own, other, both = gram[first, first], gram[second, second], gram[first, second]
+    size = own * other - both**2
+    is_new = size > ZERO * own * other
+    size = np.where(is_new, size, 1)
+    rise = (other * products[first] - both * products[second]) / size
+    again = (own * products[second] - both * products[first]) / size
+    gained = np.where(
+        is_new & (rise > 0) & (again > 0), rise * products[first] + again * products[second], 0
+    )
+    if gained.max(initial=0) < least:
+        return None
+    best = int((gained >= (1 - ZERO) * gained.max()).argmax())
+    return int(pairs.months[first[best]]), int(pairs.months[second[best]])
 
 
 def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:

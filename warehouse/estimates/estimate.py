@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ TOO_FEW_MONTHS = "too few months"
 STEADY_RISE = "a steady rise over all months, no change"
 SITE = "the compressor may change at the same months"
 AT_REGIME = "the change in {} may be the source's: a regime begins in {}"
+SECOND_RISE = "a second rise after {}, the first after {}"
+GROWTH = "growth from the cutoff on, without a jump"
 NO_NEIGHBOURS = "too few months before or after"
 SIGNIFICANT, MIN_MONTHS = 0.05, 8
 
@@ -205,7 +208,16 @@ class _Change:
                         row[name + end] = _day(getattr(self.cutoff, name + end))
                 row["jump"] = self.cutoff.jump
                 row["p_value"] = self.cutoff.p_value
+                row["note"] = _note(self.cutoff)
         return row
+
+
+def _note(found: CutoffFit) -> str | None:
+    """Return what the interval of a cutoff does not tell."""
+    if found.rises is not None:
+        first, second = (EPOCH + month for month in found.rises)
+        return SECOND_RISE.format(second, first)
+    return GROWTH if found.is_growth else None
 
 
 def _coincidence(panel: Panel, number: int, losses: Floats) -> str | None:
@@ -216,12 +228,17 @@ def _coincidence(panel: Panel, number: int, losses: Floats) -> str | None:
     found = fit_cutoff(losses, panel.months, difficulty)
     if found is None or found.p_value > SIGNIFICANT:
         return None
-    start = int(panel.starts[np.abs(panel.starts - found.end).argmin()])
-    return AT_REGIME.format(EPOCH + found.end, EPOCH + start)
+    start = int(panel.starts[np.abs(panel.starts - found.cutoff - 1).argmin()])
+    return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
 
 
 def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield pairs: a table's name, and a row without source and protocol."""
+    """Yield rows of two tables, each with its table's name, without source and protocol.
+
+    For each model, there is a row of ``cutoff_estimates``: its cutoff, or the reason why there is
+    none. A row of ``month_shortfalls`` follows for each of its months. All models are fitted first,
+    because the tails of all residuals limit the degrees of freedom of each shortfall.
+    """
     changes = [_Change.of(panel, number) for number in range(len(panel.models))]
     scaled = [change.shortfalls.scaled for change in changes if change.shortfalls]
     tail = tail_degrees_of_freedom(np.concatenate([np.zeros(1), *scaled]))
@@ -251,6 +268,7 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, Any]
             )
 
 
+@functools.cache
 def _day(month: float) -> Any:
     """Return the first day of a numbered month; None for NaN."""
     return None if np.isnan(month) else (EPOCH + int(month)).first_day

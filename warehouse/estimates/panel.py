@@ -57,6 +57,7 @@ from warehouse.estimates.panel_errors import MONTHS_OF_A_BLOCK, Errors, Flags, F
 LEAST_SENSITIVITY, MOST_SENSITIVITY = 0.5, 1.5
 NUM_ROUNDS, MIN_BLOCKS = 3, 4
 _RANK_TOLERANCE, _ZERO = 1e-9, 1e-7  # relative tolerances: eigenvalues; products
+_LEAST_SIZE = (LEAST_SENSITIVITY / MOST_SENSITIVITY) ** 2  # of M's largest eigenvalue, if not 0
 
 NO_CUTOFF, NO_CONTROL = "cutoff unknown", "no other model with another cutoff"
 NONE_BEFORE, NONE_AFTER = "no month before the cutoff", "no month after the cutoff"
@@ -99,14 +100,17 @@ class PanelFit:
     degrees_of_freedom: Floats
     _annihilators: Floats
     _remainders: Floats
-    _variance: float
+    _total: Floats  # M
+    _solution: Difficulty
 
     def difficulty_without(self, model: int) -> Difficulty | None:
         """Return lambda fitted without a model, at unchanged theta; None if no model is left."""
         theta = np.nan_to_num(self.theta)
-        theta[model] = 0
-        other = _solve(theta, self._annihilators, self._remainders)
-        return replace(other, variance=self._variance) if theta.any() else None
+        own, theta[model] = theta[model], 0
+        total = self._total - own**2 * self._annihilators[model]
+        unknown = _null_space(total, self._solution.unknown)
+        other = _solve(theta, self._annihilators, self._remainders, total, unknown)
+        return replace(other, variance=self._solution.variance) if theta.any() else None
 
 
 def fit_panel(
@@ -150,7 +154,8 @@ def fit_panel(
         degrees_of_freedom=np.maximum(1, np.minimum(num_blocks - 1, errors.num_free)),
         _annihilators=annihilators,
         _remainders=remainders,
-        _variance=float(np.nan_to_num(errors.variance)),
+        _total=np.tensordot(solution.theta**2, annihilators, 1),
+        _solution=replace(solution, variance=float(np.nan_to_num(errors.variance))),
     )
 
 
@@ -163,7 +168,7 @@ def _effects(
     errors: Errors,
 ) -> Effects:
     values, reasons = np.full(len(losses), np.nan), list[str | None]()
-    weights = np.full((len(losses), *losses.shape), np.nan)  # W
+    weights = np.full(losses.shape, np.nan)  # w
     for model, design in enumerate(designs):
         reason = _reason(design, column, is_unknown[model])
         if reason is None and design is not None:
@@ -174,9 +179,9 @@ def _effects(
                 reason = FEW_MONTHS
             else:
                 own = np.nan_to_num(losses[model]) - solution.theta[model] * solution.values
-                values[model], weights[model] = w @ own, errors.weights(model, w)
+                values[model], weights[model] = w @ own, w
         reasons.append(reason)
-    return Effects(values, errors.of(weights), errors.of_differences(weights), tuple(reasons))
+    return Effects(values, *errors.of_effects(weights), tuple(reasons))
 
 
 @dataclass(frozen=True)
@@ -246,7 +251,9 @@ def _reason(design: _Design | None, column: str, is_unknown: bool) -> str | None
 
 def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) -> Difficulty:
     """Return theta and lambda; theta is 0 for models that ``enters`` excludes."""
-    solution = _solve(enters.astype(float), annihilators, remainders)
+    theta, total = enters.astype(float), annihilators[enters].sum(axis=0)
+    unknown = _null_space(total, np.zeros((len(total), 0)))
+    solution = _solve(theta, annihilators, remainders, total, unknown)
     for _ in range(NUM_ROUNDS if enters.any() else 0):
         left = annihilators @ solution.values
         squares = (left * left).sum(axis=1)
@@ -254,18 +261,26 @@ def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) 
         slopes = (left * remainders).sum(axis=1) / np.where(is_told, squares, 1)
         slopes = np.clip(np.where(is_told, slopes, 1), LEAST_SENSITIVITY, MOST_SENSITIVITY)
         theta = np.where(enters, slopes, 0) / slopes[enters].mean()
-        solution = _solve(theta, annihilators, remainders, solution.unknown)
+        total = np.tensordot(theta**2, annihilators, 1)
+        solution = _solve(theta, annihilators, remainders, total, unknown)
     return solution
 
 
-def _solve(
-    theta: Floats, annihilators: Floats, remainders: Floats, unknown: Floats | None = None
-) -> Difficulty:
-    """Solve for lambda; ``unknown`` is M's null space, computed if it is None."""
-    total = np.einsum("i,ijk->jk", theta**2, annihilators)
-    if unknown is None:
+def _null_space(total: Floats, known: Floats) -> Floats:
+    """Return an orthonormal basis of M's null space; ``known`` is a basis of a part of it."""
+    least = _RANK_TOLERANCE * max(np.trace(total), _LEAST_SIZE)
+    try:  # takes a twentieth of the time of eigh
+        np.linalg.cholesky(total + known @ known.T - least * np.eye(len(total)))
+    except np.linalg.LinAlgError:  # there are other directions, or almost
         sizes, vectors = np.linalg.eigh(total)
-        unknown = vectors[:, sizes <= _RANK_TOLERANCE * max(sizes[-1], 1e-300)]
+        known = vectors[:, sizes <= _RANK_TOLERANCE * max(sizes[-1], _LEAST_SIZE)]
+    return known
+
+
+def _solve(
+    theta: Floats, annihilators: Floats, remainders: Floats, total: Floats, unknown: Floats
+) -> Difficulty:
+    """Solve for lambda; ``total`` is M, and ``unknown`` its null space."""
     inverse = np.linalg.inv(total + unknown @ unknown.T) - unknown @ unknown.T
     return Difficulty(inverse @ (theta @ remainders), inverse, unknown, theta)
 

@@ -46,47 +46,46 @@ class Errors:
         self._correlations, kept = _autocorrelations(annihilators, residuals, months)
         self._variances = variances / kept
 
-    def weights(self, model: int, weights: Floats) -> Floats:
-        """Return the weight W of each y (models, months) in one model's w' (y - theta lambda)."""
-        all_weights = self._of_difficulty(-self._theta[model] * weights)
-        all_weights[model] += weights
-        return all_weights
+    def of_effects(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the standard errors of each model's w' (y - theta lambda), and of differences.
+
+        ``weights`` has each model's w, (models, months); NaN for a model without the effect.
+        Differences have the shape (models, models): of one model's effect less another's.
+        """
+        all_weights = self._of_difficulty(-self._theta[:, None] * weights)
+        models = np.arange(len(weights))
+        all_weights[models, models] += weights
+        each = self._covariances(all_weights)
+        own = each.diagonal(axis1=1, axis2=2)
+        squares = (own[:, :, None] + own[:, None] - 2 * each).max(axis=0)
+        return np.sqrt(own.max(axis=0)), np.sqrt(np.maximum(squares, 0))
 
     def of_difficulty(self, is_told: Flags) -> Floats:
         """Return the standard error of each month's lambda minus the mean, or NaN."""
         errors, shares = np.full(len(is_told), np.nan), is_told / max(is_told.sum(), 1)
-        for month in np.flatnonzero(is_told):
-            weights = self._of_difficulty(np.eye(len(is_told))[month] - shares)
-            errors[month] = self.of(weights[None])[0]
+        weights = self._of_difficulty(np.eye(len(is_told))[is_told] - shares)
+        each = self._covariances(weights).diagonal(axis1=1, axis2=2)
+        errors[is_told] = np.sqrt(each.max(axis=0))
         return errors
 
     def _of_difficulty(self, weights: Floats) -> Floats:
-        """Return the weight of each y (models, months) in the sum of ``weights`` times lambda."""
-        return np.asarray(self._theta[:, None] * (self._annihilators @ (self._inverse @ weights)))
-
-    def of(self, weights: Floats) -> Floats:
-        """Return the standard errors of figures with weights W (figures, models, months)."""
-        return np.asarray(
-            np.sqrt(self._covariances(weights).diagonal(axis1=1, axis2=2).max(axis=0))
-        )
-
-    def of_differences(self, weights: Floats) -> Floats:
-        """Return the standard errors of the differences of figures, as (figures, figures)."""
-        each = self._covariances(weights)
-        own = each.diagonal(axis1=1, axis2=2)
-        squares = (own[:, :, None] + own[:, None] - 2 * each).max(axis=0)
-        return np.asarray(np.sqrt(np.maximum(squares, 0)))
+        """Return the weight of each y (figures, models, months) in ``weights`` times lambda."""
+        products = self._annihilators @ (self._inverse @ weights.T)  # (models, months, figures)
+        return np.asarray(self._theta[:, None] * products.transpose(2, 0, 1))
 
     def _covariances(self, weights: Floats) -> Floats:
-        """Return the three terms of the squared error as covariances (3, figures, figures)."""
-        by_model = weights.transpose(1, 0, 2)
-        transposed = by_model.transpose(0, 2, 1)
+        """Return the three terms of the squared error as covariances (3, figures, figures).
+
+        ``weights`` has W, of shape (figures, models, months).
+        """
+        flat = weights.reshape(len(weights), self._residuals.size)
+        lagged = self._variances[:, None] * (weights @ self._correlations)
         scores = (weights * self._residuals).sum(axis=1) @ self._blocks
         num_blocks = scores.shape[1]
         return np.array(
             [
-                self.variance * (by_model @ transposed).sum(axis=0),
-                np.tensordot(self._variances, by_model @ self._correlations @ transposed, 1),
+                self.variance * flat @ flat.T,
+                lagged.reshape(flat.shape) @ flat.T,
                 scores @ scores.T * num_blocks / max(num_blocks - 1, 1),
             ]
         )
@@ -101,13 +100,15 @@ def _autocorrelations(
     the same month. The expected products are those of R C R.
     """
     apart = np.abs(months[:, None] - months)
-    total, lagged = (
-        annihilators.sum(axis=0),
-        (annihilators @ (apart == 1) @ annihilators).sum(axis=0),
-    )
+    is_next = (apart == 1).astype(float)
+    total = annihilators.sum(axis=0)
+    # sum of R is_next R, as one product of matrices
+    lagged = np.tensordot(annihilators @ is_next, annihilators, ((0, 2), (0, 1)))
     products = residuals.T @ residuals
-    observed = (products * (apart == 1)).sum() / max(np.trace(products), TINY)
+    observed = (products * is_next).sum() / max(np.trace(products), TINY)
     candidates = np.linspace(0, MOST_AUTOCORRELATION, 91)
-    expected = [(lagged * r**apart).sum() / max((total * r**apart).sum(), TINY) for r in candidates]
-    correlations = candidates[np.abs(np.array(expected) - observed).argmin()] ** apart
+    powers = candidates[:, None] ** np.arange(apart.max() + 1)
+    ratios = [powers @ np.bincount(apart.ravel(), each.ravel()) for each in (lagged, total)]
+    expected = ratios[0] / np.maximum(ratios[1], TINY)
+    correlations = candidates[np.abs(expected - observed).argmin()] ** apart
     return correlations, float((total * correlations).sum() / max(np.trace(total), TINY))

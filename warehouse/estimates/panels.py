@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.month import Month
+from warehouse.estimates.contamination import fit_without_low_months
 from warehouse.estimates.cutoffs import control_difficulty
 from warehouse.estimates.panel import Difficulty, PanelFit, fit_panel
 from warehouse.estimates.panel_errors import Floats
@@ -112,10 +113,13 @@ class Panel:
     regimes: Floats  # (months, regimes): 1 in the months of a regime; the first has no column
     fit: PanelFit
     plain: PanelFit  # as if all models felt a new regime equally
+    difficulties: list[Difficulty | None]  # lambda without each model, and without low months
 
     def without(self, number: int, is_plain: bool = False) -> tuple[str | None, Difficulty | None]:
         """Return the basis of a model's change, and lambda fitted without the model."""
-        difficulty = (self.plain if is_plain else self.fit).difficulty_without(number)
+        difficulty = self.difficulties[number]
+        if is_plain:
+            difficulty = self.plain.difficulty_without(number)
         if difficulty is not None:
             return "panel", difficulty
         if self.control is None:
@@ -150,17 +154,22 @@ def fit_curves(curves: Curves, cutoffs: Mapping[str, float], labels: list[dict[i
     rows = [names.index(model) for model in models]
     known = np.array([cutoffs[model] for model in models])
     regimes = _columns(labels, months)
-    plain = fit_panel(figures[0, rows], known, months)
+    losses = figures[0, rows]
+    plain = fit_panel(losses, known, months)
+    fit = fit_panel(losses, known, months, regimes) if regimes.size else plain
     return Panel(
         models=models,
         months=months,
-        losses=figures[0, rows],
+        losses=losses,
         document_errors=figures[1, rows],
         cutoffs=known,
         control=figures[0, names.index(CONTROL)] if has_control else None,
         regimes=regimes,
-        fit=fit_panel(figures[0, rows], known, months, regimes) if regimes.size else plain,
+        fit=fit,
         plain=plain,
+        difficulties=fit_without_low_months(
+            fit, losses, lambda kept: fit_panel(kept, known, months, regimes)
+        ),
     )
 
 

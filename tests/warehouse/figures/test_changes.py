@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.statistics.panels import NOISE, Design
+from warehouse.estimates.contamination import fit_without_low_months, measure_shortfalls
 from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff, ramp
-from warehouse.estimates.panel import Difficulty, Floats, fit_panel
+from warehouse.estimates.panel import Difficulty, fit_panel
+from warehouse.estimates.panel_errors import Floats
 
 
 def by_loops(y: Floats, months: Floats, difficulty: Difficulty) -> dict[str, float]:
@@ -66,3 +68,57 @@ def test_a_fit_is_that_of_plain_loops(number: int) -> None:
     assert np.isnan(fit.cutoff_high) if high >= seen[-3] else fit.cutoff_high == high
     assert low <= fit.cutoff <= high
     assert 0.2 * NOISE**2 < expected["best"] < 5 * NOISE**2
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_of_equal_fits_in_a_hole_the_first_is_taken(number: int) -> None:
+    design = Design(18, 19, gap=0.3, hole=(16, 20))
+    fit = fit_first(design, number)
+    assert (fit.onset, fit.cutoff) == (15, 15), "the last month with figures before the hole"
+
+
+def fit_first(design: Design, number: int) -> CutoffFit:
+    """Fit the first model of a world."""
+    y = design.draw(np.random.default_rng(number))[:-1]
+    difficulty = fit_panel(y, design.cutoffs, np.arange(36)).difficulty_without(0)
+    assert difficulty is not None
+    fit = fit_cutoff(y[0], np.arange(36), difficulty)
+    assert fit is not None
+    return fit
+
+
+def test_growth_without_a_jump_has_the_cutoff_in_its_interval() -> None:
+    fits = [fit_first(Design(gap=0, growth=0.003), number) for number in range(30)]
+    assert sum(not fit.cutoff_low > 17 and np.isnan(fit.cutoff_high) for fit in fits) >= 27
+    found = [fit.cutoff for fit in fits if fit.is_growth]
+    assert len(found) >= 20
+    assert abs(np.median(found) - 17) <= 1
+    assert not any(fit_first(Design(gap=0.1), number).is_growth for number in range(10))
+
+
+def test_two_rises_are_told() -> None:
+    fits = [fit_first(Design(11, 12, second=23, gap=0.1), number) for number in range(10)]
+    assert sum(fit.rises == (11, 23) for fit in fits) >= 9
+    for design in (Design(gap=0.1), Design(12, 24, gap=0.1), Design(memory=0.5)):
+        assert all(fit_first(design, number).rises is None for number in range(10))
+
+
+@pytest.mark.parametrize(
+    ("num_seen", "spread"), [(0, 0), (1, 0), (2, 0), (4, 0), (8, 0), (4, 0.3), (8, 0.3)]
+)
+def test_a_month_seen_by_half_of_the_models_is_told(num_seen: int, spread: float) -> None:
+    rng, months, cutoffs = np.random.default_rng(3), np.arange(36), np.linspace(4, 31, 8).round()
+    theta = 1 + spread * np.linspace(-1, 1, 8)[[0, 7, 2, 5, 3, 6, 1, 4], None]
+    y = 1 + theta * (rng.normal(0, 0.02, 36) + 0.003 * months) + rng.normal(0, 0.008, (8, 36))
+    y[:num_seen, 25] -= 0.15 + spread / 3
+    others = fit_without_low_months(
+        fit_panel(y, cutoffs, months), y, lambda kept: fit_panel(kept, cutoffs, months)
+    )
+    suspected = []
+    for row, other in zip(y, others, strict=True):
+        assert other is not None
+        found = measure_shortfalls(row, months, other, None, np.full(36, np.nan))
+        assert found is not None
+        suspected.append(np.flatnonzero(found.value > 5 * found.error).tolist())
+    is_told = num_seen < 8  # what all models know is an easier month
+    assert suspected == [[25] if number < num_seen and is_told else [] for number in range(8)]

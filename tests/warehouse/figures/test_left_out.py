@@ -19,6 +19,7 @@ MODELS = {
 }
 FIGURES = {
     "train_test_gap": "bits_per_byte_gap", "tbi_likelihood": "tbi_per_month",
+    "train_test_gap_overall": "bits_per_byte_gap", "tbi_likelihood_overall": "tbi_per_month",
     "decay_after_release": "decay_mean_pct",
 }  # fmt: skip
 
@@ -61,3 +62,30 @@ def test_a_figure_has_an_interval_or_one_reason(settings: Settings, losses: Any,
         assert all(
             reasons[name].startswith("no interval: ") == (name in lacking) for name in reasons
         )
+
+
+def test_means_over_sources_without_common_months_have_a_reason(
+    settings: Settings, losses: Any, ask: Any
+) -> None:
+    sources = {"even": range(0, 24, 2), "odd": range(1, 24, 2)}
+    rows = [
+        {
+            "model": "apart", "source": source, "month": (FIRST + month).first_day,
+            "document_id": f"{month}-{number}", "num_bytes": 100, "nll_nats": 50.0 + number + month,
+        }
+        for source, months in sources.items()
+        for month in months
+        for number in range(3)
+    ]  # fmt: skip
+    facts = {"name": "apart", "cutoff": (FIRST + 11).first_day, "cutoff_provenance": "planted"}
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses(losses(*rows), "world")
+        warehouse.upsert_models([facts])
+    reasons = {
+        row["left_out_of"]: row["reason"]
+        for row in ask("from unmeasured where source is null and left_out_of like '%overall'")
+    }
+    assert reasons == {
+        "train_test_gap_overall": "no month on a side of the cutoff that all sources have",
+        "tbi_likelihood_overall": "fewer than two months that all sources have",
+    }

@@ -86,6 +86,20 @@ class Joint:
         design = self.design()[0]
         return np.asarray(scipy.linalg.lstsq(design, values, cond=1e-10)[0][: len(self.months)])
 
+    def month_difficulties(self) -> list[tuple[float | None, float | None]]:
+        """Return each month's lambda less the mean, with its standard error; None if not told."""
+        design, count = self.design()[0], len(self.months)
+        free = scipy.linalg.null_space(design, 1e-9)[:count] if self.models else np.eye(count)
+        is_near = np.abs(free[:, None] - free).max(axis=2, initial=0) < 1e-7
+        is_told = is_near[is_near.sum(axis=1).argmax()]
+        found: list[tuple[float | None, float | None]] = [(None, None)] * count
+        values = np.array([self.y[cell] for cell in self.cells])
+        inverse = scipy.linalg.pinv(design, rtol=1e-10)
+        for month in np.flatnonzero(is_told & (is_told.sum() > 1)):
+            weights = inverse[month] - inverse[:count][is_told].mean(axis=0)
+            found[month] = float(weights @ values), self.error(design, weights)
+        return found
+
     def with_difficulty(self, model: int) -> tuple[Array, Array, list[str]]:
         own, columns, names = self.own_columns(model)
         both = np.column_stack([columns, self.difficulty()[own]])
@@ -204,6 +218,9 @@ def assert_close(figure: float | None, expected: float | None, what: object) -> 
 def test_fit(number: int) -> None:
     y, cutoffs = draw(number, members(number)), numbered(members(number))
     fit, joint = fit_panel(y, cutoffs, months()), Joint(y, cutoffs, months())
+    for month, (value, error) in enumerate(joint.month_difficulties()):
+        assert_close(fit.difficulty[month], value, month)
+        assert_close(fit.difficulty_error[month], error, month)
     for model in range(len(y)):
         for name in ("gap", "growth"):
             expected, found = joint.effect(model, name) or (None, None), getattr(fit, name)
@@ -258,8 +275,55 @@ def test_the_views_agree_with_least_squares_on_50_panels(settings: Settings) -> 
     views = ("control_adjusted_gap", "ageing", "model_sensitivity")
     tables = [query(settings, f"from {view}").to_pylist() for view in views]
     assert_ages_agree(query(settings, "from age_in_parameters").to_pylist(), tables[1])
+    more = (
+        "internal.panel_effects",
+        "internal.panel_difficulty",
+        "effect_difference",
+        "internal.panel_differences",
+    )
+    effects, difficulties, differences, errors = (
+        query(settings, f"from {table} where source is not null").to_pylist() for table in more
+    )
+    pairs = {(row["source"], *pair(row)): row["difference_error"] for row in errors}
     for number in range(50):
-        assert_source_agrees(number, *(by_model(rows, f"s{number:02}") for rows in tables))
+        source = f"s{number:02}"
+        assert_source_agrees(number, *(by_model(rows, source) for rows in (*tables, effects)))
+        days = {row["month"]: row for row in difficulties if row["source"] == source}
+        assert_months_agree(number, days)
+        own = [row for row in differences if row["source"] == source and row["basis"] == "panel"]
+        assert_differences_agree(number, own, pairs)
+    assert len([row for row in differences if row["basis"] == "panel"]) == len(pairs) > 300
+
+
+def pair(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["model"], row["other_model"], row["effect"]
+
+
+def assert_months_agree(number: int, rows: dict[Any, dict[str, Any]]) -> None:
+    y, cutoffs = draw(number, members(number)), numbered(members(number))
+    joint = Joint(y, cutoffs, months())
+    for month, (value, error) in enumerate(joint.month_difficulties()):
+        row = rows.pop((FIRST + month).first_day, None)
+        if row is None:
+            assert np.isnan(y[~np.isnan(cutoffs), month]).all()
+            continue
+        assert_close(row["difficulty"], value, (number, month))
+        assert_close(row["difficulty_error"], error, (number, month))
+    assert not rows
+
+
+def assert_differences_agree(
+    number: int, rows: list[dict[str, Any]], pairs: dict[Any, float]
+) -> None:
+    models = members(number)
+    joint = Joint(draw(number, models), numbered(models), months())
+    for row in rows:
+        one, other = (models.index(int(row[name][1:])) for name in ("model", "other_model"))
+        figures = [joint.effect(each, row["effect"]) for each in (one, other)]
+        assert figures[0] is not None and figures[1] is not None
+        assert_close(row["difference"], figures[0][0] - figures[1][0], row)
+        error = joint.difference_error(one, other, row["effect"])
+        assert_close(pairs[row["source"], *pair(row)], error, row)
 
 
 def assert_ages_agree(ages: list[dict[str, Any]], growths: list[dict[str, Any]]) -> None:
@@ -293,7 +357,9 @@ def sizes() -> Array:
     return np.asarray(1e9 * 2.0 ** (len(CUTOFFS) - np.arange(len(CUTOFFS))))
 
 
-def assert_source_agrees(number: int, gaps: Rows, growths: Rows, thetas: Rows) -> None:
+def assert_source_agrees(
+    number: int, gaps: Rows, growths: Rows, thetas: Rows, effects: Rows
+) -> None:
     models = [m for m in members(number) if f"m{m}" in gaps]
     y = draw(number, members(number))[[members(number).index(m) for m in models]]
     joint = Joint(y, numbered(models), months())
@@ -306,6 +372,7 @@ def assert_source_agrees(number: int, gaps: Rows, growths: Rows, thetas: Rows) -
             figure, error = joint.effect(place, name) or (None, None)
             assert_close(row[view], figure, (number, model, name))
             assert (row["reason"] is None) == (figure is not None)
+            assert_close(effects[f"m{model}"][f"{name}_error"], error, (number, model, name))
             if figure is not None and error is not None:
                 half = (row[f"{view}_high"] - row[f"{view}_low"]) / 2
                 freedom = min(freedom, joint.num_free)

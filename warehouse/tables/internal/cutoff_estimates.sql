@@ -18,5 +18,9 @@ create table if not exists internal.cutoff_estimates (
     jump double, -- bits per byte
     p_value double, -- of no change
     last_datable date, -- the last cutoff whose interval can have an upper end
-    reason varchar -- why there is no estimate
+    reason varchar, -- why there is no estimate
+    note varchar -- of a curve that is not one ramp
 );
+
+-- For databases of before this column.
+alter table internal.cutoff_estimates add column if not exists note varchar;

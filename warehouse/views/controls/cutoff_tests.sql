@@ -3,8 +3,8 @@
 -- Grain: one row per model, protocol, source; source NULL: of the mean over sources of text.
 -- A compressor has rows that say so.
 -- q_value: Benjamini-Hochberg's over the models and sources of a protocol; the means over sources
---   are a family of their own. is_found: q_value is at most 0.05. reason says why it is not, or
---   which end of the interval is open.
+--   are a family of their own. is_found: q_value is at most 0.05. reason says why it is not,
+--   which end of the interval is open, or that the curve is not one ramp.
 -- Source: docs/metrics.md (Cutoffs); Benjamini and Hochberg 1995.
 create or replace view internal.cutoff_tests as
 with ranked as (
@@ -30,23 +30,31 @@ tested as (
                     ))
         end as q_value
     from ranked
+),
+
+worded as (
+    select
+        * exclude (reason, note),
+        case
+            when reason is not null then reason
+            when q_value > 0.05
+                then
+                    'no change found up to ' || strftime(last_datable, '%Y-%m')
+                    || '; later cutoffs cannot be told yet'
+            when cutoff_low is null and cutoff_high is null then 'month not told'
+            when cutoff_high is null then 'at or after ' || strftime(cutoff_low, '%Y-%m')
+            when cutoff_low is null then 'at or before ' || strftime(cutoff_high, '%Y-%m')
+        end as main_reason,
+        case when q_value <= 0.05 then note end as further_reason
+    from tested
 )
 
 select
-    t.* exclude (reason),
+    t.* exclude (main_reason, further_reason),
     coalesce(t.q_value <= 0.05, false) as is_found,
-    case
-        when t.reason is not null then t.reason
-        when t.q_value > 0.05
-            then
-                'no change found up to ' || strftime(t.last_datable, '%Y-%m')
-                || '; later cutoffs cannot be told yet'
-        when t.cutoff_low is null and t.cutoff_high is null then 'month not told'
-        when t.cutoff_high is null then 'at or after ' || strftime(t.cutoff_low, '%Y-%m')
-        when t.cutoff_low is null then 'at or before ' || strftime(t.cutoff_high, '%Y-%m')
-    end as reason,
+    nullif(concat_ws('; ', t.main_reason, t.further_reason), '') as reason,
     m.cutoff as catalogue_cutoff
-from tested as t
+from worded as t
 left join main.models as m on t.model = m.model
 union all by name
 select

@@ -140,6 +140,14 @@ reasons as (
     union all
     select
         model,
+        null as source,
+        protocol,
+        unnest(['train_test_gap_overall', 'tbi_likelihood_overall']) as left_out_of,
+        unnest([gap_reason, slope_reason]) as reason
+    from internal.overall_reasons
+    union all
+    select
+        model,
         source,
         protocol,
         'effect_difference' as left_out_of,

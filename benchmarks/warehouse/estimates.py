@@ -1,0 +1,85 @@
+"""Benchmark of the estimates of one publication: 100 models x 84 months x 8 sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from benchmarks.measure import Contender, Report, measure
+from core.month import Month
+from core.schemas.tables import LOSSES
+from core.settings import Settings
+from warehouse.land.losses import open_warehouse
+from warehouse.read.publish import publish, write_estimates
+
+NUM_MODELS, NUM_MONTHS, NUM_SOURCES = 100, 84, 8
+_FIRST, _NUM_BYTES = Month("2018-01"), 1_000_000
+
+
+def measure_estimates(rounds: int) -> Report:
+    """Time all estimates of a snapshot, with a tenth of the cells missing in every other source."""
+    with TemporaryDirectory(prefix="tidemark-bench-") as home:
+        snapshot = _published(Settings(home=home))
+        each = Contender("estimates of a snapshot", lambda _: _estimate(snapshot), {})
+        timings = measure([each], rounds)
+    conditions = (
+        f"{NUM_MODELS} models x {NUM_MONTHS} months x {NUM_SOURCES} sources and their mean: "
+        "panels, cutoffs and low months, read from a snapshot and written to it. At most 10 s on "
+        "2 cores."
+    )
+    return Report("warehouse: estimates", conditions, timings)
+
+
+def _estimate(snapshot: Path) -> None:
+    write_estimates(Settings(home=str(snapshot.parent)), snapshot)
+
+
+def _published(settings: Settings) -> Path:
+    """Land one document a cell, and publish; return the snapshot's path."""
+    names = [f"model-{number:03}" for number in range(NUM_MODELS)]
+    rng, months = np.random.default_rng(0), np.arange(NUM_MONTHS)
+    cutoffs = rng.integers(-6, NUM_MONTHS - 6, NUM_MODELS)
+    with open_warehouse(settings) as warehouse:
+        for number in range(NUM_SOURCES):
+            shocks = rng.normal(0, 0.02, NUM_MONTHS) + 0.002 * months
+            gaps = 0.03 * (months > cutoffs[:, None])
+            bits = 1 + rng.uniform(0.7, 1.3, (NUM_MODELS, 1)) * shocks + gaps
+            bits += rng.normal(0, 0.008, bits.shape)
+            bits[rng.random(bits.shape) < 0.1 * (number % 2)] = np.nan
+            control = 2 + shocks + rng.normal(0, 0.008, NUM_MONTHS)
+            curves = np.vstack([bits, control])
+            losses = _losses(curves, [*names, "control:zstd"], f"source-{number}")
+            warehouse.land_losses(losses, "generated")
+        warehouse.upsert_models(
+            [
+                {"name": name, "cutoff": _FIRST + int(cutoff), "cutoff_provenance": "stated"}
+                for name, cutoff in zip(names, cutoffs, strict=True)
+            ]
+        )
+    return Path(publish(settings))
+
+
+def _losses(curves: NDArray[np.float64], names: list[str], source: str) -> pa.Table:
+    """Return a chunk for each figure of ``curves`` (models, months) that is not NaN."""
+    model, month = np.nonzero(~np.isnan(curves))
+    nats = curves[model, month] * _NUM_BYTES * np.log(2)
+    days = pa.array([(_FIRST + number).first_day for number in range(NUM_MONTHS)])
+    columns = {
+        "model": pa.array(names).take(pa.array(model)),
+        "source": pa.repeat(source, len(model)),
+        "month": days.take(pa.array(month)),
+        "protocol": pa.repeat("default", len(model)),
+        "document_id": pa.array([f"{source}-{number}" for number in month]),
+        "chunk_index": pa.repeat(0, len(model)),
+        "nll_nats": pa.array(nats),
+        **dict.fromkeys(
+            ("num_tokens", "num_chars", "num_bytes"), pa.repeat(_NUM_BYTES, len(model))
+        ),
+        "revision": pa.repeat("r1", len(model)),
+        "reason": pa.nulls(len(model), pa.string()),
+    }
+    return pa.table([columns[field.name].cast(field.type) for field in LOSSES], schema=LOSSES)

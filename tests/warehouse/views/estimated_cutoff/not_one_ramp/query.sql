@@ -1,0 +1,7 @@
+select
+    model,
+    estimated_cutoff,
+    estimated_cutoff_low,
+    estimated_cutoff_high,
+    reason
+from estimated_cutoff;
