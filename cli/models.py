@@ -24,7 +24,9 @@ Family = Annotated[str | None, Option(help="Name that models of several sizes sh
 HubModels = Annotated[list[str], Argument(help="Catalogue names or hub ids.", metavar="NAME")]
 Parameters = Annotated[int | None, Option(help="Number of weights.")]
 Released = Annotated[str | None, Option(help="Day of the release.", metavar="YYYY-MM-DD")]
-Role = Annotated[str | None, Option(help="model, or thermometer: its cutoff is before all months.")]
+Role = Annotated[
+    str | None, Option(help="model, thermometer (cutoff before all months) or known-cutoff.")
+]
 
 models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 
@@ -141,6 +143,36 @@ def models_cache(context: typer.Context) -> None:
     limit = settings.model_cache_bytes
     total = readable_size(sum(model.num_bytes for model in models))
     out.print(f"{total} of {'what the disk has' if limit is None else readable_size(limit)}")
+
+
+@models_app.command("check")
+def models_check(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None, Argument(help="Models. Default: all of the hub.", metavar="NAME")
+    ] = None,
+) -> None:
+    """Compare the catalogue's facts with the hub: release, size, licence and context.
+
+    One request a model, one at a time. The exit code is 1 if a fact differs or a model is missing.
+    """
+    from models.catalogue import list_models
+    from models.weights.hub import is_on_hub
+    from models.weights.hub_facts import Difference, compare_with_hub
+
+    settings = settings_of(context)
+    everything = [entry for entry in list_models(settings) if is_on_hub(entry)]
+    entries = _hub_entries(names, settings) if names else everything
+    failures = []
+    differences: list[Difference] = []
+    for entry in entries:
+        try:
+            differences += compare_with_hub(entry, settings)
+        except TidemarkError as error:
+            failures.append(str(error))
+    print_table("differences from the hub", list(Difference._fields), differences)
+    out.print(f"{len(entries) - len(failures)} of {len(entries)} models compared")
+    fail_with(failures + [f"{each.model}: {each.fact} differs" for each in differences])
 
 
 def _hub_entries(names: list[str], settings: Settings) -> list[ModelEntry]:

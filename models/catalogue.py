@@ -1,7 +1,8 @@
 """The catalogue: the models that can be scored, and the known facts about their cutoffs.
 
-Models come from four sources: the shipped ``models/catalogue.yaml``, ``<home>/catalogue.yaml`` of
-the user (which has priority), the compressors, and reference models in the models folder.
+Models come from four sources: the shipped files ``models/entries/*.yaml``,
+``<home>/catalogue.yaml`` of the user (which has priority), the compressors, and reference models in
+the models folder.
 
 A cutoff is the last month whose text a model may have seen. If its precision is ``year`` or
 ``quarter``, the month is the last one of that year or quarter.
@@ -15,6 +16,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -40,10 +42,12 @@ CONTROLS = tuple(
 )
 REFERENCE_FILE = "tidemark.json"  # a file with the facts of a reference model, in its folder
 _USER_FILE = "catalogue.yaml"
-_SHIPPED_FILE = Path(__file__).with_name("catalogue.yaml")
+_SHIPPED = Path(__file__).with_name("entries")
 _SERVER = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _NUM_SUGGESTIONS = 5
+_Sourced = Literal["released", "parameters", "active_parameters", "licence", "context", "others"]
+_Url = Annotated[str, Field(pattern=r"^https?://\S+$")]
 _Price = Annotated[float | None, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -79,9 +83,13 @@ class ModelEntry:
         cutoff_provenance: stated by the model's makers, inferred from the dates of its training
             data, or planted (the model was trained by tidemark up to this month).
         cutoff_precision: precision with which the cutoff is known: month, quarter or year.
+        active_parameters: number of weights used for one token, if not all.
+        licence: short name as on the hub, such as apache-2.0.
         family: name that models of several sizes share, such as pythia, or None.
-        role: thermometer, if its cutoff lies before the months to measure; else model.
+        role: model, for a subject of measurements; thermometer, if its cutoff lies before the
+            months to measure; known-cutoff, if it was trained up to a date by design.
         context: longest sequence that the model supports, in tokens.
+        sources: pages that state the facts, by fact; ``others`` for facts without their own page.
         tokenizer: hub id or folder of the tokenizer, for remote models only.
         served_name: name of the model on its server, or None for a remote server with one model.
         api_key: NAME of the setting ``TIDEMARK_API_KEYS__<NAME>`` with the API key, or None.
@@ -98,10 +106,12 @@ class ModelEntry:
     cutoff: Annotated[Month | None, BeforeValidator(_month)] = None
     cutoff_provenance: Literal["stated", "inferred", "planted"] | None = None
     cutoff_precision: Literal["month", "quarter", "year"] | None = None
-    cutoff_url: Annotated[str | None, Field(pattern=r"^https?://\S+$")] = None
+    cutoff_url: _Url | None = None
     parameters: Annotated[int | None, Field(gt=0)] = None
+    active_parameters: Annotated[int | None, Field(gt=0)] = None
+    licence: Annotated[str | None, Field(min_length=1)] = None
     family: Annotated[str | None, Field(min_length=1)] = None
-    role: Literal["model", "thermometer"] = "model"
+    role: Literal["model", "thermometer", "known-cutoff"] = "model"
     context: Annotated[int | None, Field(gt=0)] = None
     is_chat: bool = False
     tokenizer: Annotated[str | None, Field(min_length=1)] = None
@@ -110,6 +120,7 @@ class ModelEntry:
     dollars_per_million_input_tokens: _Price = None
     dollars_per_million_output_tokens: _Price = None
     max_output_tokens: Annotated[int | None, Field(gt=0)] = None
+    sources: dict[_Sourced, _Url] = dataclasses.field(default_factory=dict, hash=False)
     notes: str = ""
 
     def __post_init__(self) -> None:
@@ -162,12 +173,18 @@ def list_models(settings: Settings) -> list[ModelEntry]:
 
     Raise MalformedInput, which names file and entry, if a catalogue has an invalid entry.
     """
-    shipped = parse_catalogue(_SHIPPED_FILE.read_bytes(), str(_SHIPPED_FILE))
-    entries = {entry.name: entry for entry in shipped}
+    entries = {entry.name: entry for entry in list_shipped()}
     entries |= {entry.name: entry for entry in _list_references(models_folder(settings))}
     entries |= {entry.name: entry for entry in _read_user(settings)}
     entries |= {name: _control(name) for name in CONTROLS}
     return list(entries.values())
+
+
+@cache
+def list_shipped() -> tuple[ModelEntry, ...]:
+    """Return the entries that come with tidemark; they never change."""
+    data = b"\n".join(path.read_bytes() for path in sorted(_SHIPPED.glob("*.yaml")))
+    return tuple(parse_catalogue(data, str(_SHIPPED)))
 
 
 def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
@@ -347,7 +364,7 @@ def _record(entry: ModelEntry) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for field in dataclasses.fields(entry):
         value = getattr(entry, field.name)
-        if value != field.default:
+        if value != field.default and value != {}:
             record[field.name] = str(value) if isinstance(value, Month) else value
     return record
 

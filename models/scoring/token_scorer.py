@@ -23,6 +23,7 @@ from models.scoring.forward import Forward
 from models.scoring.machine import describe_device, library_versions, name_of_dtype
 from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
 from models.scoring.protocols import ScoringProtocol
+from models.scoring.row_check import check_rows
 from models.scoring.scorer import Engine, ScorerFacts, Scoring, Tally
 from models.scoring.text_model import TextModel, text_model_of
 from models.scoring.windows import Batches, check_prefix
@@ -59,7 +60,10 @@ class TokenIdentity:
 
 
 class TokenScorer(Scoring):
-    """A ``Scorer`` for models that predict tokens; safe for threads if its engine is."""
+    """A ``Scorer`` for models that predict tokens; safe for threads if its engine is.
+
+    Raise NotMeasurable if a window's losses depend on the rest of its batch (``check_rows``).
+    """
 
     def __init__(
         self, identity: TokenIdentity, text_model: TextModel, engine: Engine, facts: ScorerFacts
@@ -71,6 +75,7 @@ class TokenScorer(Scoring):
         self.context = identity.context
         self.text_model = text_model
         self._facts = facts
+        check_rows(self.name, engine, text_model.tokenizer, facts.dtype)
         wanted = facts.batch_tokens or 1
         budget = min(wanted, engine.max_batch_tokens or wanted)
         self._batches = Batches(self.name, engine, text_model.vocabulary_size, budget)

@@ -48,6 +48,7 @@ class _Repository:
     is_gated: bool = False
     commits: dict[str, dict[str, _File]] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, object] = field(default_factory=dict)
 
     def find(self, revision: str) -> str | None:
         commit = self.refs.get(revision, revision)
@@ -65,6 +66,10 @@ class Site:
         self.quirks: dict[QuirkName, int] = {}
         # Sizes in bytes at which the store truncates its next GET responses.
         self.cuts: list[int] = []
+
+    def state(self, name: str, **facts: object) -> None:
+        """State facts of a model in its record, such as ``createdAt``; ``add`` it first."""
+        self._repositories[name].facts |= facts
 
     def add(self, name: str, folder: Path, revision: str = "main", gated: bool = False) -> str:
         """Commit a folder to the model ``name``, such as ``someone/tiny``; return the commit id.
@@ -107,6 +112,7 @@ class Site:
             "id": name, "modelId": name, "sha": commit, "private": False, "disabled": False,
             "gated": "manual" if repository.is_gated else False,
             "siblings": [_sibling(path, file, has_sizes) for path, file in files.items()],
+            **repository.facts,
         })  # fmt: skip
 
     def _file(self, name: str, revision: str, path: str, request: Request) -> Response:

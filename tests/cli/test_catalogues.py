@@ -152,3 +152,30 @@ def test_an_edited_fact_reaches_the_views_at_once(
     assert ask("from train_test_gap") == []
     tidemark("models", "add", "mine", NAME, "--cutoff", "2024-03", "--replace").expect(0)
     assert ask("select split_date from train_test_gap") == [{"split_date": "2024-04-01"}]
+
+
+def test_facts_are_compared_with_the_hub(
+    at_hub: Callable[..., Any], hub: Any, tiny_model: Path
+) -> None:
+    hub.site.add(NAME, tiny_model)
+    hub.site.state(
+        NAME, createdAt="2024-04-18T10:00:00.000Z", cardData={"license": "mit"},
+        safetensors={"parameters": {"F32": 9000}, "total": 9000},
+    )  # fmt: skip
+    facts = ("--released", "2024-05-01", "--parameters", "9100")
+    at_hub("models", "add", "mine", NAME, *facts).expect(0)
+    before = len(hub.web.requests)
+    ran = at_hub("models", "check", "mine")
+    assert (ran.code, ran.err) == (0, "")
+    assert "1 of 1 models compared" in ran.out
+    assert len(hub.web.requests) == before + 1
+
+    at_hub("models", "edit", "mine", "--parameters", "7000", "--released", "2023-05-01").expect(0)
+    ran = at_hub("models", "check", "mine", "pythia-70m")
+    assert ran.code == 1
+    assert "1 of 2 models compared" in ran.out
+    assert ran.err.splitlines()[1:] == [
+        "failed: mine: released differs", "failed: mine: parameters differs"
+    ]  # fmt: skip
+    assert "the hub has no such model" in ran.err
+    assert at_hub("models", "check", "mine", **UNREACHABLE).code == 1

@@ -1,4 +1,6 @@
+import datetime as dt
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from models.catalogue import (
     entry_of_folder,
     find_model,
     list_models,
+    list_shipped,
     models_folder,
     parse_catalogue,
 )
@@ -61,16 +64,55 @@ def test_the_shipped_catalogue_holds_the_models_of_the_papers(settings: Settings
     assert set(CONTROLS) <= set(entries)
 
 
-def test_every_cutoff_shipped_says_where_it_is_from(settings: Settings) -> None:
-    entries = [entry for entry in list_models(settings) if entry.kind == "causal_lm"]
-    assert [e.name for e in entries if e.cutoff and not e.cutoff_url] == []
-    assert [e.name for e in entries if e.cutoff is None and not e.notes] == []
-    assert [e.name for e in entries if e.cutoff_provenance == "inferred" and not e.notes] == []
-    assert [
-        e.name for e in entries if e.cutoff and e.released and e.cutoff.first_day >= e.released
-    ] == []
-    locations = [entry.location for entry in entries]
-    assert len(set(locations)) == len(locations)
+def test_the_shipped_catalogue_has_the_models_of_2026() -> None:
+    entries = list_shipped()
+    assert len(entries) >= 150
+    assert sum(entry.cutoff is not None for entry in entries) >= 110
+    assert Counter(entry.family for entry in entries if entry.role == "known-cutoff") == {
+        "chronogpt": 26, "datedgpt": 12
+    }  # fmt: skip
+    families = {entry.family for entry in entries}
+    assert {
+        "qwen3", "qwen3.5", "gemma-3", "mistral-small", "ministral-3", "nemotron-3", "seed-oss",
+        "olmo-2", "olmo-3", "smollm3", "falcon-h1", "rwkv-7", "granite-4.0",
+        "llama-3.1", "llama-4", "pythia",
+    } <= families  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", list_shipped(), ids=lambda entry: entry.name)
+def test_every_fact_shipped_says_where_it_is_from(entry: ModelEntry) -> None:
+    assert entry.cutoff_url if entry.cutoff else entry.notes, "a source, or a reason"
+    assert entry.notes or entry.cutoff_provenance != "inferred"
+    named = set(entry.sources) - {"others"}
+    assert named == {fact for fact in named if getattr(entry, fact) is not None}
+    facts = ("released", "parameters", "active_parameters", "licence", "context")
+    known = {fact for fact in facts if getattr(entry, fact) is not None}
+    assert "others" in entry.sources or known <= named
+
+
+@pytest.mark.parametrize("entry", list_shipped(), ids=lambda entry: entry.name)
+def test_facts_shipped_are_plausible(entry: ModelEntry) -> None:
+    if entry.cutoff and entry.released:
+        assert entry.cutoff.first_day < entry.released
+    if entry.released:
+        assert dt.date(2019, 1, 1) <= entry.released < dt.date(2026, 12, 1)
+    assert (entry.active_parameters or 1) <= (entry.parameters or 1)
+    if entry.role == "thermometer":
+        assert entry.cutoff, "a thermometer's cutoff is known"
+    if entry.role == "known-cutoff":
+        assert entry.cutoff_provenance == "stated"
+
+
+def test_shipped_names_and_locations_are_unique() -> None:
+    entries = list_shipped()
+    assert max(Counter(entry.name.lower() for entry in entries).values()) == 1
+    assert max(Counter(entry.location for entry in entries).values()) == 1
+
+
+@pytest.mark.parametrize("sources", ["{size: https://a.org}", "{context: card}", "[https://a.org]"])
+def test_sources_are_pages_by_fact(sources: str) -> None:
+    with pytest.raises(MalformedInput, match="sources"):
+        parse_catalogue(f"- {{name: a, location: b/c, sources: {sources}}}".encode(), "mine.yaml")
 
 
 def test_entries_are_read_with_their_types() -> None:

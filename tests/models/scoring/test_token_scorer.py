@@ -295,7 +295,9 @@ def watch(folder: str, batch_tokens: int = 2048, room: int = 10**9) -> tuple[Tok
     engine = Watched(Forward(load_weights(files)), room)
     facts = ScorerFacts("cpu: here", "float32", batch_tokens, {}, text_model.facts)
     identity = TokenIdentity("m", files.revision, files.context, files.numerics)
-    return TokenScorer(identity, text_model, engine, facts), engine
+    scorer = TokenScorer(identity, text_model, engine, facts)
+    engine.num_passes = 0
+    return scorer, engine
 
 
 def together(

@@ -1,0 +1,74 @@
+"""A test at loading: a row's losses must not depend on the rows that share its batch.
+
+Recurrent and hybrid models have leaked the state of one row into others (2025 and 2026). Such a
+model gives figures that depend on the batch size, so it is refused.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from core.errors import ModelLoadError, NotMeasurable
+from models.scoring.scorer import DeviceFull, Engine, Losses, Tokens
+from models.scoring.text_model import Tokenizer
+
+# Windows of different lengths, so that batches are padded.
+_TEXTS = (
+    "The tide leaves a mark on the sand.",
+    "def add(a, b):\n    return a + b  # 17",
+    "Models read what was written before them; text goes on being written, and is read.",
+)
+# Maximum difference of a window's mean loss, as a share of the loss (of 1 nat for smaller losses).
+# Kernels round otherwise for batches of other shapes; a leak changes a loss by some percent.
+_TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
+_LOW_PRECISION = 2e-2  # for dtypes of 16 bits or fewer, and for servers, whose dtype is unknown
+
+
+def tolerance_of(dtype: str) -> float:
+    """Return the tolerated relative difference of a window's loss for weights of a dtype."""
+    return _TOLERANCES.get(dtype, _LOW_PRECISION)
+
+
+def check_rows(name: str, engine: Engine, tokenizer: Tokenizer, dtype: str) -> None:
+    """Compare losses of short windows alone, in a batch, and in a batch of the reverse order.
+
+    Raises:
+        NotMeasurable: the losses of a window differ; the message states the largest difference.
+        ModelLoadError: the device has no memory for a few tokens.
+    """
+    windows = [tokens.ids for tokens in tokenizer.tokenize(_TEXTS) if len(tokens.ids) > 1]
+    try:
+        alone = [_losses(engine, [window])[0] for window in windows]
+        together = _losses(engine, windows)
+        reverse = _losses(engine, windows[::-1])[::-1]
+    except DeviceFull as error:
+        raise ModelLoadError(
+            f"{name}: the weights leave no memory for a pass of {sum(map(len, windows))} tokens; "
+            "choose a smaller TIDEMARK_DTYPE or another device"
+        ) from error
+    places = product(("in a batch", "in another order"), range(len(windows)))
+    apart = [_difference(*pair) for pair in zip(alone * 2, together + reverse, strict=True)]
+    worst, (place, row) = max(zip(apart, places, strict=True), default=(0.0, ("", 0)))
+    if worst > tolerance_of(dtype):
+        raise NotMeasurable(
+            f"{name}: a window of {len(windows[row])} tokens has another loss {place} than alone "
+            f"(difference {worst:.2g} of the loss, tolerated for {dtype or 'a server'} "
+            f"{tolerance_of(dtype):.0e}), so its rows are mixed; update the model's code or "
+            "library, or use a model without this fault"
+        )
+
+
+def _losses(engine: Engine, windows: list[Tokens]) -> list[Losses]:
+    if not windows:
+        return []
+    return engine.losses([ids[:-1] for ids in windows], [ids[1:] for ids in windows])
+
+
+def _difference(expected: Losses, found: Losses) -> float:
+    """Return the difference of mean losses; not-finite losses are equal if all are not finite."""
+    a, b = float(np.mean(expected)), float(np.mean(found))
+    if not (np.isfinite(a) and np.isfinite(b)):
+        return 0.0 if np.isfinite(a) == np.isfinite(b) else np.inf
+    return abs(a - b) / max(1.0, abs(a))
