@@ -342,6 +342,24 @@ def test_a_revoked_key_ends_the_run_at_once_and_loses_nothing(api: Api) -> None:
         ({"status": 401}, "refuses the key", 1),
         ({"status": 402, "body": b'{"error": {"code": 402, "message": "no"}}'}, "no money", 1),
         ({"status": 404}, "expected location and served_name", 1),
+        (
+            {
+                "status": 200,
+                "headers": {"Content-Type": "text/event-stream"},
+                "body": b'data: {"choices": []}',
+            },
+            "in a stream",
+            1,
+        ),
+        ({"status": 200, "body": b'\ndata: {"choices": []}\n\ndata: [DONE]'}, "in a stream", 1),
+        (
+            {
+                "status": 400,
+                "body": b'{"error": {"message": "This model only supports streaming"}}',
+            },
+            "in a stream",
+            1,
+        ),
         ({"status": 302, "headers": {"Location": "http://127.0.0.1:9/"}}, "a redirect", 1),
         ({"status": 403}, "refuses the key", 5),
         ({"status": 400, "body": b'{"error": {"message": "What?"}}'}, "answered 400: 'What", 5),
