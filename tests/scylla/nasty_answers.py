@@ -79,7 +79,7 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
         "The answer is 0,123", "The answer is 7.9", "7.9", "The answer is 0.7", "The answer is 7e3",
         "The answer is 50%", "The answer is 7 million", "The answer is 7th",
         f"The answer is {BIG + 1}", "The answer is " + "9" * 6000]),
-    (None, 1234, ["1,234"]),
+    (1234, 1234, ["1,234"]),
     (7, 7, ["The answer is 7.0", "The answer is 7.00.", "The answer is 007"]),
     (BIG, BIG, [f"The answer is {BIG}"]),
     (7, 7, [
@@ -89,7 +89,7 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
     (None, None, [
         "", "   \n", "I cannot tell.", "The answer is not obvious", "The answer is <ANSWER>",
         "The answer is"]),
-    (None, 7, ["It is 7", "7", "The answer is not 3; the 7 is smaller"]),
+    (None, 7, ["It is 7", "The answer is not 3; the 7 is smaller"]),
     (None, 12, ["The sum of 3 and 4 is 7, and then we compare it with 12"]),
     (7, 7, [
         "<think>The answer is 3</think>The answer is 7", "The answer is 3</think>\nThe answer is 7",
