@@ -10,7 +10,7 @@ ARG PYTHON=python:3.11.15-slim-bookworm
 FROM ${PYTHON} AS build
 ARG TORCH=cpu
 WORKDIR /app
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 # The CPU build of torch has an index of its own; the registry's build of the same version carries
 # CUDA. --no-deps: that index lacks the pinned versions of what torch needs; they come with tidemark.
 RUN python -m venv --without-pip /opt/tidemark \

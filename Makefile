@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LAKE_VENV := .venv-ducklake
+SBOM_VENV := .venv-sbom
 # Python compiles what it imports, which is a small part of what is installed.
 PIP_INSTALL := $(BIN)/pip install --no-compile --quiet --quiet --disable-pip-version-check \
   -c constraints.txt
@@ -118,6 +119,16 @@ constraints: $(VENV)/.installed-dev ## Pin every dependency again
 	     --no-header --no-annotate --quiet --output-file - pyproject.toml \
 	   | grep -E '^[a-zA-Z]' | sed 's/+cpu//'; } > constraints.new
 	@mv constraints.new constraints.txt
+
+# The tool has a venv of its own: it needs another chardet than constraints.txt has.
+$(SBOM_VENV)/bin/cyclonedx-py:
+	@$(PYTHON) -m venv $(SBOM_VENV)
+	@$(SBOM_VENV)/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0
+
+.PHONY: sbom
+sbom: $(VENV)/.installed $(SBOM_VENV)/bin/cyclonedx-py ## Write sbom.json (CycloneDX): what is installed, with licences
+	@$(SBOM_VENV)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-file sbom.json $(BIN)/python
 
 .PHONY: clean
 clean: ## Remove the demo's data and all caches (not .venv)

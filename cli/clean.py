@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from cli.console import visible
 from core.errors import ItemUnavailable, MalformedInput, UsageError
 
 _SUFFIXES = {
@@ -51,7 +52,7 @@ def clean_command(
         ) from error
     if not text.strip():
         raise MalformedInput(f"nothing of {path} is left after cleaning it as {name}")
-    typer.echo(text)
+    typer.echo(visible(text) if sys.stdout.isatty() else text)
 
 
 def _guess_format(path: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -21,9 +23,29 @@ _PIPED_WIDTH = 200
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
+class VisibleConsole(Console):
+    """Console that escapes control characters, since most output has names from elsewhere."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print objects, with texts escaped; who prints a Table or Text escapes its cells."""
+        texts = (visible(each) if isinstance(each, str) else each for each in objects)
+        super().print(*texts, **options)
+
+
+class _VisibleLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+def escape_log() -> None:
+    """Escape control characters in warnings, which Python prints where no log is set up."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_VisibleLines())
+
+
 def _console(stderr: bool) -> Console:
     """Return a console that does not interpret markup, because names may contain brackets."""
-    console = Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    console = VisibleConsole(stderr=stderr, markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
         console.width = _PIPED_WIDTH
     return console
@@ -92,7 +114,7 @@ def progress_bars() -> Iterator[None]:
 
         def draw(step: str, done: int, total: int) -> None:
             if step not in ids:
-                ids[step] = bars.add_task(step, total=total)
+                ids[step] = bars.add_task(visible(step), total=total)
             bars.update(ids[step], completed=done, total=total)
 
         progress.listen(draw)

@@ -25,7 +25,7 @@ from cli import (
     sources,
     status,
 )
-from cli.console import err, out, visible
+from cli.console import err, escape_log, out, visible
 from core.errors import TidemarkError, UsageError
 
 
@@ -129,6 +129,7 @@ for _panel, _commands in _PANELS.items():
 
 def main() -> None:
     """Run the command line; print an error of tidemark as one line, and exit with its code."""
+    escape_log()
     try:
         app()
     except TidemarkError as error:

@@ -62,15 +62,17 @@ def sql_command(
 def _statement(query: str | None, file: Path | None) -> str:
     if (query is None) == (file is None):
         raise UsageError("give one statement: as an argument, as --file FILE, or - for stdin")
-    if query is not None and query != "-":
-        return query
     try:
-        raw = sys.stdin.buffer.read() if file is None else file.read_bytes()
+        if query is not None and query != "-":
+            raw = query.encode(errors="surrogateescape")
+        else:
+            raw = sys.stdin.buffer.read() if file is None else file.read_bytes()
         return raw.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read {file or 'stdin'}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file or 'stdin'} is not UTF-8: {error}") from error
+        where = file or ("stdin" if query == "-" else "the statement")
+        raise UsageError(f"{where} is not UTF-8: {error}") from error
 
 
 def shell_command(context: typer.Context) -> None:

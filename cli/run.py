@@ -153,7 +153,7 @@ def print_gaps(settings: Settings) -> None:
         for number, row in enumerate(rows):
             table.add_row(
                 # ``Text`` prints names as they are; rich would interpret brackets in a string.
-                Text(_name(row, is_first=number == 0)),
+                Text(visible(_name(row, is_first=number == 0))),
                 *_figures(row),
                 style=None if row.source else "bold",
             )

@@ -214,6 +214,16 @@ class Settings(BaseSettings):
         home = home.removeprefix("file://")
         return home.rstrip("/") if "://" in home else str(Path(home).expanduser().resolve())
 
+    @field_validator("home", "report_url")
+    @classmethod
+    def _without_password(cls, address: str | None) -> str | None:
+        return address if address is None else _require_no_password(address)
+
+    @field_validator("sites")
+    @classmethod
+    def _sites_without_passwords(cls, sites: dict[str, str]) -> dict[str, str]:
+        return {key: _require_no_password(address) for key, address in sites.items()}
+
     @field_validator("corpus_as_of", mode="before")
     @classmethod
     def _moment(cls, value: object) -> object:
@@ -280,6 +290,16 @@ class Settings(BaseSettings):
         return (
             Path(self.home) / "work" if self.is_local else platformdirs.user_cache_path("tidemark")
         )
+
+
+def _require_no_password(address: str) -> str:
+    """Return an address; it appears in messages, run parameters and manifests."""
+    if "://" in address and "@" in address.partition("://")[2].partition("/")[0]:
+        raise ValueError(
+            "has a user or password, which messages and manifests would show; give tokens of sites "
+            "as TIDEMARK_TOKENS__<KEY>, and keys of an object store as its own variables (AWS_…)"
+        )
+    return address
 
 
 def _is_contact(text: str) -> bool:

@@ -33,7 +33,7 @@ from scylla.scripted import PREFIX, ScriptedModel
 from scylla.texts import STOP, extract_examples, probe_prompt, prompts_digest, question_prompt
 from warehouse.land.puzzles import land_puzzle_cells
 
-_VERSION = "1"  # increase if a change of scylla/ or this module changes items or verdicts
+_VERSION = "2"  # increase if a change of scylla/ or this module changes items or verdicts
 _PROTOCOL = "zero-shot-cot"
 _USUAL_ITEMS = 256
 _IN_FLIGHT = 4

@@ -25,6 +25,7 @@ from core.storage.claims import list_claimed
 from core.storage.store import Store, name_of_part, path_part
 from crawlers.contract import SourceInfo, list_sources, load_crawler
 from models.catalogue import find_model
+from models.scoring.protocols import list_protocols
 from warehouse.database.schema import SNAPSHOT
 from warehouse.database.statements import explain_database_errors
 from warehouse.land.landed import scored_cells
@@ -229,13 +230,16 @@ def _models(
 def _list_cells(store: Store, protocol: str) -> dict[str, dict[Partition, dict[str, str]]]:
     """Return the paths of loss files by model, partition and digest."""
     found: dict[str, dict[Partition, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    names = {path_part(each.name) for each in list_protocols()} | {path_part(protocol)}
     for path in store.list("losses/model=*/source=*/month=*/*.parquet"):
         folder, _, file = path.rpartition("/")
-        name, *rest = file.rsplit("-", 3)  # name: <protocol>-<revision>-<digest>-<scoring>
-        if name == path_part(protocol) and len(rest) == 3:
+        # Name: <protocol>-<revision>-<digest>-<scoring>; the first two may have hyphens.
+        digest = (file.rsplit("-", 2) + ["", ""])[1]
+        of = [name for name in names if file.startswith(f"{name}-")]
+        if max(of, key=len, default="") == path_part(protocol) and digest:
             with contextlib.suppress(TidemarkError):  # ignore unknown folders
                 model, partition = _folder_of(folder)
-                found[model][partition][rest[1]] = path
+                found[model][partition][digest] = path
     return found
 
 

@@ -48,6 +48,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _NUM_SUGGESTIONS = 5
 _Sourced = Literal["released", "parameters", "active_parameters", "licence", "context", "others"]
 _Url = Annotated[str, Field(pattern=r"^https?://\S+$")]
+_Count = Annotated[int | None, Field(gt=0, lt=2**63)]
 _Price = Annotated[float | None, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -107,19 +108,19 @@ class ModelEntry:
     cutoff_provenance: Literal["stated", "inferred", "planted"] | None = None
     cutoff_precision: Literal["month", "quarter", "year"] | None = None
     cutoff_url: _Url | None = None
-    parameters: Annotated[int | None, Field(gt=0)] = None
-    active_parameters: Annotated[int | None, Field(gt=0)] = None
+    parameters: _Count = None
+    active_parameters: _Count = None
     licence: Annotated[str | None, Field(min_length=1)] = None
     family: Annotated[str | None, Field(min_length=1)] = None
     role: Literal["model", "thermometer", "known-cutoff"] = "model"
-    context: Annotated[int | None, Field(gt=0)] = None
+    context: _Count = None
     is_chat: bool = False
     tokenizer: Annotated[str | None, Field(min_length=1)] = None
     served_name: Annotated[str | None, Field(min_length=1)] = None
     api_key: Annotated[str | None, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")] = None
     dollars_per_million_input_tokens: _Price = None
     dollars_per_million_output_tokens: _Price = None
-    max_output_tokens: Annotated[int | None, Field(gt=0)] = None
+    max_output_tokens: _Count = None
     sources: dict[_Sourced, _Url] = dataclasses.field(default_factory=dict, hash=False)
     notes: str = ""
 
@@ -265,7 +266,7 @@ def entry_of_folder(folder: Path) -> ModelEntry:
             context=record["recipe"]["context"],
             notes=f"trained by tidemark with seed {record['seed']}",
         )
-    except (OSError, ValueError, KeyError, TypeError, UsageError) as error:
+    except (OSError, ValueError, LookupError, TypeError, UsageError, RecursionError) as error:
         raise MalformedInput(
             f"{path} is not a file that tidemark wrote for a reference model ({error!r}); "
             "delete the folder and train the model again"
@@ -293,8 +294,11 @@ def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:
     """
     try:
         records = yaml.safe_load(data)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, AttributeError, LookupError) as error:
+        # Impossible dates, and numbers of thousands of digits, are no YAMLError.
         raise MalformedInput(f"{where} is not YAML: {error}") from error
+    except RecursionError:
+        raise MalformedInput(f"{where} is nested too deeply; expected a list of models") from None
     if records is None:
         return []
     if not isinstance(records, list):
@@ -310,8 +314,8 @@ def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:
 
 def _parse_entry(record: object, where: str) -> ModelEntry:
     if not isinstance(record, dict):
-        raise MalformedInput(f"{where}: expected keys and values, got {record!r}")
-    where = f"{where} ({record.get('name', 'without a name')})"
+        raise MalformedInput(f"{where}: expected keys and values, got {_shown(record)}")
+    where = f"{where} ({_shown(record.get('name', 'without a name'))})"
     listed = [backend.kind for backend in list_backends() if backend.is_listed]
     if record.get("kind", "causal_lm") not in listed or record.get("name") in CONTROLS:
         raise MalformedInput(
@@ -324,6 +328,11 @@ def _parse_entry(record: object, where: str) -> ModelEntry:
         return make_entry(record)
     except UsageError as error:
         raise MalformedInput(f"{where}: {error}") from error
+
+
+def _shown(value: object) -> str:
+    """Return a short text, or the type of another value, which may be endless by its aliases."""
+    return value[:100] if isinstance(value, str) else f"a value of type {type(value).__name__}"
 
 
 def make_entry(facts: Mapping[str, object]) -> ModelEntry:

@@ -13,13 +13,15 @@ import logging
 import mimetypes
 import os
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -28,12 +30,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from core.errors import StorageError
 from core.settings import Settings
 from core.storage.store import Store
+from reports.limits import LimitedProtocol, SparseLog
 from reports.site.build import INDEX
 from warehouse.database.schema import SNAPSHOT
 
 _FOLDER = INDEX.rpartition("/")[0]
 # Accepted paths: without hidden files (such as partly written pages), empty segments or "..".
 _PATH = re.compile(r"[\w@+=-][\w.@+= -]*(?:/[\w@+=-][\w.@+= -]*)*", re.ASCII)
+_MAX_PATH = 255  # characters; a longer name cannot be a file
+_LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _LOG = logging.getLogger(__name__)
 # The Content-Security-Policy allows the site's own scripts, inline styles, and images.
@@ -47,13 +52,24 @@ HEADERS = {
 }
 
 
-def run_server(settings: Settings, host: str, port: int) -> None:
-    """Serve the report of a data root until the process is stopped; exit if the port is in use."""
+def run_server(settings: Settings, host: str, port: int, names: Sequence[str] = ()) -> None:
+    """Serve the report of a data root until the process is stopped; exit if the port is in use.
+
+    Args:
+        settings: settings with the data root, and the report's address.
+        host: address to listen on.
+        port: port to listen on.
+        names: host names of the server, beside those of this machine's loopback interface.
+    """
+    own = {host, *names, urlsplit(settings.report_url or "").hostname or ""}
+    for logger in (_LOG, logging.getLogger("uvicorn.error")):
+        logger.addFilter(SparseLog())
     uvicorn.run(
-        report_server(Store(settings.home)),
+        report_server(Store(settings.home), sorted(own - {"", "0.0.0.0", "::"})),  # noqa: S104
+        http=LimitedProtocol,
         host=host,
         port=port,
-        log_level="warning",
+        log_level="error",  # uvicorn warns of each malformed request
         server_header=False,
         # proxy_headers would replace the client's address, which the server does not use.
         proxy_headers=False,
@@ -61,8 +77,12 @@ def run_server(settings: Settings, host: str, port: int) -> None:
     )
 
 
-def report_server(store: Store) -> ASGIApp:
-    """Return the ASGI application that serves a data root's report."""
+def report_server(store: Store, names: Sequence[str] = ()) -> ASGIApp:
+    """Return the ASGI application that serves a data root's report.
+
+    It refuses requests with a header ``Host`` other than ``names`` and the loopback names. A page
+    of another site could otherwise read the report, by a name that resolves to this machine.
+    """
     files = _Files(store)
     routes = [
         Route("/live", _live),
@@ -70,7 +90,10 @@ def report_server(store: Store) -> ASGIApp:
         Route(f"/{SNAPSHOT}", files.snapshot),
         Route("/{path:path}", files.report),
     ]
-    return _with_headers(Starlette(routes=routes))
+    app = TrustedHostMiddleware(
+        Starlette(routes=routes), [*_LOOPBACK, *names, *(f"[{name}]" for name in names)], False
+    )
+    return _with_headers(app)
 
 
 def _with_headers(app: ASGIApp) -> ASGIApp:
@@ -110,7 +133,7 @@ class _Files:
 
     async def report(self, request: Request) -> Response:
         path = request.path_params["path"] or "index.html"
-        if not _PATH.fullmatch(path):
+        if len(path) > _MAX_PATH or not _PATH.fullmatch(path):
             return PlainTextResponse("not found\n", 404)
         return await self._respond(request, f"{_FOLDER}/{path}")
 

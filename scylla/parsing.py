@@ -5,8 +5,11 @@ in ``\boxed{}``. The last marker decides. A statement without a number or a list
 not obvious") is skipped. A malformed statement ("7.9", "7 or 8", "[1, 2" without an end) is no
 answer, and no earlier statement replaces it.
 
-If no marker states an answer, strict parsing returns None. Lenient parsing then returns the last
-number or list of the text.
+If no marker states an answer, a text that is nothing but a number or a list is the answer. Of other
+texts, strict parsing returns None. Lenient parsing returns the last number or list of the text.
+
+Number words up to ninety-nine are read if they are the whole statement ("The answer is seven."). A
+list may have one number per bullet ("- 1", "* 1", "• 1").
 
 An integer may have a sign, separators of thousands ("1,234", "1 234", "1'234", "1_234") and a
 fraction of zeros ("7.0"). A number with more than MOST_DIGITS digits is ignored, never truncated.
@@ -61,11 +64,25 @@ _LINE_BEGINNING = 40  # maximum number of characters examined before a marker
 _BARE = re.compile(r"[\s:=]*+(?:[-+]?\d|[\[({<])")
 _TWO_NUMBERS = re.compile(r"[\s:=]*+[-+]?\d++(?:\s?,\s?|\s|\s?->\s?)[-+]?\d")
 _FILLER = re.compile(
-    rf"(?:\n[ ]*[-•][ ]+|\s+|[:=,]|->|(?:{_SPELT})(?:[ -](?:{_SPELT}))*+[ ]?(?=\()"
+    rf"(?:\n[ ]*[-•][ ]+|\s|[:=,]|->|(?:{_SPELT})(?:[ -](?:{_SPELT}))*+[ ]?(?=\()"
     rf"|(?:{_WORDS})(?![\w'-])|\d+[snrt][tdh]\b"
     r"|[a-zA-Z]{1,3}(?:_\{?\w\}?)?\s?=)*+",
     re.IGNORECASE,
 )
+_UNITS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_SPELT_NUMBER = re.compile(
+    rf"[\s:=]*+(?:(?P<tens>{'|'.join(_TENS)})(?:[ -](?=\w)|(?!\w)))?"
+    rf"(?:(?P<units>{'|'.join(_UNITS[::-1])})(?!\w))?(?<=\w)(?:[.!]?\s*\Z|[.!]\s|\n)",
+    re.IGNORECASE,
+)
+_BULLETS = re.compile(
+    r"[ :]*\n+(?:[ ]*[-•][ ]+[-+]?\d[\d,]*+[.,;]?[ ]*(?:\n+|\Z))++(?![ ]*(?:[-•]|[-+]?\d))"
+)
+_BULLET = re.compile(r"[-•][ ]+([-+]?\d[\d,]*+(?<!,))")
 _OPEN = {"[": "]", "(": ")", "{": "}", "<": ">"}
 _BRACKET = re.compile(r"[\[\](){}<]|(?<!-)>")
 _MOST_NESTED = 4
@@ -104,9 +121,41 @@ def parse_answer(text: str, shape: AnswerShape, strict: bool) -> Answer | None:
             return None
         if isinstance(reading, tuple):
             return reading
-    if strict:
-        return None
+    whole = _whole(plain.strip(), shape)
+    if strict or whole is not None:
+        return whole
     return _last_number(plain) if shape == "number" else _last_list(plain)
+
+
+def _whole(plain: str, shape: AnswerShape) -> Answer | None:
+    """Return the answer that is the whole text, or None."""
+    if shape == "number":
+        value = read_integer(plain.removesuffix("."))
+        return _in_words(plain) if value is None else (value,)
+    if bullets := _BULLETS.fullmatch(f"\n{plain}"):
+        return _in_bullets(bullets[0])
+    body = plain.removesuffix(".")
+    if body and body[0] in _OPEN:
+        group = _group(body, 0)
+        return read_integers(group[0]) if group and group[1] == len(body) else None
+    is_list = _ANY_RUN.fullmatch(body) or _INTEGER.fullmatch(body)
+    return read_integers(body) if is_list else None
+
+
+def _in_words(statement: str) -> Answer | None:
+    """Return the number that is spelt out from the beginning to the end of a sentence, or None."""
+    spelt = _SPELT_NUMBER.match(statement)
+    if spelt is None:
+        return None
+    tens, units = (spelt["tens"] or "").lower(), (spelt["units"] or "").lower()
+    value = 10 * (_TENS.index(tens) + 2) if tens else 0
+    return (value + (_UNITS.index(units) if units else 0),)
+
+
+def _in_bullets(lines: str) -> Answer | None:
+    numbers = [read_integer(each) for each in _BULLET.findall(lines)]
+    known = tuple(number for number in numbers if number is not None)
+    return known if len(known) == len(numbers) else None
 
 
 def _statements(plain: str) -> Iterator[tuple[str, bool]]:
@@ -134,6 +183,8 @@ def _begins(statement: str, shape: AnswerShape) -> bool:
 
 
 def _read_number(statement: str) -> _Reading:
+    if (spelt := _in_words(statement)) is not None:
+        return spelt
     start = _FILLER.match(statement).end()  # type: ignore[union-attr] # matches nothing, too
     if statement[start : start + 1] in _OPEN:
         return _single(statement, start)
@@ -165,6 +216,8 @@ def _single(statement: str, start: int) -> _Reading:
 
 def _read_list(statement: str) -> _Reading:
     start = _FILLER.match(statement).end()  # type: ignore[union-attr] # matches nothing, too
+    if bullets := _BULLETS.match(statement):
+        return _in_bullets(bullets[0])
     if statement[start : start + 1] in _OPEN:
         return _bracketed(statement, start)
     number = NUMBER.match(statement, start)
@@ -321,6 +374,10 @@ def _split(body: str) -> Sequence[str]:
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
+# Where a model goes on with the user's next message, which is no part of its answer.
+_NEXT_TURN = re.compile(
+    r"\n\n(?:Human|User) ?:|<\|(?:im_start|im_end|eot_id|end|endoftext|user)\|>"
+)
 # Thin, no-break and figure spaces between digits separate thousands.
 _GROUPING = re.compile(r"(?<=\d)(?:[\u00a0\u2007\u2009\u202f]|\{,\}|\\[,!;: ]|,\\!)(?=\d{3}(?!\d))")
 _KNOWN = {
@@ -357,6 +414,7 @@ _REPLACEMENTS = [
         (r"(?m)^ *(?:#{1,6} +|> ?)", ""),
         (r"(?i)<answer>", "\nanswer: "),
         (r"<(?=[a-zA-Z/])[^<>\n]{0,60}>", " "),
+        (r"(?m)^ *\* +(?=[-+]?\d)", "- "),
         # Remove *, _ and ` around words, but not within a word or a product ("1_234", "3*4").
         (r"(?<![\w*`])[*_`]+|(?<![*_`])[*_`]++(?!\w)", ""),
         (r"\"|(?<!\w)'|'(?!\w)", ""),
@@ -388,6 +446,7 @@ _CHARACTERS = _Characters()
 def plain_text(text: str) -> str:
     """Return the text without markup and reasoning; keep ``boxed{`` as a marker."""
     text = _END_OF_THOUGHT.split(_THOUGHT.sub("", text))[-1]  # a prompt may contain the opening tag
+    text = _NEXT_TURN.split(text, maxsplit=1)[0]
     text = _GROUPING.sub("", text).translate(_CHARACTERS)
     for pattern, replacement in _REPLACEMENTS:
         text = pattern.sub(replacement, text)

@@ -1,4 +1,5 @@
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,10 @@ def test_queries_of_the_analysts_guide_run(query_text: str, queried: Settings) -
 
 def test_no_placeholder_is_left_in_the_readme() -> None:
     assert re.findall(r"\b[A-Z]+_[A-Z]+\b", (ROOT / "README.md").read_text("utf-8")) == []
+
+
+def test_the_licence_is_stated_and_there() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text and "Version 2.0, January 2004" in text

@@ -13,6 +13,7 @@ import posixpath
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # importing object_store takes half a second
 
 _READ_SIZE = 2**20
 FETCH_ATTEMPTS = 10
+_LEFTOVER_S = 24 * 3600  # age of a temporary file whose writer must be dead
 _T = TypeVar("_T")
 
 
@@ -254,6 +256,8 @@ class Store:
         key, folder = self._key(path), self._staging(path)
         with explain_disk_errors(self.url(path), folder):
             folder.mkdir(parents=True, exist_ok=True)
+            if self._remote is None:
+                sweep(folder, ".tmp-")
             handle, name = tempfile.mkstemp(prefix=f".tmp-{Path(key).name}-", dir=folder)
             os.close(handle)
             staged = Staged(Path(name))
@@ -314,13 +318,30 @@ def writing_file(path: Path) -> Iterator[Path]:
             yield final
             return
         # The name is cut, because most file systems limit names to 255 bytes.
-        handle, name = tempfile.mkstemp(prefix=f".tmp-{final.name[:40]}-", dir=final.parent)
+        prefix = f".tmp-{final.name[:40]}-"
+        sweep(final.parent, prefix)
+        handle, name = tempfile.mkstemp(prefix=prefix, dir=final.parent)
         os.close(handle)
         try:
             yield Path(name)
             replace_durably(Path(name), final)
         finally:
             Path(name).unlink(missing_ok=True)
+
+
+def sweep(folder: Path, prefix: str) -> None:
+    """Delete temporary files of killed writers: those of a folder that are a day old.
+
+    A folder of the data root has few files, so this takes less than a write.
+    """
+    day_ago = time.time() - _LEFTOVER_S
+    with os.scandir(folder) as entries:
+        found = [each for each in entries if each.name.startswith(prefix)]
+    for entry in found:
+        with contextlib.suppress(FileNotFoundError):  # its writer, or another process, was faster
+            is_file = entry.is_file(follow_symlinks=False)
+            if is_file and entry.stat(follow_symlinks=False).st_mtime < day_ago:
+                Path(entry.path).unlink()
 
 
 def replace_durably(temporary: Path, final: Path) -> None:

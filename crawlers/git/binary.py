@@ -80,13 +80,16 @@ class Git:
     def alone(self) -> Iterator[None]:
         """Hold the site's lock, which every change of a mirror and every transfer needs."""
         lock = filelock.FileLock(self.root / "lock", timeout=2 * _TRANSFER_TIMEOUT_S)
-        try:
-            with explain_disk_errors(str(self.root)):
-                self.root.mkdir(parents=True, exist_ok=True)
-            with lock, explain_disk_errors(str(self.root)):
+        with explain_disk_errors(str(self.root)):
+            self.root.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire()
+            except filelock.Timeout as error:
+                raise SourceUnavailable(f"another process keeps {self.root} locked") from error
+            try:
                 yield
-        except filelock.Timeout as error:
-            raise SourceUnavailable(f"another process keeps {self.root} locked") from error
+            finally:
+                lock.release()
 
     def local(self, folder: Path, *arguments: str) -> bytes:
         """Run git on a mirror without network; return its output, or raise StorageError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 from collections.abc import Mapping, Sequence
 
 from core.corpus.permissions import Permission, require_permission
@@ -54,6 +55,15 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+# Words that are added to a question when its outcome is known.
+_OUTCOME = re.compile(
+    r"[(\[]\s*resolved\b[^)\]\n]{0,60}[)\]]|^resolved\s?[:–-]"
+    r"|\bquestion (?:was|has been|is now|got) (?:resolved|closed) (?:as|to|with)\b"
+    r"|\b(?:was|has been) resolved (?:as|to) [\"'“]?(?:yes|no|true|false|(?-i:[A-Z0-9]))",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
 def _text(text: str | None) -> str | None:
     return (clean(normalise(text)) or None) if text else None
 
@@ -68,6 +78,9 @@ def _refuse(question: Question) -> tuple[DropReason, str] | None:
         return "too_long", f"title or option of more than {MAX_TITLE_CHARS} characters"
     if max(len(text or "") for text in texts) > MAX_TEXT_CHARS:
         return "too_long", f"a text of more than {MAX_TEXT_CHARS} characters"
+    for place, text in (("title", question.title), ("background", question.background or "")):
+        if told := _OUTCOME.search(text):
+            return "tells_outcome", f"the {place} says {told[0]!r}"
     if question.resolved_at is not None and question.opened_at > question.resolved_at:
         return "parse_error", f"opened {question.opened_at}, after it was resolved"
     return None

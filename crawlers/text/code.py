@@ -164,7 +164,7 @@ _LINK = re.compile(rf"(?<![!\\]){_WORDS}{_TARGET}")
 _DEFINITION = re.compile(r" {0,3}\[((?!\^)[^\]\n]{1,200})\]:[ \t]+\S.*")
 _SHORT_LINK = re.compile(r"(?<![\\\w])(!?)\[([^\[\]]{1,200})\](?![\[(:])")
 _AUTOLINK = re.compile(r"<((?:https?://|mailto:)[^<>\s]{1,1000})>")
-_TABLE_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?)?\s*|\s*>\s*\[!\w{1,20}\]\s*")
+_TABLE_RULE = re.compile(r"\s*(?:\|\s*)?(?::?-+:?\s*\|\s*)+(?::?-+:?\s*)?|\s*>\s*\[!\w{1,20}\]\s*")
 _BREAK = re.compile(r" {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})")
 
 _RST_BLOCK = re.compile(

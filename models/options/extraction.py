@@ -28,10 +28,14 @@ from functools import lru_cache
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
-VERSION = 2  # increase if a change here finds other choices in the same responses
+VERSION = 3  # increase if a change here finds other choices in the same responses
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
+# Where a model goes on with the user's next message, which is no part of its answer.
+_NEXT_TURN = re.compile(
+    r"\n\n(?:Human|User) ?:|<\|(?:im_start|im_end|eot_id|end|endoftext|user)\|>"
+)
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
 # Options may begin with signs ("> 5", "#2"), so remove only Markdown quote and heading marks.
@@ -41,8 +45,11 @@ _QUOTES = str.maketrans("“”„‘’", '"""\'\'')
 _NAMED = r"(?:options?|outcomes?|choices?|letters?|answers?)"
 _WHY = r"(?:because|since|given|due|based|which|as the|with)\b"
 # Nouns for an answer. The stated option follows nearby on the same line.
-_ANSWER = rf"\b(?:{_NAMED}|prediction|pick|guess|forecast|response|selection|vote|bet)\b"
-_IS = r"(?:\b(?:is|are|be|was|remains)\b(?:\s*:)?|:|=|->|→)"
+_ANSWER = (
+    rf"\b(?:{_NAMED}|prediction|pick|guess|forecast|response|selection|vote|bet"
+    r"|réponse|antwort|respuesta|resposta|risposta)\b"  # French, German, Spanish and so on
+)
+_IS = r"(?:\b(?:is|are|be|was|remains|est|ist|es|é)\b(?:\s*:)?|:|=|->|→)"
 _NOT = r"(?:not|never|cannot|neither|nor|hardly)\b|\w+n't\b"
 _SAYS = (
     rf"\b(?:i|i'd|we|i'll|i'm|let's)\s(?:(?!{_NOT}|doubt)\w+\s){{0,3}}?"
@@ -50,6 +57,9 @@ _SAYS = (
     r"|guessing|bet|lean|leaning|vote|answer|go|going|forecast|opt)\b"
     r"(?:\s(?:on|for|to|towards?|that|with|it|is|it's|will|be|the|most|likely|answer)\b)*:?"
     r"|\b(?:it|that)(?:'s|\s(?:is|will\sbe|would\sbe))"
+    r"|\bif\s(?:i|we)\s(?:had\sto|must|have\sto)\s(?:choose|pick|guess|bet|decide|answer)"
+    r"(?:\s(?:one|an?\s\w+|between\sthem))?(?:\s?[:,]|\s?->)(?:\sit\swould\sbe)?"
+    r"|\b(?:unlikely|improbable|impossible|(?:ruled|rule)\sout),?\s(?:so|hence|thus|therefore),?(?=\s)"
     r"|(?:\A|(?<=\n))(?:probably|(?:most\s)?likely|final)\b:?"
 )
 _CALLED = (
@@ -111,6 +121,7 @@ def extract_choice(response: str, options: Sequence[str]) -> int | None:
 def _plain(response: str) -> str:
     text = _THOUGHT.sub("", response)
     text = _END_OF_THOUGHT.split(text)[-1]  # some servers omit the opening tag
+    text = _NEXT_TURN.split(text, maxsplit=1)[0]
     if len(text) > 2 * _MOST_CHARS:
         text = f"{text[:_MOST_CHARS]}\n…\n{text[-_MOST_CHARS:]}"
     text = unicodedata.normalize("NFKC", _TAG.sub("\n", text)).translate(_QUOTES)

@@ -28,6 +28,7 @@ Mode = Literal["letter", "text", "generate"]
 Normalisation = Literal["none", "token", "byte", "unconditional"]
 
 
+ROTATION_SEED = 0  # a change makes other prompts, so that models are asked again
 LETTERS = string.ascii_uppercase
 
 
@@ -37,7 +38,8 @@ class AnswerProtocol:
 
     Attributes:
         mode: ``letter`` or ``text`` reads the probability of each option's letter or text after the
-            prompt. ``generate`` searches a generated response for a letter.
+            prompt. ``generate`` searches a generated response for a letter; the options are
+            rotated by ROTATION_SEED.
         normalisation: change of an option's log-probability before the softmax: none, divided by
             tokens or UTF-8 bytes, or minus the log-probability after a prompt without question.
         is_rotated: True if each rotation of the options is asked and probabilities are averaged.
@@ -70,6 +72,8 @@ class AnswerProtocol:
     def digest(self) -> str:
         """Hash (eight hex digits) of the protocol's name and template."""
         definition = json.dumps([self.name, self.prompt])
+        if self.mode == "generate":
+            definition = json.dumps([self.name, self.prompt, "rotated", ROTATION_SEED])
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
 
@@ -113,16 +117,27 @@ class Prompt:
 def prompts_of(question: Question, protocol: AnswerProtocol) -> list[Prompt]:
     """Return the question's prompts: one, or one for each rotation of the options.
 
+    In mode ``generate``, ROTATION_SEED and the title give the rotation. So a model's preference for
+    a position favours no option over many questions.
+
     The list is empty if the mode needs letters and there are more options than letters.
     """
     count = len(question.options)
     if protocol.mode != "text" and count > len(LETTERS):
         return []
     starts = range(count) if protocol.is_rotated else range(1)
+    if protocol.mode == "generate":
+        start = _rotation(question, count)
+        starts = range(start, start + 1)
     return [
         _prompt(question, protocol, tuple((start + place) % count for place in range(count)))
         for start in starts
     ]
+
+
+def _rotation(question: Question, count: int) -> int:
+    name = f"{ROTATION_SEED} {question.title}"  # a question published twice is asked once
+    return int.from_bytes(hashlib.sha256(name.encode(errors="replace")).digest()[:8], "big") % count
 
 
 def _prompt(question: Question, protocol: AnswerProtocol, order: tuple[int, ...]) -> Prompt:

@@ -39,6 +39,15 @@ _FILTERED = {"content_filter", "invalid_prompt", "moderation", "moderation_block
 _FLAGGED = re.compile(
     r"\b(?:prompt|input|content|request)\b[^.]{0,20} flagged\b|flagged by moderation", re.IGNORECASE
 )
+_ONLY_STREAMS = re.compile(
+    r"only (?:supports? |works? with |in )?stream|stream(?:ing)?\W{1,3}(?:must|has to|should) be"
+    r"|must (?:be|use|set) \W?stream|streaming is required|non-?stream\w* .{0,20}not supported",
+    re.IGNORECASE,
+)
+_STREAMED = (
+    "{address}: answers in a stream (text/event-stream) only, which tidemark does not read; give "
+    "an address with whole answers, or put a proxy such as LiteLLM before it"
+)
 _KEPT = ("id", "model", "choices", "usage")  # stored fields of a response
 _MOST_DEEP = 32  # maximum depth of JSON; responses have a depth of six
 _TEXTS = (None, "text", "output_text")  # types of message parts that contain text
@@ -54,6 +63,10 @@ class Lost(Exception):
     ) -> None:
         super().__init__(reason)
         self.answer, self.pause_s = answer or {}, pause_s
+
+
+class Streamed(Lost):
+    """The server answers in a stream, though none was requested; it will answer others so, too."""
 
 
 class Unanswerable(Exception):
@@ -119,6 +132,9 @@ class ApiClient:
             ) from None
         answer = _mapped(_parse(data), self._hide)
         if 200 <= response.status_code < 300:
+            kind = response.headers.get("Content-Type", "").lower()
+            if kind.startswith("text/event-stream") or data.lstrip().startswith(b"data:"):
+                raise Streamed(_STREAMED.format(address=self.address))
             answer = self._completion(answer, failure)
             return {name: answer[name] for name in _KEPT if name in answer}
         if 300 <= response.status_code < 400:
@@ -187,11 +203,15 @@ class ApiClient:
             return Refused(f"{where}: it refuses the key, or this request; {self._key_setting}")
         if status == 404:
             return ModelLoadError(f"{where}: {said!r}; expected location and served_name of an API")
-        param = fields.get("param")
         if status in (400, 422):
-            param = _unsupported(param, said)
-            return Unsupported(param) if param else Refused(f"{where}: {said!r}")
+            return self._bad_request(fields.get("param"), said, where)
         return ModelError(f"{where}: {said!r}")
+
+    def _bad_request(self, param: object, said: str, where: str) -> Exception:
+        if _ONLY_STREAMS.search(said):
+            return ModelLoadError(f"{_STREAMED.format(address=self.address)} ({said!r})")
+        param = _unsupported(param, said)
+        return Unsupported(param) if param else Refused(f"{where}: {said!r}")
 
     def _hide(self, said: str) -> str:
         return said if self._key is None else said.replace(self._key.get_secret_value(), _HIDDEN)

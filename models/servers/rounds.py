@@ -17,11 +17,19 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.errors import ModelError, TidemarkError
+from core.errors import ModelError, ModelLoadError, TidemarkError
 from core.storage.claims import Claims
 from models.catalogue import ModelEntry
 from models.servers.budget import AnswerCache, Budget, Cost, Paid, Received, cost_of
-from models.servers.chat import ApiClient, Lost, Refused, Unanswerable, Unsupported, usage_of
+from models.servers.chat import (
+    ApiClient,
+    Lost,
+    Refused,
+    Streamed,
+    Unanswerable,
+    Unsupported,
+    usage_of,
+)
 from models.servers.http import TryAgain
 
 Body = dict[str, Any]
@@ -103,6 +111,8 @@ class Asker:
                 if num_refused >= _MAX_REFUSED:
                     raise GivenUp(f"not served in {num_refused} tries ({failure})") from None
                 self._pause(failure, num_refused, ended)
+            except Streamed as failure:
+                raise ModelLoadError(str(failure)) from None
             except Lost as failure:
                 num_lost += 1
                 if num_lost >= _MAX_LOST:

@@ -38,6 +38,7 @@ from models.weights.files import (
     folder_digest,
     read_base,
     refuse_fatal_tokenizer,
+    refuse_growing_tokenizer,
     require_safe_adapter,
 )
 from models.weights.hub import is_hub_id
@@ -263,6 +264,7 @@ def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
     tokenizer, which does not report each token's text.
     """
     refuse_fatal_tokenizer(folder, location)
+    refuse_growing_tokenizer(folder, location)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True

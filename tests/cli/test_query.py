@@ -63,6 +63,7 @@ def test_a_statement_from_a_file_or_a_pipe(
     assert (done.returncode, done.stdout.decode(), done.stderr) == (0, "u\nü\n", b"")
     file.write_bytes(b"select '\xff'")
     tidemark("sql", "--file", file).expect(2, "is not UTF-8")
+    tidemark("sql", "select '\udcff'").expect(2, "the statement is not UTF-8")
 
 
 @pytest.mark.long

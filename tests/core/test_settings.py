@@ -40,6 +40,8 @@ def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> N
     [("BATCH_TOKENS", "many"), ("BATCH_TOKENS", "0"), ("REQUEST_INTERVAL_S", "-1"),
      ("MODELS", "a,b"), ("SITES", "[]"), ("MAX_DOCUMENT_BYTES", "1.5"),
      ("SITES", "http://me:secret@host"), ("SITES", '["http://me:secret@host"]'),
+     ("SITES", '{"govuk": "http://me:secret@host/"}'), ("HOME", "s3://key:secret@bucket/x"),
+     ("REPORT_URL", "https://me:secret@host/x"),
      *(("CONTACT", text) for text in ("secret", "http://secret.org", "https://secret", "a@secret",
                                       "https://me:secret@x.org", "secret@x.org, b@x.org")),
      *(("NOTIFY_URL", url) for url in ("hooks.org/secret", "mailto:secret@x.org", "https:///secret"))],

@@ -219,3 +219,15 @@ with get_client(sync_client=True) as client:
     assert "late: 1 of score" in out
     assert "next: score at 20" in out
     assert "pool gpu: no worker" in out
+
+
+@pytest.mark.parametrize("model", ["control:xz", "control:zstd"])
+def test_a_revision_with_a_hyphen_counts(
+    tidemark: Callable[..., Ran], store: Store, settings: Settings, tmp_path: Path, model: str
+) -> None:
+    """The revision of control:xz is python-3.11, for example."""
+    seal(store, "2024-01", tmp_path)
+    plan = plan_scoring(model, ["default"], None, [Month("2024-01")], settings)
+    write_losses(plan.pending, plan.entry, settings)
+    [state] = json.loads(tidemark("status", "--json").out)["models"]
+    assert (state["model"], state["num_done"]) == (model, 1)

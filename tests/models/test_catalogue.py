@@ -1,4 +1,5 @@
 import datetime as dt
+import itertools
 import json
 from collections import Counter
 from pathlib import Path
@@ -162,6 +163,31 @@ def test_a_name_that_occurs_twice_is_refused() -> None:
 def test_what_is_no_list_of_entries_is_refused(text: str) -> None:
     with pytest.raises(MalformedInput, match=r"mine\.yaml"):
         parse_catalogue(text.encode(errors="surrogateescape"), "mine.yaml")
+
+
+BOMB = "\n".join(f"- &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- {name: a, location: b, released: 2024-13-45}",
+        "- {name: a, location: b, context: " + "9" * 5_000 + "}",
+        "- {name: a, location: b, context: 0x" + "f" * 5_000 + "}",
+        "- " + "[" * 5_000,
+        "- {name: a, location: b, notes: " + "{a: " * 5_000,
+        "- {name: a, location: b, released: !!timestamp x}",
+        "- {name: a, location: b, context: !!int ''}",
+        "- 0x" + "f" * 5_000,
+        "- &a0 x\n" + BOMB,
+        "- &a0 {name: a, location: b}\n" + BOMB.replace("- &a29", "- {name: &a29") + "}",
+        "- {[a]: b}",
+    ],
+    ids=itertools.count(),
+)
+def test_hostile_yaml_is_refused_by_name(text: str) -> None:
+    with pytest.raises(MalformedInput, match=r"^mine\.yaml"):
+        parse_catalogue(text.encode(), "mine.yaml")
 
 
 def test_yaml_cannot_make_objects() -> None:

@@ -1,9 +1,12 @@
+import contextlib
 import http.client
+import logging
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,8 +15,12 @@ from typing import Any
 
 import pytest
 import requests
+import uvicorn
 
-from reports.server import HEADERS
+from core.storage.store import Store
+from reports import limits
+from reports.limits import LimitedProtocol, SparseLog
+from reports.server import HEADERS, report_server
 
 ROOT = Path(__file__).resolve().parents[2]
 TIDEMARK = Path(sys.executable).parent / "tidemark"
@@ -41,7 +48,16 @@ def serve() -> Iterator[Callable[..., str]]:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
-        command: list[str | Path] = [TIDEMARK, "--home", home, "serve", "--port", port]
+        command: list[str | Path] = [
+            TIDEMARK,
+            "--home",
+            home,
+            "serve",
+            "--port",
+            port,
+            "--name",
+            "report.example.org",
+        ]
         clean = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
         processes.append(subprocess.Popen(command, env={**clean, **environment}))
         url = f"http://127.0.0.1:{port}"
@@ -94,10 +110,78 @@ def test_the_policy_allows_all_that_the_page_allows_itself() -> None:
         assert sources <= ours.get(directive, ours["default-src"]), directive
 
 
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("localhost:8080", 200), ("127.0.0.1", 200), ("report.example.org", 200), ("[::1]:1", 200),
+     ("REPORT.example.org:443", 200), ("evil.example", 400), ("127.0.0.1.evil.example", 400),
+     ("", 400), ("a" * 60_000, 400)],
+)  # fmt: skip
+def test_a_page_that_names_this_machine_as_it_likes_gets_nothing(
+    url: str, name: str, status: int
+) -> None:
+    assert get(f"{url}/", Host=name).status_code == status
+
+
+@pytest.fixture
+def limited(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[uvicorn.Server]:
+    """A server in this process with short limits."""
+    for name, value in {"HEAD_S": 0.2, "STALL_S": 0.2, "MAX_CONNECTIONS": 2}.items():
+        monkeypatch.setattr(limits, name, value)
+    app = report_server(Store(str(home)))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, http=LimitedProtocol, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_for(lambda: server.started)
+    yield server
+    server.should_exit = True
+    thread.join()
+
+
+def wait_for(is_true: Callable[[], bool]) -> None:
+    while not is_true():
+        time.sleep(0.01)
+
+
+def connect(server: uvicorn.Server) -> socket.socket:
+    return socket.create_connection(server.servers[0].sockets[0].getsockname(), timeout=60)
+
+
+def test_a_client_that_never_ends_its_request_is_cut_off(limited: uvicorn.Server) -> None:
+    with connect(limited) as silent, connect(limited) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: localh")
+        for client in (silent, slow):
+            with contextlib.suppress(ConnectionResetError):
+                assert client.recv(1000) == b""
+
+
+def test_a_client_that_reads_nothing_is_cut_off(limited: uvicorn.Server) -> None:
+    with connect(limited) as client:
+        client.sendall(b"GET /warehouse.duckdb HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        wait_for(lambda: bool(limited.server_state.tasks))
+        wait_for(lambda: not limited.server_state.connections)
+
+
+def test_connections_above_the_limit_are_closed(
+    limited: uvicorn.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HEAD_S", 600)
+    with connect(limited), connect(limited), connect(limited) as third:
+        with contextlib.suppress(ConnectionResetError):
+            assert third.recv(1000) == b""
+        assert len(limited.server_state.connections) == 2
+
+
+def test_the_log_has_few_lines_a_minute() -> None:
+    record = logging.LogRecord("name", logging.ERROR, "", 0, "text", (), None)
+    log = SparseLog()
+    assert 10 <= sum(log.filter(record) for _ in range(1000)) <= 20
+
+
 PATHS = [
     "/secret.txt", "/../secret.txt", "/charts/../../secret.txt", "/%2e%2e/secret.txt",
     "/..%2fsecret.txt", "//etc/passwd", "/charts", "/charts/", "/index.html/",
     "/.tmp-index.html-x", "/nul%00", "/%ff", "/a\\..\\secret.txt", "/corpus", "/docs",
+    pytest.param("/" + "a" * 60_000, id="long"),
 ]  # fmt: skip
 
 

@@ -20,7 +20,16 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
     (3, 3, ["The answer is three (3)."]),
     (21, 21, ["The answer is twenty-one (21)."]),
     (107, 107, ["The answer is one hundred and seven (107)."]),
-    (None, None, ["The answer is seven."]),
+    (7, 7, [
+        "The answer is seven.", "Answer: Seven", "seven", "7", "7.", " **7** ", "$7$",
+        "The answer is seven\nbecause"]),
+    (42, 42, ["The answer is forty-two.", "forty two"]),
+    (None, None, [
+        "The answer is seven hundred.", "The answer is seven of nine.", "seven samurai",
+        "twenty-"]),
+    (7, 7, [
+        "The answer is 7.\n\nHuman: and now?\n\nThe answer is 8.",
+        "The answer is 7<|im_end|>\n<|im_start|>user\nThe answer is 9."]),
     (None, 7, [
         "The answer for k=3 is 7", "The answer is the 3rd number in the sorted list, which is 7.",
         "The answer is approximately 7"]),
@@ -58,7 +67,7 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
         "Answer:\n- 7", "Answer:\n\n* 7", "> The answer is 7", "### Answer: <b>7</b>"]),
     (-5, -5, ["The answer is -5", "The answer is \u22125."]),
     (5, 5, ["The answer is +5"]),
-    (None, -5, ["-5"]),
+    (-5, -5, ["-5"]),
     (None, 5, ["So it is 9-5"]),
     (1234, 1234, [
         "The answer is 1,234", "The answer is 1,234.", "The answer is 1 234",
@@ -70,7 +79,7 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
         "The answer is 0,123", "The answer is 7.9", "7.9", "The answer is 0.7", "The answer is 7e3",
         "The answer is 50%", "The answer is 7 million", "The answer is 7th",
         f"The answer is {BIG + 1}", "The answer is " + "9" * 6000]),
-    (None, 1234, ["1,234"]),
+    (1234, 1234, ["1,234"]),
     (7, 7, ["The answer is 7.0", "The answer is 7.00.", "The answer is 007"]),
     (BIG, BIG, [f"The answer is {BIG}"]),
     (7, 7, [
@@ -79,8 +88,8 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
     (None, None, ["The answer is 7\u00b2"]),
     (None, None, [
         "", "   \n", "I cannot tell.", "The answer is not obvious", "The answer is <ANSWER>",
-        "The answer is", "The answer is seven"]),
-    (None, 7, ["It is 7", "7", "The answer is not 3; the 7 is smaller"]),
+        "The answer is"]),
+    (None, 7, ["It is 7", "The answer is not 3; the 7 is smaller"]),
     (None, 12, ["The sum of 3 and 4 is 7, and then we compare it with 12"]),
     (7, 7, [
         "<think>The answer is 3</think>The answer is 7", "The answer is 3</think>\nThe answer is 7",
@@ -97,7 +106,11 @@ LISTS: list[tuple[Read, Read, list[str]]] = [
         "The answer is the subset {1, 2, 3}, with sum 6.", "The answer is [ 1 ,2 , 3 , ]",
         "The answer is [\n  1,\n  2,\n  3\n]", "The answer is [[1, 2, 3]]",
         "The answer is ([1, 2, 3])"]),
-    (None, (1, 2, 3), ["[1 2 3]", "[1, 2, 3]"]),
+    ((1, 2, 3), (1, 2, 3), [
+        "[1 2 3]", "[1, 2, 3]", "1, 2, 3", "**[1, 2, 3]**.", "- 1\n- 2\n- 3", "* 1\n* 2\n* 3",
+        "The answer is:\n- 1\n- 2\n- 3", "Answer:\n\n* 1\n* 2\n* 3\n\nThe sum is 6."]),
+    ((-1, 2), (-1, 2), ["Answer:\n- -1\n- 2"]),
+    (None, (1, 2, 3), ["So: [1, 2, 3]", "[1, 2, 3], I think"]),
     ((3, 4), (3, 4), [
         "Another way: the answer is [1, 2]. The answer is [3, 4].",
         "The two numbers are found: the answer is 3 and 4, which sum to 7.",

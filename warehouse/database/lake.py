@@ -36,6 +36,9 @@ def load_extensions(connection: duckdb.DuckDBPyConnection, *names: str) -> None:
     Raises:
         WarehouseError: an extension is missing, or is built for another version of DuckDB.
     """
+    # By default, DuckDB downloads a missing extension, also when a later statement needs it.
+    connection.execute("set autoinstall_known_extensions = false")
+    connection.execute("set autoload_known_extensions = false")
     for name in names:
         try:
             connection.load_extension(_packaged(name) or name)

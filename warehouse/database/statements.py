@@ -86,8 +86,10 @@ class Statements:
         try:
             yield
         finally:
-            for name in data:
-                self.connection.unregister(name)
+            # After a fatal error, such as of a damaged file, the connection refuses this, too.
+            with contextlib.suppress(duckdb.Error):
+                for name in data:
+                    self.connection.unregister(name)
 
 
 def rows_of(result: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:

@@ -70,12 +70,12 @@ def turns_of(settings: Settings) -> contextlib.closing[Turns]:
 @contextlib.contextmanager
 def _file_locked(settings: Settings) -> Iterator[None]:
     path = writer_path(settings)
+    lock = FileLock(f"{path}.lock")
     with explain_disk_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(f"{path}.lock")
-    try:
         with contextlib.suppress(Timeout):
             lock.acquire(timeout=0)
+    try:
         if not lock.is_locked:
             _log.warning("waiting for another process that is landing losses (%s.lock)", path)
             lock.acquire(timeout=WAIT_S)

@@ -15,8 +15,9 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.keyed_rows import LandedRows, read_text_table, staged, summarise
+from warehouse.land.keyed_rows import LandedRows, staged, summarise
 from warehouse.land.landed import Origin, has_landed, list_landed, read_parquet
+from warehouse.land.text_table import read_text_table
 
 _log = logging.getLogger(__name__)
 

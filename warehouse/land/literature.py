@@ -7,7 +7,8 @@ from pathlib import Path
 
 from core.settings import Settings
 from warehouse.database.writer import transaction
-from warehouse.land.keyed_rows import LandedRows, TextTable, read_text_table, staged, summarise
+from warehouse.land.keyed_rows import LandedRows, staged, summarise
+from warehouse.land.text_table import TextTable, read_text_table
 
 # The protocol of published figures; no measured losses may land under this name.
 PUBLISHED = "published"

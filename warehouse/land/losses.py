@@ -163,7 +163,8 @@ class Warehouse:
         try:
             with self._incoming.read_file(path):
                 return self._land_imported(str(path), replace)
-        except (pa.ArrowInvalid, OSError) as error:
+        # Of a damaged schema, names may not be UTF-8, and types may be unknown.
+        except (pa.ArrowException, OSError, ValueError, LookupError) as error:
             raise MalformedInput(
                 f"{path} cannot be read as Parquet ({error}); nothing of it was landed"
             ) from error

@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import DiskFull, StorageError
-from core.storage.store import Store, explain_disk_errors, name_of_part, path_part
+from core.storage.store import (
+    Store,
+    explain_disk_errors,
+    name_of_part,
+    path_part,
+    writing_file,
+)
 
 HELLO_SHA256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
@@ -190,3 +196,22 @@ def test_any_name_is_one_path_component_and_comes_back(name: str) -> None:
 def test_some_names_cannot_be_folders(name: str) -> None:
     with pytest.raises(StorageError, match="cannot name a folder"):
         path_part(name)
+
+
+def test_files_of_killed_writers_are_swept(tmp_path: Path) -> None:
+    names = {".tmp-old.txt-1": 2, ".tmp-young.txt-1": 0.5, "old.txt": 2}
+    for name, days in names.items():
+        (tmp_path / name).write_text("text")
+        os.utime(tmp_path / name, (time.time() - days * 86_400,) * 2)
+    Store(str(tmp_path)).write_bytes("new.txt", b"new")
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "new.txt"} - {".tmp-old.txt-1"}
+
+
+def test_a_file_of_a_killed_codec_is_swept(tmp_path: Path) -> None:
+    """Only files of the same name, since the folder is the user's."""
+    for name in (".tmp-out.bin-1", ".tmp-other.bin-1"):
+        (tmp_path / name).write_text("text")
+        os.utime(tmp_path / name, (0, 0))
+    with writing_file(tmp_path / "out.bin") as path:
+        path.write_bytes(b"new")
+    assert {path.name for path in tmp_path.iterdir()} == {"out.bin", ".tmp-other.bin-1"}

@@ -324,3 +324,28 @@ def test_a_bad_set_is_named_and_nothing_is_sealed(
         import_questions(folder, "fb", store)
     assert says in str(error.value) and "2024-07-21" in str(error.value)
     assert list_questions(store) == []
+
+
+@pytest.mark.parametrize(
+    ("title", "background", "is_told"),
+    [
+        ("Will the bridge open? (Resolved YES)", "", True),
+        ("[RESOLVED: No] Will the bridge open?", "", True),
+        ("Resolved: will the bridge open?", "", True),
+        ("Will the bridge open?", "Built in a year.\n\nThis question was resolved as Yes.", True),
+        ("Will the bridge open?", 'It was resolved to "No" on 6 March.', True),
+        (
+            "Will the dispute be resolved by June?",
+            "A strike was resolved to everyone's joy.",
+            False,
+        ),
+    ],
+)
+def test_a_question_that_tells_its_outcome_is_left_out_and_counted(
+    store: Store, tmp_path: Path, caplog: Any, title: str, background: str, is_told: bool
+) -> None:
+    values = [gjo("Other?"), gjo(title, Description=background), gjo("Other?")]
+    [seal] = import_questions(write(tmp_path / "gjo.json", values), "freshbench", store)
+    assert seal.num_questions == 2 - is_told
+    assert seal.manifest["left_out"] == ({"tells_outcome": 1} if is_told else {}) | {"repeated": 1}
+    assert ("not imported: 1 tells_outcome, 1 repeated" in caplog.text) == is_told

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from crawlers.text.code import changed_ratio, find_licence, read_source
+from crawlers.text.code import changed_ratio, find_licence, read_readme, read_source
 from tests.crawlers.conftest import refused
 
 MIT = """The MIT License (MIT)
@@ -108,3 +108,9 @@ def test_what_people_did_not_write_is_refused(
 @pytest.mark.parametrize("path", ["vendor.py", "src/vendors/a.py", "generated/a.py"])
 def test_a_name_alone_is_not_enough(path: str) -> None:
     assert read_source(path, b"x = 1\n") == "x = 1\n"
+
+
+def test_a_line_of_spaces_takes_linear_time() -> None:
+    """In quadratic time, this would take ten minutes."""
+    text = "word\n" + " " * 1_000_000 + "x"
+    assert read_readme("README.md", text.encode()).endswith("x")

@@ -30,6 +30,11 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
             "Given all that, I weigh the polls.\n\nB", "B (No)", "It's B", "It is B.", "Probably B",
             "Most likely: B", "I predict: B.", "The answer is definitely B",
             "The answer is most likely B.", "The answer isn't A, it is B.", "<answer>B</answer>",
+            "A is unlikely, so B", "A is unlikely, so B.", "Option A is impossible, therefore (B).",
+            "if I had to choose: B", "If I had to pick one, B.",
+            "If I had to choose, it would be B",
+            "La réponse est B", "La réponse est B.", "Die Antwort ist B", "La respuesta es (B)",
+            "The answer is B\n\nHuman: Sure?\n\nThe answer is A", "B<|im_end|>\nA",
             "[[B]]", "I'd bet on B over A", "Between A and B, I'd go for B.",
         ]),
         (OPTIONS, "C", [

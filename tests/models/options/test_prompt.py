@@ -1,4 +1,5 @@
 import datetime as dt
+from collections import Counter
 
 import pytest
 
@@ -64,3 +65,13 @@ def test_more_options_than_letters_are_asked_by_text_alone() -> None:
     many = _question(options=tuple(f"number {n}" for n in range(27)))
     assert prompts_of(many, AnswerProtocol("letter")) == []
     assert len(prompts_of(many, AnswerProtocol("text"))[0].continuations) == 27
+
+
+def test_options_of_written_answers_are_rotated_evenly_and_alike_each_time() -> None:
+    protocol = get_answer_protocol("generate")
+    asked = [question(title=f"Will {n} open?", options=("Yes", "No", "Never")) for n in range(300)]
+    orders = [prompts_of(each, protocol)[0].order for each in asked]
+    assert orders == [prompts_of(each, protocol)[0].order for each in asked]
+    counts = Counter(orders)
+    assert set(counts) == {(0, 1, 2), (1, 2, 0), (2, 0, 1)}
+    assert min(counts.values()) > 80

@@ -67,9 +67,16 @@ def prompt_of(question: Question) -> str:
     return prompts_of(question, GENERATE)[0].text
 
 
+def index_of_b() -> int:
+    """Return the index of the option that the first question shows as B."""
+    return prompts_of(questions(1)[0], GENERATE)[0].order[1]
+
+
 def expect_complete(api: Api, asked: list[Question], answers: list[Answer]) -> None:
     assert [answer.question_id for answer in answers] == [each.question_id for each in asked]
-    letters = [LETTERS[answer.chosen_index or 0] for answer in answers]
+    orders = [prompts_of(each, GENERATE)[0].order for each in asked]
+    pairs = zip(answers, orders, strict=True)
+    letters = [LETTERS[order.index(answer.chosen_index or 0)] for answer, order in pairs]
     assert letters == [chosen_letter(prompt_of(each)) for each in asked]
     assert all(answer.reason is None and answer.response for answer in answers)
     assert api.site.billed == dict.fromkeys(map(prompt_of, asked), 1)
@@ -256,7 +263,7 @@ def test_an_error_under_status_200_is_asked_again(api: Api) -> None:
 def test_a_whole_answer_is_taken_under_any_status_of_success(api: Api, status: int) -> None:
     api.fail("status", status=status, body=_completion("B"))
     [answer] = ask(api, questions(1))
-    assert (answer.chosen_index, len(api.web.requests)) == (1, 1)
+    assert (answer.chosen_index, len(api.web.requests)) == (index_of_b(), 1)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +289,7 @@ def test_odd_fields_of_an_answer_do_no_harm(
     api.fail("status", status=200, body=body.encode())
     for _ in range(2):  # the second time from the cache
         [answer] = ask(api, questions(1))
-        assert answer.chosen_index == 1
+        assert answer.chosen_index == index_of_b()
     assert len(api.web.requests) == 1
     [path] = api.store.list("answer-cache/*/answers/*/*.json")
     kept = json.loads(api.store.read_bytes(path))["answer"]
@@ -342,6 +349,24 @@ def test_a_revoked_key_ends_the_run_at_once_and_loses_nothing(api: Api) -> None:
         ({"status": 401}, "refuses the key", 1),
         ({"status": 402, "body": b'{"error": {"code": 402, "message": "no"}}'}, "no money", 1),
         ({"status": 404}, "expected location and served_name", 1),
+        (
+            {
+                "status": 200,
+                "headers": {"Content-Type": "text/event-stream"},
+                "body": b'data: {"choices": []}',
+            },
+            "in a stream",
+            1,
+        ),
+        ({"status": 200, "body": b'\ndata: {"choices": []}\n\ndata: [DONE]'}, "in a stream", 1),
+        (
+            {
+                "status": 400,
+                "body": b'{"error": {"message": "This model only supports streaming"}}',
+            },
+            "in a stream",
+            1,
+        ),
         ({"status": 302, "headers": {"Location": "http://127.0.0.1:9/"}}, "a redirect", 1),
         ({"status": 403}, "refuses the key", 5),
         ({"status": 400, "body": b'{"error": {"message": "What?"}}'}, "answered 400: 'What", 5),
@@ -424,7 +449,7 @@ def test_reasoning_among_the_parts_of_an_answer_is_not_the_answer(api: Api) -> N
     body = json.dumps({"choices": [{"message": {"content": parts}}]})
     api.fail("status", status=200, body=body.encode())
     [answer] = ask(api, questions(1))
-    assert (answer.chosen_index, answer.response) == (1, "Answer: B.")
+    assert (answer.chosen_index, answer.response) == (index_of_b(), "Answer: B.")
 
 
 def test_a_question_that_is_too_long_has_a_reason_and_its_neighbours_answers(api: Api) -> None:

@@ -1,3 +1,5 @@
+import contextlib
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -5,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from core.errors import ModelLoadError
-from models.weights.files import choose_files, examine_weights, folder_digest, is_whole
+from models.weights.files import (
+    choose_files,
+    examine_weights,
+    folder_digest,
+    is_whole,
+    refuse_growing_tokenizer,
+)
 
 CONFIG = ["config.json", "tokenizer.json"]
 SHARDS = [f"model-0000{n}-of-00002.safetensors" for n in (1, 2)] + ["model.safetensors.index.json"]
@@ -88,3 +96,23 @@ def test_asking_the_hub_needs_no_torch():
     code = "import models.weights.hub, models.weights.cache, sys; sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=False)
     assert done.returncode == 0
+
+
+def test_a_file_without_end_is_refused(tmp_path):
+    (tmp_path / "model.safetensors").symlink_to("/dev/zero")
+    with pytest.raises(ModelLoadError, match="model.safetensors is not a regular file"):
+        folder_digest(tmp_path)
+
+
+@pytest.mark.parametrize(("num_steps", "length", "is_refused"), [(5, 100, True), (3, 3, False)])
+@pytest.mark.parametrize("pattern", [{"String": "a"}, {"Regex": ""}])
+def test_a_tokenizer_that_makes_texts_grow_is_refused(
+    tmp_path, num_steps, length, is_refused, pattern
+):
+    step = {"type": "Replace", "pattern": pattern, "content": "a" * length}
+    normalizer = {"type": "Sequence", "normalizers": [step] * num_steps}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
+    with contextlib.ExitStack() as stack:
+        if is_refused:
+            stack.enter_context(pytest.raises(ModelLoadError, match=r"1e\+10 times"))
+        refuse_growing_tokenizer(tmp_path, "m")

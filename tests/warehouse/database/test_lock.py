@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from pydantic import SecretStr
 
 from cli.doctor import _writer as finding
-from core.errors import UsageError, WarehouseError
+from core.errors import StorageError, UsageError, WarehouseError
 from core.settings import Settings
+from warehouse.database.statements import Statements
 from warehouse.database.writer import take_over, writer_path
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -134,3 +136,21 @@ def test_processes_that_share_a_scratch_folder_take_turns(machine: Any) -> None:
     assert [process.wait() for process in landing] == [0, 0]
     publish(shared)
     assert documents(shared) == [f"{name}-{number}" for name in "ab" for number in range(3)]
+
+
+def test_a_lock_that_cannot_be_made_is_explained(machine: Callable[[str], Settings]) -> None:
+    """A folder in the lock's place stands for a data root without write permission."""
+    settings = machine("a")
+    Path(f"{writer_path(settings)}.lock").mkdir(parents=True)
+    with pytest.raises(StorageError, match="cannot write .*writer"):
+        open_warehouse(settings).__enter__()
+
+
+def test_a_connection_that_fails_hides_no_other_error(losses: Any) -> None:
+    with (
+        duckdb.connect() as connection,
+        pytest.raises(ZeroDivisionError),
+        Statements(connection).given(rows=losses({})),
+    ):
+        connection.close()
+        raise ZeroDivisionError

@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from core.errors import CellConflict, SchemaMismatch
+from core.errors import CellConflict, MalformedInput, SchemaMismatch
 from core.settings import Settings
 from tests.warehouse.land.lander import lander
 from warehouse.land.answers import land_imported_answers
 
 MORE = ",probabilities,chosen_option,correct_option,p_correct,tags"
+GIVEN = ["model", "release_date", "question_id", "opened", "closed", "num_options", "is_correct"]
 GOOD = "a,2023-05-01,q1,2022-01-05,2022-03-01,2,1\na,2023-05-01,q2,2024-01-05,2024-03-01,3,0\n"
 
 
@@ -219,6 +222,29 @@ def test_parquet_may_have_lists_and_dates(settings: Settings, tmp_path: Path, pe
     [answer] = peek("from forecast_answers")
     assert answer["probabilities"] == [0.625, 0.375]
     assert (row["p_correct"], row["p_chosen"]) == (0.625, 0.625)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("model", pa.scalar("m" * 2**20), "10,000 MiB when decoded"),
+        ("tags", pa.scalar(["m" * 2**18]), "2,500 MiB when decoded"),
+        ("p_correct", pa.scalar(b"m" * 2**17, pa.binary(2**17)), "1,251 MiB when decoded"),
+        ("probabilities", pa.scalar([0.5] * 5_000), "50,000,000 values"),
+    ],
+)
+def test_a_small_file_of_gigabytes_is_refused_before_it_is_decoded(
+    settings: Settings, tmp_path: Path, name: str, value: pa.Scalar, says: str
+) -> None:
+    path = tmp_path / "answers.parquet"
+    columns = dict.fromkeys(GIVEN, pa.scalar("1")) | {name: value}
+    group = pa.table({name: pa.repeat(each, 100) for name, each in columns.items()})
+    with pq.ParquetWriter(path, group.schema, compression="zstd", store_schema=False) as writer:
+        for _ in range(100):
+            writer.write_table(group)
+    assert path.stat().st_size < 256 * 2**10
+    with pytest.raises(MalformedInput, match=f"{says}.*Split|{says}.*split"):
+        land_imported_answers(settings, path, "s")
 
 
 def test_hostile_texts_are_texts(give: Any, peek: Any) -> None:

@@ -82,8 +82,12 @@ def test_a_bad_file_changes_nothing(
         "empty": (LOSSES.empty_table(), SchemaMismatch, "has no rows"),
         "text": (None, MalformedInput, "cannot be read as Parquet"),
         "nowhere": (None, MalformedInput, "nowhere"),
+        "schema": (None, MalformedInput, "cannot be read as Parquet"),
     }
     (tmp_path / "text.parquet").write_text("not Parquet")
+    pq.write_table(losses({"document_id": "d0"}), tmp_path / "schema.parquet", store_schema=False)
+    damaged = (tmp_path / "schema.parquet").read_bytes().replace(b"chunk_index", b"\xffhunk_index")
+    (tmp_path / "schema.parquet").write_bytes(damaged)
     good = tmp_path / "[good]*.parquet"
     pq.write_table(losses({"document_id": "d5"}), good)
     with open_warehouse(settings) as warehouse:

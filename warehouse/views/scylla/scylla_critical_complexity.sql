@@ -3,9 +3,9 @@
 -- Units: largest_level (1 to 5) has the largest clipped gap, the lowest level on a tie; gap is this
 --   gap. critical_level is largest_level if any level's signed gap has a 95 % interval above 0
 --   (status found), else NULL. probability: share of bootstrap replicates in which largest_level
---   has the largest gap. joint_p_value allows for the number of levels: without true gaps, at least
---   one of five intervals is above 0 in 12 % of models. missing_levels have no answers;
---   partial_levels lack answers to some puzzle.
+--   has the largest gap; levels on a tie have equal parts of a replicate. joint_p_value allows for
+--   the number of levels: without true gaps, at least one of five intervals is above 0 in 12 % of
+--   models. missing_levels have no answers; partial_levels lack answers to some puzzle.
 -- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
 create or replace view scylla_critical_complexity as
 with largest as (
@@ -27,16 +27,32 @@ with largest as (
     group by model, protocol, ood_split, rules
 ),
 
+ranked as (
+    select
+        model,
+        protocol,
+        ood_split,
+        rules,
+        replicate,
+        level,
+        rank() over (
+            partition by model, protocol, ood_split, rules, replicate
+            order by round(gap, 12) desc
+        ) as place
+    from internal.scylla_replicate_levels
+    where level is not null
+),
+
 drawn as (
     select
         model,
         protocol,
         ood_split,
         rules,
-        arg_min(level, (-round(gap, 12), level)) as largest_level
-    from internal.scylla_replicate_levels
-    where level is not null
-    group by model, protocol, ood_split, rules, replicate
+        level as largest_level,
+        1 / count(*) over (partition by model, protocol, ood_split, rules, replicate) as share
+    from ranked
+    where place = 1
 ),
 
 shares as (
@@ -46,7 +62,7 @@ shares as (
         ood_split,
         rules,
         largest_level,
-        count(*) / sum(count(*)) over (partition by model, protocol, ood_split, rules)
+        sum(share) / sum(sum(share)) over (partition by model, protocol, ood_split, rules)
             as probability
     from drawn
     group by model, protocol, ood_split, rules, largest_level
