@@ -7,7 +7,8 @@ import importlib
 import json
 import pkgutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -23,11 +24,13 @@ from core.storage.store import Store, sha256_of_file
 from reports.site import charts, history, pages
 from reports.site.context import Facts, Site
 from reports.site.figure import Figure, Page, cell
-from reports.site.files import addresses, figure_files
+from reports.site.files import addresses, data_files, drawing_files
 from warehouse.read.query import local_snapshot, opened
 
 ROOT = "report"
 INDEX = f"{ROOT}/index.html"
+NUM_WRITERS = 8
+MEMORY = "1GB"  # DuckDB writes larger intermediate results to disk
 _LLMS = """# tidemark
 
 > How well language models predict text that was written after their training, month after month.
@@ -59,7 +62,7 @@ def write_site(settings: Settings) -> str:
         UsageError: there is no snapshot, or it lacks a view; publish it again.
     """
     store = Store(settings.home)
-    with local_snapshot(settings) as path, opened(path) as connection:
+    with local_snapshot(settings) as path, opened(path, memory_limit=MEMORY) as connection:
         facts = Facts(code_version(), sha256_of_file(path), newest_release(store), _now())
         site = Site(connection, settings.protocol, facts)
         former, current = history.read_state(store, ROOT), _publication(site)
@@ -72,10 +75,19 @@ def write_site(settings: Settings) -> str:
         site.former_months = sorted(
             (path.split("/")[2] for path in store.list(f"{ROOT}/months/*/index.html")), reverse=True
         )
-        last = (history.STATE, history.state_file(current))
-        for name, content in chain(_site_files(site), history.feed_files(site.changes), [last]):
-            store.write_bytes(f"{ROOT}/{name}", content)
+        _write_all(store, chain(_site_files(site), history.feed_files(site.changes)))
+        _write_all(store, [(history.STATE, history.state_file(current))])
     return store.url(INDEX)
+
+
+def _write_all(store: Store, contents: Iterable[tuple[str, bytes]]) -> None:
+    """Write files in several threads, since each waits for the disk or the object store."""
+    with ThreadPoolExecutor(NUM_WRITERS) as pool:
+        pending = [
+            pool.submit(store.write_bytes, f"{ROOT}/{name}", content) for name, content in contents
+        ]
+        for written in pending:
+            written.result()
 
 
 def page_of(index: str, path: str) -> str:
@@ -116,18 +128,21 @@ def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield from _assets()
     made = [page for module in page_modules() for page in module.make_pages(site)]
     figures = [(page, figure) for page in made for figure in page.figures]
-    drawings = charts.draw_all(
-        {
-            figure.name: charts.with_data(figure.chart, figure.rows)
-            for _, figure in figures
-            if figure.chart is not None
-        }
-    )
+    specs = {
+        figure.name: charts.with_data(figure.chart, figure.drawn)
+        for _, figure in figures
+        if figure.chart is not None
+    }
+    with ThreadPoolExecutor(1) as pool:  # other processes draw; this one writes meanwhile
+        drawing = pool.submit(charts.draw_all, specs)
+        for _, figure in figures:
+            yield from data_files(figure, site.facts)
+        drawings = drawing.result()
+    for name, drawn in drawings.items():
+        yield from drawing_files(name, drawn)
     for page in made:
-        yield page.path, _render(site, page, drawings).encode()
         yield from page.files.items()
-    for _, figure in figures:
-        yield from figure_files(figure, drawings.get(figure.name), site.facts)
+        yield page.path, _render(site, page, drawings).encode()
     listed = [_listed(page, figure) for page, figure in figures]
     yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
     yield "llms.txt", _llms(listed).encode()

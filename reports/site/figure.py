@@ -62,7 +62,15 @@ class Figure:
     columns: Sequence[Column] = ()
     chart: Mapping[str, Any] | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
+    drawn_models: Sequence[str] | None = None  # models in the chart; None: all
     is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
+
+    @property
+    def drawn(self) -> pl.DataFrame:
+        """Return the rows that the chart shows, so that pictures do not carry all rows."""
+        if self.drawn_models is None:
+            return self.rows
+        return self.rows.filter(pl.col("model").is_in(list(self.drawn_models)))
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,9 @@ def _ranks(site: Site) -> Figure | None:
         "encoding": {"x": x, "y": y, "color": colour},
     }  # fmt: skip
     about = "Rank 1 is the lowest loss of a month. A mean over sources; ties share their best rank."
-    return Figure("ranks", "Ranks, month by month", about, sql, rows, chart=chart)
+    return Figure(
+        "ranks", "Ranks, month by month", about, sql, rows, chart=chart, drawn_models=shown
+    )
 
 
 def _tokenizers(site: Site) -> Figure | None:

@@ -92,6 +92,7 @@ def _curves(site: Site) -> Figure | None:
         sql,
         rows,
         chart=lanes("model", kept, rows["month"].to_list()),
+        drawn_models=kept,
     )
 
 

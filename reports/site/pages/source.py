@@ -153,8 +153,9 @@ def _levels(site: Site, name: str) -> Figure | None:
     chart["layer"] += _regime_marks(site, name, time_axis(rows["month"].to_list()))
     about = "Lower is better. " + (f"In grey: the next {len(others)} models." if others else "")
     return Figure(
-        f"source-{slug(name)}-levels", "All models, month by month", about, sql, rows, chart=chart
-    )
+        f"source-{slug(name)}-levels", "All models, month by month", about, sql, rows, chart=chart,
+        drawn_models=[*best, *others],
+    )  # fmt: skip
 
 
 def level_lines(
