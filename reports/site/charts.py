@@ -18,6 +18,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -98,12 +99,26 @@ class Drawing:
 
 def draw(spec: Mapping[str, Any]) -> Drawing:
     """Draw a complete specification (``with_data``); Vega escapes its untrusted texts."""
-    vega = vlc.vegalite_to_vega(dict(spec), vl_version=VEGA_LITE)
+    vega = _vega(spec)
     svg = _slim(str(vlc.vega_to_svg(vega)))
     compact = json.dumps(vega, ensure_ascii=True, separators=(",", ":"))
     in_colour = svg.replace(">", f'><rect width="100%" height="100%" fill="{PAPER}"/>', 1)
     png = bytes(vlc.svg_to_png(in_colour, scale=PNG_SCALE))
     return Drawing(_with_variables(svg), in_colour, png, _with_variables(compact))
+
+
+def _vega(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Vega specification; those that differ only in their rows are compiled once."""
+    rows = {"name": "rows", "values": []}
+    vega: dict[str, Any] = json.loads(_compiled(json.dumps({**spec, "data": rows})))
+    place = next(data for data in vega["data"] if data["name"] == "rows")
+    place["values"] = spec["data"]["values"]
+    return vega
+
+
+@cache
+def _compiled(spec: str) -> str:
+    return json.dumps(vlc.vegalite_to_vega(spec, vl_version=VEGA_LITE))
 
 
 def _slim(svg: str) -> str:

@@ -116,7 +116,7 @@ class Cell:
 
     text: str
     interval: str = ""
-    value: str = ""  # the number with all digits, or the text; empty for NULL
+    value: str = ""  # the number with nine digits, or the text; empty for NULL
     link: str | None = None
     is_number: bool = False
 
@@ -133,7 +133,8 @@ def cell(row: Row, column: Column) -> Cell:
     if low is not None and high is not None:
         interval = f"{shown(low, column)} to {shown(high, column)}"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Cell(shown(value, column), interval, str(value), link, is_number)
+    raw = f"{value:.9g}" if isinstance(value, float) else str(value)
+    return Cell(shown(value, column), interval, raw, link, is_number)
 
 
 def shown(value: Any, column: Column) -> str:

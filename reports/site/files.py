@@ -37,7 +37,10 @@ def drawing_files(name: str, drawing: Drawing) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of each file of a figure's chart."""
     yield f"figures/{name}.svg", drawing.svg.encode()
     yield f"figures/{name}.png", drawing.png
-    yield f"figures/{name}.chart.js", f"tidemark.draw({json.dumps(name)},{drawing.vega});\n".encode()
+    yield (
+        f"figures/{name}.chart.js",
+        f"tidemark.draw({json.dumps(name)},{drawing.vega});\n".encode(),
+    )
 
 
 def metadata(figure: Figure, facts: Facts) -> dict[str, object]:

@@ -16,6 +16,7 @@ from reports.site.findings import neighbours_finding, plane_finding
 from reports.site.pages.overview import MIN_MONTHS
 
 ORDER, NAVIGATION = 2, ("compare.html", "Compare")
+PATHS = (NAVIGATION[0],)
 MAX_LABELS = 24  # models with a label in the plane
 MAX_RANKED = 10  # models in the chart of ranks
 _BITS = "bits per byte"

@@ -14,6 +14,7 @@ from reports.site.findings import difficulty_finding, listed
 from reports.site.pages.overview import MIN_MONTHS
 
 ORDER, NAVIGATION = 11, ("sources.html", "Sources")
+PATHS = ("sources.html", "sources/*")
 MAX_LINES = 8  # models with a colour and a label
 MAX_GREY = 16  # further models, in grey; the CSV has all
 _BITS = "bits per byte"

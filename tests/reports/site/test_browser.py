@@ -109,7 +109,9 @@ def test_rows_are_found_and_columns_chosen(visit: Open) -> None:
 
 def test_two_models_are_compared(visit: Open) -> None:
     window = visit("compare#pair?one=early&other=control:zstd")
-    window.get_by_role("heading", name="early is better than control:zstd on these documents").wait_for()
+    window.get_by_role(
+        "heading", name="early is better than control:zstd on these documents"
+    ).wait_for()
     assert window.locator("[data-compared] tbody tr").count() == 3  # two sources and their mean
 
 
