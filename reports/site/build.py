@@ -75,7 +75,8 @@ def write_site(settings: Settings, only: str | None = None) -> str:
             page = find_page(site, only)
             _write_all(store, _page_files(site, [page]))
             return store.url(f"{ROOT}/{page.path}")
-        former, current = history.read_state(store, ROOT), _publication(site)
+        former = history.read_state(store, ROOT)
+        current = _publication(site, history.held_months(store))
         history.keep_former(store, ROOT, former, current.month)
         changes = [
             *history.differences(former, current, _now()),
@@ -130,12 +131,12 @@ def page_of(index: str, path: str) -> str:
     return index.removesuffix("index.html") + path
 
 
-def _publication(site: Site) -> history.Publication:
+def _publication(site: Site, held: Sequence[str]) -> history.Publication:
     month = str(site.window[1]) if site.window else ""
     board = site.query("board", protocol=site.protocol)[1].to_dicts()
     counts = site.query("changes_documents", protocol=site.protocol)[1]
     alarms = site.query("changes_alarms", protocol=site.protocol)[1]["alarm"].to_list()
-    return history.Publication.of(month, board, dict(counts.iter_rows()), alarms)
+    return history.Publication.of(month, board, dict(counts.iter_rows()), alarms, held)
 
 
 def code_version() -> str:

@@ -88,7 +88,8 @@ def _csv(rows: pl.DataFrame) -> str:
 
 def _json_rows(rows: pl.DataFrame) -> bytes:
     """Return rows as a JSON array, one row a line; dates are texts, and NaN is null."""
-    whole = [name for name, kind in rows.schema.items() if kind.is_decimal() and not kind.scale]
+    decimals = rows.select(cs.decimal()).schema.items()
+    whole = [name for name, kind in decimals if kind == pl.Decimal(38, 0)]
     numbers = rows.with_columns(pl.col(whole).cast(pl.Int64)).with_columns(cs.decimal().cast(float))
     return ("[" + numbers.write_ndjson().rstrip().replace("\n", ",\n") + "]\n").encode()
 
