@@ -24,7 +24,7 @@ _BITS = "bits per byte"
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of comparisons; its script reads all pairs from ``figures/pairs.data.js``."""
-    figures = site.make(_neighbours, _plane, _ranks, _tokenizers, _benchmarks)
+    figures = site.make(_plane, _ranks, _neighbours, _tokenizers, _benchmarks)
     pairs = site.query("compare_pairs", protocol=site.protocol)[1]
     models = [name for name in site.models if name in set(pairs["model"]) | set(pairs["other"])]
     fields = {"models": models, "slugs": {name: slug(name) for name in models}}
