@@ -33,6 +33,7 @@ SIZES = {
     "scoring": ("texts", 2, "texts to score"),
     "options": ("questions", 200, "forecasting questions whose options are scored"),
     "generation": ("prompts", 64, "prompts that are continued"),
+    "site": ("models", 100, "models whose site is built"),
     "warehouse": ("rows", 25_000_000, "rows of losses to land and to read views of"),
 }
 # Modules of the benchmarks that lie in a subfolder, by benchmark.

@@ -160,12 +160,38 @@ def _interrupts_left_to_the_client() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def report_command(context: typer.Context) -> None:
+def report_command(
+    context: typer.Context,
+    page: Annotated[
+        str | None,
+        Option(help="Write this page alone, such as compare or models/NAME.", metavar="NAME"),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        Option(help="Write the page's charts to a folder instead, as PNG, SVG and PDF for papers."),
+    ] = None,
+    width: Annotated[
+        float, Option(min=20, max=2000, help="Width of charts for papers.", metavar="MM")
+    ] = 170,
+    with_sql: Annotated[
+        bool, Option("--with-sql", help="Also write site.duckdb, a small file for DuckDB-WASM.")
+    ] = False,
+) -> None:
     """Write the report's pages, and the files of their figures, from the published warehouse."""
+    settings = settings_of(context)
+    if figures is not None:
+        from reports.site.papers import write_figures
+
+        names = write_figures(settings, figures, page or "index", width)
+        out.print(visible(f"{', '.join(names)} in {figures}"), soft_wrap=True)
+        return
     from reports.site.build import write_site
 
-    settings = settings_of(context)
-    print_paths(settings, write_site(settings))
+    print_paths(settings, write_site(settings, page))
+    if with_sql:
+        from reports.site.small_database import write_small_database
+
+        out.print(f"small     {write_small_database(settings)}", soft_wrap=True)
 
 
 def print_paths(settings: Settings, report: str) -> None:

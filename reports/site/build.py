@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import importlib
 import json
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -15,18 +18,21 @@ from typing import Any, Protocol, cast
 import jinja2
 from markupsafe import Markup
 
+from core.errors import UsageError
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
 from core.version import code_version
 from reports.site import charts, history, pages
 from reports.site.context import Facts, Site
 from reports.site.figure import Figure, Page, cell
-from reports.site.files import addresses, figure_files
+from reports.site.files import addresses, data_files, drawing_files
 from warehouse.database.schema import SNAPSHOT
 from warehouse.read.query import local_snapshot, opened
 
 ROOT = "report"
 INDEX = f"{ROOT}/index.html"
+NUM_WRITERS = 8
+MEMORY = "1GB"  # DuckDB writes larger intermediate results to disk
 _LLMS = """# tidemark
 
 > How well language models predict text that was written after their training, month after month.
@@ -43,25 +49,33 @@ class PageModule(Protocol):
 
     ORDER: int
     NAVIGATION: tuple[str, str] | None  # address and name of the entry
+    PATHS: Sequence[str]  # patterns of the addresses of its pages
 
     def make_pages(self, site: Site) -> Iterator[Page]:
         """Yield the pages of one kind. A page without figures says what is missing and why."""
 
 
-def write_site(settings: Settings) -> str:
-    """Write all pages of the configured protocol and their figures; return the first page's URL.
+def write_site(settings: Settings, only: str | None = None) -> str:
+    """Write the pages of the configured protocol and their figures; return the first page's URL.
+
+    ``only`` is the name of a page, such as ``compare`` or ``models/pythia-70m``; then its files
+    alone are written, and its URL is returned. Indexes, feeds and former months stay as they are.
 
     Files of former publications that are not written again stay, so that their addresses go on to
     work. If this snapshot has a later month, they are also kept under ``months/``.
 
     Raises:
-        UsageError: there is no snapshot, or it lacks a view; publish it again.
+        UsageError: there is no snapshot, or it lacks a view; publish it again. No such page.
     """
     store = Store(settings.home)
-    with local_snapshot(settings) as path, opened(path) as connection:
-        facts = Facts(code_version(), sha256_of_file(path), newest_release(store), _now())
-        site = Site(connection, settings.protocol, facts)
-        former, current = history.read_state(store, ROOT), _publication(site)
+    with opened_site(settings) as site:
+        if only is not None:
+            site.changes = history.read_changes(store, ROOT)
+            page = find_page(site, only)
+            _write_all(store, _page_files(site, [page]))
+            return store.url(f"{ROOT}/{page.path}")
+        former = history.read_state(store, ROOT)
+        current = _publication(site, history.held_months(store))
         history.keep_former(store, ROOT, former, current.month)
         changes = [
             *history.differences(former, current, _now()),
@@ -71,10 +85,44 @@ def write_site(settings: Settings) -> str:
         site.former_months = sorted(
             (path.split("/")[2] for path in store.list(f"{ROOT}/months/*/index.html")), reverse=True
         )
-        last = (history.STATE, history.state_file(current))
-        for name, content in chain(_site_files(site), history.feed_files(site.changes), [last]):
-            store.write_bytes(f"{ROOT}/{name}", content)
+        _write_all(store, chain(_site_files(site), history.feed_files(site.changes)))
+        _write_all(store, [(history.STATE, history.state_file(current))])
     return store.url(INDEX)
+
+
+@contextlib.contextmanager
+def opened_site(settings: Settings) -> Iterator[Site]:
+    """Yield the published figures of a data root under its protocol."""
+    with local_snapshot(settings) as path, opened(path, memory_limit=MEMORY) as connection:
+        release = newest_release(Store(settings.home))
+        facts = Facts(code_version(), sha256_of_file(path), release, _now())
+        yield Site(connection, settings.protocol, facts)
+
+
+def find_page(site: Site, name: str) -> Page:
+    """Return a page by its address, with or without ``.html``; make no other kind of page.
+
+    Raises:
+        UsageError: there is no such page.
+    """
+    path = f"{name.removesuffix('.html')}.html"
+    for module in page_modules():
+        if any(fnmatchcase(path, pattern) for pattern in module.PATHS):
+            for page in module.make_pages(site):
+                if page.path == path:
+                    return page
+    known = ", ".join(pattern for module in page_modules() for pattern in module.PATHS)
+    raise UsageError(f"no page {name!r}; the pages are {known}, as in their addresses")
+
+
+def _write_all(store: Store, contents: Iterable[tuple[str, bytes]]) -> None:
+    """Write files in several threads, since each waits for the disk or the object store."""
+    with ThreadPoolExecutor(NUM_WRITERS) as pool:
+        pending = [
+            pool.submit(store.write_bytes, f"{ROOT}/{name}", content) for name, content in contents
+        ]
+        for written in pending:
+            written.result()
 
 
 def page_of(index: str, path: str) -> str:
@@ -82,12 +130,12 @@ def page_of(index: str, path: str) -> str:
     return index.removesuffix("index.html") + path
 
 
-def _publication(site: Site) -> history.Publication:
+def _publication(site: Site, held: Sequence[str]) -> history.Publication:
     month = str(site.window[1]) if site.window else ""
     board = site.query("board", protocol=site.protocol)[1].to_dicts()
     counts = site.query("changes_documents", protocol=site.protocol)[1]
     alarms = site.query("changes_alarms", protocol=site.protocol)[1]["alarm"].to_list()
-    return history.Publication.of(month, board, dict(counts.iter_rows()), alarms)
+    return history.Publication.of(month, board, dict(counts.iter_rows()), alarms, held)
 
 
 def find_current_site(settings: Settings) -> str | None:
@@ -111,24 +159,32 @@ def _now() -> dt.datetime:
 
 
 def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
-    yield from _assets()
     made = [page for module in page_modules() for page in module.make_pages(site)]
-    figures = [(page, figure) for page in made for figure in page.figures]
-    drawings = charts.draw_all(
-        {
-            figure.name: charts.with_data(figure.chart, figure.rows)
-            for _, figure in figures
-            if figure.chart is not None
-        }
-    )
-    for page in made:
-        yield page.path, _render(site, page, drawings).encode()
-        yield from page.files.items()
-    for _, figure in figures:
-        yield from figure_files(figure, drawings.get(figure.name), site.facts)
-    listed = [_listed(page, figure) for page, figure in figures]
+    yield from _page_files(site, made)
+    listed = [_listed(page, figure) for page in made for figure in page.figures]
     yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
     yield "llms.txt", _llms(listed).encode()
+
+
+def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of pages: assets, data and pictures of their figures, and the HTML."""
+    yield from _assets()
+    figures = [(page, figure) for page in made for figure in page.figures]
+    specs = {
+        figure.name: charts.with_data(figure.chart, figure.drawn)
+        for _, figure in figures
+        if figure.chart is not None
+    }
+    with ThreadPoolExecutor(1) as pool:  # other processes draw; this one writes meanwhile
+        drawing = pool.submit(charts.draw_all, specs)
+        for _, figure in figures:
+            yield from data_files(figure, site.facts)
+        drawings = drawing.result()
+    for name, drawn in drawings.items():
+        yield from drawing_files(name, drawn)
+    for page in made:
+        yield from page.files.items()
+        yield page.path, _render(site, page, drawings).encode()
 
 
 def _llms(listed: list[dict[str, Any]]) -> str:

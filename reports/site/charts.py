@@ -18,9 +18,11 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 import vl_convert as vlc
 
 VEGA_LITE = "6.4"
@@ -64,14 +66,15 @@ THEME: dict[str, Any] = {
 
 def with_data(spec: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, Any]:
     """Return a complete specification: theme, schema and the figure's rows as data ``rows``."""
-    used = [name for name in rows.columns if _is_used(name, spec)]
-    values = rows.select(used).to_dicts() if used else []
-    plain = [{name: _plain(value) for name, value in row.items()} for row in values]
+    used = rows.select(name for name in rows.columns if _is_used(name, spec))
+    plain = used.with_columns(
+        cs.float().round(6), cs.date().dt.to_string("iso"), cs.datetime().dt.to_string("iso:strict")
+    )
     return {
         "$schema": f"https://vega.github.io/schema/vega-lite/v{VEGA_LITE.partition('.')[0]}.json",
         "config": THEME,
         **spec,
-        "data": {"name": "rows", "values": plain},
+        "data": {"name": "rows", "values": plain.to_dicts()},
     }
 
 
@@ -82,12 +85,6 @@ def _is_used(name: str, spec: object) -> bool:
     if isinstance(spec, list | tuple):
         return any(_is_used(name, value) for value in spec)
     return isinstance(spec, str) and re.search(rf"\b{re.escape(name)}\b", spec) is not None
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    return round(value, 6) if isinstance(value, float) else value.isoformat()
 
 
 @dataclass(frozen=True)
@@ -102,12 +99,26 @@ class Drawing:
 
 def draw(spec: Mapping[str, Any]) -> Drawing:
     """Draw a complete specification (``with_data``); Vega escapes its untrusted texts."""
-    svg = _slim(str(vlc.vegalite_to_svg(dict(spec), vl_version=VEGA_LITE)))
-    vega = vlc.vegalite_to_vega(dict(spec), vl_version=VEGA_LITE)
+    vega = _vega(spec)
+    svg = _slim(str(vlc.vega_to_svg(vega)))
     compact = json.dumps(vega, ensure_ascii=True, separators=(",", ":"))
     in_colour = svg.replace(">", f'><rect width="100%" height="100%" fill="{PAPER}"/>', 1)
     png = bytes(vlc.svg_to_png(in_colour, scale=PNG_SCALE))
     return Drawing(_with_variables(svg), in_colour, png, _with_variables(compact))
+
+
+def _vega(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Vega specification; those that differ only in their rows are compiled once."""
+    rows = {"name": "rows", "values": []}
+    vega: dict[str, Any] = json.loads(_compiled(json.dumps({**spec, "data": rows})))
+    place = next(data for data in vega["data"] if data["name"] == "rows")
+    place["values"] = spec["data"]["values"]
+    return vega
+
+
+@cache
+def _compiled(spec: str) -> str:
+    return json.dumps(vlc.vegalite_to_vega(spec, vl_version=VEGA_LITE))
 
 
 def _slim(svg: str) -> str:

@@ -62,7 +62,15 @@ class Figure:
     columns: Sequence[Column] = ()
     chart: Mapping[str, Any] | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
+    drawn_models: Sequence[str] | None = None  # models in the chart; None: all
     is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
+
+    @property
+    def drawn(self) -> pl.DataFrame:
+        """Return the rows that the chart shows, so that pictures do not carry all rows."""
+        if self.drawn_models is None:
+            return self.rows
+        return self.rows.filter(pl.col("model").is_in(list(self.drawn_models)))
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,7 @@ class Cell:
 
     text: str
     interval: str = ""
-    value: str = ""  # the number with all digits, or the text; empty for NULL
+    value: str = ""  # the number with nine digits, or the text; empty for NULL
     link: str | None = None
     is_number: bool = False
 
@@ -125,7 +133,8 @@ def cell(row: Row, column: Column) -> Cell:
     if low is not None and high is not None:
         interval = f"{shown(low, column)} to {shown(high, column)}"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Cell(shown(value, column), interval, str(value), link, is_number)
+    raw = f"{value:.9g}" if isinstance(value, float) else str(value)
+    return Cell(shown(value, column), interval, raw, link, is_number)
 
 
 def shown(value: Any, column: Column) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from reports.export_files import plain
 from reports.site.charts import Drawing
@@ -24,20 +24,23 @@ def addresses(figure: Figure) -> list[str]:
     return [*kinds, "svg", "png"] if figure.chart else kinds
 
 
-def figure_files(
-    figure: Figure, drawing: Drawing | None, facts: Facts
-) -> Iterator[tuple[str, bytes]]:
-    """Yield path (relative to the site's root) and content of each file of a figure."""
+def data_files(figure: Figure, facts: Facts) -> Iterator[tuple[str, bytes]]:
+    """Yield path (relative to the site's root) and content of each file of a figure's rows."""
     stem = f"figures/{figure.name}"
     yield f"{stem}.csv", _csv(figure.rows).encode()
-    yield f"{stem}.json", _json([_plain_row(row) for row in figure.rows.to_dicts()])
+    yield f"{stem}.json", _json_rows(figure.rows)
     yield f"{stem}.metadata.json", _json(metadata(figure, facts))
     yield f"{stem}.sql", (figure.sql.strip() + ";\n").encode()
-    if drawing is not None:
-        yield f"{stem}.svg", drawing.svg.encode()
-        yield f"{stem}.png", drawing.png
-        call = f"tidemark.draw({json.dumps(figure.name)},{drawing.vega});\n"
-        yield f"{stem}.chart.js", call.encode()
+
+
+def drawing_files(name: str, drawing: Drawing) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of each file of a figure's chart."""
+    yield f"figures/{name}.svg", drawing.svg.encode()
+    yield f"figures/{name}.png", drawing.png
+    yield (
+        f"figures/{name}.chart.js",
+        f"tidemark.draw({json.dumps(name)},{drawing.vega});\n".encode(),
+    )
 
 
 def metadata(figure: Figure, facts: Facts) -> dict[str, object]:
@@ -83,8 +86,12 @@ def _csv(rows: pl.DataFrame) -> str:
     return safe.write_csv()
 
 
-def _plain_row(row: dict[str, Any]) -> dict[str, object]:
-    return {name: plain(value) for name, value in row.items()}
+def _json_rows(rows: pl.DataFrame) -> bytes:
+    """Return rows as a JSON array, one row a line; dates are texts, and NaN is null."""
+    decimals = rows.select(cs.decimal()).schema.items()
+    whole = [name for name, kind in decimals if kind == pl.Decimal(38, 0)]
+    numbers = rows.with_columns(pl.col(whole).cast(pl.Int64)).with_columns(cs.decimal().cast(float))
+    return ("[" + numbers.write_ndjson().rstrip().replace("\n", ",\n") + "]\n").encode()
 
 
 def _json(value: object) -> bytes:

@@ -17,6 +17,7 @@ from typing import Any
 
 from markupsafe import escape
 
+from core.corpus.partition import MANIFEST
 from core.errors import StorageError
 from core.storage.store import Store
 from reports.site.context import is_control
@@ -33,7 +34,7 @@ class Change:
 
     month: str  # newest month of the publication, YYYY-MM
     at: str  # time of the publication, UTC
-    kind: str  # model, rank, cutoff, month, alarm
+    kind: str  # model, rank, cutoff, month, held, alarm
     text: str
     page: str  # address relative to the site's root
 
@@ -51,10 +52,11 @@ class Publication:
     board: Mapping[str, Mapping[str, Any]]  # by model: rank_low, rank_high, cutoff
     documents: Mapping[str, int]  # by source and month, as ``source/YYYY-MM``
     alarms: Sequence[str] = ()
+    held: Sequence[str] = ()  # months that failed a check, as ``source/YYYY-MM``
 
     @classmethod
     def of(cls, month: str, board: Sequence[Row], documents: Mapping[str, int],
-           alarms: Sequence[str]) -> Publication:  # fmt: skip
+           alarms: Sequence[str], held: Sequence[str] = ()) -> Publication:  # fmt: skip
         """Return the facts of the rows of ``queries/board.sql``."""
         kept = {
             row["model"]: {
@@ -64,7 +66,13 @@ class Publication:
             }
             for row in board
         }
-        return cls(month, kept, dict(documents), tuple(alarms))
+        return cls(month, kept, dict(documents), tuple(alarms), tuple(held))
+
+
+def held_months(store: Store) -> list[str]:
+    """Return the months whose newest crawl failed a check, as ``source/YYYY-MM``."""
+    found = [path.split("/") for path in store.list(f"corpus/source=*/month=*/held/{MANIFEST}")]
+    return sorted(f"{parts[1][len('source=') :]}/{parts[2][len('month=') :]}" for parts in found)
 
 
 def read_state(store: Store, root: str) -> Publication | None:
@@ -120,19 +128,32 @@ def differences(
     for alarm in current.alarms:
         if alarm not in former.alarms:
             yield change("alarm", alarm, "data.html")
+    yield from (change("held", text, "data.html") for text in _held_changes(former, current))
     if new := sorted(set(current.board) - set(former.board)):
         yield change("model", f"New on the board: {listed(new)}.")
     if gone := sorted(set(former.board) - set(current.board)):
         yield change("model", f"No longer on the board: {listed(gone)}.")
     yield from (change("rank", text) for text in _rank_changes(former.board, current.board))
-    for model in sorted(set(former.board) & set(current.board)):
-        before, after = former.board[model]["cutoff"], current.board[model]["cutoff"]
-        if before != after:
-            text = f"Measured cutoff of {model}: {after or 'none'} (before: {before or 'none'})."
-            yield change("cutoff", text)
+    yield from (change("cutoff", text) for text in _cutoff_changes(former.board, current.board))
     if added := sorted(set(current.documents) - set(former.documents)):
         number = sum(current.documents[name] for name in added)
         yield change("month", f"{number:,} documents of {listed(added)} are new.", "data.html")
+
+
+def _held_changes(former: Publication, current: Publication) -> Iterator[str]:
+    if held := sorted(set(current.held) - set(former.held)):
+        yield f"Held back, since a check failed: {listed(held)}."
+    if freed := sorted(set(former.held) - set(current.held)):
+        yield f"No longer held back: {listed(freed)}."
+
+
+def _cutoff_changes(
+    former: Mapping[str, Mapping[str, Any]], current: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    for model in sorted(set(former) & set(current)):
+        before, after = former[model]["cutoff"], current[model]["cutoff"]
+        if before != after:
+            yield f"Measured cutoff of {model}: {after or 'none'} (before: {before or 'none'})."
 
 
 def _rank_changes(

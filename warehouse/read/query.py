@@ -27,7 +27,7 @@ _LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
 _TRIES = 10
 
 
-def connect_to_read(path: Path, **config: int) -> duckdb.DuckDBPyConnection:
+def connect_to_read(path: Path, **config: int | str) -> duckdb.DuckDBPyConnection:
     """Open a database file for reading; retry if the file is replaced during opening.
 
     DuckDB opens a file several times. Without the retry, DuckDB could read the header of one
@@ -83,7 +83,7 @@ def query_batches(
 
 
 @contextlib.contextmanager
-def opened(path: Path, **config: int) -> Iterator[duckdb.DuckDBPyConnection]:
+def opened(path: Path, **config: int | str) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a read-only connection to a snapshot.
 
     Raises:

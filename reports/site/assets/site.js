@@ -57,8 +57,8 @@ class Table {
   }
 
   addFilters() {
-    const find = element("input", { type: "search", placeholder: "find a row", value: this.state.get("find") ?? "" });
-    find.setAttribute("aria-label", "find a row");
+    const find = element("input", { type: "search", placeholder: "find rows: one, other", value: this.state.get("find") ?? "" });
+    find.setAttribute("aria-label", "find rows; a comma separates several texts");
     find.addEventListener("input", () => this.set("find", find.value));
     this.tools.append(find);
     this.heads.forEach((head, index) => {
@@ -132,9 +132,9 @@ class Table {
       this.rows = keyed.map(([, row]) => row);
     }
     this.table.tBodies[0].append(...this.rows);
-    const find = (this.state.get("find") ?? "").toLowerCase();
+    const wanted = (this.state.get("find") ?? "").toLowerCase().split(",").map((text) => text.trim()).filter(Boolean);
     for (const row of this.rows) {
-      const isFound = row.textContent.toLowerCase().includes(find);
+      const isFound = !wanted.length || wanted.some((text) => row.textContent.toLowerCase().includes(text));
       const fits = this.heads.every((head, i) => {
         const wanted = this.state.get(`is.${head.dataset.column}`);
         return !wanted || row.cells[i].textContent.trim() === wanted;
@@ -164,6 +164,9 @@ class Comparison {
   constructor(form) {
     this.form = form;
     this.place = document.querySelector("[data-compared]");
+    const { one, other } = form.elements;
+    other.append(...[...one.options].map((option) => option.cloneNode(true)));
+    other.selectedIndex = Math.min(1, other.length - 1);
     const state = readState().get("pair");
     for (const name of ["one", "other"]) {
       if (state?.get(name)) form.elements[name].value = state.get(name);
@@ -217,6 +220,36 @@ globalThis.tidemark = {
   },
 };
 
+// The facts and tables of a page as Markdown, without figures' addresses.
+function markdown() {
+  const text = (node) => node.innerText.replace(/\s+/g, " ").trim().replaceAll("|", "\\|");
+  const line = (cells) => `| ${[...cells].filter((cell) => !cell.hidden).map(text).join(" | ")} |`;
+  const parts = [`# ${text(document.querySelector("h1"))}`, ""];
+  for (const name of document.querySelectorAll("main > dl dt")) parts.push(`- ${text(name)}: ${text(name.nextElementSibling)}`);
+  for (const figure of document.querySelectorAll("figure")) {
+    parts.push("", `## ${text(figure.querySelector("h2"))}`, "");
+    const table = figure.querySelector("table");
+    if (!table) continue;
+    const [head, ...rows] = [...table.rows].filter((row) => !row.hidden).map((row) => line(row.cells));
+    parts.push(head, head.replace(/[^|]+/g, "---"), ...rows);
+  }
+  return [...parts, "", text(document.querySelector("footer p")), ""].join("\n");
+}
+
+function addCopy(place) {
+  const button = element("button", { type: "button" }, "Copy as Markdown");
+  button.addEventListener("click", async () => {
+    const copied = markdown();
+    try {
+      await navigator.clipboard.writeText(copied);
+      button.textContent = "Copied";
+    } catch {  // a browser without permission shows the text instead
+      place.after(element("pre", { tabIndex: 0 }, copied));
+    }
+  });
+  place.append(button);
+}
+
 async function open(chart) {
   if (chart.dataset.open) return;
   chart.dataset.open = "1";
@@ -228,4 +261,5 @@ for (const table of document.querySelectorAll("table[data-table]")) new Table(ta
 for (const chart of document.querySelectorAll("[data-chart]")) {
   for (const event of ["pointerenter", "focusin", "click"]) chart.addEventListener(event, () => open(chart), { once: true });
 }
+for (const place of document.querySelectorAll("[data-copy]")) addCopy(place);
 for (const form of document.querySelectorAll("[data-compare]")) new Comparison(form);

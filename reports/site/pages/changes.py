@@ -8,6 +8,7 @@ from reports.site.context import Site
 from reports.site.figure import Page
 
 ORDER, NAVIGATION = 1, ("changes.html", "What changed")
+PATHS = (NAVIGATION[0],)
 MAX_SHOWN = 100
 
 

@@ -16,6 +16,7 @@ from reports.site.findings import neighbours_finding, plane_finding
 from reports.site.pages.overview import MIN_MONTHS
 
 ORDER, NAVIGATION = 2, ("compare.html", "Compare")
+PATHS = (NAVIGATION[0],)
 MAX_LABELS = 24  # models with a label in the plane
 MAX_RANKED = 10  # models in the chart of ranks
 _BITS = "bits per byte"
@@ -23,7 +24,7 @@ _BITS = "bits per byte"
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of comparisons; its script reads all pairs from ``figures/pairs.data.js``."""
-    figures = site.make(_neighbours, _plane, _ranks, _tokenizers, _benchmarks)
+    figures = site.make(_plane, _ranks, _neighbours, _tokenizers, _benchmarks)
     pairs = site.query("compare_pairs", protocol=site.protocol)[1]
     models = [name for name in site.models if name in set(pairs["model"]) | set(pairs["other"])]
     fields = {"models": models, "slugs": {name: slug(name) for name in models}}
@@ -107,7 +108,9 @@ def _ranks(site: Site) -> Figure | None:
         "encoding": {"x": x, "y": y, "color": colour},
     }  # fmt: skip
     about = "Rank 1 is the lowest loss of a month. A mean over sources; ties share their best rank."
-    return Figure("ranks", "Ranks, month by month", about, sql, rows, chart=chart)
+    return Figure(
+        "ranks", "Ranks, month by month", about, sql, rows, chart=chart, drawn_models=shown
+    )
 
 
 def _tokenizers(site: Site) -> Figure | None:

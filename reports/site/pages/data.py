@@ -9,16 +9,18 @@ from reports.site.context import Site
 from reports.site.figure import Column, Figure, Page
 
 ORDER, NAVIGATION = 6, ("data.html", "Data")
+PATHS = ("data.html", "views.html")
 MAX_MONTHS = 36  # more months are drawn by year
 
 
 def make_pages(site: Site) -> Iterator[Page]:
-    """Yield the page of data."""
-    figures = site.make(_months, _coverage, _unmeasured, _views)
+    """Yield the page of data, and that of all views with their columns."""
+    figures = site.make(_months, _coverage, _unmeasured)
+    yield Page("data.html", "Data", "data.html.j2", figures)
     columns: dict[str, list[dict[str, object]]] = {}
     for row in site.query("data_columns")[1].to_dicts():
         columns.setdefault(row["name"], []).append(row)
-    yield Page("data.html", "Data", "data.html.j2", figures, {"columns": columns})
+    yield Page("views.html", "Views", "views.html.j2", site.make(_views), {"columns": columns})
 
 
 def _months(site: Site) -> Figure | None:
@@ -85,7 +87,7 @@ def _unmeasured(site: Site) -> Figure | None:
 def _views(site: Site) -> Figure:
     sql, rows = site.query("data_views")
     columns = [
-        Column("name", "view or table", link=lambda row: f"data.html#view-{row['name']}"),
+        Column("name", "view or table", link=lambda row: f"views.html#view-{row['name']}"),
         Column("kind", "kind"),
         Column("comment", "content"),
     ]

@@ -10,6 +10,7 @@ from reports.site.figure import P_VALUE, Column, Figure, Page
 from reports.site.findings import bias_finding, board_of_forecasts_finding
 
 ORDER, NAVIGATION = 3, ("forecasts.html", "Forecasting")
+PATHS = (NAVIGATION[0],)
 MAX_PANELS = 12  # models with a curve; the CSV has all
 
 

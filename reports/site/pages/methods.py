@@ -8,6 +8,7 @@ from reports.site.context import Site
 from reports.site.figure import Column, Figure, Page
 
 ORDER, NAVIGATION = 7, ("methods.html", "Methods")
+PATHS = (NAVIGATION[0],)
 
 
 def make_pages(site: Site) -> Iterator[Page]:

@@ -17,6 +17,7 @@ from reports.site.findings import (
 from reports.site.pages.overview import MIN_MONTHS, lanes
 
 ORDER, NAVIGATION = 10, None
+PATHS = ("models/*",)
 
 
 def make_pages(site: Site) -> Iterator[Page]:

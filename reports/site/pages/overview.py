@@ -12,6 +12,7 @@ from reports.site.figure import Column, Figure, Page, Row
 from reports.site.findings import ageing_finding, board_finding
 
 ORDER, NAVIGATION = 0, ("index.html", "Overview")
+PATHS = (NAVIGATION[0],)
 MAX_LANES = 24  # models in the picture; the board has all
 LANE_HEIGHT = 36  # pixels
 MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in grey
@@ -92,6 +93,7 @@ def _curves(site: Site) -> Figure | None:
         sql,
         rows,
         chart=lanes("model", kept, rows["month"].to_list()),
+        drawn_models=kept,
     )
 
 

@@ -12,6 +12,7 @@ from reports.site.figure import Column, Figure, Page
 from reports.site.pages.source import MAX_LINES, level_lines
 
 ORDER, NAVIGATION = 5, ("published.html", "Published")
+PATHS = (NAVIGATION[0],)
 MAX_LABELS = 24
 
 

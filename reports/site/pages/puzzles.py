@@ -10,6 +10,7 @@ from reports.site.figure import P_VALUE, Column, Figure, Page
 from reports.site.findings import valley_finding
 
 ORDER, NAVIGATION = 4, ("puzzles.html", "Puzzles")
+PATHS = (NAVIGATION[0],)
 MAX_PANELS = 12
 
 

@@ -14,6 +14,7 @@ from reports.site.findings import difficulty_finding, listed
 from reports.site.pages.overview import MIN_MONTHS
 
 ORDER, NAVIGATION = 11, ("sources.html", "Sources")
+PATHS = ("sources.html", "sources/*")
 MAX_LINES = 8  # models with a colour and a label
 MAX_GREY = 16  # further models, in grey; the CSV has all
 _BITS = "bits per byte"
@@ -149,12 +150,13 @@ def _levels(site: Site, name: str) -> Figure | None:
     means = rows.group_by("model").agg(pl.mean("bits_per_byte")).sort("bits_per_byte", "model")
     best = means["model"].to_list()[:MAX_LINES]
     others = means["model"].to_list()[MAX_LINES : MAX_LINES + MAX_GREY]
-    chart = level_lines(best, rows, others)
+    chart = level_lines(best, rows.filter(pl.col("model").is_in([*best, *others])), others)
     chart["layer"] += _regime_marks(site, name, time_axis(rows["month"].to_list()))
     about = "Lower is better. " + (f"In grey: the next {len(others)} models." if others else "")
     return Figure(
-        f"source-{slug(name)}-levels", "All models, month by month", about, sql, rows, chart=chart
-    )
+        f"source-{slug(name)}-levels", "All models, month by month", about, sql, rows, chart=chart,
+        drawn_models=[*best, *others],
+    )  # fmt: skip
 
 
 def level_lines(
@@ -192,6 +194,7 @@ def level_lines(
 
 def _models(site: Site, name: str) -> Figure:
     sql, rows = site.part("model_sources", "source", name, protocol=site.protocol)
+    sql, rows = f"{sql}\norder by bits_per_byte, model", rows.sort("bits_per_byte", "model")
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("bits_per_byte", "level", ".3f", unit=_BITS),

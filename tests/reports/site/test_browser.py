@@ -14,7 +14,7 @@ FLAGS = [
     "--disable-component-update", "--disable-sync", "--no-first-run",
 ]  # fmt: skip
 KINDS = (
-    "index", "changes", "compare", "forecasts", "puzzles", "published", "data", "methods",
+    "index", "changes", "compare", "forecasts", "puzzles", "published", "data", "views", "methods",
     "sources", "models/early", "sources/code",
 )  # fmt: skip
 Open = Callable[..., Page]
@@ -61,9 +61,12 @@ def visit(browser: Browser, root: Path) -> Iterator[Open]:
     assert all(request.startswith(root.as_uri()) for request in requests)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible(visit: Open, scheme: str) -> None:
-    for kind in KINDS:
+# Pages have their parts in common, so the dark theme is checked on those with all parts.
+@pytest.mark.parametrize(
+    ("scheme", "kinds"), [("light", KINDS), ("dark", ("index", "compare", "models/early"))]
+)
+def test_pages_are_accessible(visit: Open, scheme: str, kinds: tuple[str, ...]) -> None:
+    for kind in kinds:
         window = visit(kind, color_scheme=scheme)
         # Without preload, axe does not request the style sheet, which the policy forbids.
         found = Axe().run(window, options={"preload": False}).response["violations"]
@@ -73,11 +76,20 @@ def test_pages_are_accessible(visit: Open, scheme: str) -> None:
         assert not worse, (kind, worse)
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280, 1800])
-def test_no_page_is_wider_than_the_window(visit: Open, width: int) -> None:
+def test_no_page_is_wider_than_the_window(visit: Open) -> None:
     for kind in KINDS:
-        window = visit(kind, viewport={"width": width, "height": 800})
-        assert window.evaluate("document.documentElement.scrollWidth") <= width, kind
+        window = visit(kind)
+        for width in (360, 768, 1280, 1800):
+            window.set_viewport_size({"width": width, "height": 800})
+            assert window.evaluate("document.documentElement.scrollWidth") <= width, kind
+
+
+def test_charts_are_readable_on_a_phone(visit: Open) -> None:
+    window = visit("index", viewport={"width": 360, "height": 800})
+    sizes = window.evaluate(
+        "[...document.querySelectorAll('.chart text')].map(e => e.getBoundingClientRect().height)"
+    )
+    assert min(sizes) > 8
 
 
 def test_a_table_sorts_and_the_address_keeps_it(visit: Open) -> None:
@@ -96,10 +108,12 @@ def test_a_table_sorts_and_the_address_keeps_it(visit: Open) -> None:
 
 
 def test_rows_are_found_and_columns_chosen(visit: Open) -> None:
-    window = visit("data#data-views?find=month")
+    window = visit("views#data-views?find=month, protocols")
     shown = window.locator("[data-table=data-views] tbody tr:visible")
     assert 0 < shown.count() < 30
-    assert all("month" in text.lower() for text in shown.all_text_contents())
+    texts = [text.lower() for text in shown.all_text_contents()]
+    assert all("month" in text or "protocols" in text for text in texts)
+    assert not all("month" in text for text in texts)
     window = visit("index")
     assert not window.get_by_role("columnheader", name="months").is_visible()
     window.get_by_text("columns", exact=True).click()
@@ -112,6 +126,16 @@ def test_two_models_are_compared(visit: Open) -> None:
     title = "early is better than control:zstd on these documents"
     window.get_by_role("heading", name=title).wait_for()
     assert window.locator("[data-compared] tbody tr").count() == 3  # two sources and their mean
+
+
+def test_a_page_of_a_model_is_copied_as_markdown(visit: Open) -> None:
+    window = visit("models/early")
+    window.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(); }")
+    window.get_by_role("button", name="Copy as Markdown").click()
+    copied = window.locator("pre", has_text="# early").text_content()
+    assert copied is not None
+    assert "- stated cutoff: 2024-04" in copied
+    assert any(line.startswith("| code | 2.") for line in copied.splitlines())
 
 
 def test_a_touched_chart_is_drawn_again_by_the_script(visit: Open) -> None:

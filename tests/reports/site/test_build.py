@@ -79,7 +79,7 @@ def test_every_page_and_view_is_reached_in_three_clicks(
     with duckdb.connect(f"{usual.home}/warehouse.duckdb", read_only=True) as database:
         views = database.sql("from duckdb_views() where schema_name = 'main' and not internal")
         names = [row[0] for row in views.select("view_name").fetchall()]
-    assert {f"view-{name}" for name in names} <= pages[(root / "data.html").resolve()].ids
+    assert {f"view-{name}" for name in names} <= pages[(root / "views.html").resolve()].ids
 
 
 def test_names_from_outside_are_text(root: Path) -> None:

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,29 @@ def test_long_and_right_to_left_names(publish_figures: Any) -> None:
     assert len([path for path in titles if path.startswith("models/")]) == len(names)
     board = (Path(settings.home) / "report" / "figures" / "board.csv").read_text()
     assert "\n'=cmd()," in board
+
+
+def test_months_held_back_are_told(publish_figures: Any) -> None:
+    settings = publish_figures(level("a", "news", 1.0))
+    root = Path(write_site(settings)).parent
+    held = Path(settings.home) / "corpus/source=news/month=2024-09/held/manifest.json"
+    held.parent.mkdir(parents=True)
+    held.write_text("{}")
+    write_site(settings)
+    held.unlink()
+    write_site(settings)
+    texts = [item["title"] for item in json.loads((root / "changes.json").read_text())["items"]]
+    assert texts[:2] == [
+        "No longer held back: news/2024-09.",
+        "Held back, since a check failed: news/2024-09.",
+    ]
+
+
+@pytest.mark.slow
+def test_five_hundred_models(publish_figures: Any) -> None:
+    figures = {k: v for n in range(500) for k, v in level(f"m{n}", "news", 1 + n / 999, 3).items()}
+    titles = _titles(publish_figures(figures))
+    assert len([path for path in titles if path.startswith("models/")]) == 500
 
 
 def test_a_later_month_keeps_the_former_site(publish_figures: Any) -> None:

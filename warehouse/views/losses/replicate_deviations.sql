@@ -24,7 +24,8 @@ with cells as (
     where standard_error is not null
 ),
 
-deviations as materialized (
+-- Computed twice: keeping millions of rows takes longer, and a gigabyte.
+deviations as not materialized (
     select
         r.model,
         r.source,

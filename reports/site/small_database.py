@@ -1,0 +1,50 @@
+"""A small database beside the site, which DuckDB-WASM can open.
+
+The snapshot has DuckDB's newest storage format, and its views compute for seconds. This file has
+the format of DuckDB 1.4, and the rows of each public view as a table of the same name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import duckdb
+
+from core.errors import WarehouseError
+from core.settings import Settings
+from core.storage.store import Store
+from reports.export_figures import exported_views
+from reports.site.build import MEMORY, ROOT
+from warehouse.database.lake import quoted
+from warehouse.read.query import local_snapshot
+
+FILE = f"{ROOT}/site.duckdb"
+STORAGE = "v1.4.0"
+_TABLES = ("models", "sources", "protocols")
+
+
+def write_small_database(settings: Settings) -> str:
+    """Write ``site.duckdb`` beside the site; return its URL.
+
+    Raises:
+        UsageError: there is no snapshot.
+        WarehouseError: the snapshot lacks a view; publish it again.
+    """
+    store = Store(settings.home, settings.scratch)
+    with (
+        local_snapshot(settings) as snapshot,
+        store.writing(FILE) as staged,
+        contextlib.closing(duckdb.connect(config={"memory_limit": MEMORY})) as connection,
+    ):
+        staged.path.unlink()  # DuckDB does not open an empty file
+        connection.execute(f"attach {quoted(str(snapshot))} as published (read_only)")
+        small = f"attach {quoted(str(staged.path))} as small (storage_version '{STORAGE}')"
+        connection.execute(small)
+        try:
+            for name in (*_TABLES, *exported_views()):
+                copy = f"create table small.{name} as from published.{name}"
+                connection.execute(copy)
+        except duckdb.Error as error:
+            raise WarehouseError(f"cannot copy {name}: {error}; publish it again") from error
+        connection.execute("detach small")
+    return store.url(FILE)

@@ -1,0 +1,50 @@
+"""One page, charts for papers and the small database."""
+
+import re
+import struct
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from core.errors import UsageError
+from core.settings import Settings
+from reports.site.build import write_site
+from reports.site.papers import write_figures
+from reports.site.small_database import write_small_database
+from tests.reports.curves import HOSTILE_SOURCE
+
+pytestmark = pytest.mark.long
+
+
+def test_one_page_is_written_alone(usual: Settings) -> None:
+    page = Path(write_site(usual, "models/early"))
+    before = {path: path.stat().st_mtime_ns for path in page.parents[1].rglob("*.html")}
+    assert Path(write_site(usual, "models/early.html")) == page
+    changed = {path for path, time in before.items() if path.stat().st_mtime_ns != time}
+    assert changed == {page}
+    with pytest.raises(UsageError, match="no page 'nothing'"):
+        write_site(usual, "nothing")
+
+
+def test_charts_for_papers_have_the_stated_width(usual: Settings, tmp_path: Path) -> None:
+    assert write_figures(usual, tmp_path, "index", 85) == ["over-time"]
+    assert ' width="85.00mm" ' in (tmp_path / "over-time.svg").read_text()
+    width, _ = struct.unpack(">II", (tmp_path / "over-time.png").read_bytes()[16:24])
+    assert abs(width - 85 / 25.4 * 300) <= 1
+    box = re.search(rb"/MediaBox \[0 0 ([\d.]+)", (tmp_path / "over-time.pdf").read_bytes())
+    assert box is not None
+    assert abs(float(box[1]) - 85 / 25.4 * 72) <= 0.01
+    with pytest.raises(UsageError, match="has no chart"):
+        write_figures(usual, tmp_path, "methods", 85)
+
+
+@pytest.mark.slow
+def test_the_small_database_has_the_rows_of_views(usual: Settings) -> None:
+    with duckdb.connect(write_small_database(usual), read_only=True) as small:
+        rows = small.sql("from monthly_loss").fetchall()
+    with duckdb.connect(f"{usual.home}/warehouse.duckdb", read_only=True) as published:
+        assert sorted(rows, key=repr) == sorted(
+            published.sql("from monthly_loss").fetchall(), key=repr
+        )
+    assert any(HOSTILE_SOURCE in row for row in rows)
