@@ -152,7 +152,7 @@ def land(names: Sequence[str], num_worlds: int, seed: int, settings: Settings) -
             for first in range(0, num_worlds, 50):
                 numbers = range(first, min(first + 50, num_worlds))
                 chances = [(seed, zlib.crc32(name.encode()), number) for number in numbers]
-                tables = [_losses(design, key, chance) for chance in chances]
+                tables = [losses_of(design, key, chance) for chance in chances]
                 warehouse.land_losses(pa.concat_tables(tables), "worlds")
             for number, cutoff in enumerate(design.cutoffs):
                 month = FIRST + int(cutoff)
@@ -176,7 +176,7 @@ def _partitions(names: Sequence[str]) -> Iterator[dict[str, Any]]:
                 yield {"source": f"news-{key}-0", "month": month, "regime": regime}
 
 
-def _losses(design: Design, key: int, chance: tuple[int, int, int]) -> pa.Table:
+def losses_of(design: Design, key: int, chance: tuple[int, int, int]) -> pa.Table:
     """Return one world's losses (schema LOSSES), a chunk for each document."""
     rng, protocol = np.random.default_rng(chance), f"{key}-{chance[-1]}"
     y = np.array([design.draw(rng) for _ in range(design.num_sources)])
