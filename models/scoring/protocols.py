@@ -182,34 +182,26 @@ def _uncheatable_bos(context: int) -> ScoringProtocol:
 _STARTS: dict[Prefix, str] = {"bos": "BOS", "eos": "EOS", "newline": "the token of a line break"}
 
 
-def _uncheatable_add(start: Prefix, chunk: int = 4000) -> ScoringProtocol:
+def _uncheatable_start(start: Prefix, replaces: bool, chunk: int = 4000) -> ScoringProtocol:
+    place = "in the place of its first token" if replaces else "before it; every token is scored"
+    odd = " Odd: a chunk's first token is not scored while its bytes count, unless the tokenizer "
     return ScoringProtocol(
-        name=_named(f"uncheatable-add-{start}", (4000,), chunk),
+        name=_named(f"uncheatable-{'replace' if replaces else 'add'}-{start}", (4000,), chunk),
         description=f"Uncheatable Eval's since late 2025: disjoint chunks of {chunk} tokens, each "
-        f"after {_STARTS[start]}; every token is scored. Its board takes for each model the start "
-        "that is best on a development set: tidemark protocols choose.",
+        f"with {_STARTS[start]} {place}. Its board takes for each model the start that is best on "
+        "a development set: tidemark protocols choose."
+        + (f"{odd}added it by itself." if replaces else ""),
         layout="disjoint",
-        context=chunk + 1,
+        context=chunk if replaces else chunk + 1,
         prefix=start,
-    )
-
-
-def _uncheatable_replace(start: Prefix, chunk: int = 4000) -> ScoringProtocol:
-    return replace(
-        _uncheatable_add(start, chunk),
-        name=_named(f"uncheatable-replace-{start}", (4000,), chunk),
-        description=f"As uncheatable-add-{start}, with {_STARTS[start]} in the place of a chunk's "
-        "first token, for tokenizers that always begin with a token of their own. Odd: of other "
-        "tokenizers, a chunk's first token is not scored while its bytes count.",
-        context=chunk,
-        replaces_first=True,
+        replaces_first=replaces,
     )
 
 
 # The six start-token modes of Uncheatable Eval, by family name.
 _UNCHEATABLE_STARTS: dict[str, Callable[..., ScoringProtocol]] = {
-    f"uncheatable-{way}-{start}": partial(make, start)
-    for way, make in (("add", _uncheatable_add), ("replace", _uncheatable_replace))
+    f"uncheatable-{way}-{start}": partial(_uncheatable_start, start, way == "replace")
+    for way in ("add", "replace")
     for start in _STARTS
 }
 UNCHEATABLE_STARTS = tuple(_UNCHEATABLE_STARTS)

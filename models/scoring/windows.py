@@ -85,7 +85,9 @@ def plan_windows(
     if protocol.layout == "rolling":
         return _rolling(num_tokens, context, num_prefix)
     if protocol.replaces_first:
-        return _replacing(num_tokens, context, num_prefix)
+        starts = range(0, num_tokens, context)
+        ends = (min(begin + context, num_tokens) for begin in starts)
+        return [Window(b + 1, b + 1, end, num_prefix) for b, end in zip(starts, ends, strict=True)]
     windows = _disjoint(num_tokens, context, num_prefix, protocol.scores_first)
     return windows[:1] if protocol.layout == "single" else windows
 
@@ -97,14 +99,6 @@ def _disjoint(n: int, context: int, num_prefix: int, scores_first: bool) -> list
     return [
         Window(begin, begin + skipped, min(begin + step, n), num_prefix)
         for begin in range(0, n, step)
-    ]
-
-
-def _replacing(n: int, context: int, num_prefix: int) -> list[Window]:
-    """Return windows without overlap whose first token the prefix replaces."""
-    return [
-        Window(begin + 1, begin + 1, min(begin + context, n), num_prefix)
-        for begin in range(0, n, context)
     ]
 
 
