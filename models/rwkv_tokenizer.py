@@ -170,6 +170,7 @@ def _world_model(vocabulary: Mapping[bytes, int]) -> TextModel:
         tokenizer=WorldTokenizer(vocabulary),
         vocabulary_size=max(vocabulary.values()) + 1,
         start_token=_END_OF_TEXT,
+        eos_token=_END_OF_TEXT,  # Uncheatable Eval begins each chunk of an RWKV with it
         start_text=f"<{_END_OF_TEXT}>",
         byte_tokens=byte_tokens,
     )
@@ -188,6 +189,7 @@ def _pile_model(data: bytes, path: Path) -> TextModel:
         tokenizer=Accountant(tokenizer),
         vocabulary_size=max(vocabulary.values()) + 1,
         start_token=start,
+        eos_token=start,
         start_text=None if start is None else _PILE_END_OF_TEXT,
     )
 

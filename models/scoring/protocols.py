@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from core.errors import NotMeasurable, UnknownName, UsageError
@@ -23,7 +24,7 @@ _LONGEST_DOCUMENT = 2**15  # maximum tokens of a window that is a whole document
 Layout = Literal[
     "disjoint", "sliding", "rolling", "single", "swce", "pieces", "sliding-pieces", "solid"
 ]
-Prefix = Literal["none", "start", "bos", "encoded-bos", "chat"]
+Prefix = Literal["none", "start", "bos", "eos", "newline", "encoded-bos", "chat"]
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,15 @@ class ScoringProtocol:
         context: number of tokens of a window, prefix included, or None for the model's maximum. In
             the layouts rolling and swce, number of input tokens.
         stride: tokens from one window's start to the next, or None if windows do not overlap.
-        prefix: tokens before a window's text: none; the start token (BOS, else EOS); BOS only;
-            the tokens of BOS as text (usually BOS twice if the tokenizer adds BOS by itself); or
-            the chat template up to the model's answer.
+        prefix: tokens before a window's text: none; the start token (BOS, else EOS); BOS only; EOS
+            only; the first token of a line break as text; the tokens of BOS as text (usually BOS
+            twice if the tokenizer adds BOS by itself); or the chat template up to the model's
+            answer.
         special_tokens: True if the text's tokens include special tokens added by the tokenizer.
         scores_first: True if a window's first token is scored (with no token before it, it costs
             ln(vocabulary size)); False if it is not scored, although its bytes count.
+        replaces_first: True if the prefix takes the place of a window's first token, whose bytes
+            count.
         shortens: True if windows are shortened for a model with a shorter context.
         max_chars: maximum number of scored characters (bytes of media) per document.
         joined_by: text between the documents of one stream, or None if there is no stream.
@@ -57,6 +61,7 @@ class ScoringProtocol:
     prefix: Prefix = "start"
     special_tokens: bool = False
     scores_first: bool = True
+    replaces_first: bool = False
     shortens: bool = False
     max_chars: int | None = None
     joined_by: str | None = None
@@ -85,7 +90,8 @@ class ScoringProtocol:
     @property
     def charges_every_token(self) -> bool:
         """True if exactly the tokens of a text are scored, once each, in order."""
-        return self.scores_first and not self.special_tokens and not self.is_stream
+        is_whole = self.scores_first and not self.replaces_first
+        return is_whole and not self.special_tokens and not self.is_stream
 
     def effective_context(self, model_context: int | None) -> int:
         """Return the context in tokens for a model with the given maximum (None: no maximum).
@@ -171,6 +177,34 @@ def _uncheatable_bos(context: int) -> ScoringProtocol:
         "tokens where it adds BOS by itself; and the first token after it is still not scored.",
         prefix="encoded-bos",
     )
+
+
+_STARTS: dict[Prefix, str] = {"bos": "BOS", "eos": "EOS", "newline": "the token of a line break"}
+
+
+def _uncheatable_start(start: Prefix, replaces: bool, chunk: int = 4000) -> ScoringProtocol:
+    place = "in the place of its first token" if replaces else "before it; every token is scored"
+    odd = " Odd: a chunk's first token is not scored while its bytes count, unless the tokenizer "
+    return ScoringProtocol(
+        name=_named(f"uncheatable-{'replace' if replaces else 'add'}-{start}", (4000,), chunk),
+        description=f"Uncheatable Eval's since late 2025: disjoint chunks of {chunk} tokens, each "
+        f"with {_STARTS[start]} {place}. Its board takes for each model the start that is best on "
+        "a development set: tidemark protocols choose."
+        + (f"{odd}added it by itself." if replaces else ""),
+        layout="disjoint",
+        context=chunk if replaces else chunk + 1,
+        prefix=start,
+        replaces_first=replaces,
+    )
+
+
+# The six start-token modes of Uncheatable Eval, by family name.
+_UNCHEATABLE_STARTS: dict[str, Callable[..., ScoringProtocol]] = {
+    f"uncheatable-{way}-{start}": partial(_uncheatable_start, start, way == "replace")
+    for way in ("add", "replace")
+    for start in _STARTS
+}
+UNCHEATABLE_STARTS = tuple(_UNCHEATABLE_STARTS)
 
 
 def _lm_eval(context: int | None, special_tokens: bool = True) -> ScoringProtocol:
@@ -309,6 +343,7 @@ _TABLE = {
         _SOLID,
         _uncheatable(1024),
         _uncheatable_bos(1024),
+        *(make() for make in _UNCHEATABLE_STARTS.values()),
         _lm_eval(None),
         _lm_eval(None, special_tokens=False),
         _swce(1900, 512),
@@ -322,6 +357,7 @@ _FAMILIES: dict[str, Callable[..., ScoringProtocol]] = {
     "disjoint": _disjoint,
     "uncheatable": _uncheatable,
     "uncheatable-bos": _uncheatable_bos,
+    **_UNCHEATABLE_STARTS,
     "lm-eval": _lm_eval,
     "lm-eval-no-bos": lambda context: _lm_eval(context, special_tokens=False),
     "llm-compressive": _pieces,

@@ -36,6 +36,7 @@ class TextModel:
     Attributes:
         vocabulary_size: number of ids; a token with no token before it costs ln(vocabulary_size).
         start_token: id of BOS, or of EOS if there is no BOS, or None if there is neither.
+        newline_token: first id of a line break, special tokens included, or None.
         encoded_bos: tokens of BOS as a text, with the special tokens that the tokenizer adds.
         byte_tokens: ids of the tokens for the bytes 0 to 255, (256,), or None without such tokens.
         chat_prefix: function that returns the ids of a filled template, or None without a template.
@@ -46,6 +47,8 @@ class TextModel:
     vocabulary_size: int
     start_token: int | None
     bos_token: int | None = None
+    eos_token: int | None = None
+    newline_token: int | None = None
     encoded_bos: tuple[int, ...] = ()
     start_text: str | None = None
     byte_tokens: Tokens | None = field(default=None, compare=False)
@@ -77,9 +80,13 @@ class TextModel:
             "none": (),
             "start": _just(self.start_token),
             "bos": _just(self.bos_token),
+            "eos": _just(self.eos_token),
+            "newline": _just(self.newline_token),
             "encoded-bos": self.encoded_bos,
         }[protocol.prefix]
-        if not ids and (protocol.layout == "rolling" or protocol.prefix == "encoded-bos"):
+        must_start = protocol.prefix in ("encoded-bos", "eos", "newline")
+        must_start |= protocol.layout == "disjoint" and protocol.prefix == "bos"
+        if not ids and (protocol.layout == "rolling" or must_start):
             raise NotMeasurable(
                 f"protocol {protocol.name} needs a start token and the tokenizer has none; "
                 "use the default protocol"
@@ -112,6 +119,8 @@ def text_model_of(tokenizer: PreTrainedTokenizerFast) -> TextModel:
         vocabulary_size=len(tokenizer),
         start_token=eos if bos is None else bos,
         bos_token=bos,
+        eos_token=eos,
+        newline_token=next(iter(tokenizer.backend_tokenizer.encode("\n").ids), None),
         encoded_bos=encoded,
         start_text=tokenizer.eos_token if bos is None else tokenizer.bos_token,
         byte_tokens=_byte_tokens(tokenizer.get_vocab()),

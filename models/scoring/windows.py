@@ -84,6 +84,10 @@ def plan_windows(
         return _sliding(num_tokens, context, protocol.stride or 1, num_prefix)
     if protocol.layout == "rolling":
         return _rolling(num_tokens, context, num_prefix)
+    if protocol.replaces_first:
+        starts = range(0, num_tokens, context)
+        ends = (min(begin + context, num_tokens) for begin in starts)
+        return [Window(b + 1, b + 1, end, num_prefix) for b, end in zip(starts, ends, strict=True)]
     windows = _disjoint(num_tokens, context, num_prefix, protocol.scores_first)
     return windows[:1] if protocol.layout == "single" else windows
 

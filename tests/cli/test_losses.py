@@ -95,3 +95,24 @@ def test_other_losses_need_replace(
     assert dump() == before
     assert tidemark("land", file, "--replace").code == 0
     assert dump() != before
+
+
+def test_a_start_token_is_chosen_and_a_set_is_cut(
+    tidemark: Callable[..., Any], tiny_model: Path, tmp_path: Path
+) -> None:
+    raw, cut = tmp_path / "raw.jsonl", tmp_path / "cut.jsonl"
+    records = [
+        {"content": text, "category": "news"} for text in (" cafe\u0301", "The tide. " * 5000)
+    ]
+    raw.write_text("\n".join(map(json.dumps, records)))
+    assert tidemark("protocols", "cut", raw, cut, "--tokenizer", tiny_model).out == "2 texts\n"
+    texts = [json.loads(line)["content"] for line in cut.read_text().splitlines()]
+    assert texts[0] == "café"
+    assert 1000 < len(texts[1]) < 40_000
+
+    cut.write_text("\n".join(map(json.dumps, [{"content": "café"}, {"content": "The tide."}])))
+    ran = tidemark("protocols", "choose", tiny_model, cut, "--chunk", "16")
+    assert (ran.code, ran.err) == (0, "")
+    assert "uncheatable-add-newline-16" in ran.out
+    ran = tidemark("protocols", "choose", "control:zstd", cut)
+    assert "choose a start token for a language model" in ran.err

@@ -21,7 +21,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from core.settings import Settings
-from models.scoring.protocols import ScoringProtocol, get_protocol
+from models.scoring.protocols import UNCHEATABLE_STARTS, ScoringProtocol, get_protocol
 from models.scoring.token_scorer import CausalLM
 from tests.models.conftest import BatchOf, Plain
 
@@ -241,6 +241,26 @@ def uncheatable_bos(model: Plain, texts: list[str], context: int, stride: int) -
     return nats
 
 
+def uncheatable_start(start: str, replaces: bool = False) -> Peer:
+    """Return the algorithm of Uncheatable Eval's evaluator of late 2025 for a start-token mode."""
+
+    def score(model: Plain, texts: list[str], chunk: int, stride: int) -> list[float]:
+        first = {
+            "bos": model.bos,
+            "eos": model.tokenizer.eos_token_id,
+            "newline": model.tokenizer.encode("\n")[0],
+        }[start]
+        nats = []
+        for text in texts:
+            ids = model.ids(text, False)
+            for begin in range(0, len(ids), chunk):
+                part = ids[begin : begin + chunk]
+                nats += model.nats([first, *part[replaces:]])
+        return nats
+
+    return score
+
+
 def lm_eval(model: Plain, texts: list[str], context: int, stride: int) -> list[float]:
     return roll(model, [model.ids(text, True) for text in texts], context)
 
@@ -296,6 +316,11 @@ PEERS: dict[str, Peer] = {
     "stream-{0}-{1}": stream,
     "uncheatable-{0}": uncheatable,
     "uncheatable-bos-{0}": uncheatable_bos,
+    **{
+        f"uncheatable-{way}-{start}-{{0}}": uncheatable_start(start, way == "replace")
+        for way in ("add", "replace")
+        for start in ("bos", "eos", "newline")
+    },
     "lm-eval-{0}": lm_eval,
     "lm-eval-no-bos-{0}": lm_eval_no_bos,
     "opencompass-swce-{0}-{1}": opencompass_swce,
@@ -323,6 +348,11 @@ def counted_bytes(model: Plain, texts: list[str], protocol: ScoringProtocol) -> 
         dropped = 0
     letters = model.tokenizer.convert_ids_to_tokens(ids[: max(0, end)])
     return sum(map(len, letters)) - dropped
+
+
+def lacks_start(model: Plain, protocol: ScoringProtocol) -> bool:
+    tokens = {"bos": model.bos, "eos": model.tokenizer.eos_token_id, "newline": 0}
+    return tokens[protocol.prefix] is None
 
 
 KINDS = ["llama_folder", "gpt2_folder", "starting_folder", "startless_folder", "mamba_folder"]
@@ -370,6 +400,8 @@ def test_every_protocol_is_its_algorithm_written_plainly(
     for template, algorithm in PEERS.items():
         protocol = get_protocol(template.format(context, stride))
         if protocol.prefix == "encoded-bos" and plain.bos is None:
+            continue
+        if protocol.name.startswith(UNCHEATABLE_STARTS) and lacks_start(plain, protocol):
             continue
         if protocol.layout == "rolling" and plain.start is None:
             continue

@@ -15,6 +15,9 @@ DIGESTS = {
     "stream": "8f36c11f", "first-5000-chars": "15ff737e", "whole-document": "42c7915b",
     "chat": "0b44754b", "solid": "ccd3fac8", "uncheatable": "84d6d9a2",
     "uncheatable-bos": "bf9d7d28", "lm-eval": "e9e29cdd", "lm-eval-no-bos": "2e8bacf0",
+    "uncheatable-add-bos": "a3b0bebe", "uncheatable-add-eos": "e8b7117e",
+    "uncheatable-add-newline": "92a48ee9", "uncheatable-replace-bos": "8370881c",
+    "uncheatable-replace-eos": "c0eab089", "uncheatable-replace-newline": "cfa5beeb",
     "opencompass-swce": "c34ba0f6", "llm-compressive": "95dc1623", "llm-compressive-sw": "6803efe4",
 }  # fmt: skip
 
@@ -142,8 +145,8 @@ def test_the_hash_follows_the_definition_and_nothing_else():
     assert dataclasses.replace(protocol, name="x", description="y").digest == protocol.digest
     changes: dict[str, object] = {
         "layout": "single", "context": 513, "stride": 1, "prefix": "bos", "special_tokens": True,
-        "scores_first": False, "shortens": True, "max_chars": 1, "joined_by": "",
-        "max_stream_bytes": 1, "full_windows": 2,
+        "scores_first": False, "replaces_first": True, "shortens": True, "max_chars": 1,
+        "joined_by": "", "max_stream_bytes": 1, "full_windows": 2,
     }  # fmt: skip
     names = {field.name for field in dataclasses.fields(ScoringProtocol)}
     assert names == {"name", "description", *changes}
