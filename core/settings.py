@@ -384,8 +384,16 @@ def set_ray_patience() -> None:
 
 
 def prefect_server() -> str | None:
-    """Return the address of the configured Prefect server, or None for an in-process server."""
-    return os.environ.get("PREFECT_API_URL") or None  # noqa: TID251
+    """Return the address of the configured Prefect server, or None for an in-process server.
+
+    Raises:
+        UsageError: the address has no path, so it is that of the server's pages.
+    """
+    address = os.environ.get("PREFECT_API_URL") or None  # noqa: TID251
+    if address is not None and not urlsplit(address).path.strip("/"):
+        shown = without_password(address).rstrip("/")
+        raise UsageError(f"PREFECT_API_URL={shown} has no path; expected the API: {shown}/api")
+    return address
 
 
 def without_password(address: str) -> str:

@@ -74,15 +74,17 @@ class Deployment(_Part):
         flow: Flow[..., Any] = load_flow_from_entrypoint(
             self.entrypoint, use_placeholder_flow=False
         )
+        schema = parameter_schema(flow).model_dump(mode="json", exclude_none=True)
+        if self.flow == "crawl" and "source" in self.parameters:
+            # The server then refuses runs of crawl/arxiv for another source.
+            schema["properties"]["source"]["enum"] = [self.parameters["source"]]
         return {
             "description": self.description,
             "version": code_version(),
             "entrypoint": self.entrypoint,
             "tags": sorted(self.tags),
             "parameters": self.parameters,
-            "parameter_openapi_schema": parameter_schema(flow).model_dump(
-                mode="json", exclude_none=True
-            ),
+            "parameter_openapi_schema": schema,
             "work_pool_name": self.work_pool.name,
             "work_queue_name": self.work_pool.work_queue_name,
             "job_variables": self.work_pool.job_variables,

@@ -37,11 +37,10 @@ from models.weights.files import (
     first_line,
     folder_digest,
     read_base,
-    refuse_fatal_tokenizer,
-    refuse_growing_tokenizer,
     require_safe_adapter,
 )
 from models.weights.hub import is_hub_id
+from models.weights.tokenizer_files import refuse_fatal_tokenizer, refuse_growing_tokenizer
 
 # Hide the warnings of transformers, because our own errors report all relevant problems.
 transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]

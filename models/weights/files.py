@@ -44,10 +44,6 @@ WEIGHT_FILES = ("model*.safetensors", "model*.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model*.bin", "pytorch_model*.bin.index.json")
 ADAPTER_FILES = (ADAPTER_CONFIG, _ADAPTER_WEIGHTS)
 PICKLED_ADAPTER = "adapter_model.bin"
-_HAS_PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"[^"]')
-_REWRITING = ("normalizer", "pre_tokenizer", "decoder")  # parts of tokenizer.json
-_STEPS = ("normalizers", "pretokenizers", "decoders")  # keys of the steps of a sequence
-_MAX_GROWTH = 32
 _PICKLE_ADVICE = (
     "pickles may run code when they are loaded; if you trust the model's makers, set "
     "TIDEMARK_ALLOW_PICKLE_WEIGHTS=true"
@@ -217,59 +213,6 @@ def _shapes(path: Path, location: str) -> list[list[int]]:
             f"{location}: the weights cannot be loaded: {path.name} ({path.stat().st_size} bytes) "
             f"is cut off or damaged ({error}); get the file again"
         ) from error
-
-
-def refuse_growing_tokenizer(folder: Path, location: str) -> None:
-    """Raise ModelLoadError for a tokenizer.json whose replacements make a text much longer.
-
-    Five steps that replace a letter by 100 letters would make 10 GB of each letter.
-    """
-    try:
-        document = json.loads((folder / "tokenizer.json").read_bytes())
-        growth = math.prod(_growth(document.get(part)) for part in _REWRITING)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return  # another format, which loading the tokenizer rejects
-    if growth > _MAX_GROWTH:
-        raise ModelLoadError(
-            f"{location}: the replacements of tokenizer.json make a text up to {growth:.3g} times "
-            f"as long; expected at most {_MAX_GROWTH}. It was not made for text: get another model"
-        )
-
-
-def _growth(step: object) -> float:
-    """Return how many characters a step of a tokenizer, with its parts, makes of one at most."""
-    if isinstance(step, list):
-        return math.prod(map(_growth, step))
-    if not isinstance(step, dict):
-        return 1.0
-    own = 1.0
-    if step.get("type") == "Replace":
-        replaced = step["pattern"].get("String")  # a regular expression may match no character
-        own = max(1.0, len(step["content"]) / len(replaced) if replaced else len(step["content"]))
-    return own * math.prod(_growth(step.get(parts)) for parts in _STEPS)
-
-
-def refuse_fatal_tokenizer(folder: Path, location: str) -> None:
-    """Raise ModelLoadError for a tokenizer.json that would abort the process.
-
-    Version 0.23 of the tokenizers library removes a prefix from the second half of every merge. If
-    there is no prefix, the library aborts, and the error cannot be caught.
-    """
-    path = folder / "tokenizer.json"
-    if not path.is_file() or not _HAS_PREFIX.search(content := path.read_bytes()):
-        return
-    try:
-        model = json.loads(content)["model"]
-        prefix, merges = model["continuing_subword_prefix"], model.get("merges", [])
-        seconds = [(merge.split(" ") if isinstance(merge, str) else merge)[1] for merge in merges]
-        is_well = model.get("type") == "WordPiece" or all(s.startswith(prefix) for s in seconds)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return  # another format, which loading the tokenizer rejects
-    if not is_well:
-        raise ModelLoadError(
-            f"{location}: the tokenizer is missing or broken: tokenizer.json has merges without "
-            f"their continuing_subword_prefix {prefix!r}; get the file again"
-        )
 
 
 def read_base(folder: Path, location: str) -> tuple[str, str | None]:

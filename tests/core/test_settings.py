@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import UsageError
-from core.settings import PROJECT_PAGE, Settings, load_settings
+from core.settings import PROJECT_PAGE, Settings, load_settings, prefect_server
 
 
 def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -102,3 +102,15 @@ def test_prefect_is_kept_at_home_and_logs_go_to_a_server_where_there_is_one(
     root, command = Path(__file__).resolve().parents[2], [sys.executable, "-c", code]
     output = subprocess.check_output(command, cwd=root, env=environment, text=True)
     assert output.split() == [str(tmp_path / "work" / "prefect"), "DEBUG", sent]
+
+
+@pytest.mark.parametrize("address", ["http://me:secret@host:4200", "http://host:4200/"])
+def test_the_address_of_a_prefect_server_needs_the_path_of_its_api(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", address)
+    with pytest.raises(UsageError, match="expected the API: http://host:4200/api") as refused:
+        prefect_server()
+    assert "secret" not in str(refused.value)
+    monkeypatch.setenv("PREFECT_API_URL", "https://example.org/prefect/api/")
+    assert prefect_server() == "https://example.org/prefect/api/"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from prefect import Flow
+from prefect.utilities.schema_tools.validation import ValidationError, validate
 
 from core.errors import MalformedInput
 from core.month import Month
@@ -114,3 +115,12 @@ def test_a_file_that_cannot_be_meant_is_refused(
         path.write_text(text)
     with pytest.raises(MalformedInput, match=says):
         read_deployments(path)
+
+
+def test_a_source_s_deployment_takes_no_other_source() -> None:
+    """Prefect's server checks parameters by this schema, in the same way."""
+    [arxiv] = [each for each in DEPLOYMENTS if each.full_name == "crawl/arxiv"]
+    schema, given = arxiv.fields()["parameter_openapi_schema"], {"first": "2026-01"}
+    validate({**given, "source": "arxiv"}, schema, raise_on_error=True)
+    with pytest.raises(ValidationError, match="'govuk' is not one of"):
+        validate({**given, "source": "govuk"}, schema, raise_on_error=True)

@@ -39,7 +39,10 @@ def _board(site: Site) -> Figure:
         Column("num_unparsed", "no answer read", ",d", is_optional=True),
         Column("protocol", "asked as", is_optional=True),
     ]  # fmt: skip
-    about = "A question tests a model if it was opened after its cutoff. Intervals: 95 %, Wilson's."
+    about = (
+        "A question tests a model if it was opened after its cutoff. Intervals: 95 %, Wilson's. "
+        "They reach further towards 50 % than away from it, so the figure is not in their middle."
+    )
     title = board_of_forecasts_finding(rows.to_dicts())
     return Figure("forecasts", title, about, sql, rows, columns)
 
@@ -92,7 +95,10 @@ def _bias(site: Site) -> Figure | None:
                about="The paper's temporal bias index."),
         Column("paper_class", "by the paper's rule"),
     ]  # fmt: skip
-    about = "Nostalgia: earlier questions are answered better than recent ones; Neophilia: worse."
+    about = (
+        "Nostalgia: earlier questions are answered better than recent ones; Neophilia: worse. "
+        "No answers: none of the model's texts has an answer."
+    )
     return Figure("forecasts-bias", bias_finding(rows.to_dicts()), about, sql, rows, columns)
 
 

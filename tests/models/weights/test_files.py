@@ -12,8 +12,8 @@ from models.weights.files import (
     examine_weights,
     folder_digest,
     is_whole,
-    refuse_growing_tokenizer,
 )
+from models.weights.tokenizer_files import refuse_growing_tokenizer
 
 CONFIG = ["config.json", "tokenizer.json"]
 SHARDS = [f"model-0000{n}-of-00002.safetensors" for n in (1, 2)] + ["model.safetensors.index.json"]

@@ -22,6 +22,17 @@ with tested as (
     from internal.bias_statistics
 ),
 
+silent as (
+    select
+        model,
+        source,
+        protocol
+    from internal.judged_answers
+    where is_before_release
+    group by model, source, protocol
+    having not bool_or(is_parsed)
+),
+
 stepped as (
     select
         *,
@@ -47,9 +58,9 @@ adjusted as (
 )
 
 select
-    model,
-    source,
-    protocol,
+    a.model,
+    a.source,
+    a.protocol,
     comparison,
     earlier_from,
     earlier_to,
@@ -67,6 +78,7 @@ select
     p_value,
     p_adjusted,
     case
+        when s.model is not null then 'No answers'
         when p_adjusted > 0.05 then 'Balanced'
         when z_proportions < 0 then 'Nostalgia'
         else 'Neophilia'
@@ -77,4 +89,5 @@ select
         when p_adjusted <= 0.05 then '*'
         else ''
     end as significance
-from adjusted;
+from adjusted as a
+left join silent as s on a.model = s.model and a.source = s.source and a.protocol = s.protocol;

@@ -6,7 +6,7 @@
 --   line's value on 2015-01-01. *_low, *_high and p_value: Student's t of ordinary least squares,
 --   because a guesser's scores vary equally in small and large bins; NULL below three bins.
 --   bias_class (the paper's rule): Balanced from -1 to 1, Nostalgia below, Neophilia above. The
---   rule ignores chance; forecast_bias_test does not.
+--   rule ignores chance; forecast_bias_test does not. No answers: none of a model's texts has one.
 -- Source: Zhu et al. 2024, section 4.2 and Table 7; docs/metrics.md (Forecasts).
 create or replace macro forecast_tbi_at(variance) as table
     with fitted as (
@@ -30,6 +30,17 @@ create or replace macro forecast_tbi_at(variance) as table
         group by model, source, protocol
     ),
 
+    silent as (
+        select
+            model,
+            source,
+            protocol
+        from internal.judged_answers
+        where is_before_release
+        group by model, source, protocol
+        having not bool_or(is_parsed)
+    ),
+
     doubted as (
         select
             *,
@@ -41,9 +52,9 @@ create or replace macro forecast_tbi_at(variance) as table
     )
 
     select
-        model,
-        source,
-        protocol,
+        d.model,
+        d.source,
+        d.protocol,
         1000 * slope as tbi_x1000,
         1000 * (slope - quantile * slope_error) as tbi_x1000_low,
         1000 * (slope + quantile * slope_error) as tbi_x1000_high,
@@ -54,8 +65,11 @@ create or replace macro forecast_tbi_at(variance) as table
         num_bins as num_months,
         num_questions,
         case
+            when s.model is not null then 'No answers'
             when 1000 * slope < -1 then 'Nostalgia'
             when 1000 * slope > 1 then 'Neophilia'
             else 'Balanced'
         end as bias_class
-    from doubted;
+    from doubted as d
+    left join silent as s
+        on d.model = s.model and d.source = s.source and d.protocol = s.protocol;
