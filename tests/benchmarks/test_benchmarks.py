@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from benchmarks import crawling
+from benchmarks import crawling, site
 from benchmarks.__main__ import main
 from benchmarks.measure import Contender, Report, Timing, as_markdown, measure, peak_rss, ratios
 from benchmarks.scoring import generation, gpu, options
@@ -241,3 +241,10 @@ def test_texts_are_written_by_all_before_they_are_timed() -> None:
     ]
     assert "4 prompts of " in report.conditions
     assert "not slower than transformers' batches" in str(verdict)
+
+
+@pytest.mark.slow
+def test_the_site_is_measured() -> None:
+    verdict = site.run(1, 2)[0]
+    assert verdict.conditions["pages are at most 5 MB"]
+    assert "of processor time" in verdict.rows["quickest of the builds"]

@@ -10,7 +10,7 @@ import polars as pl
 from reports.site.charts import INK, PALETTE, SOFT, spread, time_axis
 from reports.site.context import Site, of_name
 from reports.site.figure import Column, Figure, Page, slug
-from reports.site.findings import difficulty_finding, listed
+from reports.site.findings import difficulty_finding
 from reports.site.pages.overview import MIN_MONTHS
 
 ORDER, NAVIGATION = 11, ("sources.html", "Sources")
@@ -220,5 +220,5 @@ def _documents(site: Site, name: str) -> Figure:
                about="How different the texts are from those of the month before."),
     ]  # fmt: skip
     months = [str(month)[:7] for month in rows["month"].to_list()]
-    title = f"What was collected: {rows.height} months, {listed([*months[:1], *months[-1:]])}"
+    title = f"What was collected: {rows.height} months, {months[-1]} to {months[0]}"
     return Figure(f"source-{slug(name)}-documents", title, "", sql, rows, columns)

@@ -152,3 +152,20 @@ def test_pages_read_without_a_script(browser: Browser, root: Path) -> None:
     assert window.get_by_role("table").is_visible()
     assert window.locator("figure svg").count() == 1
     context.close()
+
+
+def test_five_questions_are_answered_in_few_clicks(visit: Open) -> None:
+    window = visit("index")
+    board = window.locator("[data-table=board]")
+    cutoff = board.locator("tr", has_text="early").locator("td").nth(4)
+    assert cutoff.text_content() == "2024-04"  # when does its training data end?
+    assert "documents of 8 months" in window.locator("main").inner_text()  # from how many?
+    board.get_by_role("button", name="ageing").click()  # which model ages slowest?
+    assert board.locator("[aria-sort=ascending]").get_attribute("data-column") == "growth_per_year"
+    numbers = window.locator("#board").get_by_role("link", name="csv")  # can I have the numbers?
+    assert numbers.get_attribute("href") == "figures/board.csv"
+    window.get_by_role("link", name="Compare").click()  # is A better than B on code?
+    window.locator("[name=one]").select_option("early")
+    window.locator("[name=other]").select_option("control:zstd")
+    row = window.locator("[data-compared] tr", has_text="code")
+    assert row.locator("td").first.text_content().startswith("\u2212")
