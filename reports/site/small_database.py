@@ -7,6 +7,7 @@ the format of DuckDB 1.4, and the rows of each public view as a table of the sam
 from __future__ import annotations
 
 import contextlib
+import tempfile
 
 import duckdb
 
@@ -23,6 +24,11 @@ STORAGE = "v1.4.0"
 _TABLES = ("models", "sources", "protocols")
 
 
+def _config(spill: str) -> dict[str, str | bool | int | float | list[str]]:
+    # Without a folder of its own, DuckDB would write to .tmp of the current directory.
+    return {"memory_limit": MEMORY, "temp_directory": spill}
+
+
 def write_small_database(settings: Settings) -> str:
     """Write ``site.duckdb`` beside the site; return its URL.
 
@@ -34,7 +40,8 @@ def write_small_database(settings: Settings) -> str:
     with (
         local_snapshot(settings) as snapshot,
         store.writing(FILE) as staged,
-        contextlib.closing(duckdb.connect(config={"memory_limit": MEMORY})) as connection,
+        tempfile.TemporaryDirectory(prefix="small-", dir=staged.path.parent) as spill,
+        contextlib.closing(duckdb.connect(config=_config(spill))) as connection,
     ):
         staged.path.unlink()  # DuckDB does not open an empty file
         connection.execute(f"attach {quoted(str(snapshot))} as published (read_only)")
