@@ -126,7 +126,8 @@ def cell(row: Row, column: Column) -> Cell:
     value = row[column.name]
     link = column.link(row) if column.link else None
     if value is None:
-        return Cell(NOTHING, link=link)
+        is_of_numbers = bool(column.form) and "%" not in column.form
+        return Cell(NOTHING, link=link, is_number=is_of_numbers)
     low = row[column.low] if column.low else None
     high = row[column.high] if column.high else None
     interval = ""

@@ -63,7 +63,7 @@ def _board(site: Site) -> Figure | None:
         Column("num_months", "months", "d", is_optional=True),
         Column("num_sources", "sources", "d", is_optional=True),
     ]  # fmt: skip
-    shown = [c for c in columns if not c.is_optional or rows[c.name].is_not_null().any()]
+    shown = [column for column in columns if rows[column.name].is_not_null().any()]
     floor = site.query("board_resolution", protocol=site.protocol)[1].item()
     is_over_time = rows["interval_basis"][0] == "months"
     other = "months like these" if is_over_time else "documents of these months"
