@@ -60,6 +60,7 @@ def _plane(site: Site) -> Figure | None:
     if rows.is_empty():
         return None
     x = {"field": "bits_per_byte_after", "type": "quantitative", "scale": {"zero": False},
+         "axis": {"tickCount": 8, "labelOverlap": True},
          "title": "level after the cutoff, bits per byte (left: generalises better)"}  # fmt: skip
     y = {"field": "bits_per_byte_gap", "type": "quantitative",
          "title": "gap, bits per byte (lower: more robust)"}  # fmt: skip
