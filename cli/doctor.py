@@ -41,7 +41,8 @@ class Finding:
 def examine(settings: Settings) -> list[Finding]:
     """Run every check, even after faults; return the results."""
     checks: list[Callable[[Settings], Finding]] = [
-        _python, _torch, _chromium, _git, _disk, _home, _contact, _writer, _server,
+        _python, _torch, _chromium, _git, _disk, _home, _contact, _models, _writer,
+        _server,
     ]  # fmt: skip
     return [check(settings) for check in checks]
 
@@ -145,6 +146,18 @@ def _contact(settings: Settings) -> Finding:
     return Finding("contact", False, detail, mend)
 
 
+def _models(settings: Settings) -> Finding:
+    from instruments.planning import ONLY_COMPRESSORS, scores_only_compressors
+
+    try:
+        only_compressors = scores_only_compressors(settings)
+    except TidemarkError as error:
+        return Finding("models", False, str(error), "correct TIDEMARK_MODELS")
+    return Finding(
+        "models", True, ONLY_COMPRESSORS if only_compressors else ", ".join(settings.models)
+    )
+
+
 def _writer(settings: Settings) -> Finding:
     from warehouse.database.lock import is_writer, read_writer
 
@@ -190,7 +203,7 @@ def _server(_: Settings) -> Finding:
 
 
 def doctor_command(context: typer.Context) -> None:
-    """Check Python, torch, Chromium, git, disk, data, contact, warehouse and Prefect server."""
+    """Check programs, disk, data root, contact, models, warehouse and Prefect server."""
     findings = examine(settings_of(context))
     rows = [
         (f.what, "ok" if f.is_well else "PROBLEM", f.detail, "" if f.is_well else f.mend)

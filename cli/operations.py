@@ -54,11 +54,14 @@ def deploy_command(
         )
     settings = settings_for_tasks(context)
     from deployments.deploy import deploy
+    from instruments.planning import ONLY_COMPRESSORS, scores_only_compressors
 
     if no_alarms and settings.notify_url:
         raise UsageError("--no-alarms removes alarms, but TIDEMARK_NOTIFY_URL is set: unset it")
     deployed = deploy(address, settings.notify_url, gpu_slots, dry_run, not no_alarms)
     _print(deployed, dry_run)
+    if scores_only_compressors(settings):
+        out.print(f"by this environment, {ONLY_COMPRESSORS}", soft_wrap=True)
     if not deployed.has_alarms:
         out.print(
             "no alarms: nobody is told when a run fails; set TIDEMARK_NOTIFY_URL to a webhook and "

@@ -17,6 +17,11 @@ from crawlers.questions.contract import list_question_sources, load_question_cra
 from crawlers.questions.crawl import require_token
 from models.catalogue import find_model
 
+ONLY_COMPRESSORS = (
+    "only compressors will be scored; name models in TIDEMARK_MODELS, for example "
+    '\'["pythia-70m", "control:zstd"]\' (`tidemark models list` has the names)'
+)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -131,13 +136,22 @@ def check_request(
     return Request(tuple(months), chosen_sources, chosen_models, (*refused.values(), *newest))
 
 
+def scores_only_compressors(settings: Settings) -> bool:
+    """Return True if no configured model is a language model."""
+    return all(find_model(model, settings).backend.is_control for model in settings.models)
+
+
 def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]:
     """Return a message for each model of a run that the Hugging Face hub refuses to provide.
+
+    If only compressors are configured, and no ``models`` are given, a message says so.
 
     Raises:
         UnknownName: there is no such model.
     """
     entries = [find_model(model, settings) for model in models or settings.models]
+    if models is None and scores_only_compressors(settings):
+        return [ONLY_COMPRESSORS]
     if all(entry.backend.is_control for entry in entries):
         return []
     from models.weights.hub import check_access  # imported late: only hub models need it

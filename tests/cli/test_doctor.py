@@ -19,12 +19,17 @@ def find(settings: Settings, what: str) -> Finding:
 def test_every_finding_that_is_not_well_says_how_to_mend_it(settings: Settings) -> None:
     findings = examine(settings)
     assert [finding.what for finding in findings] == [
-        "Python", "torch", "Chromium", "git", "disk", "data root", "contact", "warehouse",
-        "Prefect server",
+        "Python", "torch", "Chromium", "git", "disk", "data root", "contact", "models",
+        "warehouse", "Prefect server",
     ]  # fmt: skip
     assert all(finding.is_well or finding.mend for finding in findings)
     assert find(settings, "Python").is_well
     assert find(settings, "git").detail.startswith("git version")
+    assert find(settings, "models").detail.startswith("only compressors will be scored; name")
+    named = settings.model_copy(update={"models": ("pythia-70m", "control:xz")})
+    assert find(named, "models").detail == "pythia-70m, control:xz"
+    named = settings.model_copy(update={"models": ("nope",)})
+    assert "unknown model 'nope'" in find(named, "models").detail
 
 
 @pytest.mark.parametrize(

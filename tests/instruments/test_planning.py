@@ -6,7 +6,7 @@ from core.errors import FutureMonth, UnknownName, UsageError
 from core.month import Month
 from core.settings import Settings
 from crawlers.contract import list_sources
-from instruments.planning import check_request, find_inaccessible, plan_crawl
+from instruments.planning import ONLY_COMPRESSORS, check_request, find_inaccessible, plan_crawl
 
 MONTHS = [Month("2024-01"), Month("2024-02")]
 
@@ -57,6 +57,7 @@ def test_models_that_the_hub_will_not_give_are_named(hub: Any) -> None:
     assert problem.startswith("someone/absent: not a folder here, and the hub has no such model")
     hub.web.requests.clear()
     assert find_inaccessible(["control:zstd"], settings) == []
+    assert find_inaccessible(None, Settings()) == [ONLY_COMPRESSORS]
     assert hub.web.requests == []
     with pytest.raises(UnknownName):
         find_inaccessible(["nope"], settings)
