@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 
+@cache  # a deployment states it of each source
 def code_version() -> str:
     """Return the version of tidemark, with the commit where it runs from a checkout."""
     folder = Path(__file__).parent

@@ -116,7 +116,9 @@ class Coordinator:
     def _log_ends(self, before: Mapping[Part, FlowRun]) -> None:
         """Log each child run that has ended since the last look, and what remains to be done."""
         states = {part: run.state for part, run in self._runs.items() if run.state}
-        new = [part for part, state in states.items() if state.is_final() and _runs(before[part])]
+        new = [
+            part for part, state in states.items() if state.is_final() and _is_active(before[part])
+        ]
         for part in new:
             is_well = states[part].is_completed() and states[part].name == "Completed"
             level, end = logging.INFO if is_well else logging.WARNING, states[part]
@@ -202,7 +204,7 @@ class Coordinator:
         return (dt.datetime.now(dt.UTC) - since).total_seconds() / self._interval_s
 
 
-def _runs(run: FlowRun) -> bool:
+def _is_active(run: FlowRun) -> bool:
     return run.state is None or not run.state.is_final()
 
 
