@@ -52,7 +52,15 @@ class Outbox:
                 # The thread is a daemon, so that a hanging server cannot keep the process alive.
                 self._thread = threading.Thread(target=self._work, name="outbox", daemon=True)
                 self._thread.start()
-                atexit.register(self.drain)
+                atexit.register(self._close)
+
+    def _close(self) -> None:
+        if not self.drain():
+            _log.warning(
+                "%s messages not shown on the Prefect server: it took more than %s s at the end",
+                self._waiting.unfinished_tasks,
+                DRAIN_S,
+            )
 
     def _work(self) -> None:
         while True:

@@ -18,12 +18,20 @@ from warehouse.database.schema import SNAPSHOT
 # Sandbox for untrusted SQL, which can read only the database file. SQL cannot write, read other
 # files or Python variables, use the network, or change settings.
 _LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
-    "lock_configuration": True,
 }
+# An instance of its own for every connection. With ``duckdb.connect(path)``, a process has one
+# instance a path: its second connection would read a snapshot that has been replaced since, and
+# would fail if its configuration were another one.
+_ATTACH = """
+    attach '{path}' as warehouse (read_only);
+    use warehouse;
+    detach memory;
+    set enable_external_access = false;
+    set lock_configuration = true
+"""
 _TRIES = 10
 
 
@@ -39,7 +47,7 @@ def connect_to_read(path: Path, **config: int | str) -> duckdb.DuckDBPyConnectio
     for _ in range(_TRIES):
         before = _identity(path)
         try:
-            connection = duckdb.connect(str(path), read_only=True, config=_LOCKED_DOWN | config)
+            connection = _connect(path, {"temp_directory": f"{path}.tmp", **config})
         except duckdb.Error:
             if _identity(path) == before:
                 raise
@@ -48,6 +56,16 @@ def connect_to_read(path: Path, **config: int | str) -> duckdb.DuckDBPyConnectio
             return connection
         connection.close()
     raise duckdb.IOException(f"{path} was replaced {_TRIES} times while it was opened")
+
+
+def _connect(path: Path, config: Mapping[str, int | str]) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config={**_LOCKED_DOWN, **config})
+    try:
+        connection.execute(_ATTACH.format(path=str(path).replace("'", "''")))
+    except duckdb.Error:
+        connection.close()
+        raise
+    return connection
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:

@@ -5,8 +5,9 @@ import pytest
 
 from core.errors import UsageError
 from core.settings import Settings
+from warehouse.database.schema import SNAPSHOT
 from warehouse.read.publish import publish
-from warehouse.read.query import query, query_batches
+from warehouse.read.query import opened, query, query_batches
 
 
 @pytest.fixture
@@ -35,6 +36,17 @@ def test_parameters_are_bound(published: Settings) -> None:
 def test_batches_stream(published: Settings) -> None:
     with query_batches(published, "select * from range(300000)") as reader:
         assert sum(batch.num_rows for batch in reader) == 300_000
+
+
+def test_readers_of_one_process_do_not_meet(published: Settings, land: Any) -> None:
+    path = Path(published.home) / SNAPSHOT
+    count = "select count(*) from chunk_losses"
+    with opened(path, memory_limit="200MB") as slow:
+        assert query(published, count).to_pylist() == [{"count_star()": 2}]
+        land({"document_id": "d2", "model": "third"})
+        publish(published)
+        assert query(published, count).to_pylist() == [{"count_star()": 3}]
+        assert slow.sql(count).fetchall() == [(2,)]
 
 
 # `published` is a variable of Python's.
