@@ -79,7 +79,7 @@ def measure_landing(path: Path, num_rows: int, rounds: int) -> Report:
         f"({path.stat().st_size / 1e6:.0f} MB): {NUM_MODELS} models x {NUM_SOURCES} sources x "
         f"{NUM_MONTHS} months, documents of {MEAN_CHUNKS} chunks (1 to 7). Each run: a copy of "
         "an empty warehouse, opened, filled and closed; it ends with "
-        f"{sizes[-1] / num_rows:.1f} bytes a row, views and replicates included. The bare insert is "
+        f"{sizes[-1] / num_rows:.1f} bytes a row, with views and replicates. The bare insert is "
         f"`insert into chunk_losses … from read_parquet` (DuckDB {duckdb.__version__}), without "
         "checks, cells or replicates."
     )
