@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from core.corpus.partition import Seal
 from core.settings import Settings
@@ -47,7 +47,7 @@ def _hosts(origin: Origin, settings: Settings) -> set[str]:
         sites = info.all_sites(tuple(map(str, languages)) if isinstance(languages, list) else ())
         urls += [settings.sites.get(key, url) for key, url in sites.items()]
         hosts |= {host.lower() for host in info.redirect_hosts}
-    return hosts | {urlsplit(url).netloc.lower() for url in urls if urlsplit(url).netloc}
+    return hosts | ({_split(url).netloc.lower() for url in urls} - {""})
 
 
 def _forget_mirrors(settings: Settings, origins: Collection[Origin]) -> int:
@@ -62,5 +62,13 @@ def _forget_mirrors(settings: Settings, origins: Collection[Origin]) -> int:
 
 
 def _is_of(origin: Origin, repository: str) -> bool:
-    in_url = f"{urlsplit(origin.url or '').path.strip('/')}/".startswith(f"{repository}/")
+    in_url = f"{_split(origin.url).path.strip('/')}/".startswith(f"{repository}/")
     return in_url or origin.native_id.startswith((f"{repository}:", f"{repository}@"))
+
+
+def _split(url: str | None) -> SplitResult:
+    """Return the parts of a URL; the URL of an imported text may be invalid and has no parts."""
+    try:
+        return urlsplit(url or "")
+    except ValueError:
+        return urlsplit("")

@@ -41,6 +41,7 @@ from crawlers.questions.contract import (
     know_all_from,
 )
 from crawlers.web.fetcher import Fetched, read_time
+from crawlers.web.urls import follow
 
 SITE = "good_judgment_open"
 INFO = QuestionSourceInfo(
@@ -155,7 +156,12 @@ def _list_for_members(months: Sequence[Month], context: QuestionContext) -> Iter
                 raise TokenRefused(f"{url} shows a login form to a user who is logged in")
             for link in tree.xpath(_ROWS):
                 yield _path_of(url, link)
-            url = next((urljoin(url, link) for link in tree.xpath("//a[@rel='next']/@href")), url)
+            url = _next_page(url, tree)
+
+
+def _next_page(url: str, tree: Any) -> str:
+    """Return the address of the next page of a list, or that of the last page itself."""
+    return next((follow(url, link) for link in tree.xpath("//a[@rel='next']/@href")), url)
 
 
 def _log_in_of(context: QuestionContext, base: str) -> LogIn:

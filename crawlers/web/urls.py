@@ -25,11 +25,11 @@ def normalise(url: str, params: Mapping[str, str | int] | None = None) -> str:
 
 
 def follow(url: str, location: str) -> str:
-    """Return the normalised target of a Location header, or raise SourceChanged."""
+    """Return the normalised target of a link or Location header, or raise SourceChanged."""
     try:
         return normalise(urljoin(url, location))
     except ValueError as error:
-        raise SourceChanged(f"{url} redirects to {location!r}, which is no URL") from error
+        raise SourceChanged(f"{url} leads to {location!r}, which is no URL") from error
 
 
 def place_of_url(url: str) -> tuple[str, int] | None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from core.corpus.partition import Partition, list_sealed, list_versions, read_seal, tables_of
+from core.corpus.partition import Partition, Seal, list_sealed, list_versions, read_seal, tables_of
 from core.corpus.sealing import Ready, read_held, seal_partition
 from core.corpus.tombstones import item_key, list_tombstones, read_tombstones
 from core.errors import PartitionHeld, UsageError
@@ -21,6 +21,7 @@ from core.month import Month
 from core.schemas.tables import DUPLICATES
 from core.settings import Settings
 from core.storage.store import Store
+from crawlers.takedown import Origin, forget_fetched
 from crawlers.web.raw_cache import Fetched, RawCache
 from instruments.losses import score_and_land
 from instruments.takedown import forget
@@ -147,6 +148,11 @@ def _in_databases(settings: Settings, *ids: str) -> bool:
 def home(settings: Settings) -> Settings:
     _build(settings)
     return settings
+
+
+def test_a_document_with_an_invalid_url_has_no_cached_responses(settings: Settings) -> None:
+    seal = Seal(MARCH, "0" * 64, 1, 1, (), {}, 1, MARCH.path)
+    assert forget_fetched(settings, [Origin("http://[0/page", "page-1", seal)]) == 0
 
 
 def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from lxml import html
 from playwright.sync_api import sync_playwright
 from pydantic import SecretStr
 
@@ -245,6 +246,12 @@ def test_an_empty_page_of_the_list_is_not_taken_for_its_end(
     with pytest.raises(SourceUnavailable, match="had no div.row"):
         crawl_questions(SOURCE, [MARCH], store, at_site)
     assert store.list("questions/**/*.json") == []
+
+
+def test_an_invalid_link_to_the_next_page_is_a_change_of_the_site() -> None:
+    tree = html.fromstring("<a rel=next href='//[0/'>2</a>")
+    with pytest.raises(SourceChanged, match=r"leads to '//\[0/'"):
+        good_judgment_open._next_page("https://gjo.invalid/questions", tree)
 
 
 PAGE = """<h3 id="question-name-header">Will it {void} rain?</h3>
