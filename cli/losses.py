@@ -53,6 +53,7 @@ def score_command(
     """
     settings = settings_for_tasks(context)
     from instruments.losses import score_and_land
+    from models.choice import chosen_models
     from models.scoring.protocols import get_protocol
 
     names = protocol or [settings.protocol]
@@ -63,7 +64,7 @@ def score_command(
     warn_of_inaccessible(model, settings)
     with progress_bars():
         landed, failures = score_and_land(
-            settings, model or list(settings.models), source, months, list(chosen)
+            settings, model or list(chosen_models(settings)), source, months, list(chosen)
         )
     out.print(f"{landed} cells landed")
     fail_with(failures)

@@ -129,6 +129,7 @@ ANSWERS = pa.schema(
         pa.field("is_correct", pa.bool_()),  # NULL if the question is not resolved
         pa.field("response", pa.string()),  # text that a generating model wrote
         pa.field("reason", pa.string()),  # why no choice; truncated: the prompt was cut
+        pa.field("place_probabilities", pa.list_(pa.float64())),  # by place in the shown list
     ]
 )
 
