@@ -33,7 +33,7 @@ from pydantic.dataclasses import dataclass
 
 from core.errors import MalformedInput, UnknownName, UsageError
 from core.month import Month
-from core.settings import Settings
+from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
 from models.backends import Backend, find_backend, list_backends
 from models.yaml_list import parse_yaml_list, shown
@@ -100,7 +100,7 @@ class ModelEntry:
         max_output_tokens: maximum number of tokens of an API's response, reasoning included.
     """
 
-    name: Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
+    name: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=MAX_NAME_BYTES // 4)]
     kind: Annotated[str, AfterValidator(lambda kind: find_backend(kind).kind)] = "causal_lm"
     location: Annotated[str, Field(min_length=1)] = ""
     revision: str | None = None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from core.errors import MalformedInput
-from core.settings import Settings
+from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
 from models.yaml_list import parse_yaml_list, shown
 
@@ -34,7 +34,7 @@ class Choice(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=4096)]
+    model: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=MAX_NAME_BYTES)]
     device: Annotated[str | None, Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$")] = None
     dtype: Literal["auto", "float64", "float32", "bfloat16", "float16"] | None = None
     batch_tokens: Annotated[StrictInt | None, Field(gt=0, lt=2**31)] = None
