@@ -148,13 +148,14 @@ def _contact(settings: Settings) -> Finding:
 
 def _models(settings: Settings) -> Finding:
     from instruments.planning import ONLY_COMPRESSORS, scores_only_compressors
+    from models.choice import chosen_models
 
     try:
         only_compressors = scores_only_compressors(settings)
     except TidemarkError as error:
-        return Finding("models", False, str(error), "correct TIDEMARK_MODELS")
+        return Finding("models", False, str(error), "correct TIDEMARK_MODELS or models.yaml")
     return Finding(
-        "models", True, ONLY_COMPRESSORS if only_compressors else ", ".join(settings.models)
+        "models", True, ONLY_COMPRESSORS if only_compressors else ", ".join(chosen_models(settings))
     )
 
 

@@ -108,7 +108,9 @@ def forecast_answer(
     months = window(month, to)
     models = model or answering_models(settings)
     if not models:
-        raise UsageError("no model that can answer: name one with --model, or in TIDEMARK_MODELS")
+        raise UsageError(
+            "no model that can answer: name one with --model, in models.yaml or in TIDEMARK_MODELS"
+        )
     with progress_bars():
         answered, landed, failures = answer_and_land(
             settings, models, protocol or [None], source, months

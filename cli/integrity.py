@@ -205,9 +205,10 @@ def verify_losses_command(
     Each chunk is also decompressed. All calls take the same sample, of the default protocol.
     """
     from models.catalogue import find_model
+    from models.choice import chosen_models
 
     settings = settings_for_tasks(context)
-    names = model or list(settings.models)
+    names = model or list(chosen_models(settings))
     for name in names:
         find_model(name, settings)  # fails early if a name is misspelt
     failures = []

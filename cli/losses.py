@@ -53,6 +53,7 @@ def score_command(
     """
     settings = settings_for_tasks(context)
     from instruments.losses import score_and_land
+    from models.choice import chosen_models
     from models.scoring.protocols import get_protocol
 
     names = protocol or [settings.protocol]
@@ -63,7 +64,7 @@ def score_command(
     warn_of_inaccessible(model, settings)
     with progress_bars():
         landed, failures = score_and_land(
-            settings, model or list(settings.models), source, months, list(chosen)
+            settings, model or list(chosen_models(settings)), source, months, list(chosen)
         )
     out.print(f"{landed} cells landed")
     fail_with(failures)
@@ -212,6 +213,13 @@ def land_answers_command(
     source: Annotated[
         str, Option(help="Source of the questions, for rows without a source.")
     ] = "foreign",
+    questions: Annotated[
+        Path | None, Option(help="FreshBench's gjo.json; PATH is one of its files of answers.")
+    ] = None,
+    options_by_text: Annotated[
+        bool,
+        Option("--options-by-text", help="Count options as FreshBench's published figures do."),
+    ] = False,
     replace: Replace = False,
 ) -> None:
     """Land answers of models to forecasting questions, and publish the warehouse.
@@ -221,13 +229,23 @@ def land_answers_command(
     optional: chosen_option and correct_option (counted from 0), p_correct (probability of the
     correct option). The file lands completely or not at all. The answers are rows of protocol
     `given` in the views of forecasts, such as forecast_tbi.
+
+    With --questions, the columns are those of FreshBench: model, Release Date, Question, Start
+    Time, End Time, Acc and Right Possibility.
     """
     settings = settings_for_tasks(context)
+    if options_by_text and questions is None:
+        raise UsageError("--options-by-text is of the questions of --questions, which is missing")
     from instruments.landing import describe_published
-    from warehouse.land.answers import land_imported_answers
+    from warehouse.land.answers import land_answer_table, land_imported_answers
+    from warehouse.land.freshbench import read_freshbench
     from warehouse.read.publish import publish
 
-    landed = land_imported_answers(settings, path, source, replace)
+    if questions is None:
+        landed = land_imported_answers(settings, path, source, replace)
+    else:
+        table = read_freshbench(path, questions, options_by_text)
+        landed = land_answer_table(settings, table, source, replace)
     describe_published(landed, settings)
     publish(settings)
     _print_landed(landed, "answers", "landed")

@@ -60,10 +60,12 @@ def models_show(context: typer.Context, name: str) -> None:
 
 
 def _cached(entry: ModelEntry, settings: Settings) -> str:
+    from models.choice import settings_for
     from models.weights.cache import list_cached, readable_size
     from models.weights.hub import find_cached
 
-    folder = find_cached(entry.location, entry.revision, settings.allow_pickle_weights)
+    pickles = settings_for(entry, settings).allow_pickle_weights
+    folder = find_cached(entry.location, entry.revision, pickles)
     sizes = [model.num_bytes for model in list_cached() if model.location == entry.location]
     taken = f"{readable_size(sum(sizes))} in the cache"
     if folder is not None:
@@ -78,13 +80,15 @@ def models_fetch(context: typer.Context, names: HubModels) -> None:
     Without a pinned revision, the newest revision is fetched. Runs use the cached revision and do
     not ask the hub. An adapter's base model is also fetched. A repeated command continues a fetch.
     """
+    from models.choice import settings_for
     from models.weights.cache import fetch_with_base, readable_size
 
     settings = settings_of(context)
     failures = []
     for entry in _hub_entries(names, settings):
         try:
-            for location, got in fetch_with_base(entry.location, entry.revision, settings):
+            own = settings_for(entry, settings)
+            for location, got in fetch_with_base(entry.location, entry.revision, own):
                 new = f"{readable_size(got.num_new_bytes)} fetched" if got.num_new_bytes else "here"
                 size = readable_size(got.num_bytes)
                 out.print(visible(f"{location}: {size}, {new}, commit {got.commit}"))
@@ -102,6 +106,7 @@ def models_evict(
     ] = False,
 ) -> None:
     """Remove models of the hub from the local cache."""
+    from models.choice import settings_for
     from models.weights.cache import evict, list_cached, readable_size
     from models.weights.hub import find_cached
 
@@ -109,7 +114,8 @@ def models_evict(
     entries = _hub_entries(names, settings)
     cached = {model.location for model in list_cached()}
     for entry in entries:
-        used = find_cached(entry.location, entry.revision, settings.allow_pickle_weights)
+        pickles = settings_for(entry, settings).allow_pickle_weights
+        used = find_cached(entry.location, entry.revision, pickles)
         if entry.location not in cached:
             out.print(f"{entry.name}: not cached")
         elif old and used is None:

@@ -152,7 +152,12 @@ def simulate_command(
         str | None, Option("--to", help="Last month, inclusive.", metavar="YYYY-MM")
     ] = None,
     port: Annotated[
-        int, Option(min=0, max=65535, help="Port of the index page; 0: any free port.")
+        int,
+        Option(
+            min=0,
+            max=65000,
+            help="Port of the index page; the sites have the next ones. 0: any free ports.",
+        ),
     ] = 8600,
 ) -> None:
     """Serve the simulated sites on loopback until Ctrl-C; faults can be added by URL.
@@ -167,8 +172,9 @@ def simulate_command(
     until = Month(last) if last else Month.last_complete()
     months = list(month_range(Month(first) if first else until - (YEAR - 1), until))
     title = f"A simulated web of {months[0]} to {months[-1]}, seed {seed}"
-    with ExitStack() as sites, _until_ctrl_c(f"port {port}", "--port"):
-        web = sites.enter_context(serve(World(seed, months[0], months[-1])))
+    with ExitStack() as sites, _until_ctrl_c(f"port {port} and the next ones", "--port"):
+        first_port = port and port + 1
+        web = sites.enter_context(serve(World(seed, months[0], months[-1]), first_port=first_port))
         url = sites.enter_context(running(control.Site(web, title), web, port=port))
         out.print(f"{title}: {url}/", soft_wrap=True)
         out.print("\n".join(control.exports(web)), soft_wrap=True)

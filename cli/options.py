@@ -27,7 +27,7 @@ ModelNames = Annotated[
         "--model",
         "-m",
         help="Catalogue name, model folder, or control such as control:zstd; repeat for several. "
-        "Default: TIDEMARK_MODELS.",
+        "Default: TIDEMARK_MODELS, else models.yaml.",
         metavar="NAME|FOLDER",
     ),
 ]

@@ -45,7 +45,7 @@ WriterNames = Annotated[
         "--model",
         "-m",
         help="Catalogue name, model folder, or scripted model such as scripted:valley; repeat for "
-        "several. Default of run: TIDEMARK_MODELS; of show: all.",
+        "several. Default of run: TIDEMARK_MODELS, else models.yaml; of show: all.",
         metavar="NAME|FOLDER",
     ),
 ]
@@ -73,8 +73,8 @@ def scylla_run(
     models = model or answering_models(settings)
     if not models:
         raise UsageError(
-            "no model that can write: name one with --model, or in TIDEMARK_MODELS; to look at how "
-            f"it works, one of {', '.join(list_scripted())}"
+            "no model that can write: name one with --model, in models.yaml or in TIDEMARK_MODELS; "
+            f"to look at how it works, one of {', '.join(list_scripted())}"
         )
     with progress_bars():
         solved = solve_and_land(settings, models, puzzle)

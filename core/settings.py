@@ -19,6 +19,8 @@ from core.storage.store import explain_disk_errors
 
 DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
 MAX_DOCUMENT_BYTES = 16 * 2**20
+# Of a model, source, document … A Parquet file of kilobytes could hold a million names of 1 MB.
+MAX_NAME_BYTES = 4096
 LAKE_PREFIX = "ducklake:postgres:"
 PROJECT_PAGE = "https://github.com/tidemark/tidemark"
 _OF_PROJECT = re.compile(rf"{re.escape(PROJECT_PAGE)}(?![\w-])", re.IGNORECASE)

@@ -21,6 +21,7 @@ from instruments.runner import Done, Plan, plan_or_failure, run_and_land
 from instruments.stopping import go_on, is_written
 from models.backends import identify, load_answerer
 from models.catalogue import CONTROLS, ModelEntry, find_model
+from models.choice import chosen_models
 from models.options.protocols import Answerer, AnswerProtocol, get_answer_protocol
 from warehouse.land.answers import land_answer_cells
 
@@ -67,7 +68,7 @@ class AnsweringPlan(Plan[AskedCell]):
 
 def answering_models(settings: Settings) -> list[str]:
     """Return the configured models without the compressors, which cannot answer questions."""
-    return [model for model in settings.models if model not in CONTROLS]
+    return [model for model in chosen_models(settings) if model not in CONTROLS]
 
 
 def begin_spending(settings: Settings) -> None:

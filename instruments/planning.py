@@ -16,9 +16,11 @@ from crawlers.contract import list_sources, load_crawler
 from crawlers.questions.contract import list_question_sources, load_question_crawler
 from crawlers.questions.crawl import require_token
 from models.catalogue import find_model
+from models.choice import chosen_models
 
 ONLY_COMPRESSORS = (
-    "only compressors will be scored; name models in TIDEMARK_MODELS, for example "
+    "only compressors will be scored; name models in models.yaml in the data root, one a line "
+    "(`- pythia-70m`), or in TIDEMARK_MODELS, for example "
     '\'["pythia-70m", "control:zstd"]\' (`tidemark models list` has the names)'
 )
 
@@ -130,15 +132,15 @@ def check_request(
     partitions, lacks = plan_crawl(sources, months, refused)
     newest = [lack for lack in lacks if f" {months[-1]}: " in lack]
     chosen_sources = tuple(dict.fromkeys(source for source, _ in partitions))
-    chosen_models = tuple(models or settings.models)
-    for model in chosen_models:
+    asked = tuple(models or chosen_models(settings))
+    for model in asked:
         find_model(model, settings)
-    return Request(tuple(months), chosen_sources, chosen_models, (*refused.values(), *newest))
+    return Request(tuple(months), chosen_sources, asked, (*refused.values(), *newest))
 
 
 def scores_only_compressors(settings: Settings) -> bool:
     """Return True if no configured model is a language model."""
-    return all(find_model(model, settings).backend.is_control for model in settings.models)
+    return all(find_model(model, settings).backend.is_control for model in chosen_models(settings))
 
 
 def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]:
@@ -149,7 +151,7 @@ def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]
     Raises:
         UnknownName: there is no such model.
     """
-    entries = [find_model(model, settings) for model in models or settings.models]
+    entries = [find_model(model, settings) for model in models or chosen_models(settings)]
     if models is None and scores_only_compressors(settings):
         return [ONLY_COMPRESSORS]
     if all(entry.backend.is_control for entry in entries):

@@ -162,7 +162,9 @@ def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Ans
     else:
         shown = [question.options[index] for index in prompt.order]
         if (place := extract_choice(text, shown)) is not None:
-            return Answer(question.question_id, None, prompt.order[place], response=text)
+            places = tuple(float(other == place) for other in range(len(shown)))
+            chosen = prompt.order[place]
+            return Answer(question.question_id, None, chosen, None, text, places)
         reason = "length" if finish == "length" else reason
     return Answer(question.question_id, None, None, reason, text)
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import models
 from core.errors import NotMeasurable
 from core.settings import Settings
+from models.choice import settings_for
 
 if TYPE_CHECKING:  # prevents a circular import: catalogue imports this module
     from models.catalogue import ModelEntry
@@ -125,7 +126,8 @@ def _call(module: str, function: str, *arguments: object) -> Any:
 
 def identify(entry: ModelEntry, settings: Settings) -> Identity:
     """Return the Identity of an entry without loading weights; errors as in ``load_scorer``."""
-    return _able(entry, "score", entry.backend.identify)(entry, settings)
+    function = _able(entry, "score", entry.backend.identify)
+    return function(entry, settings_for(entry, settings))
 
 
 def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
@@ -139,7 +141,8 @@ def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
         UnknownName: there is no compressor of this name.
         UsageError: the machine lacks the device, or torch does not support the dtype.
     """
-    return _able(entry, "score", entry.backend.load)(entry, settings)
+    function = _able(entry, "score", entry.backend.load)
+    return function(entry, settings_for(entry, settings))
 
 
 def load_answerer(entry: ModelEntry, settings: Settings, budget: Budget) -> Answerer:
@@ -150,18 +153,19 @@ def load_answerer(entry: ModelEntry, settings: Settings, budget: Budget) -> Answ
         UsageError: the API key is missing, or the budget is in dollars but the entry has no prices.
     """
     load = _able(entry, "answer", entry.backend.load_answerer)
-    return load(entry, settings, *([budget] if entry.backend.is_paid else []))
+    return load(entry, settings_for(entry, settings), *([budget] if entry.backend.is_paid else []))
 
 
 def load_generator(entry: ModelEntry, settings: Settings, budget: Budget) -> Generator:
     """Load the text generator of an entry; errors are those of ``load_answerer``."""
     load = _able(entry, "write", entry.backend.load_generator)
-    return load(entry, settings, *([budget] if entry.backend.is_paid else []))
+    return load(entry, settings_for(entry, settings), *([budget] if entry.backend.is_paid else []))
 
 
 def identify_texts(entry: ModelEntry, settings: Settings) -> Any:
     """Return the facts that determine an entry's generated texts, without loading weights."""
-    return _able(entry, "write", entry.backend.identify_texts)(entry, settings)
+    function = _able(entry, "write", entry.backend.identify_texts)
+    return function(entry, settings_for(entry, settings))
 
 
 def _able(entry: ModelEntry, ability: str, function: T | None) -> T:

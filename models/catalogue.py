@@ -33,9 +33,10 @@ from pydantic.dataclasses import dataclass
 
 from core.errors import MalformedInput, UnknownName, UsageError
 from core.month import Month
-from core.settings import Settings
+from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
 from models.backends import Backend, find_backend, list_backends
+from models.yaml_list import parse_yaml_list, shown
 
 CONTROLS = tuple(
     f"control:{name}" for name in ("gzip", "zlib", "zstd", "xz", "brotli", "ppmd", "png", "flac")
@@ -99,7 +100,7 @@ class ModelEntry:
         max_output_tokens: maximum number of tokens of an API's response, reasoning included.
     """
 
-    name: Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
+    name: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=MAX_NAME_BYTES // 4)]
     kind: Annotated[str, AfterValidator(lambda kind: find_backend(kind).kind)] = "causal_lm"
     location: Annotated[str, Field(min_length=1)] = ""
     revision: str | None = None
@@ -292,19 +293,8 @@ def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:
 
     Raise MalformedInput for other data, an unknown key, a value of a wrong type or a repeated name.
     """
-    try:
-        records = yaml.safe_load(data)
-    except (yaml.YAMLError, ValueError, AttributeError, LookupError) as error:
-        # Impossible dates, and numbers of thousands of digits, are no YAMLError.
-        raise MalformedInput(f"{where} is not YAML: {error}") from error
-    except RecursionError:
-        raise MalformedInput(f"{where} is nested too deeply; expected a list of models") from None
-    if records is None:
-        return []
-    if not isinstance(records, list):
-        raise MalformedInput(f"{where}: expected a list of models, got {type(records).__name__}")
     entries: dict[str, ModelEntry] = {}
-    for number, record in enumerate(records, start=1):
+    for number, record in enumerate(parse_yaml_list(data, where), start=1):
         entry = _parse_entry(record, f"{where}, entry {number}")
         if entry.name in entries:
             raise MalformedInput(f"{where}, entry {number}: the name {entry.name!r} occurs twice")
@@ -314,8 +304,8 @@ def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:
 
 def _parse_entry(record: object, where: str) -> ModelEntry:
     if not isinstance(record, dict):
-        raise MalformedInput(f"{where}: expected keys and values, got {_shown(record)}")
-    where = f"{where} ({_shown(record.get('name', 'without a name'))})"
+        raise MalformedInput(f"{where}: expected keys and values, got {shown(record)}")
+    where = f"{where} ({shown(record.get('name', 'without a name'))})"
     listed = [backend.kind for backend in list_backends() if backend.is_listed]
     if record.get("kind", "causal_lm") not in listed or record.get("name") in CONTROLS:
         raise MalformedInput(
@@ -328,11 +318,6 @@ def _parse_entry(record: object, where: str) -> ModelEntry:
         return make_entry(record)
     except UsageError as error:
         raise MalformedInput(f"{where}: {error}") from error
-
-
-def _shown(value: object) -> str:
-    """Return a short text, or the type of another value, which may be endless by its aliases."""
-    return value[:100] if isinstance(value, str) else f"a value of type {type(value).__name__}"
 
 
 def make_entry(facts: Mapping[str, object]) -> ModelEntry:

@@ -160,26 +160,31 @@ class Web:
 
 
 @contextmanager
-def serve(world: World, host: str = "127.0.0.1") -> Iterator[Web]:
-    """Run all sites of ``simulator/sites`` within a ``with`` block, each on its own port."""
+def serve(world: World, host: str = "127.0.0.1", first_port: int = 0) -> Iterator[Web]:
+    """Run all sites of ``simulator/sites`` within a ``with`` block, each on its own port.
+
+    The ports are ``first_port`` and those that follow it; 0 selects free ports.
+    """
     names = (module.name for module in pkgutil.iter_modules(simulator.sites.__path__))
     modules = (importlib.import_module(f"simulator.sites.{name}") for name in names)
     kinds = (
         kind for module in modules for kind in getattr(module, "SITE_KINDS", None) or [module.Site]
     )
-    with serve_sites((kind(world) for kind in kinds), host) as web:
+    with serve_sites((kind(world) for kind in kinds), host, first_port) as web:
         yield web
 
 
 @contextmanager
-def serve_sites(sites: Iterable[Site], host: str = "127.0.0.1") -> Iterator[Web]:
-    """Run the given sites within a ``with`` block, each on its own port; then close them."""
+def serve_sites(
+    sites: Iterable[Site], host: str = "127.0.0.1", first_port: int = 0
+) -> Iterator[Web]:
+    """Run the given sites within a ``with`` block as ``serve`` does; then close them."""
     web = Web()
     with contextlib.ExitStack() as stack:
-        for site in sites:
+        for number, site in enumerate(sites):
             if close := getattr(site, "close", None):
                 stack.callback(close)
-            stack.enter_context(running(site, web, host))
+            stack.enter_context(running(site, web, host, first_port and first_port + number))
         yield web
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.errors import SchemaMismatch
+from core.settings import MAX_NAME_BYTES
 
 _TIME = pa.timestamp("us", tz="UTC")
 
@@ -129,6 +130,7 @@ ANSWERS = pa.schema(
         pa.field("is_correct", pa.bool_()),  # NULL if the question is not resolved
         pa.field("response", pa.string()),  # text that a generating model wrote
         pa.field("reason", pa.string()),  # why no choice; truncated: the prompt was cut
+        pa.field("place_probabilities", pa.list_(pa.float64())),  # by place in the shown list
     ]
 )
 
@@ -182,6 +184,11 @@ def _each(says: str, broken: Callable[..., pa.ChunkedArray], *columns: str) -> l
 
 _empty = partial(_each, "not be empty", lambda column: pc.equal(column, ""))
 _negative = partial(_each, "be >= 0", lambda column: pc.less(column, 0))
+
+
+def _too_long(*columns: str) -> list[Rule]:
+    says = f"have at most {MAX_NAME_BYTES} bytes"
+    return _each(says, lambda c: pc.greater(pc.binary_length(c), MAX_NAME_BYTES), *columns)
 
 
 def _too_large(limit: int, *columns: str) -> list[Rule]:
@@ -244,6 +251,7 @@ _RULES: dict[pa.Schema, list[Rule]] = {
     ],
     LOSSES: [
         *_empty("model", "source", "document_id", "protocol"),
+        *_too_long("model", "revision", "source", "document_id", "protocol"),
         *_each("lie in the years 1 to 9999", _no_calendar_year, "month"),
         _FIRST_OF_MONTH,
         *_negative("chunk_index", "num_tokens", "num_chars", "num_bytes"),

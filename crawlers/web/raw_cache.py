@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 import zstandard
 
 from core.errors import SourceChanged
-from core.storage.store import explain_disk_errors
+from core.storage.store import explain_disk_errors, sweep
 from crawlers.web.urls import is_sendable
 from crawlers.web.values import load_json, read_time
 
+_TEMPORARY = ".tmp-"  # begins the name of a file until it is complete
 MAX_ENTRY_BYTES = 2**31  # decompressed; a damaged file may claim to have any size
 
 
@@ -67,6 +68,7 @@ class RawCache:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._swept: set[Path] = set()
 
     def load(self, request: str) -> Fetched | None:
         """Return the response to a request (any text that identifies it); None if not stored."""
@@ -102,7 +104,12 @@ class RawCache:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_dir():
                 _delete(path)
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".tmp-", delete=False) as file:
+            if path.parent not in self._swept:  # once: a folder may have thousands of files
+                sweep(path.parent, _TEMPORARY)
+                self._swept.add(path.parent)
+            with tempfile.NamedTemporaryFile(
+                dir=path.parent, prefix=_TEMPORARY, delete=False
+            ) as file:
                 temporary = Path(file.name)
                 try:
                     file.write(packed)

@@ -161,13 +161,15 @@ def _answer(
     everything = [score for scores, _ in scored for score in scores]
     reason = "too_many_options" if not prompts else _reason(everything)
     if reason is None:
-        mean = np.zeros(len(question.options))
+        mean, places = np.zeros((2, len(question.options)))
         for prompt, (scores, prior) in zip(prompts, scored, strict=True):
             values = normalised(scores, prior, protocol)
             if not np.isfinite(values).all():
                 reason = "non_finite"
                 break
-            mean[list(prompt.order)] += probabilities_of(values) / len(prompts)
+            probabilities = probabilities_of(values) / len(prompts)
+            mean[list(prompt.order)] += probabilities
+            places += probabilities
     if reason is not None:
         return Answer(question.question_id, None, None, reason)
     return Answer(
@@ -175,6 +177,7 @@ def _answer(
         probabilities=tuple(mean.tolist()),
         chosen_index=int(np.argmax(mean)),
         reason="truncated" if any(score.is_truncated for score in everything) else None,
+        place_probabilities=tuple(places.tolist()),
     )
 
 

@@ -21,6 +21,7 @@ from core.month import Month
 from core.settings import Settings, prefect_server, set_ray_patience
 from instruments.losses import ScoringPlan, load_model, plan_scoring
 from models.catalogue import ModelEntry, find_model
+from models.choice import settings_for
 
 REACH_S = 10.0
 _STOP_S = 30.0  # after this time, Prefect kills the process of a cancelled flow run
@@ -142,5 +143,5 @@ def _numerics(entry: ModelEntry, settings: Settings) -> dict[str, str]:
     from models.scoring.machine import name_of_dtype
     from models.weights.checkpoint import choose_device  # this imports torch
 
-    device, dtype = choose_device(settings)
+    device, dtype = choose_device(settings_for(entry, settings))
     return {"device": str(device), "dtype": name_of_dtype(dtype)}

@@ -13,6 +13,9 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from core.errors import UsageError
+from core.month import Month
+from simulator.server import serve
+from simulator.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 TIDEMARK = [sys.executable, "-u", "-c", "from cli.main import main; main()"]
@@ -36,6 +39,17 @@ def test_the_simulated_web_is_served_until_it_is_ended(end: signal.Signals, tmp_
         assert simulator.wait(timeout=30) == 0
     with pytest.raises(requests.ConnectionError):
         requests.get(url, timeout=5)
+
+
+def test_simulated_sites_have_the_same_ports_at_each_start() -> None:
+    world = World(0, Month("2024-01"), Month("2024-01"))
+    with serve(world) as web:
+        last = max(int(url.rpartition(":")[2]) for url in web.urls.values())
+    first_port = last + 100 if last < 60_000 else 20_000
+    for _ in range(2):
+        with serve(world, first_port=first_port) as web:
+            ports = {int(url.rpartition(":")[2]) for url in web.urls.values()}
+            assert ports == set(range(first_port, first_port + len(ports)))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
 from warehouse.land.keyed_rows import LandedRows, staged, summarise
 from warehouse.land.landed import Origin, has_landed, list_landed, read_parquet
-from warehouse.land.text_table import read_text_table
+from warehouse.land.text_table import TextTable, read_text_table
 
 _log = logging.getLogger(__name__)
 
@@ -102,11 +102,19 @@ _ORPHANED = "with --replace, give the answers of all models to a question that c
 def land_imported_answers(
     settings: Settings, path: Path, source: str, replace: bool = False
 ) -> LandedRows:
-    """Land models' answers to forecasting questions from a file, all rows or none.
+    """Land models' answers to forecasting questions from a file: see ``land_answer_table``."""
+    table = read_text_table(path, _REQUIRED, _OPTIONAL, lists=("probabilities", "tags"))
+    return land_answer_table(settings, table, source, replace)
+
+
+def land_answer_table(
+    settings: Settings, table: TextTable, source: str, replace: bool = False
+) -> LandedRows:
+    """Land models' answers to forecasting questions, all rows or none.
 
     Args:
         settings: settings with the path of the warehouse.
-        path: CSV or Parquet with model, release_date, question_id, opened, closed, num_options and
+        table: texts of model, release_date, question_id, opened, closed, num_options and
             is_correct. Optional columns: source, resolved, probabilities (one per option),
             chosen_option and correct_option (from 0), p_correct and tags. ``p_correct`` is the
             model's probability of the true option.
@@ -118,7 +126,6 @@ def land_imported_answers(
             content, and the expected content.
         CellConflict: an answer or its question has landed with other values.
     """
-    table = read_text_table(path, _REQUIRED, _OPTIONAL, lists=("probabilities", "tags"))
     with staged(settings, table, "imported_answers", {"source": source}) as rows:
         run = rows.statements.run
         run("derive_imported_answers")
@@ -128,7 +135,7 @@ def land_imported_answers(
         if not replace:
             rows.require_agreement("find_conflicting_imported_answers")
         rows.require_agreement("find_orphaned_answer", _ORPHANED)
-        with transaction(rows.statements.connection, f"land {path}"):
+        with transaction(rows.statements.connection, f"land {table.path}"):
             num_questions = rows.put("imported_questions")
             num_answers = rows.put("imported_answers")
             run("update_imported_releases")

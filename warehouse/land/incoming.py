@@ -13,14 +13,17 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.errors import CellConflict, SchemaMismatch, WarehouseError
 from core.schemas.tables import LOSSES, validate
+from core.settings import MAX_NAME_BYTES
 from warehouse.database.lake import NAMES, WAREHOUSE, model_turn, partition_turn
 from warehouse.database.statements import Statements, show
 from warehouse.land.literature import PUBLISHED
 
+_CHECKED_ROWS = 65_536
 _BATCH_ROWS = 245_760  # two full row groups; DuckDB would compress partial groups twice
 
 
@@ -58,6 +61,7 @@ class Incoming:
             OSError, pa.ArrowInvalid: the file cannot be read.
             SchemaMismatch: a row violates schema LOSSES or is duplicate; the message names it.
         """
+        _require_short_names(path)
         with contextlib.ExitStack() as stack:
             if not self._read_in_place(path, stack):
                 with path.open("rb") as stream, pq.ParquetFile(stream) as file:
@@ -167,6 +171,34 @@ class Incoming:
         run("merge_landed_rows")
         self._group()
         return num_rows
+
+
+def _require_short_names(path: Path) -> None:
+    """Raise SchemaMismatch if a name is too long, before names are decoded for each row."""
+    names = [field.name for field in LOSSES if pa.types.is_string(field.type)]
+    with path.open("rb") as stream, pq.ParquetFile(stream, read_dictionary=names) as file:
+        present = [name for name in names if file.schema_arrow.names.count(name) == 1]
+        places = {file.schema.column(n).path: n for n in range(file.metadata.num_columns)}
+        for group in range(file.num_row_groups):  # Arrow cannot join dictionaries of two groups
+            for name in present:
+                if (place := places.get(name)) is not None:
+                    chunk = file.metadata.row_group(group).column(place)
+                    mean = chunk.total_uncompressed_size / max(1, chunk.num_values)
+                    _require_short(path, name, int(mean))
+            for batch in file.iter_batches(_CHECKED_ROWS, row_groups=[group], columns=present):
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    values = getattr(column, "dictionary", column)
+                    if pa.types.is_string(values.type):
+                        longest = pc.max(pc.binary_length(values)).as_py()
+                        _require_short(path, name, longest or 0)
+
+
+def _require_short(path: Path, name: str, num_bytes: int) -> None:
+    if num_bytes > MAX_NAME_BYTES and name != "reason":
+        raise SchemaMismatch(
+            f"{path}: {name} has a value of {num_bytes:,} bytes; expected a name of at most "
+            f"{MAX_NAME_BYTES:,}. Nothing of it was landed; shorten the name, then land it again"
+        )
 
 
 def _is_plain(path: Path) -> bool:

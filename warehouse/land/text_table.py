@@ -12,6 +12,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from core.errors import MalformedInput, SchemaMismatch
+from core.settings import MAX_NAME_BYTES
 
 MAX_BYTES = 256 * 2**20
 MAX_ROWS = 5_000_000
@@ -64,6 +65,8 @@ def read_text_table(
         columns[name] = pa.nulls(table.num_rows, pa.string())
         if name in table.column_names:  # an empty text becomes NULL
             columns[name] = pc.if_else(pc.equal(table[name], ""), columns[name], table[name])
+            if name not in lists:
+                _require_short(columns[name], name, path)
     ignored = [name for name in table.column_names if name not in columns]
     return TextTable(path, pa.table(columns), tuple(ignored))
 
@@ -193,6 +196,15 @@ def _joined(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
         for values in column.to_pylist()
     ]
     return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _require_short(column: pa.ChunkedArray, name: str, path: Path) -> None:
+    longest = pc.max(pc.binary_length(column)).as_py() or 0
+    if longest > MAX_NAME_BYTES:
+        raise MalformedInput(
+            f"{path}: {name} has a value of {longest:,} bytes; expected at most "
+            f"{MAX_NAME_BYTES:,}. Shorten it"
+        )
 
 
 def _check_columns(

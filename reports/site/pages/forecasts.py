@@ -17,7 +17,7 @@ MAX_PANELS = 12  # models with a curve; the CSV has all
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about forecasting questions."""
     board = site.query("forecasts_board")[1]
-    makers = () if board.is_empty() else (_board, _quarters, _bias, _scores)
+    makers = () if board.is_empty() else (_board, _quarters, _bias, _scores, _positions)
     example = site.query("forecasts_example")[1].to_dicts()
     fields = {"example": example[0] if example else None}
     figures = site.make(*makers)
@@ -120,3 +120,26 @@ def _scores(site: Site) -> Figure | None:
     about = "Lower is better. The crowd's forecast is that of the site when the question closed."
     return Figure("forecasts-scores", "Probabilities against outcomes", about, sql,
                   rows, columns)  # fmt: skip
+
+
+def _positions(site: Site) -> Figure | None:
+    sql, rows = site.query("forecasts_positions")
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("source", "questions of"),
+        Column("protocol", "asked as"),
+        Column("first_bias", "first place", "+.1f", "first_bias_low", "first_bias_high",
+               "points", factor=100, about="Probability of the first option less 1 / options."),
+        Column("favoured_place", "favoured place", ",d"),
+        Column("favoured_bias", "its excess", "+.1f", unit="points", factor=100),
+        Column("rotated", "rotated"),
+        Column("num_answers", "answers", ",d"),
+    ]  # fmt: skip
+    about = (
+        "How much more probability the option in a place of the list gets than by chance. Where "
+        "options are not rotated, this is also of what the options say."
+    )
+    return Figure("forecasts-positions", "Do models prefer a place in the list?", about, sql, rows,
+                  columns)  # fmt: skip

@@ -157,3 +157,16 @@ def test_a_killed_writer_leaves_the_old_or_the_new(tmp_path: Path) -> None:
         assert page is not None
         assert len(page.body) == 200_000
         assert len(set(page.body)) == 1
+
+
+def test_files_of_killed_writers_are_swept_after_a_day(tmp_path: Path) -> None:
+    RawCache(tmp_path).save("GET a", Fetched("u", {}, b"old", MOMENT))
+    [entry] = entries(tmp_path)
+    left, new = entry.with_name(".tmp-killed"), entry.with_name(".tmp-at-work")
+    for path in (left, new):
+        path.write_bytes(b"half")
+    os.utime(left, (0, 0))
+    RawCache(tmp_path).save("GET a", Fetched("u", {}, b"new", MOMENT))
+    assert not left.exists()
+    assert new.exists()
+    assert [path.name for path in entry.parent.glob("*.zst")] == [entry.name]

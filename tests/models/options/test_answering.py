@@ -177,6 +177,9 @@ def test_rotations_cancel_a_liking_for_a_place(folder: Path) -> None:
     assert once.probabilities is not None
     assert once.probabilities[1] > 0.8
     assert rotated.probabilities == pytest.approx([0.25] * 4)
+    # The average hides the preference for a place, which the places show.
+    assert rotated.place_probabilities == pytest.approx(once.probabilities)
+    assert once.place_probabilities == once.probabilities
 
 
 def test_what_is_liked_anyway_is_taken_out_by_the_unconditional(folder: Path) -> None:

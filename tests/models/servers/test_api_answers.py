@@ -264,6 +264,8 @@ def test_a_whole_answer_is_taken_under_any_status_of_success(api: Api, status: i
     api.fail("status", status=status, body=_completion("B"))
     [answer] = ask(api, questions(1))
     assert (answer.chosen_index, len(api.web.requests)) == (index_of_b(), 1)
+    assert answer.place_probabilities is not None
+    assert answer.place_probabilities[:2] == (0.0, 1.0)  # B is the second in the shown list
 
 
 @pytest.mark.parametrize(

@@ -384,3 +384,23 @@ def test_the_sums_and_errors_of_a_cell(land: Any, settings: Any) -> None:
     assert cell["nll_nats"] == pytest.approx(nats.sum(), rel=1e-12)
     assert (cell["num_clusters"], cell["num_unmeasured"], cell["num_not_finite"]) == (25, 1, 0)
     assert cell["num_bytes"] == num_bytes.sum()
+
+
+@pytest.mark.parametrize("is_dictionary", [True, False])
+@pytest.mark.parametrize("name", ["model", "document_id"])
+def test_names_of_a_megabyte_are_refused_before_they_fill_memory(
+    settings: Settings, losses: Any, tmp_path: Path, name: str, is_dictionary: bool
+) -> None:
+    """Decoded, these names would take 20 GB."""
+    num_rows = 20_000 if is_dictionary else 20
+    row = losses({}).combine_chunks()
+    columns = {key: pa.repeat(row[key][0], num_rows) for key in row.column_names}
+    columns["chunk_index"] = pa.array(range(num_rows), pa.int32())
+    indices = pa.repeat(pa.scalar(0, pa.int32()), num_rows)
+    columns[name] = pa.DictionaryArray.from_arrays(indices, ["x" * 2**20])
+    if not is_dictionary:
+        columns[name] = columns[name].cast(pa.string())
+    path = tmp_path / "losses.parquet"
+    pq.write_table(pa.table(columns), path, use_dictionary=is_dictionary, compression="zstd")
+    with open_warehouse(settings) as warehouse, pytest.raises(SchemaMismatch, match=rf"{name} has"):
+        warehouse.land_file(path)

@@ -17,3 +17,4 @@ create table if not exists forecast_answers (
     reason varchar,
     answer_cell varchar
 );
+alter table forecast_answers add column if not exists place_probabilities double[];

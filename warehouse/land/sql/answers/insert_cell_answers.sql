@@ -14,6 +14,7 @@ select
     a.is_parsed,
     case when q.answer_index is not null then coalesce(a.is_correct, false) end as is_correct,
     a.reason,
+    a.place_probabilities,
     cast($answer_cell as varchar) as answer_cell
 from answers_to_land as a
 inner join questions_to_land as q on a.question_id = q.question_id

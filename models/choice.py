@@ -1,0 +1,109 @@
+"""The models that runs use, and how each is loaded: ``models.yaml`` in the data root.
+
+A list of names, or of mappings with the name of a model and its options::
+
+    - control:zstd
+    - model: gpt2
+      dtype: float32
+
+A setting that is given, such as TIDEMARK_MODELS or TIDEMARK_DTYPE, has priority over the file. The
+file has priority over the settings' defaults.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
+
+from core.errors import MalformedInput
+from core.settings import MAX_NAME_BYTES, Settings
+from core.storage.store import Store
+from models.yaml_list import parse_yaml_list, shown
+
+if TYPE_CHECKING:  # prevents a circular import: catalogue imports backends, which imports this
+    from models.catalogue import ModelEntry
+
+CHOICE_FILE = "models.yaml"
+_MAX_BYTES = 2**20
+
+
+class Choice(BaseModel):
+    """A chosen model; a field that is None is as the settings say."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=MAX_NAME_BYTES)]
+    device: Annotated[str | None, Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$")] = None
+    dtype: Literal["auto", "float64", "float32", "bfloat16", "float16"] | None = None
+    batch_tokens: Annotated[StrictInt | None, Field(gt=0, lt=2**31)] = None
+    allow_pickle_weights: StrictBool | None = None
+
+    def options(self) -> dict[str, object]:
+        """Return the options that are not None, by the name of their setting."""
+        return self.model_dump(exclude={"model"}, exclude_none=True)
+
+
+def chosen_models(settings: Settings) -> tuple[str, ...]:
+    """Return the names of the models that runs use.
+
+    These are the models of TIDEMARK_MODELS if given, else of the file, else the default.
+
+    Raise MalformedInput if the file is invalid.
+    """
+    named = tuple(choice.model for choice in _read(settings))
+    return settings.models if "models" in settings.model_fields_set or not named else named
+
+
+def settings_for(entry: ModelEntry, settings: Settings) -> Settings:
+    """Return the settings with the file's options of a model, except settings that are given.
+
+    Raise MalformedInput if the file is invalid.
+    """
+    for choice in _read(settings):
+        if choice.model in (entry.name, entry.location):
+            names = choice.options().keys() - settings.model_fields_set
+            return settings.model_copy(update={name: getattr(choice, name) for name in names})
+    return settings
+
+
+def _read(settings: Settings) -> tuple[Choice, ...]:
+    store = Store(settings.home)
+    if not store.exists(CHOICE_FILE):
+        return ()
+    return parse_choices(store.read_bytes(CHOICE_FILE), store.url(CHOICE_FILE))
+
+
+@cache
+def parse_choices(data: bytes, where: str) -> tuple[Choice, ...]:
+    """Parse the file's bytes; raise MalformedInput, with file and entry, if they are invalid."""
+    if len(data) > _MAX_BYTES:
+        raise MalformedInput(f"{where} has {len(data):,} bytes; expected at most {_MAX_BYTES:,}")
+    choices: dict[str, Choice] = {}
+    for number, record in enumerate(parse_yaml_list(data, where), start=1):
+        choice = _parse(record, f"{where}, entry {number}")
+        if choice.model in choices:
+            raise MalformedInput(
+                f"{where}, entry {number}: {choice.model} occurs twice; delete one of the entries"
+            )
+        choices[choice.model] = choice
+    return tuple(choices.values())
+
+
+def _parse(record: object, where: str) -> Choice:
+    given = {"model": record} if isinstance(record, str) else record
+    if not isinstance(given, dict):
+        raise MalformedInput(
+            f"{where}: expected the name of a model, or a mapping with `model`, got {shown(given)}"
+        )
+    try:
+        return Choice.model_validate(given)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{shown('.'.join(map(str, problem['loc'])))}: {problem['msg']}"
+            for problem in error.errors(include_url=False, include_input=False)
+        )
+        raise MalformedInput(
+            f"{where}: {problems}; the keys are {', '.join(Choice.model_fields)}"
+        ) from error

@@ -1,0 +1,31 @@
+"""Reading of YAML files that users write, which may be hostile."""
+
+from __future__ import annotations
+
+import yaml
+
+from core.errors import MalformedInput
+
+
+def parse_yaml_list(data: bytes, where: str) -> list[object]:
+    """Parse a YAML list of models; an empty file is an empty list.
+
+    Raise MalformedInput, which begins with ``where``, for other data.
+    """
+    try:
+        records = yaml.safe_load(data)
+    except (yaml.YAMLError, ValueError, AttributeError, LookupError) as error:
+        # Impossible dates, and numbers of thousands of digits, are no YAMLError.
+        raise MalformedInput(f"{where} is not YAML: {error}") from error
+    except RecursionError:
+        raise MalformedInput(f"{where} is nested too deeply; expected a list of models") from None
+    if records is None:
+        return []
+    if not isinstance(records, list):
+        raise MalformedInput(f"{where}: expected a list of models, got {type(records).__name__}")
+    return records
+
+
+def shown(value: object) -> str:
+    """Return a short text, or the type of another value, which may be endless by its aliases."""
+    return value[:100] if isinstance(value, str) else f"a value of type {type(value).__name__}"

@@ -1,0 +1,100 @@
+import itertools
+from pathlib import Path
+
+import pytest
+
+from core.errors import MalformedInput
+from core.month import Month
+from core.settings import Settings, load_settings
+from instruments.forecasts import answering_models
+from instruments.planning import check_request
+from models.backends import load_scorer
+from models.catalogue import find_model
+from models.choice import chosen_models, settings_for
+
+TEXT = """
+- control:zstd
+- model: EleutherAI/pythia-70m
+  dtype: float16
+  device: cuda:1
+  batch_tokens: 512
+  allow_pickle_weights: true
+"""
+
+
+def write(folder: Path, text: str) -> Settings:
+    (folder / "models.yaml").write_text(text, encoding="utf-8", errors="surrogateescape")
+    return Settings(home=str(folder))
+
+
+def test_the_file_chooses_models_and_how_each_is_loaded(tmp_path: Path) -> None:
+    assert chosen_models(Settings(home=str(tmp_path))) == Settings().models
+    settings = write(tmp_path, TEXT)
+    assert chosen_models(settings) == ("control:zstd", "EleutherAI/pythia-70m")
+    assert answering_models(settings) == ["EleutherAI/pythia-70m"]
+    request = check_request([Month("2024-01")], ["arxiv"], None, settings)
+    assert request.models == chosen_models(settings)
+    entry = find_model("pythia-70m", settings)  # by its name, the file has its location
+    own = settings_for(entry, settings)
+    assert (own.dtype, own.device, own.batch_tokens) == ("float16", "cuda:1", 512)
+    assert own.allow_pickle_weights
+    assert settings_for(find_model("control:zstd", settings), settings) == settings
+    assert chosen_models(write(tmp_path, "# nothing yet\n")) == Settings().models
+
+
+def test_a_given_setting_wins_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, TEXT)
+    monkeypatch.setenv("TIDEMARK_MODELS", '["control:gzip"]')
+    monkeypatch.setenv("TIDEMARK_ALLOW_PICKLE_WEIGHTS", "false")
+    settings = load_settings(home=str(tmp_path))
+    assert chosen_models(settings) == ("control:gzip",)
+    entry = find_model("pythia-70m", settings)
+    own = settings_for(entry, settings.model_copy(update={"dtype": "float32"}))
+    assert (own.dtype, own.device, own.allow_pickle_weights) == ("float32", "cuda:1", False)
+
+
+def test_a_model_is_loaded_in_the_files_dtype(llama_folder: Path, tmp_path: Path) -> None:
+    entry = find_model(str(llama_folder), Settings(home=str(tmp_path)))
+    settings = write(tmp_path, f"- {{model: '{entry.name}', dtype: float64, device: cpu}}")
+    assert load_scorer(entry, settings).facts.dtype == "float64"
+    given = settings.model_copy(update={"dtype": "float32"})
+    assert load_scorer(entry, given).facts.dtype == "float32"
+
+
+BOMB = "- &a0 x\n" + "\n".join(f"- &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gpt2",
+        "- 5",
+        "- ''",
+        "- [gpt2]",
+        "- gpt2\n- {model: gpt2}",
+        "- {dtype: float32}",
+        "- {model: gpt2, dtype: int8}",
+        "- {model: gpt2, dtype: 2024-02-30}",
+        "- {model: gpt2, device: 'cuda;rm'}",
+        "- {model: gpt2, batch_tokens: true}",
+        "- {model: gpt2, batch_tokens: " + "9" * 5_000 + "}",
+        "- {model: gpt2, batch_tokens: 99999999999}",
+        "- {model: gpt2, allow_pickle_weights: 1}",
+        "- {model: gpt2, trust: true}",
+        "- {model: " + "a" * 10_000 + "}",
+        "- " + "[" * 5_000,
+        BOMB,
+        "- {model: gpt2, dtype: *a}",
+        "- !!python/object/apply:os.getcwd []",
+        "#" * (2**20 + 1),
+        "\udcff",
+    ],
+    ids=itertools.count(),
+)
+def test_hostile_files_are_refused_by_name(text: str, tmp_path: Path) -> None:
+    settings = write(tmp_path, text)
+    with pytest.raises(MalformedInput, match=r"models\.yaml") as raised:
+        chosen_models(settings)
+    assert len(str(raised.value)) < 1_000
