@@ -27,6 +27,8 @@ class Facts:
     snapshot_sha256: str
     release: str  # newest release of the figures (YYYY-MM); empty if there is none
     built_at: dt.datetime  # when the site was made, UTC
+    address: str = ""  # public address of the site's root, such as https://example.org/
+    has_small_database: bool = False
 
 
 @dataclass

@@ -63,6 +63,7 @@ class Figure:
     chart: Mapping[str, Any] | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
     drawn_models: Sequence[str] | None = None  # models in the chart; None: all
+    has_months: bool = False  # readers may choose the months that the chart shows
     is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
 
     @property

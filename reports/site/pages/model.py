@@ -44,6 +44,7 @@ def _curves(site: Site, name: str) -> Figure | None:
         sql,
         rows,
         chart=lanes("source", sources, rows["month"].to_list()),
+        has_months=True,
     )
 
 
