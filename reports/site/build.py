@@ -78,18 +78,18 @@ def write_site(settings: Settings, only: str | None = None) -> str:
             return store.url(f"{ROOT}/{page.path}")
         former = history.read_state(store, ROOT)
         current = _publication(site, history.held_months(store))
-        history.keep_former(store, ROOT, former, current.month)
-        changes = [
-            *history.differences(former, current, _now()),
-            *history.read_changes(store, ROOT),
-        ]
-        site.changes = changes[: history.MAX_CHANGES]
+        known = history.read_changes(store, ROOT)
+        if current:
+            history.keep_former(store, ROOT, former, current.month)
+            known = [*history.differences(former, current, _now()), *known]
+        site.changes = known[: history.MAX_CHANGES]
         site.former_months = sorted(
             (path.split("/")[2] for path in store.list(f"{ROOT}/months/*/index.html")), reverse=True
         )
         feeds = history.feed_files(site.changes, site.facts.address)
         _write_all(store, chain(_site_files(site), feeds))
-        _write_all(store, [(history.STATE, history.state_file(current))])
+        if current:
+            _write_all(store, [(history.STATE, history.state_file(current))])
     return store.url(INDEX)
 
 
@@ -141,11 +141,16 @@ def page_of(index: str, path: str) -> str:
     return index.removesuffix("index.html") + path
 
 
-def _publication(site: Site, held: Sequence[str]) -> history.Publication:
+def _publication(site: Site, held: Sequence[str]) -> history.Publication | None:
+    """Return the facts of this publication; None if a view fails, since nothing has changed so."""
     month = str(site.window[1]) if site.window else ""
-    board = site.query("board", protocol=site.protocol)[1].to_dicts()
-    counts = site.query("changes_documents", protocol=site.protocol)[1]
-    alarms = site.query("changes_alarms", protocol=site.protocol)[1]["alarm"].to_list()
+    try:
+        board = site.query("board", protocol=site.protocol)[1].to_dicts()
+        counts = site.query("changes_documents", protocol=site.protocol)[1]
+        alarms = site.query("changes_alarms", protocol=site.protocol)[1]["alarm"].to_list()
+    except UsageError as error:
+        site.note(f"changes: {error}")
+        return None
     return history.Publication.of(month, board, dict(counts.iter_rows()), alarms, held)
 
 
@@ -191,7 +196,7 @@ def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]
     with ThreadPoolExecutor(1) as pool:  # other processes draw; this one writes meanwhile
         drawing = pool.submit(charts.draw_all, specs)
         for _, figure in figures:
-            yield from data_files(figure, site.facts)
+            yield from data_files(figure, site)
         drawings = drawing.result()
     for name, drawn in drawings.items():
         yield from drawing_files(name, drawn)

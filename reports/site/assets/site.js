@@ -273,7 +273,7 @@ globalThis.tidemark = {
     const vega = globalThis.vega;
     if ("months" in place.dataset) new Months(place, spec);
     const view = new vega.View(vega.parse(spec, null, { ast: true }), { expr: vega.expressionInterpreter, renderer: "svg", hover: true });
-    const box = element("div");
+    const box = element("div", { ariaHidden: "true" }); // the place around it describes the chart
     view.initialize(box).runAsync().then(() => place.replaceChildren(box));
   },
 };

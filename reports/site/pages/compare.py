@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from reports.export_files import plain
-from reports.site.charts import INK, PALETTE, SOFT, time_axis
+from reports.site.charts import INK, PALETTE, SOFT, time_axis, with_room
 from reports.site.context import Site
 from reports.site.figure import P_VALUE, Column, Figure, Page, slug
 from reports.site.findings import neighbours_finding, plane_finding, ranks_finding
@@ -20,15 +20,16 @@ from reports.site.radar import MAX_LINES, MIN_SPOKES, radar
 ORDER, NAVIGATION = 2, ("compare.html", "Compare")
 PATHS = (NAVIGATION[0],)
 MAX_LABELS = 24  # models with a label in the plane
-MAX_RANKED = 10  # models in the chart of ranks
+MAX_RANKED = len(PALETTE)  # models in the chart of ranks
 _BITS = "bits per byte"
 
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of comparisons; its script reads all pairs from ``figures/pairs.data.js``."""
     figures = site.make(_plane, _ranks, _profile, _neighbours, _tokenizers, _benchmarks)
-    pairs = site.query("compare_pairs", protocol=site.protocol)[1]
-    models = [name for name in site.models if name in set(pairs["model"]) | set(pairs["other"])]
+    pairs = site.readable("compare_pairs", protocol=site.protocol)
+    paired = {name for key in pairs.columns if key in ("model", "other") for name in pairs[key]}
+    models = [name for name in site.models if name in paired]
     fields = {"models": models, "slugs": {name: slug(name) for name in models}}
     files = {"figures/pairs.data.js": _data(pairs)} if models else {}
     yield Page("compare.html", "Compare", "compare.html.j2", figures, fields, files)
@@ -66,7 +67,8 @@ def _plane(site: Site) -> Figure | None:
          "title": "level after the cutoff, bits per byte (left: generalises better)"}  # fmt: skip
     y = {"field": "bits_per_byte_gap", "type": "quantitative",
          "title": "gap, bits per byte (lower: more robust)"}  # fmt: skip
-    named = rows["model"].to_list()[:MAX_LABELS]
+    points = rows.select("model", "bits_per_byte_after", "bits_per_byte_gap").rows()
+    named = with_room(points, 700, 360)[:MAX_LABELS]
     error = {"mark": {"type": "rule", "color": SOFT, "opacity": 0.6}, "encoding": {
         "x": x, "y": {**y, "field": "bits_per_byte_gap_low"},
         "y2": {"field": "bits_per_byte_gap_high"},
@@ -100,10 +102,8 @@ def _ranks(site: Site) -> Figure | None:
     y = {"field": "mean_rank", "type": "quantitative", "title": "mean rank over sources",
          "scale": {"reverse": True, "zero": False}}  # fmt: skip
     place = {"filter": {"field": "model", "oneOf": shown}}
-    # More lines than colours: the first ones have a colour, the others are grey.
-    colours = [*PALETTE, *[SOFT] * len(shown)][: len(shown)]
     legend = {"title": None, "symbolType": "stroke"}
-    scale = {"domain": shown, "range": colours}
+    scale = {"domain": shown, "range": list(PALETTE[: len(shown)])}
     colour = {"field": "model", "type": "nominal", "legend": legend, "scale": scale}
     chart = {
         "width": 640, "height": 300, "transform": [place],

@@ -122,6 +122,25 @@ def test_ranks_are_counted_without_ties() -> None:
     assert ranks_finding(rows) == "a has the best mean rank in 2 of 4 months"
 
 
+def test_labels_do_not_overlap() -> None:
+    points = [("first", 0.0, 0.0), ("hidden", 0.01, 0.01), ("right", 1.0, 0.0), ("up", 0.0, 1.0)]
+    assert charts.with_room(points, 300, 200) == ["first", "right", "up"]
+    assert charts.with_room([], 300, 200) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("view", ["estimated_cutoff", "headline", "forecast_accuracy"])
+def test_a_view_that_fails_is_named_on_each_page(publish_figures: Any, view: str) -> None:
+    settings = publish_figures(level("a", "news", 1.0, 1))
+    with duckdb.connect(f"{settings.home}/warehouse.duckdb") as database:
+        database.execute(f"create or replace view {view} as select error('broken') as model")
+    root = Path(build.write_site(settings)).parent
+    for page in ("index.html", "changes.html", "models/a.html"):
+        assert "figures could not be read" in (root / page).read_text()
+    assert "broken" in (root / "index.html").read_text()
+    assert not (root / "state.json").exists() or view == "forecast_accuracy"
+
+
 def test_a_radar_has_a_closed_line_per_model() -> None:
     import polars as pl
 
