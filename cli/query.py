@@ -174,7 +174,11 @@ def report_command(
         float, Option(min=20, max=2000, help="Width of charts for papers.", metavar="MM")
     ] = 170,
     with_sql: Annotated[
-        bool, Option("--with-sql", help="Also write site.duckdb, a small file for DuckDB-WASM.")
+        bool,
+        Option(
+            "--with-sql",
+            help="Also write site.duckdb, for DuckDB 1.4 and DuckDB-WASM.",
+        ),
     ] = False,
 ) -> None:
     """Write the report's pages, and the files of their figures, from the published warehouse."""
@@ -187,11 +191,11 @@ def report_command(
         return
     from reports.site.build import write_site
 
-    print_paths(settings, write_site(settings, page))
-    if with_sql:
+    if with_sql:  # first, so that the page of data links it
         from reports.site.small_database import write_small_database
 
         out.print(f"small     {write_small_database(settings)}", soft_wrap=True)
+    print_paths(settings, write_site(settings, page))
 
 
 def print_paths(settings: Settings, report: str) -> None:

@@ -201,7 +201,8 @@ class Settings(BaseSettings):
         default=None,
         pattern=r"^https?://\S+$",
         description="http:// or https:// address of the report, for the link on the Prefect "
-        "server. Default: the page's address under the data root.",
+        "server, and for the site's social picture and feeds. Default: the page's address under "
+        "the data root.",
     )
     chromium: Path | None = Field(
         default=DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None,

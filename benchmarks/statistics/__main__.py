@@ -2,7 +2,7 @@
 
     python -m benchmarks.statistics                               all worlds: two hours
     python -m benchmarks.statistics --worlds 100 --designs step "two steps"
-    python -m benchmarks.statistics --record                      write statistics.md, too
+    python -m benchmarks.statistics --record    write statistics.md, and the shares of the site, too
 
 A row is one figure in one kind of world. The exit code is 1 if a share's Wilson interval lies
 outside its bound. Processor time of each kind of world goes to standard error.
@@ -11,6 +11,7 @@ outside its bound. Processor time of each kind of world goes to standard error.
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 import time
 from collections.abc import Sequence
@@ -20,8 +21,10 @@ from benchmarks.__main__ import headline
 from benchmarks.statistics import intervals, months
 from benchmarks.statistics.panels import designs
 from benchmarks.statistics.tally import Tally, table
+from core.version import code_version
 
 RECORD = Path(__file__).parents[1] / "statistics.md"
+SHARES = Path(__file__).parents[2] / "reports" / "site" / "data" / "simulations.csv"
 _HEADING = "\n## "
 
 
@@ -54,7 +57,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = "\n".join([*lines, *(tally.row for tally in tallies), summary])
         introduction = RECORD.read_text(encoding="utf-8").partition(_HEADING)[0]
         RECORD.write_text(f"{introduction}{text}\n", encoding="utf-8")
+        record_shares(SHARES, tallies, code_version())
     return 1 if failures else 0
+
+
+def record_shares(file: Path, tallies: Sequence[Tally], commit: str) -> None:
+    """Write the shares that the site shows; those of other worlds stay as they are."""
+    worlds = {tally.world for tally in tallies}
+    former = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+    kept = [list(row.values()) for row in former if row["world"] not in worlds]
+    new = [
+        [tally.world, tally.figure, tally.kind.name, len(tally.hits), sum(tally.hits),
+         tally.bound, tally.verdict, commit]
+        for tally in tallies
+    ]  # fmt: skip
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        csv.writer(opened, lineterminator="\n").writerows([former.fieldnames or [], *kept, *new])
 
 
 if __name__ == "__main__":

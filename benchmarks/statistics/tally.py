@@ -95,16 +95,20 @@ class Tally:
         return "conservative" if is_wide else "ok"
 
     @property
+    def bound(self) -> str:
+        """Return the accepted bound as text; a dash without one."""
+        least, most = self.bounds
+        return f"≥ {100 * least:g} %" if least else f"≤ {100 * most:g} %" if most < 1 else "–"
+
+    @property
     def row(self) -> str:
         """Return a row of the Markdown table."""
-        least, most = self.bounds
-        bound = f"≥ {100 * least:g} %" if least else f"≤ {100 * most:g} %" if most < 1 else "–"
         share = interval = "–"
         if self.hits:
             share = f"{100 * self.share:.1f} %"
             interval = " to ".join(f"{100 * end:.1f}" for end in self.wilson)
         cells = [self.world, self.figure, self.kind.name, str(len(self.hits)), share, interval]
-        return f"| {' | '.join([*cells, bound, self.verdict])} |"
+        return f"| {' | '.join([*cells, self.bound, self.verdict])} |"
 
 
 def table(tallies: Iterable[Tally]) -> Iterator[str]:

@@ -31,6 +31,8 @@ from warehouse.read.query import local_snapshot, opened
 
 ROOT = "report"
 INDEX = f"{ROOT}/index.html"
+SMALL_DATABASE = f"{ROOT}/site.duckdb"  # small_database.py writes it
+MAX_ROWS = 150  # of a table in a page; its script adds the others
 NUM_WRITERS = 8
 MEMORY = "1GB"  # DuckDB writes larger intermediate results to disk
 _LLMS = """# tidemark
@@ -76,17 +78,18 @@ def write_site(settings: Settings, only: str | None = None) -> str:
             return store.url(f"{ROOT}/{page.path}")
         former = history.read_state(store, ROOT)
         current = _publication(site, history.held_months(store))
-        history.keep_former(store, ROOT, former, current.month)
-        changes = [
-            *history.differences(former, current, _now()),
-            *history.read_changes(store, ROOT),
-        ]
-        site.changes = changes[: history.MAX_CHANGES]
+        known = history.read_changes(store, ROOT)
+        if current:
+            history.keep_former(store, ROOT, former, current.month)
+            known = [*history.differences(former, current, _now()), *known]
+        site.changes = known[: history.MAX_CHANGES]
         site.former_months = sorted(
             (path.split("/")[2] for path in store.list(f"{ROOT}/months/*/index.html")), reverse=True
         )
-        _write_all(store, chain(_site_files(site), history.feed_files(site.changes)))
-        _write_all(store, [(history.STATE, history.state_file(current))])
+        feeds = history.feed_files(site.changes, site.facts.address)
+        _write_all(store, chain(_site_files(site), feeds))
+        if current:
+            _write_all(store, [(history.STATE, history.state_file(current))])
     return store.url(INDEX)
 
 
@@ -94,9 +97,17 @@ def write_site(settings: Settings, only: str | None = None) -> str:
 def opened_site(settings: Settings) -> Iterator[Site]:
     """Yield the published figures of a data root under its protocol."""
     with local_snapshot(settings) as path, opened(path, memory_limit=MEMORY) as connection:
-        release = newest_release(Store(settings.home))
-        facts = Facts(code_version(), sha256_of_file(path), release, _now())
+        store = Store(settings.home)
+        facts = Facts(
+            code_version(), sha256_of_file(path), newest_release(store), _now(),
+            _public_address(settings.report_url), _is_current(store, SMALL_DATABASE),
+        )  # fmt: skip
         yield Site(connection, settings.protocol, facts)
+
+
+def _public_address(url: str | None) -> str:
+    """Return the address of the site's root, with a slash at its end; empty if it is not known."""
+    return f"{url.removesuffix('index.html').rstrip('/')}/" if url else ""
 
 
 def find_page(site: Site, name: str) -> Page:
@@ -130,22 +141,29 @@ def page_of(index: str, path: str) -> str:
     return index.removesuffix("index.html") + path
 
 
-def _publication(site: Site, held: Sequence[str]) -> history.Publication:
+def _publication(site: Site, held: Sequence[str]) -> history.Publication | None:
+    """Return the facts of this publication; None if a view fails, since nothing has changed so."""
     month = str(site.window[1]) if site.window else ""
-    board = site.query("board", protocol=site.protocol)[1].to_dicts()
-    counts = site.query("changes_documents", protocol=site.protocol)[1]
-    alarms = site.query("changes_alarms", protocol=site.protocol)[1]["alarm"].to_list()
+    try:
+        board = site.query("board", protocol=site.protocol)[1].to_dicts()
+        counts = site.query("changes_documents", protocol=site.protocol)[1]
+        alarms = site.query("changes_alarms", protocol=site.protocol)[1]["alarm"].to_list()
+    except UsageError as error:
+        site.note(f"changes: {error}")
+        return None
     return history.Publication.of(month, board, dict(counts.iter_rows()), alarms, held)
 
 
 def find_current_site(settings: Settings) -> str | None:
     """Return the address of the site's first page; None if the snapshot is newer, or missing."""
     store = Store(settings.home)
-    stamps = store.list_stamped(SNAPSHOT) | store.list_stamped(f"{ROOT}/{history.STATE}")
-    if len(stamps) < 2:
-        return None
-    snapshot, state = stamps[SNAPSHOT], stamps[f"{ROOT}/{history.STATE}"]
-    return store.url(f"{ROOT}/index.html") if state.modified_at > snapshot.modified_at else None
+    return store.url(INDEX) if _is_current(store, f"{ROOT}/{history.STATE}") else None
+
+
+def _is_current(store: Store, path: str) -> bool:
+    """Return True if a file is there, and newer than the snapshot."""
+    stamps = store.list_stamped(SNAPSHOT) | store.list_stamped(path)
+    return len(stamps) == 2 and stamps[path].modified_at > stamps[SNAPSHOT].modified_at
 
 
 def newest_release(store: Store) -> str:
@@ -178,12 +196,13 @@ def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]
     with ThreadPoolExecutor(1) as pool:  # other processes draw; this one writes meanwhile
         drawing = pool.submit(charts.draw_all, specs)
         for _, figure in figures:
-            yield from data_files(figure, site.facts)
+            yield from data_files(figure, site)
         drawings = drawing.result()
     for name, drawn in drawings.items():
         yield from drawing_files(name, drawn)
     for page in made:
         yield from page.files.items()
+        yield from _row_files(site, page)
         yield page.path, _render(site, page, drawings).encode()
 
 
@@ -212,9 +231,24 @@ def _render(site: Site, page: Page, drawings: Mapping[str, charts.Drawing]) -> s
     svgs = {name: Markup(drawings[name].page) for name in names}  # noqa: S704
     template = _environment().get_template(page.template)
     return template.render(
-        page=page, site=site, svgs=svgs, root="../" * page.path.count("/"), navigation=navigation(),
+        page=page, site=site, svgs=svgs, root=_root(page), navigation=navigation(),
         figures={figure.name: figure for figure in page.figures}, **page.fields,
     )  # fmt: skip
+
+
+def _row_files(site: Site, page: Page) -> Iterator[tuple[str, bytes]]:
+    """Yield a script with the rows of each table that are too many for the page."""
+    template = _environment().get_template("figure.html.j2")
+    for figure in page.figures:
+        if figure.columns and figure.rows.height > MAX_ROWS:
+            macros: Any = template.make_module({"root": _root(page), "site": site})
+            rows = str(macros.table_rows(figure, figure.rows.slice(MAX_ROWS)))
+            name, text = json.dumps(f"rows:{figure.name}"), json.dumps(rows)
+            yield f"figures/{figure.name}.rows.js", f"tidemark[{name}]({text});\n".encode()
+
+
+def _root(page: Page) -> str:
+    return "../" * page.path.count("/")
 
 
 def _listed(page: Page, figure: Figure) -> dict[str, Any]:
@@ -235,7 +269,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals |= {"cell": cell, "addresses": addresses}
+    environment.globals |= {"cell": cell, "addresses": addresses, "max_rows": MAX_ROWS}
     return environment
 
 

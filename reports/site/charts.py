@@ -29,6 +29,7 @@ VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
 MAX_ALONE = 20  # charts that are drawn faster than processes start
 MAX_PROCESSES = 4
+LABEL_HEIGHT, LETTER_WIDTH = 12, 7  # pixels
 LABEL_SHARE = 0.05  # of the height of a chart of 280 pixels
 # Okabe and Ito's colours, which colour-blind people can tell apart; the order is that of use.
 PALETTE = (
@@ -232,6 +233,29 @@ def spread(values: Mapping[str, float], extent: tuple[float, float]) -> dict[str
         for name in reversed(placed):
             placed[name] = last = min(placed[name], last - gap)
     return placed
+
+
+def with_room(points: Sequence[tuple[str, float, float]], width: float, height: float) -> list[str]:
+    """Return the names whose labels, right of their points, overlap no label of an earlier point.
+
+    ``width`` and ``height`` are those of the chart in pixels; points are name, x and y.
+    """
+    if not points:
+        return []
+    _, xs, ys = zip(*points, strict=True)
+    across, up = (max(max(v) - min(v), 1e-9) for v in (xs, ys))
+    placed: list[tuple[str, float, float]] = []
+    for name, x, y in points:
+        left, middle = x / across * width, y / up * height
+        apart = (
+            abs(middle - other_middle) > LABEL_HEIGHT
+            or left > other_left + LETTER_WIDTH * len(other)
+            or other_left > left + LETTER_WIDTH * len(name)
+            for other, other_left, other_middle in placed
+        )
+        if all(apart):
+            placed.append((name, left, middle))
+    return [name for name, _, _ in placed]
 
 
 def _with_variables(text: str) -> str:

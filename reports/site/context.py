@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, wraps
 from importlib.resources import files
@@ -27,6 +28,8 @@ class Facts:
     snapshot_sha256: str
     release: str  # newest release of the figures (YYYY-MM); empty if there is none
     built_at: dt.datetime  # when the site was made, UTC
+    address: str = ""  # public address of the site's root, such as https://example.org/
+    has_small_database: bool = False
 
 
 @dataclass
@@ -48,8 +51,10 @@ class Site:
     def __post_init__(self) -> None:
         """Compute the views once that several figures read; the copies have the same names."""
         for view in _SHARED:
-            # A temporary table is found before the view of the same name.
-            self.connection.execute(f"create temp table {view} as from main.{view}")
+            # A temporary table is found before the view of the same name. Without it, each figure
+            # of the view says that it cannot be read.
+            with suppress(duckdb.Error):
+                self.connection.execute(f"create temp table {view} as from main.{view}")
 
     def make(self, *makers: Callable[[Site], Figure | None]) -> list[Figure]:
         """Return the figures that there are; one that cannot be read is noted in ``failures``."""
@@ -58,11 +63,24 @@ class Site:
             try:
                 figure = maker(self)
             except (UsageError, pl.exceptions.PolarsError) as error:
-                self.failures.append(f"{maker.__name__.strip('_')}: {error}")
+                self.note(f"{maker.__name__.strip('_')}: {error}")
                 continue
             if figure is not None:
                 figures.append(figure)
         return figures
+
+    def note(self, failure: str) -> None:
+        """Note a failure once; each page lists the first ones."""
+        if failure not in self.failures:
+            self.failures.append(failure)
+
+    def readable(self, name: str, **values: Value) -> pl.DataFrame:
+        """Return the rows of a query; no rows and no columns if it cannot be read."""
+        try:
+            return self.query(name, **values)[1]
+        except UsageError as error:
+            self.note(f"{name}: {error}")
+            return pl.DataFrame()
 
     def query(self, name: str, **values: Value) -> tuple[str, pl.DataFrame]:
         """Run ``queries/<name>.sql`` with each ``$parameter`` replaced by a value's literal.
@@ -98,8 +116,10 @@ class Site:
     @cached_property
     def models(self) -> dict[str, dict[str, Any]]:
         """Return the facts of each model with a figure, by name; controls come last."""
-        rows = self.query("models", protocol=self.protocol)[1].to_dicts()
-        return {row["model"]: row for row in rows}
+        rows = self.readable("models", protocol=self.protocol)
+        if not rows.columns:  # an instrument's view fails
+            rows = self.query("models_measured", protocol=self.protocol)[1]
+        return {row["model"]: row for row in rows.to_dicts()}
 
     @cached_property
     def sources(self) -> list[str]:
@@ -111,6 +131,20 @@ class Site:
         """Return first and last measured month, or None."""
         months: Sequence[dt.date] = self.monthly["month"].to_list()
         return (Month.of(min(months)), Month.of(max(months))) if months else None
+
+    @cached_property
+    def measured(self) -> dict[str, object]:
+        """Return what all figures are from: protocol, half-open window, documents, last scoring."""
+        collected = self.query("sources_board", protocol=self.protocol)[1]
+        costs = self.readable("model_costs", protocol=self.protocol).to_dicts()
+        times = [row["last_scored_at"] for row in costs if row["last_scored_at"]]
+        window = self.window and [self.window[0].first_day, (self.window[1] + 1).first_day]
+        return {
+            "protocol": self.protocol,
+            "window": window and [day.isoformat() for day in window],
+            "num_documents": int(collected["num_documents"].sum()),
+            "measured_at": max(times).isoformat(timespec="seconds") if times else None,
+        }
 
     @property
     def num_months(self) -> int:

@@ -51,7 +51,6 @@ class Figure:
         rows: the result of ``sql``.
         columns: columns to show as a table; without columns there is only the chart.
         chart: Vega-Lite specification without data sources other than ``rows``; None without chart.
-        facts: facts for the metadata: unit, formula, window, n, protocol.
     """
 
     name: str
@@ -61,8 +60,8 @@ class Figure:
     rows: pl.DataFrame
     columns: Sequence[Column] = ()
     chart: Mapping[str, Any] | None = None
-    facts: Mapping[str, object] = field(default_factory=dict)
     drawn_models: Sequence[str] | None = None  # models in the chart; None: all
+    has_months: bool = False  # readers may choose the months that the chart shows
     is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
 
     @property

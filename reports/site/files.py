@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import polars as pl
 import polars.selectors as cs
 
-from reports.export_files import plain
 from reports.site.charts import Drawing
-from reports.site.context import Facts
+from reports.site.context import Site
 from reports.site.figure import Column, Figure
 
 # First characters of a text that a spreadsheet runs as a formula (OWASP, "CSV Injection").
@@ -24,12 +23,12 @@ def addresses(figure: Figure) -> list[str]:
     return [*kinds, "svg", "png"] if figure.chart else kinds
 
 
-def data_files(figure: Figure, facts: Facts) -> Iterator[tuple[str, bytes]]:
+def data_files(figure: Figure, site: Site) -> Iterator[tuple[str, bytes]]:
     """Yield path (relative to the site's root) and content of each file of a figure's rows."""
     stem = f"figures/{figure.name}"
     yield f"{stem}.csv", _csv(figure.rows).encode()
     yield f"{stem}.json", _json_rows(figure.rows)
-    yield f"{stem}.metadata.json", _json(metadata(figure, facts))
+    yield f"{stem}.metadata.json", _json(metadata(figure, site))
     yield f"{stem}.sql", (figure.sql.strip() + ";\n").encode()
 
 
@@ -43,8 +42,9 @@ def drawing_files(name: str, drawing: Drawing) -> Iterator[tuple[str, bytes]]:
     )
 
 
-def metadata(figure: Figure, facts: Facts) -> dict[str, object]:
+def metadata(figure: Figure, site: Site) -> dict[str, object]:
     """Return what a figure is: title, columns with units, number of rows, window, provenance."""
+    facts = site.facts
     return {
         "name": figure.name,
         "title": figure.title,
@@ -52,7 +52,7 @@ def metadata(figure: Figure, facts: Facts) -> dict[str, object]:
         "num_rows": figure.rows.height,
         "columns": [_described(column) for column in figure.columns],
         "sql": figure.sql,
-        **{name: plain(value) for name, value in figure.facts.items()},
+        **site.measured,
         "licence": LICENCE,
         "commit": facts.commit,
         "release": facts.release,

@@ -7,6 +7,7 @@ only where its interval overlaps no other. Otherwise a title says what cannot be
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -135,6 +136,22 @@ def plane_finding(rows: Sequence[Row]) -> str:
     return f"The raw gap of {worse} of {len(told)} models is above zero by more than chance"
 
 
+def ranks_finding(rows: Sequence[Row]) -> str:
+    """Return in how many months a model alone had the best mean rank; a count, not a test."""
+    best: dict[Any, list[Row]] = {}
+    for row in rows:
+        former = best.get(row["month"], [row])
+        if row["mean_rank"] < former[0]["mean_rank"] or former == [row]:
+            best[row["month"]] = [row]
+        elif row["mean_rank"] == former[0]["mean_rank"]:
+            former.append(row)
+    alone = Counter(first[0]["model"] for first in best.values() if len(first) == 1)
+    if not alone:
+        return "No model alone has the best mean rank of a month"
+    [(model, months)] = alone.most_common(1)
+    return f"{model} has the best mean rank in {months} of {len(best)} months"
+
+
 def board_of_forecasts_finding(rows: Sequence[Row]) -> str:
     """Return how many models are better than guessing on questions from after their cutoff."""
     tested = [row for row in rows if row["p_value"] is not None]
@@ -169,3 +186,16 @@ def valley_finding(rows: Sequence[Row]) -> str:
     if not found:
         return "No model is worse on other inputs than on its own, by more than chance"
     return f"{len(found)} of {len(told)} models are worse on other inputs than on their own"
+
+
+def simulations_finding(rows: Sequence[Row]) -> str:
+    """Return how often intervals over months hold the truth, and how many shares are too bad."""
+    covering = [row for row in rows if row["truth"] == "coverage, other months"]
+    outside = sum(row["num_outside"] for row in rows)
+    kinds = sum(row["num_kinds"] for row in rows)
+    told = f"{outside} of {kinds} shares are outside their bounds" if outside else ""
+    if not covering:
+        return told or "No share is outside its bounds"
+    share = min(row["worst_share"] for row in covering)
+    worst = f"95 % intervals over months hold the truth in at least {100 * share:.0f} % of worlds"
+    return f"{worst} of each kind" + (f"; {told}" if told else "")

@@ -24,6 +24,12 @@ from reports.site.context import is_control
 from reports.site.findings import listed
 
 STATE, FEED, ATOM = "state.json", "changes.json", "changes.atom"
+# Links of a page at the root to what is not kept with it, and the same from months/<YYYY-MM>/.
+_LINKS = {
+    "../warehouse.duckdb": "../../../warehouse.duckdb",
+    "site.duckdb": "../../site.duckdb",
+    "months/": "../",
+}
 MAX_CHANGES = 500  # entries that the feed keeps
 Row = Mapping[str, Any]
 
@@ -100,7 +106,7 @@ def keep_former(store: Store, root: str, former: Publication | None, month: str)
         return
     kept = f"{root}/months/"
     for path in store.list(f"{root}/**/*"):
-        if path.startswith(kept):
+        if path.startswith(kept) or path.endswith(".duckdb"):
             continue
         try:
             content = store.read_bytes(path)
@@ -108,7 +114,15 @@ def keep_former(store: Store, root: str, former: Publication | None, month: str)
             if isinstance(error.__cause__, IsADirectoryError):
                 continue
             raise
+        content = _two_folders_down(content) if path.endswith(".html") else content
         store.write_bytes(f"{kept}{former.month}/{path.removeprefix(f'{root}/')}", content)
+
+
+def _two_folders_down(page: bytes) -> bytes:
+    """Return a kept page whose links to what is not kept lead to the current site."""
+    for former, kept in _LINKS.items():
+        page = page.replace(f'href="{former}'.encode(), f'href="{kept}'.encode())
+    return page
 
 
 def differences(
@@ -187,16 +201,19 @@ def state_file(publication: Publication) -> bytes:
     return (json.dumps(asdict(publication), indent=1) + "\n").encode()
 
 
-def feed_files(changes: Sequence[Change]) -> Iterator[tuple[str, bytes]]:
-    """Yield the feed as JSON Feed and as Atom; addresses are relative to the site's root."""
+def feed_files(changes: Sequence[Change], address: str = "") -> Iterator[tuple[str, bytes]]:
+    """Yield the feed as JSON Feed and as Atom.
+
+    ``address`` is the public one of the site's root; without it, addresses are relative.
+    """
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": "tidemark: what changed",
-        "feed_url": FEED,
+        "feed_url": f"{address}{FEED}",
         "items": [
             {
                 "id": change.id,
-                "url": change.page,
+                "url": f"{address}{change.page}",
                 "title": change.text,
                 "content_text": change.text,
                 "date_published": change.at,
@@ -210,7 +227,7 @@ def feed_files(changes: Sequence[Change]) -> Iterator[tuple[str, bytes]]:
     updated = changes[0].at if changes else "1970-01-01T00:00:00+00:00"
     entries = "".join(
         f"<entry><id>urn:tidemark:change:{change.id}</id><title>{escape(change.text)}</title>"
-        f'<updated>{change.at}</updated><link href="{change.page}"/>'
+        f'<updated>{change.at}</updated><link href="{escape(address)}{change.page}"/>'
         f'<category term="{change.kind}"/></entry>\n'
         for change in changes
     )
@@ -220,6 +237,7 @@ def feed_files(changes: Sequence[Change]) -> Iterator[tuple[str, bytes]]:
             '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
             "<id>urn:tidemark:changes</id><title>tidemark: what changed</title>"
             "<author><name>tidemark</name></author>"
-            f'<updated>{updated}</updated><link rel="self" href="{ATOM}"/>\n{entries}</feed>\n'
+            f'<updated>{updated}</updated><link rel="self" href="{escape(address)}{ATOM}"/>\n'
+            f"{entries}</feed>\n"
         ).encode(),
     )

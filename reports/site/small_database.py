@@ -1,4 +1,4 @@
-"""A small database beside the site, which DuckDB-WASM can open.
+"""A small database beside the site, which DuckDB 1.4 and DuckDB-WASM can open.
 
 The snapshot has DuckDB's newest storage format, and its views compute for seconds. This file has
 the format of DuckDB 1.4, and the rows of each public view as a table of the same name.
@@ -15,11 +15,10 @@ from core.errors import WarehouseError
 from core.settings import Settings
 from core.storage.store import Store
 from reports.export_figures import exported_views
-from reports.site.build import MEMORY, ROOT
+from reports.site.build import MEMORY, SMALL_DATABASE
 from warehouse.database.lake import quoted
 from warehouse.read.query import local_snapshot
 
-FILE = f"{ROOT}/site.duckdb"
 STORAGE = "v1.4.0"
 _TABLES = ("models", "sources", "protocols")
 
@@ -39,7 +38,7 @@ def write_small_database(settings: Settings) -> str:
     store = Store(settings.home, settings.scratch)
     with (
         local_snapshot(settings) as snapshot,
-        store.writing(FILE) as staged,
+        store.writing(SMALL_DATABASE) as staged,
         tempfile.TemporaryDirectory(prefix="small-", dir=staged.path.parent) as spill,
         contextlib.closing(duckdb.connect(config=_config(spill))) as connection,
     ):
@@ -54,4 +53,4 @@ def write_small_database(settings: Settings) -> str:
         except duckdb.Error as error:
             raise WarehouseError(f"cannot copy {name}: {error}; publish it again") from error
         connection.execute("detach small")
-    return store.url(FILE)
+    return store.url(SMALL_DATABASE)

@@ -74,6 +74,11 @@ def test_wrong_intervals_fail(
     monkeypatch.setattr(intervals, "FIGURES", (wrong,))
     monkeypatch.setattr(verify_statistics, "RECORD", tmp_path / "statistics.md")
     verify_statistics.RECORD.write_text("Introduction.\n\n## Former table\n")
+    shares = tmp_path / "simulations.csv"
+    monkeypatch.setattr(verify_statistics, "SHARES", shares)
+    header = "world,figure,truth,num_worlds,num_right,bound,verdict,commit"
+    former = ["step,ageing,truth,2,1,–,ok,c", '"30 documents a month, fresh",f,truth,2,1,–,ok,c']
+    shares.write_text("\n".join([header, *former, ""]))
     arguments = ["--worlds", "1", "--designs", "30 documents a month", "--record"]
     assert verify_statistics.main(arguments) == 1
     assert capsys.readouterr().out.count("| FAILED |") == 2  # fresh documents, and pages
@@ -81,6 +86,9 @@ def test_wrong_intervals_fail(
     assert text.startswith("Introduction.\n\n## ")
     assert text.count("\n## ") == 1
     assert text.count("| FAILED |") == 2
+    assert shares.read_text().splitlines()[:2] == [header, former[0]]
+    assert former[1] not in shares.read_text()
+    assert shares.read_text().count(",1,0,≥ 93 %,FAILED,") == 2
 
 
 def test_a_world_is_the_same_beside_others() -> None:

@@ -43,6 +43,7 @@ ARGUMENTS |= {
     "detectable_gap_at": "0", "forecast_benchmark_correlation_at": "3",
     "forecast_bins_at": "'null'", "forecast_peak_at": "3",
     "forecast_tbi_at": "'null'",
+    "headline_at": "null, null", "headline_figures_at": "null, null",
 }  # fmt: skip
 PROVENANCE = """
     update internal.landed_cells as cells

@@ -37,6 +37,7 @@ class Table {
     if (this.rows.length < 2) return;
     this.tools = element("div", { className: "tools" });
     this.addSort();
+    if (table.dataset.parts) this.addParts(JSON.parse(table.dataset.parts));
     if (this.rows.length > 7) this.addFilters();
     this.addColumns();
     if (this.tools.children.length) table.parentElement.before(this.tools);
@@ -46,7 +47,8 @@ class Table {
 
   addSort() {
     this.heads.forEach((head, index) => {
-      const button = element("button", { type: "button" }, ...head.childNodes);
+      const [name, ...others] = head.childNodes;
+      const button = element("button", { type: "button" }, element("span", {}, name), ...others);
       button.addEventListener("click", () => {
         const [column, order] = (this.state.get("sort") ?? "").split(",");
         const isSame = column === head.dataset.column;
@@ -54,6 +56,50 @@ class Table {
       });
       head.replaceChildren(button);
     });
+  }
+
+  // Months or a source: the part's file has the cells as the page shows them.
+  addParts(names) {
+    const select = element("select", {}, element("option", { value: "" }, "all months and sources"));
+    for (const group of new Set(names.map((name) => name.split("/")[0]))) {
+      const members = names.filter((name) => name.startsWith(`${group}/`));
+      select.append(element("optgroup", { label: group }, ...members.map((value) => element("option", { value }, value.slice(group.length + 1)))));
+    }
+    select.setAttribute("aria-label", "months or source");
+    select.value = this.state.get("part") ?? "";
+    select.addEventListener("change", () => this.set("part", select.value));
+    this.tools.append(select);
+    this.title = this.table.closest("figure").querySelector("h2 a");
+    this.about = this.table.closest("figure").querySelector("figcaption p");
+    this.whole = { title: this.title.textContent, about: this.about.textContent, cells: this.rows.map((row) => [...row.cells].map((cell) => [cell.innerHTML, cell.dataset.value])) };
+  }
+
+  async showPart(name) {
+    this.part = name;
+    this.parts ??= name && await loadData("parts", `figures/${this.name}.parts.js`);
+    const part = this.parts?.[name];
+    if (this.part !== name) return; // another one was chosen meanwhile
+    this.title.textContent = part?.title ?? this.whole.title;
+    this.about.textContent = part?.about ?? this.whole.about;
+    const columns = new Set(Object.keys(Object.values(part?.rows ?? {})[0] ?? {}));
+    this.original.forEach((row, number) => {
+      const found = part?.rows[row.cells[0].textContent.trim()];
+      [...row.cells].forEach((cell, index) => {
+        const [html, value] = this.whole.cells[number][index];
+        const column = this.heads[index].dataset.column;
+        if (!columns.has(column)) {
+          cell.innerHTML = html;
+          if (value) cell.dataset.value = value;
+          return;
+        }
+        const [text, interval, raw] = found?.[column] ?? ["–", "", ""];
+        cell.textContent = text;
+        if (interval) cell.append(" ", element("span", { className: "interval" }, interval));
+        if (raw && cell.classList.contains("number")) cell.dataset.value = raw;
+        else delete cell.dataset.value;
+      });
+    });
+    this.apply();
   }
 
   addFilters() {
@@ -118,7 +164,13 @@ class Table {
   }
 
   apply() {
-    const [column, order] = (this.state.get("sort") ?? "").split(",");
+    const part = this.state.get("part") ?? "";
+    if (this.whole && part !== (this.part ?? "")) {
+      this.showPart(part);
+      return;
+    }
+    // A part is in its own order, that of the level.
+    const [column, order] = (this.state.get("sort") ?? (part ? "bits_per_byte,1" : "")).split(",");
     const index = this.heads.findIndex((head) => head.dataset.column === column);
     this.heads.forEach((head, i) => {
       if (i === index) head.setAttribute("aria-sort", order === "-1" ? "descending" : "ascending");
@@ -159,6 +211,14 @@ function load(path) {
   return scripts.get(path);
 }
 
+// A file of data is a script that calls tidemark[name], so that pages work from disk, too.
+function loadData(name, path) {
+  return new Promise((resolve, reject) => {
+    globalThis.tidemark[name] = resolve;
+    load(path).catch(reject);
+  });
+}
+
 // Two models chosen on the page of comparisons: their rows of all pairs, best known overall first.
 class Comparison {
   constructor(form) {
@@ -179,10 +239,7 @@ class Comparison {
   async show(isChosen) {
     const [one, other] = ["one", "other"].map((name) => this.form.elements[name].value);
     if (isChosen) writeState("pair", new URLSearchParams({ one, other }));
-    this.data ??= await new Promise((resolve, reject) => {
-      globalThis.tidemark.pairs = resolve;
-      load("figures/pairs.data.js").catch(reject);
-    });
+    this.data ??= await loadData("pairs", "figures/pairs.data.js");
     const data = this.data;
     const isPair = (i) => (data.model[i] === one && data.other[i] === other) || (data.model[i] === other && data.other[i] === one);
     const found = data.model.map((_, i) => i).filter(isPair);
@@ -214,11 +271,52 @@ globalThis.tidemark = {
   draw(name, spec) {
     const place = document.querySelector(`[data-chart="${CSS.escape(name)}"]`);
     const vega = globalThis.vega;
+    if ("months" in place.dataset) new Months(place, spec);
     const view = new vega.View(vega.parse(spec, null, { ast: true }), { expr: vega.expressionInterpreter, renderer: "svg", hover: true });
-    const box = element("div");
+    const box = element("div", { ariaHidden: "true" }); // the place around it describes the chart
     view.initialize(box).runAsync().then(() => place.replaceChildren(box));
   },
 };
+
+// The months that a chart shows: the same points on a shorter axis. The specification is changed in
+// place and drawn again.
+class Months {
+  constructor(place, spec) {
+    if (place.previousElementSibling?.className === "tools") return;
+    const scale = spec.scales.find((each) => each.name === "x");
+    const rows = spec.data.find((each) => each.name === "rows").values;
+    const months = [...new Set(rows.map((row) => row.month.slice(0, 7)))].sort();
+    const state = readState().get(place.dataset.chart) ?? new URLSearchParams();
+    const selects = ["from", "to"].map((key, isTo) => {
+      const select = element("select", {}, ...months.map((month) => element("option", {}, month)));
+      select.value = months.includes(state.get(key)) ? state.get(key) : months.at(isTo ? -1 : 0);
+      select.addEventListener("change", () => show(true));
+      return select;
+    });
+    const show = (isChosen) => {
+      const [first, last] = selects.map((select) => select.value).sort();
+      scale.domain = [first, last].map((month) => Date.parse(`${month}-01T00:00:00Z`));
+      setTicks(spec, months.indexOf(last) - months.indexOf(first));
+      if (!isChosen) return;
+      const isAll = first === months[0] && last === months.at(-1);
+      writeState(place.dataset.chart, new URLSearchParams(isAll ? {} : { from: first, to: last }));
+      globalThis.tidemark.draw(place.dataset.chart, spec);
+    };
+    const labels = selects.map((select, isTo) => element("label", {}, isTo ? "to" : "months from", select));
+    place.before(element("div", { className: "tools" }, ...labels));
+    if (state.size) show(false);
+  }
+}
+
+// Labels of a time axis: years on more than two, and at most eight months otherwise.
+function setTicks(part, numMonths) {
+  if (part?.scale === "x" && part.orient === "bottom" && part.format) {
+    const isYears = numMonths > 24;
+    part.format = isYears ? "%Y" : "%Y-%m";
+    part.tickCount = { interval: isYears ? "year" : "month", step: isYears ? 1 : Math.ceil((numMonths + 1) / 8) };
+  }
+  if (part && typeof part === "object") Object.entries(part).forEach(([key, value]) => key !== "data" && setTicks(value, numMonths));
+}
 
 // The facts and tables of a page as Markdown, without figures' addresses.
 function markdown() {
@@ -257,9 +355,20 @@ async function open(chart) {
   await load(`figures/${chart.dataset.chart}.chart.js`);
 }
 
-for (const table of document.querySelectorAll("table[data-table]")) new Table(table);
+// Rows beyond those of the page are in a file of their own.
+async function openTable(table) {
+  if ("more" in table.dataset) {
+    const name = table.dataset.table;
+    table.tBodies[0].insertAdjacentHTML("beforeend", await loadData(`rows:${name}`, `figures/${name}.rows.js`));
+    table.closest("figure").querySelector("[data-rest]").remove();
+  }
+  new Table(table);
+}
+
+for (const table of document.querySelectorAll("table[data-table]")) openTable(table);
 for (const chart of document.querySelectorAll("[data-chart]")) {
   for (const event of ["pointerenter", "focusin", "click"]) chart.addEventListener(event, () => open(chart), { once: true });
+  if (readState().has(chart.dataset.chart) && "months" in chart.dataset) open(chart);
 }
 for (const place of document.querySelectorAll("[data-copy]")) addCopy(place);
 for (const form of document.querySelectorAll("[data-compare]")) new Comparison(form);

@@ -9,24 +9,27 @@ from typing import Any
 import polars as pl
 
 from reports.export_files import plain
-from reports.site.charts import INK, PALETTE, SOFT, time_axis
+from reports.site.charts import INK, PALETTE, SOFT, time_axis, with_room
 from reports.site.context import Site
 from reports.site.figure import P_VALUE, Column, Figure, Page, slug
-from reports.site.findings import neighbours_finding, plane_finding
+from reports.site.findings import neighbours_finding, plane_finding, ranks_finding
 from reports.site.pages.overview import MIN_MONTHS
+from reports.site.pages.source import extent_of
+from reports.site.radar import MAX_LINES, MIN_SPOKES, radar
 
 ORDER, NAVIGATION = 2, ("compare.html", "Compare")
 PATHS = (NAVIGATION[0],)
 MAX_LABELS = 24  # models with a label in the plane
-MAX_RANKED = 10  # models in the chart of ranks
+MAX_RANKED = len(PALETTE)  # models in the chart of ranks
 _BITS = "bits per byte"
 
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of comparisons; its script reads all pairs from ``figures/pairs.data.js``."""
-    figures = site.make(_plane, _ranks, _neighbours, _tokenizers, _benchmarks)
-    pairs = site.query("compare_pairs", protocol=site.protocol)[1]
-    models = [name for name in site.models if name in set(pairs["model"]) | set(pairs["other"])]
+    figures = site.make(_plane, _ranks, _profile, _neighbours, _tokenizers, _benchmarks)
+    pairs = site.readable("compare_pairs", protocol=site.protocol)
+    paired = {name for key in pairs.columns if key in ("model", "other") for name in pairs[key]}
+    models = [name for name in site.models if name in paired]
     fields = {"models": models, "slugs": {name: slug(name) for name in models}}
     files = {"figures/pairs.data.js": _data(pairs)} if models else {}
     yield Page("compare.html", "Compare", "compare.html.j2", figures, fields, files)
@@ -49,7 +52,7 @@ def _neighbours(site: Site) -> Figure | None:
         Column("difference", "difference", "+.4f", "difference_low", "difference_high", _BITS),
         Column("p_value_adjusted", "p", P_VALUE, about="after Holm's correction over all pairs"),
         Column("num_documents", "documents", ",d"),
-        Column("num_months", "months", "d"),
+        Column("num_months", "months of sources", "d"),
     ]  # fmt: skip
     about = "On the documents that both were scored on. Negative: the first of the two is better."
     return Figure("neighbours", neighbours_finding(rows.to_dicts()), about, sql, rows, columns)
@@ -64,7 +67,8 @@ def _plane(site: Site) -> Figure | None:
          "title": "level after the cutoff, bits per byte (left: generalises better)"}  # fmt: skip
     y = {"field": "bits_per_byte_gap", "type": "quantitative",
          "title": "gap, bits per byte (lower: more robust)"}  # fmt: skip
-    named = rows["model"].to_list()[:MAX_LABELS]
+    points = rows.select("model", "bits_per_byte_after", "bits_per_byte_gap").rows()
+    named = with_room(points, 700, 360)[:MAX_LABELS]
     error = {"mark": {"type": "rule", "color": SOFT, "opacity": 0.6}, "encoding": {
         "x": x, "y": {**y, "field": "bits_per_byte_gap_low"},
         "y2": {"field": "bits_per_byte_gap_high"},
@@ -98,20 +102,32 @@ def _ranks(site: Site) -> Figure | None:
     y = {"field": "mean_rank", "type": "quantitative", "title": "mean rank over sources",
          "scale": {"reverse": True, "zero": False}}  # fmt: skip
     place = {"filter": {"field": "model", "oneOf": shown}}
-    # More lines than colours: the first ones have a colour, the others are grey.
-    colours = [*PALETTE, *[SOFT] * len(shown)][: len(shown)]
     legend = {"title": None, "symbolType": "stroke"}
-    scale = {"domain": shown, "range": colours}
+    scale = {"domain": shown, "range": list(PALETTE[: len(shown)])}
     colour = {"field": "model", "type": "nominal", "legend": legend, "scale": scale}
     chart = {
         "width": 640, "height": 300, "transform": [place],
-        "mark": {"type": "line", "strokeWidth": 1.5},
+        "mark": {"type": "line", "strokeWidth": 1.5, "clip": True},
         "encoding": {"x": x, "y": y, "color": colour},
     }  # fmt: skip
     about = "Rank 1 is the lowest loss of a month. A mean over sources; ties share their best rank."
-    return Figure(
-        "ranks", "Ranks, month by month", about, sql, rows, chart=chart, drawn_models=shown
-    )
+    title = ranks_finding(rows.to_dicts())
+    return Figure("ranks", title, about, sql, rows, chart=chart, drawn_models=shown,
+                  has_months=True)  # fmt: skip
+
+
+def _profile(site: Site) -> Figure | None:
+    sql, rows = site.query("compare_profile")
+    sources = rows["source"].unique().sort().to_list()
+    if len(sources) < MIN_SPOKES:
+        return None
+    board = site.query("board", protocol=site.protocol)[1]["model"].to_list()[:MAX_LINES]
+    shown = rows.filter(pl.col("model").is_in(board))
+    top = extent_of(shown["bits_per_byte"])[1]
+    about = "Bits per byte by source: nearer to the centre is better. The board's first models."
+    title = f"{len(board)} models on {len(sources)} sources"
+    return Figure("profile", title, about, sql, rows, chart=radar(sources, board, top),
+                  drawn_models=board)  # fmt: skip
 
 
 def _tokenizers(site: Site) -> Figure | None:
@@ -128,7 +144,9 @@ def _tokenizers(site: Site) -> Figure | None:
     about = (
         "More bytes a token make a longer context and fewer steps; bits per byte compare fairly."
     )
-    return Figure("tokenizers", "Tokenizers", about, sql, rows, columns)
+    sizes = rows["bytes_per_token"].drop_nulls().to_list()
+    title = f"A token is {min(sizes):.2f} to {max(sizes):.2f} bytes" if sizes else "Tokenizers"
+    return Figure("tokenizers", title, about, sql, rows, columns)
 
 
 def _benchmarks(site: Site) -> Figure | None:

@@ -16,9 +16,9 @@ MAX_PANELS = 12  # models with a curve; the CSV has all
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about forecasting questions."""
-    board = site.query("forecasts_board")[1]
+    board = site.readable("forecasts_board")
     makers = () if board.is_empty() else (_board, _quarters, _bias, _scores, _positions)
-    example = site.query("forecasts_example")[1].to_dicts()
+    example = site.readable("forecasts_example").to_dicts()
     fields = {"example": example[0] if example else None}
     figures = site.make(*makers)
     yield Page("forecasts.html", "Forecasting", "forecasts.html.j2", figures, fields)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
 
+from reports.site.charts import PALETTE, SOFT
 from reports.site.context import Site
 from reports.site.figure import Column, Figure, Page
+from reports.site.findings import simulations_finding
 
 ORDER, NAVIGATION = 7, ("methods.html", "Methods")
 PATHS = (NAVIGATION[0],)
@@ -13,9 +19,63 @@ PATHS = (NAVIGATION[0],)
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of methods."""
-    figures = site.make(_canaries, _resolution)
+    figures = site.make(_simulations, _canaries, _resolution)
     protocols = site.query("methods_protocols")[1].to_dicts()
     yield Page("methods.html", "Methods", "methods.html.j2", figures, {"protocols": protocols})
+
+
+def _simulations(site: Site) -> Figure:
+    file = files("reports.site").joinpath("data", "simulations.csv")
+    shares = json.dumps(list(csv.DictReader(file.read_text(encoding="utf-8").splitlines())))
+    sql, rows = site.query("methods_simulations", shares=shares)
+    columns = [
+        Column("figure", "view and figure"),
+        Column("truth", "what is counted"),
+        Column("share", "share of worlds", ".1f", "share_low", "share_high", "%", factor=100),
+        Column("worst_share", "worst kind of world", ".1f", unit="%", factor=100),
+        Column("worst_world", "which"),
+        Column("num_worlds", "worlds", ",d"),
+        Column("num_kinds", "kinds", "d"),
+        Column("num_known", "known exceptions", "d"),
+        Column("num_outside", "outside their bounds", "d"),
+    ]
+    about = (
+        "Losses of worlds with known answers are landed, published and queried. Coverage: how "
+        "often a 95 % interval has the truth. False positives: how often one excludes zero where "
+        "nothing changes. Intervals of the shares are Wilson's; the query has all shares by kind. "
+        "Diamonds: the worst kind of world."
+    )
+    title = simulations_finding(rows.to_dicts())
+    return Figure("methods-simulations", title, about, sql, rows, columns, _coverage_chart())
+
+
+def _coverage_chart() -> dict[str, Any]:
+    """Return a chart of the coverage of intervals: of all worlds, and of the worst kind."""
+    axis = {"type": "quantitative", "scale": {"domain": [0.8, 1]}, "title": None,
+            "axis": {"format": ".0%", "orient": "top", "tickCount": 4}}  # fmt: skip
+    x = {"field": "share", **axis}
+    y = {"field": "figure", "type": "nominal", "title": None,
+         "axis": {"labelLimit": 400, "grid": True}}  # fmt: skip
+    clip = {"filled": True, "clip": True}
+    layers = [
+        {"mark": {"type": "rule", "color": SOFT, "strokeDash": [3, 3]},
+         "encoding": {"x": {**axis, "datum": 0.95}}},
+        {"mark": {"type": "rule", "color": PALETTE[0], "clip": True},
+         "encoding": {"x": {**x, "field": "share_low"}, "x2": {"field": "share_high"}, "y": y}},
+        {"mark": {"type": "point", "size": 40, "color": PALETTE[0], **clip},
+         "encoding": {"x": x, "y": y}},
+        {"mark": {"type": "point", "size": 40, "color": PALETTE[1], "shape": "diamond", **clip},
+         "encoding": {"x": {**x, "field": "worst_share"}, "y": y}},
+    ]  # fmt: skip
+    return {
+        "transform": [{"filter": "indexof(datum.truth, 'coverage') == 0"}],
+        "facet": {"row": {"field": "truth", "title": None, "header": {
+            "labelAngle": 0, "labelAnchor": "start", "labelOrient": "top",
+        }}},
+        "padding": {"left": 60, "right": 24, "top": 5, "bottom": 5}, "spacing": 8,
+        "resolve": {"scale": {"y": "independent"}},
+        "spec": {"width": 420, "height": {"step": 17}, "layer": layers},
+    }  # fmt: skip
 
 
 def _canaries(site: Site) -> Figure | None:
@@ -47,4 +107,6 @@ def _resolution(site: Site) -> Figure | None:
         Column("num_models", "models", "d"),
     ]  # fmt: skip
     about = "Smaller gaps than these are not seen with this much text."
-    return Figure("methods-resolution", "How small a gap can be told", about, sql, rows, columns)
+    gaps = rows["detectable_gap"].to_list()
+    title = f"Gaps of {min(gaps):.3f} to {max(gaps):.3f} bits per byte can be told, by source"
+    return Figure("methods-resolution", title, about, sql, rows, columns)

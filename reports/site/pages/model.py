@@ -22,7 +22,8 @@ PATHS = ("models/*",)
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield a page per model with measured months."""
-    board = {row["model"]: row for row in site.query("board", protocol=site.protocol)[1].to_dicts()}
+    rows = site.readable("board", protocol=site.protocol).to_dicts()
+    board = {row["model"]: row for row in rows}
     for name, known in site.models.items():
         makers = (_curves, _sources, _contamination, _forecasts, _puzzles, _costs)
         fields = {"name": name, "known": known, "board": board.get(name), "cite": _cite(site, name)}
@@ -44,6 +45,7 @@ def _curves(site: Site, name: str) -> Figure | None:
         sql,
         rows,
         chart=lanes("source", sources, rows["month"].to_list()),
+        has_months=True,
     )
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
+from reports.site.board_parts import parts_file, parts_of, windows_figure
 from reports.site.charts import INK, PALETTE, SOFT, time_axis
 from reports.site.context import Site, is_control
 from reports.site.figure import Column, Figure, Page, Row
@@ -27,15 +28,21 @@ _LATER = (
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the overview."""
+    windows = site.make(windows_figure)
     figures = site.make(_curves, _board)
+    board = next((figure for figure in figures if figure.name == "board"), None)
+    parts = parts_of(site, board.columns, windows) if board else {}
     collected = site.query("sources_board", protocol=site.protocol)[1]
     fields = {
         "num_months": site.num_months,
         "num_documents": collected["num_documents"].sum(),
         "sources": collected["source"].to_list(),
+        "parts": list(parts),
         "later": [(months, what) for months, what in _LATER if months > site.num_months],
     }
-    yield Page("index.html", "How language models age", "overview.html.j2", figures, fields)
+    files = {"figures/board.parts.js": parts_file(parts)} if parts else {}
+    title = "How language models age"
+    yield Page("index.html", title, "overview.html.j2", [*figures, *windows], fields, files)
 
 
 def _board(site: Site) -> Figure | None:
@@ -57,6 +64,7 @@ def _board(site: Site) -> Figure | None:
         Column("forecast_accuracy", "forecasts", ".1f", unit="% right", factor=100),
         Column("puzzle_score", "puzzles", "+.2f", unit="-1 to 1"),
         Column("family", "family", is_optional=True, is_facet=True),
+        Column("weights", "weights", is_optional=True, is_facet=True),
         Column("size_class", "size", is_optional=True, is_facet=True),
         Column("parameters", "parameters", ",d", is_optional=True),
         Column("released", "released", "%Y-%m-%d", is_optional=True),
@@ -94,6 +102,7 @@ def _curves(site: Site) -> Figure | None:
         rows,
         chart=lanes("model", kept, rows["month"].to_list()),
         drawn_models=kept,
+        has_months=True,
     )
 
 
@@ -128,11 +137,11 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
             },
             {
                 "transform": [{"filter": "datum.is_after"}],
-                "mark": {"type": "area", "color": PALETTE[1], "opacity": 0.4},
+                "mark": {"type": "area", "color": PALETTE[1], "opacity": 0.4, "clip": True},
                 "encoding": {"x": x, "y": y, "y2": {"datum": 0}},
             },
             {
-                "mark": {"type": "line", "color": INK, "strokeWidth": 1.3},
+                "mark": {"type": "line", "color": INK, "strokeWidth": 1.3, "clip": True},
                 "encoding": {"x": x, "y": y, "tooltip": tooltip},
             },
             {

@@ -16,7 +16,7 @@ MAX_PANELS = 12
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about puzzles."""
-    board = site.query("puzzles_board")[1]
+    board = site.readable("puzzles_board")
     makers = () if board.is_empty() else (_board, _valley, _probes)
     figures = site.make(*makers, _published)
     yield Page(

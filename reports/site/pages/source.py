@@ -221,4 +221,5 @@ def _documents(site: Site, name: str) -> Figure:
     ]  # fmt: skip
     months = [str(month)[:7] for month in rows["month"].to_list()]
     title = f"What was collected: {rows.height} months, {months[-1]} to {months[0]}"
-    return Figure(f"source-{slug(name)}-documents", title, "", sql, rows, columns)
+    shown = [column for column in columns if rows[column.name].is_not_null().any()]
+    return Figure(f"source-{slug(name)}-documents", title, "", sql, rows, shown)

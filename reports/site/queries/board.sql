@@ -46,6 +46,10 @@ select
     m.parameters,
     size_class(m.parameters) as size_class,
     m.kind,
+    case
+        when m.kind = 'api' then 'closed'
+        when m.kind is not null and m.kind <> 'control' then 'open'
+    end as weights,
     m.released,
     h.bits_per_byte,
     h.bits_per_byte_low,

@@ -143,6 +143,34 @@ def test_a_touched_chart_is_drawn_again_by_the_script(visit: Open) -> None:
     chart = window.locator("[data-chart=over-time]")
     chart.hover()
     chart.locator("svg.marks").wait_for()
+    found = Axe().run(window, options={"preload": False}).response["violations"]
+    assert not [each["id"] for each in found if each["impact"] != "minor"]
+
+
+def test_a_source_is_chosen_and_the_address_keeps_it(visit: Open) -> None:
+    window = visit("index")
+    board = window.locator("[data-table=board]")
+    before = board.inner_text()
+    row = board.locator("tr", has_text="control:zstd")
+    window.get_by_label("months or source").select_option("source/code")
+    row.get_by_text("4.000").wait_for()
+    assert window.locator("#board h2").inner_text() == "Models on code"
+    again = visit(f"index{window.url.partition('.html')[2]}")
+    again.locator("[data-table=board] tr", has_text="control:zstd").get_by_text("4.000").wait_for()
+    window.get_by_label("months or source").select_option("")
+    row.get_by_text("3.500").wait_for()
+    assert board.inner_text() == before
+
+
+def test_months_of_a_chart_are_chosen_and_the_address_keeps_them(visit: Open) -> None:
+    window = visit("index#over-time?from=2024-03&to=2024-06")
+    figure = window.locator("#over-time")
+    figure.locator("svg.marks").wait_for()
+    assert [each.input_value() for each in figure.locator("select").all()] == ["2024-03", "2024-06"]
+    assert "2024-02" not in figure.locator("svg").inner_html()
+    figure.get_by_label("months from").select_option("2024-01")
+    figure.locator("svg", has_text="2024-02").wait_for()
+    assert "from=2024-01&to=2024-06" in window.url
 
 
 def test_pages_read_without_a_script(browser: Browser, root: Path) -> None:

@@ -94,7 +94,7 @@ def test_pages_are_light_and_say_what_they_are_made_of(root: Path) -> None:
     for path in root.rglob("*.html"):
         page = path.read_text(encoding="utf-8")
         assert len(page.encode()) <= 150_000, path
-        assert "2024-01 to 2024-08 · protocol <code>default</code>" in page, path
+        assert "2024-01 to 2024-08 · 64 documents · protocol <code>default</code>" in page, path
         assert re.search(r"snapshot <code>[0-9a-f]{12}</code>", page), path
 
 
@@ -103,5 +103,8 @@ def test_metadata_has_units_and_provenance(root: Path) -> None:
     level = next(column for column in found["columns"] if column["name"] == "bits_per_byte")
     assert level["unit"] == "bits per byte"
     assert level["low"] == "bits_per_byte_low"
+    assert found["window"] == ["2024-01-01", "2024-09-01"]  # half-open
+    assert (found["protocol"], found["num_documents"]) == ("default", 64)
+    assert "measured_at" in found
     assert re.fullmatch(r"[0-9a-f]{64}", found["snapshot_sha256"])
     assert found["sql"].strip() in (root / "figures" / "board.sql").read_text()

@@ -1,0 +1,98 @@
+"""Parts of the board: the same table over a window of months, or on one source.
+
+Each part is rows of public views: ``headline_at`` for a window, and those of the page of a source.
+So the page's script only chooses which cells to show.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
+
+from core.month import Month, month_range
+from reports.site.context import Site
+from reports.site.figure import Column, Figure, Row, cell
+from reports.site.findings import board_finding
+
+NEWEST = 12  # months of the first window
+# Columns that a part replaces: with a dash where it has none.
+_OF_WINDOW = (
+    "rank_set", "bits_per_byte", "adjusted_gap", "growth_per_year", "num_months", "num_sources",
+)  # fmt: skip
+_OF_SOURCE = (*_OF_WINDOW, "estimated_cutoff")
+_INTERVALS = {"months": "other months like these", "documents": "other documents of these months"}
+_ABOUT_WINDOW = (
+    "Level and rank over these months alone. Intervals are of 95 %: would {} say the same? Gap and "
+    "ageing need months on both sides of a cutoff. The other columns are over all months."
+)
+_ABOUT_SOURCE = "Each model over its own months. Ranks need months that all models have."
+Cells = Mapping[str, Mapping[str, Sequence[str]]]  # text, interval, value by model and column
+
+
+def windows_of(first: Month, last: Month) -> dict[str, tuple[Month, Month]]:
+    """Return the newest year and each calendar year, newest first; none within a single year."""
+    if first + NEWEST > last:
+        return {}
+    years: dict[str, list[Month]] = {}
+    for month in month_range(first, last):
+        years.setdefault(str(month)[:4], []).append(month)
+    found = {year: (months[0], months[-1]) for year, months in reversed(years.items())}
+    newest = (last - (NEWEST - 1), last)
+    return found if newest in found.values() else {f"last {NEWEST} months": newest, **found}
+
+
+def windows_figure(site: Site) -> Figure | None:
+    """Return level and rank of each model over each window; None if there are no windows."""
+    windows = windows_of(*site.window) if site.window else {}
+    parts = [
+        site.query("board_window", span=name, first=first.first_day, last=last.first_day)
+        for name, (first, last) in windows.items()
+    ]
+    if all(rows.is_empty() for _, rows in parts):
+        return None
+    sql = "\nunion all\n".join(f"from (\n{sql.strip()}\n)" for sql, _ in parts)
+    about = f"Shown in the board by its choice of months: {', '.join(windows)}."
+    title = "Level and rank over windows of months"
+    return Figure("board-windows", title, about, sql, pl.concat([rows for _, rows in parts]))
+
+
+def parts_of(
+    site: Site, columns: Sequence[Column], windows: Sequence[Figure]
+) -> dict[str, dict[str, object]]:
+    """Return title and cells of each part, by ``months/<name>`` and ``source/<name>``."""
+    parts: dict[str, dict[str, object]] = {}
+    for figure in windows:
+        for [name], rows in figure.rows.partition_by("months", as_dict=True).items():
+            title = f"{board_finding(rows.to_dicts())} ({name})"
+            about = _ABOUT_WINDOW.format(_INTERVALS[rows["interval_basis"][0]])
+            cells = _cells(rows, columns, _OF_WINDOW)
+            parts[f"months/{name}"] = {"title": title, "about": about, "rows": cells}
+    for name in site.sources if len(site.sources) > 1 else ():
+        rows = site.part("model_sources", "source", name, protocol=site.protocol)[1]
+        cells = _cells(rows, columns, _OF_SOURCE)
+        parts[f"source/{name}"] = {
+            "title": f"Models on {name}",
+            "about": _ABOUT_SOURCE,
+            "rows": cells,
+        }
+    return parts
+
+
+def _cells(rows: pl.DataFrame, columns: Sequence[Column], names: Sequence[str]) -> Cells:
+    chosen = [column for column in columns if column.name in names]
+    return {row["model"]: dict(_row_cells(row, chosen)) for row in rows.to_dicts()}
+
+
+def _row_cells(row: Row, columns: Sequence[Column]) -> Iterator[tuple[str, list[str]]]:
+    ends = [end for column in columns for end in (column.name, column.low, column.high) if end]
+    complete = {**dict.fromkeys(ends), **row}
+    for column in columns:
+        found = cell(complete, column)
+        yield column.name, [found.text, found.interval, found.value]
+
+
+def parts_file(parts: Mapping[str, object]) -> bytes:
+    """Return parts as a script, which a page that is opened from disk can load, too."""
+    return f"tidemark.parts({json.dumps(parts, separators=(',', ':'))});\n".encode()

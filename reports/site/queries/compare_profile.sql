@@ -1,0 +1,10 @@
+-- Level of each model of the board on each source, over the months of the board; the board's level
+-- is the mean of these.
+select
+    model,
+    source,
+    avg(bits_per_byte) as bits_per_byte,
+    count(*) as num_months
+from internal.compared_cells
+group by model, source
+order by model, source

@@ -1,0 +1,35 @@
+-- How often figures were right in simulated worlds (benchmarks/statistics.md). The shares are
+-- recorded with the code, since no snapshot has simulated losses.
+with recorded as (
+    select unnest(from_json($shares, '[{
+        "world": "varchar", "figure": "varchar", "truth": "varchar", "num_worlds": "bigint",
+        "num_right": "bigint", "bound": "varchar", "verdict": "varchar", "commit": "varchar"
+    }]'), recursive := true)
+),
+
+counted as (
+    select
+        *,
+        num_right / num_worlds as share,
+        truth like 'coverage%' or truth in ('planted months found', 'worlds with a cutoff')
+            as is_high_good
+    from recorded
+    where num_worlds > 0
+)
+
+select
+    figure,
+    truth,
+    is_high_good,
+    sum(num_right) / sum(num_worlds) as share,
+    wilson_low(sum(num_right), sum(num_worlds)) as share_low,
+    wilson_high(sum(num_right), sum(num_worlds)) as share_high,
+    if(is_high_good, min(share), max(share)) as worst_share,
+    if(is_high_good, arg_min(world, share), arg_max(world, share)) as worst_world,
+    cast(sum(num_worlds) as bigint) as num_worlds,
+    count(*) as num_kinds,
+    count(*) filter (verdict like 'known%') as num_known,
+    count(*) filter (verdict like 'FAILED%') as num_outside
+from counted
+group by figure, truth, is_high_good
+order by truth like 'coverage%' desc, truth asc, figure asc

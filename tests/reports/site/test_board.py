@@ -1,0 +1,156 @@
+"""The parts of the board, rows beyond those of a page, and figures that ship with the code."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from core.month import Month
+from core.settings import Settings
+from reports.site import build, charts
+from reports.site.board_parts import windows_of
+from reports.site.findings import ranks_finding, simulations_finding
+from reports.site.radar import radar
+from reports.site.small_database import write_small_database
+from tests.reports.curves import HOSTILE_SOURCE, level, step
+
+ROOT = Path(__file__).parents[3]
+SHARES = ROOT / "reports" / "site" / "data" / "simulations.csv"
+
+
+def test_windows_are_the_newest_year_and_calendar_years() -> None:
+    assert windows_of(Month("2023-11"), Month("2024-10")) == {}
+    assert list(windows_of(Month("2023-11"), Month("2024-12"))) == ["2024", "2023"]
+    assert windows_of(Month("2023-11"), Month("2025-02")) == {
+        "last 12 months": (Month("2024-03"), Month("2025-02")),
+        "2025": (Month("2025-01"), Month("2025-02")),
+        "2024": (Month("2024-01"), Month("2024-12")),
+        "2023": (Month("2023-11"), Month("2023-12")),
+    }
+
+
+@pytest.mark.long
+def test_parts_of_the_board_are_rows_of_public_views(publish_figures: Any) -> None:
+    figures = {
+        **step("a", HOSTILE_SOURCE, "2024-12", 1.0, 3.0, 14), **level("b", HOSTILE_SOURCE, 2.0, 14),
+        **level("a", "code", 1.0, 14), **level("b", "code", 1.5, 14),
+    }  # fmt: skip
+    settings = publish_figures(figures)
+    root = Path(build.write_site(settings)).parent
+    text = (root / "figures" / "board.parts.js").read_text()
+    parts = json.loads(re.fullmatch(r"tidemark\.parts\((.*)\);\n", text)[1])  # type: ignore[index]
+    names = ["last 12 months", "2025", "2024"]
+    assert list(parts) == [
+        *(f"months/{name}" for name in names), f"source/{HOSTILE_SOURCE}", "source/code"
+    ]  # fmt: skip
+    assert parts["months/2025"]["rows"]["a"]["bits_per_byte"][0] == "2.000"  # of 3 and 1
+    assert parts["months/2025"]["title"] == "b predicts these months best (2025)"
+    assert parts["months/2024"]["title"] == "a predicts these months best (2024)"
+    assert parts["source/code"]["rows"]["b"]["bits_per_byte"][0] == "1.500"
+    with duckdb.connect(f"{settings.home}/warehouse.duckdb", read_only=True) as database:
+        view = "from headline_at(date '2024-01-01', date '2024-12-01')"
+        rows = database.sql(f"select model, bits_per_byte {view}").fetchall()
+    for model, bits_per_byte in rows:
+        shown = parts["months/2024"]["rows"][model]["bits_per_byte"]
+        assert shown[2] == f"{bits_per_byte:.9g}"
+
+
+@pytest.mark.long
+def test_few_rows_are_in_the_page_and_the_others_in_a_file(
+    publish_figures: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "MAX_ROWS", 2)
+    monkeypatch.setitem(build._environment().globals, "max_rows", 2)
+    figures = {key: 1.0 + n for n in range(3) for key in level(f"m<{n}>", "news", 1.0, 1)}
+    root = Path(build.write_site(publish_figures(figures))).parent
+    page = (root / "index.html").read_text()
+    assert "1 more rows" in page
+    assert page.count("m&lt;2&gt;") == 0
+    rest = (root / "figures" / "board.rows.js").read_text()
+    assert rest.startswith('tidemark["rows:board"]("')
+    assert rest.count("m&lt;2&gt;") == 1
+
+
+@pytest.mark.long
+def test_public_addresses_are_absolute_if_they_are_known(publish_figures: Any) -> None:
+    settings: Settings = publish_figures(level("a", "news", 1.0))
+    root = Path(build.write_site(settings)).parent
+    assert "og:image" not in (root / "index.html").read_text()
+    known = settings.model_copy(update={"report_url": "https://example.org/site/index.html"})
+    build.write_site(known)
+    page = (root / "index.html").read_text()
+    assert 'og:image" content="https://example.org/site/figures/over-time.png"' in page
+    feed = json.loads((root / "changes.json").read_text())
+    assert feed["feed_url"] == "https://example.org/site/changes.json"
+    assert "site.duckdb" not in (root / "data.html").read_text()
+    write_small_database(settings)
+    build.write_site(settings, "data")
+    assert 'href="site.duckdb" download' in (root / "data.html").read_text()
+
+
+def test_shares_of_the_site_are_those_of_the_record() -> None:
+    record = (ROOT / "benchmarks" / "statistics.md").read_text(encoding="utf-8")
+    with SHARES.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 300
+    for row in rows:
+        worlds, right = int(row["num_worlds"]), int(row["num_right"])
+        share = f"{100 * right / worlds:.1f} %" if worlds else "–"
+        start = f"| {row['world']} | {row['figure']} | {row['truth']} | {worlds} | {share} |"
+        assert start in record, row
+
+
+def test_the_worst_share_is_in_the_title() -> None:
+    row = {"truth": "coverage, other months", "worst_share": 0.834, "num_kinds": 9,
+           "num_outside": 1}  # fmt: skip
+    title = "95 % intervals over months hold the truth in at least 83 % of worlds of each kind"
+    told = f"{title}; 1 of 9 shares are outside their bounds"
+    assert simulations_finding([row]) == told
+    assert simulations_finding([{**row, "num_outside": 0}]) == title
+
+
+def test_ranks_are_counted_without_ties() -> None:
+    rows = [
+        {"month": month, "model": model, "mean_rank": rank}
+        for month, ranks in enumerate([(1, 2), (2, 2), (3, 1), (1, 4)])
+        for model, rank in zip("ab", ranks, strict=True)
+    ]
+    assert ranks_finding(rows) == "a has the best mean rank in 2 of 4 months"
+
+
+def test_labels_do_not_overlap() -> None:
+    points = [("first", 0.0, 0.0), ("hidden", 0.01, 0.01), ("right", 1.0, 0.0), ("up", 0.0, 1.0)]
+    assert charts.with_room(points, 300, 200) == ["first", "right", "up"]
+    assert charts.with_room([], 300, 200) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("view", ["estimated_cutoff", "headline", "forecast_accuracy"])
+def test_a_view_that_fails_is_named_on_each_page(publish_figures: Any, view: str) -> None:
+    settings = publish_figures(level("a", "news", 1.0, 1))
+    with duckdb.connect(f"{settings.home}/warehouse.duckdb") as database:
+        database.execute(f"create or replace view {view} as select error('broken') as model")
+    root = Path(build.write_site(settings)).parent
+    for page in ("index.html", "changes.html", "models/a.html"):
+        assert "figures could not be read" in (root / page).read_text()
+    assert "broken" in (root / "index.html").read_text()
+    assert not (root / "state.json").exists() or view == "forecast_accuracy"
+
+
+def test_a_radar_has_a_closed_line_per_model() -> None:
+    import polars as pl
+
+    spokes = ["it's", '"quoted"', HOSTILE_SOURCE]
+    rows = [
+        {"model": model, "source": source, "bits_per_byte": 1.0 + i}
+        for model in "ab" for i, source in enumerate(spokes)
+    ]  # fmt: skip
+    spec = charts.with_data(radar(spokes, ["a", "b"], 3.0), pl.DataFrame(rows))
+    drawn = charts.draw(spec)
+    for colour in charts.PALETTE[:2]:
+        closed = re.search(rf'd="[^"]*Z" stroke="{colour}"', drawn.svg)
+        assert closed, colour
