@@ -44,7 +44,7 @@ def deploy_command(
     PREFECT_API_URL is the address of the server. A repeated deployment changes only what differs.
     Alarms are sent to TIDEMARK_NOTIFY_URL. Without this setting, existing alarms are kept.
     """
-    from core.settings import prefect_server
+    from core.environment import prefect_server
 
     address = prefect_server()
     if address is None:

@@ -49,7 +49,7 @@ def crawl_command(
     Sealed months are skipped, but failed items of an incomplete month are requested again. Without
     --month, the last complete month is crawled.
     """
-    from core.settings import prefect_server
+    from core.environment import prefect_server
     from crawlers.manifest import lack_of
     from instruments.planning import find_refused, plan_crawl
 
