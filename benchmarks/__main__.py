@@ -23,7 +23,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.measure import Report, Verdict, as_markdown, say
-from core.settings import load_settings, set_library_defaults
+from core.environment import set_library_defaults
+from core.settings import load_settings
 
 # By benchmark: name of its size parameter, default size, and description of the unit.
 SIZES = {

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from core.environment import set_library_defaults
 from core.month import Month
-from core.settings import Settings, load_settings, set_library_defaults
+from core.settings import Settings, load_settings
 from warehouse.read.query import query
 
 CONTROL = "control:zstd"

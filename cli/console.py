@@ -93,7 +93,7 @@ def do_each(step: str, jobs: Mapping[str, Callable[[], None]]) -> list[str]:
 def fail_with(failures: Sequence[str]) -> None:
     """Print the failures; if there is a failure, end the command with exit code 1."""
     for failure in failures:
-        err.print(visible(f"failed: {failure}"), soft_wrap=True)
+        err.print(f"failed: {failure}", soft_wrap=True)
     if failures:
         raise typer.Exit(1)
 

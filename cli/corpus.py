@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
-from cli.console import out, print_table, progress_bars, visible
+from cli.console import out, print_table, progress_bars
 from cli.options import FirstMonth, LastMonth, Sources, settings_of, window
 from core import progress
 from core.errors import UsageError
@@ -57,7 +57,7 @@ def show_command(
     seal = choose_seal(store, partition, version, held, settings.corpus_as_of)
     if paths:
         for path in seal.parts:
-            out.print(visible(store.url(path)), soft_wrap=True)
+            out.print(store.url(path), soft_wrap=True)
         return
     print_table(f"{partition}", ["manifest", "says"], describe_seal(store, seal))
     if dropped:

@@ -183,7 +183,7 @@ def _writer(settings: Settings) -> Finding:
 def _server(_: Settings) -> Finding:
     import requests
 
-    from core.settings import prefect_access, prefect_server, without_password
+    from core.environment import prefect_access, prefect_server, without_password
 
     address = prefect_server()
     if address is None:

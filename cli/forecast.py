@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cli.console import do_each, err, fail_with, out, progress_bars, visible
+from cli.console import do_each, err, fail_with, out, progress_bars
 from cli.options import FirstMonth, LastMonth, ModelNames, Sources, settings_for_tasks, window
 from core.errors import UsageError
 from core.month import Month
@@ -45,7 +45,7 @@ def forecast_crawl(
     months = window(month, to) or [Month.last_complete()]
     plan, left_out = plan_question_crawl(source, months, settings, add_tokens)
     for why in left_out:
-        err.print(visible(f"left out: {why}"), soft_wrap=True)
+        err.print(f"left out: {why}", soft_wrap=True)
 
     def crawl_source(name: str) -> None:
         _print_seals(crawl(name, plan[name], settings, replace=replace))
@@ -77,7 +77,7 @@ def forecast_import(
 def _print_seals(seals: list[QuestionSeal]) -> None:
     for seal in seals:
         lack = " (partial)" if seal.is_partial else ""
-        out.print(visible(f"{seal}: {seal.num_questions} questions{lack}"), soft_wrap=True)
+        out.print(f"{seal}: {seal.num_questions} questions{lack}", soft_wrap=True)
 
 
 @forecast_app.command("answer")
@@ -117,7 +117,7 @@ def forecast_answer(
         )
     out.print(f"{answered:,} questions answered, {landed} cells landed")
     for name, spent in spent_by(models, settings).items():
-        out.print(visible(f"{name} has taken so far: {spent}"), soft_wrap=True)
+        out.print(f"{name} has taken so far: {spent}", soft_wrap=True)
     fail_with(failures)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cli.console import fail_with, out, print_table, progress_bars, visible
+from cli.console import fail_with, out, print_table, progress_bars
 from cli.options import (
     FirstMonth,
     LastMonth,
@@ -61,7 +61,7 @@ def _print_finding(finding: Finding) -> None:
     if finding.num_rows > len(finding.rows):
         lines.append(f"… and {finding.num_rows - len(finding.rows):,} more")
     for line in [*lines, f"What to do: {finding.remedy}"]:
-        out.print(visible(f"    {line}").replace("\n", " "), soft_wrap=True)
+        out.print(f"    {line}".replace("\n", " "), soft_wrap=True)
 
 
 def release_command(
@@ -80,7 +80,7 @@ def release_command(
     settings = settings_of(context)
     with progress_bars():
         address = make_release(settings, Month(month), output)
-    out.print(visible(f"{address}: verify it with `sha256sum -c SHA256SUMS`"), soft_wrap=True)
+    out.print(f"{address}: verify it with `sha256sum -c SHA256SUMS`", soft_wrap=True)
 
 
 def reproduce_command(
@@ -166,7 +166,7 @@ def compress_command(
     with progress_bars():
         coded = compress(text, entry, settings)
     _write(target, coded.data)
-    out.print(visible(f"{target}: {_sizes(coded, len(raw))}"), soft_wrap=True)
+    out.print(f"{target}: {_sizes(coded, len(raw))}", soft_wrap=True)
 
 
 def decompress_command(
@@ -189,7 +189,7 @@ def decompress_command(
     with progress_bars():
         raw = decompress(coded, settings_of(context), model, str(source))
     _write(target, raw)
-    out.print(visible(f"{target}: {len(raw):,} bytes"), soft_wrap=True)
+    out.print(f"{target}: {len(raw):,} bytes", soft_wrap=True)
 
 
 def verify_losses_command(

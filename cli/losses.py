@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cli.console import err, fail_with, out, print_table, progress_bars, visible
+from cli.console import err, fail_with, out, print_table, progress_bars
 from cli.options import (
     FirstMonth,
     LastMonth,
@@ -75,7 +75,7 @@ def warn_of_inaccessible(models: list[str] | None, settings: Settings) -> None:
     from instruments.planning import find_inaccessible
 
     for problem in find_inaccessible(models, settings):
-        err.print(visible(f"warning: {problem}"), soft_wrap=True)
+        err.print(f"warning: {problem}", soft_wrap=True)
 
 
 def land_command(
@@ -273,4 +273,4 @@ def _print_landed(landed: LandedRows, what: str, verb: str) -> None:
     out.print(f"{landed.num_changed:,} {what} {verb}{already}")
     if landed.ignored:
         names = ", ".join(name or "(no name)" for name in landed.ignored)
-        out.print(visible(f"ignored columns: {names}"), soft_wrap=True)
+        out.print(f"ignored columns: {names}", soft_wrap=True)

@@ -25,7 +25,7 @@ from cli import (
     sources,
     status,
 )
-from cli.console import err, escape_log, out, visible
+from cli.console import err, escape_log, out
 from core.errors import TidemarkError, UsageError
 
 
@@ -133,7 +133,7 @@ def main() -> None:
     try:
         app()
     except TidemarkError as error:
-        err.print(visible(f"error: {error}"), soft_wrap=True)
+        err.print(f"error: {error}", soft_wrap=True)
         sys.exit(2 if isinstance(error, UsageError) else 1)
     except BrokenPipeError:
         # The pipe's reader (such as head) has ended. Else Python would report an error at exit.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from cli.console import fail_with, out, print_table, progress_bars, visible
+from cli.console import fail_with, out, print_table, progress_bars
 from cli.options import Sources, settings_for_tasks, settings_of
 from core.errors import TidemarkError, UsageError
 from core.month import Month
@@ -91,7 +91,7 @@ def models_fetch(context: typer.Context, names: HubModels) -> None:
             for location, got in fetch_with_base(entry.location, entry.revision, own):
                 new = f"{readable_size(got.num_new_bytes)} fetched" if got.num_new_bytes else "here"
                 size = readable_size(got.num_bytes)
-                out.print(visible(f"{location}: {size}, {new}, commit {got.commit}"))
+                out.print(f"{location}: {size}, {new}, commit {got.commit}")
         except TidemarkError as error:
             failures.append(str(error))
     fail_with(failures)

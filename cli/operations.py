@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from cli.console import out, visible
+from cli.console import out
 from cli.options import settings_for_tasks, settings_of
 from core.errors import UsageError
 from core.month import Month, month_range
@@ -44,7 +44,7 @@ def deploy_command(
     PREFECT_API_URL is the address of the server. A repeated deployment changes only what differs.
     Alarms are sent to TIDEMARK_NOTIFY_URL. Without this setting, existing alarms are kept.
     """
-    from core.settings import prefect_server
+    from core.environment import prefect_server
 
     address = prefect_server()
     if address is None:
@@ -75,7 +75,7 @@ def _print(deployed: Deployed, dry_run: bool) -> None:
         out.print("dry run, nothing is changed; what `tidemark deploy` would do:")
     for change in deployed.changes:
         detail = f" ({change.detail})" if change.detail else ""
-        out.print(visible(f"{change.verb:10} {change.what}{detail}"), soft_wrap=True)
+        out.print(f"{change.verb:10} {change.what}{detail}", soft_wrap=True)
     times = ", ".join(f"{time:%Y-%m-%d %H:%M}" for time in deployed.next_runs)
     out.print(f"next runs of monthly (UTC): {times or 'none; not deployed, or paused'}")
 
@@ -191,4 +191,4 @@ def take_over_command(context: typer.Context) -> None:
     settings = settings_of(context)
     is_new = take_over(settings)
     what = "is written from here now" if is_new else "has been written from here before"
-    out.print(visible(f"the warehouse of {settings.home} {what}"), soft_wrap=True)
+    out.print(f"the warehouse of {settings.home} {what}", soft_wrap=True)

@@ -48,7 +48,7 @@ def settings_for_tasks(context: typer.Context) -> Settings:
 
     Raises StorageError (no space for Prefect's files) or UsageError (the server refuses access).
     """
-    from core.settings import prefect_server, set_library_defaults
+    from core.environment import prefect_server, set_library_defaults
 
     settings = settings_of(context)
     set_library_defaults(settings)
@@ -66,7 +66,7 @@ def settings_for_tasks(context: typer.Context) -> Settings:
 @contextmanager
 def nothing_kept(settings: Settings) -> Iterator[None]:
     """Let Prefect use a temporary folder during the ``with`` block; delete it at the end."""
-    from core.settings import set_library_defaults
+    from core.environment import set_library_defaults
 
     with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
         set_library_defaults(settings.model_copy(update={"work_dir": Path(folder)}))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from cli.console import err, out, visible
+from cli.console import err, out
 from cli.options import settings_of
 from core.errors import UsageError
 from core.month import Month
@@ -100,7 +100,7 @@ def figures_command(
     from reports.export_figures import export_figures
 
     num_files = export_figures(settings_of(context), format, output)
-    out.print(visible(f"{num_files} views in {output}"), soft_wrap=True)
+    out.print(f"{num_files} views in {output}", soft_wrap=True)
 
 
 @export_app.command("lm-eval")
@@ -121,8 +121,7 @@ def lm_eval_command(
     chosen = None if month == "undated" else Month(month)
     task = export_lm_eval(settings_of(context), source, chosen, output)
     out.print(
-        visible(f"task {task.name} of {task.num_documents} documents in {task.folder}"),
-        soft_wrap=True,
+        f"task {task.name} of {task.num_documents} documents in {task.folder}", soft_wrap=True
     )
     if task.num_restricted:
         err.print(
@@ -187,7 +186,7 @@ def report_command(
         from reports.site.papers import write_figures
 
         names = write_figures(settings, figures, page or "index", width)
-        out.print(visible(f"{', '.join(names)} in {figures}"), soft_wrap=True)
+        out.print(f"{', '.join(names)} in {figures}", soft_wrap=True)
         return
     from reports.site.build import write_site
 

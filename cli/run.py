@@ -87,7 +87,7 @@ def run_command(
 def _print_summary(summary: RunSummary) -> None:
     out.print(str(summary), soft_wrap=True)
     for partition in summary.partial:
-        out.print(visible(f"partial: {partition}"), soft_wrap=True)
+        out.print(f"partial: {partition}", soft_wrap=True)
 
 
 def backfill_command(
@@ -126,7 +126,7 @@ def _print_plan(request: Request, settings: Settings) -> None:
     plan = plan_run(request, settings)
     for table in plan.tables():
         print_table(table.title, table.columns, table.rows)
-    out.print(visible(plan.total()), soft_wrap=True)
+    out.print(plan.total(), soft_wrap=True)
 
 
 def print_gaps(settings: Settings) -> None:

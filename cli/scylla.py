@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from cli.console import fail_with, out, print_table, progress_bars, visible
+from cli.console import fail_with, out, print_table, progress_bars
 from cli.options import settings_for_tasks, settings_of
 from core.errors import StorageError, UnknownName, UsageError
 from core.storage.store import Store
@@ -79,11 +79,11 @@ def scylla_run(
     with progress_bars():
         solved = solve_and_land(settings, models, puzzle)
     for remark in solved.remarks:
-        out.print(visible(str(remark)), soft_wrap=True)
+        out.print(str(remark), soft_wrap=True)
     out.print(f"{solved.num_items:,} items a split solved, {solved.num_landed} puzzles landed")
     bought = [name for name in models if not name.startswith(PREFIX)]
     for name, spent in spent_by(bought, settings).items():
-        out.print(visible(f"{name} has taken so far: {spent}"), soft_wrap=True)
+        out.print(f"{name} has taken so far: {spent}", soft_wrap=True)
     if solved.num_cells:
         out.print(f"report    {page_of(write_site(settings), 'puzzles.html')}", soft_wrap=True)
     fail_with(list(map(str, solved.failures)))
@@ -150,7 +150,7 @@ def print_items(settings: Settings, models: Sequence[str] | None, puzzles: Seque
     store = Store(settings.home)
     for cell in cells:
         title = f"{cell['model']} on {cell['puzzle']} ({cell['protocol']})"
-        out.print(visible(title), style="bold")
+        out.print(title, style="bold")
         if cell["status"] != "complete":
             examples, texts = cell["num_id_examples"], cell["num_completions"]
             out.print(f"insufficient ID data: {examples} inputs in {texts} texts\n")
@@ -182,7 +182,7 @@ def _print_item(row: dict[str, Any]) -> None:
         "->",
         *(row["response"].strip() or row["reason"] or "(nothing)").splitlines(),
     ]
-    out.print("\n    ".join(map(visible, lines)) + "\n")
+    out.print("\n    ".join(lines) + "\n")
 
 
 def _names(models: Sequence[str] | None, settings: Settings) -> list[str] | None:

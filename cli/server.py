@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import requests
 
+from core.environment import prefect_access, prefect_server, without_password
 from core.errors import UsageError
-from core.settings import prefect_access, prefect_server, without_password
 
 TIMEOUT_S = 4.0  # limit for connecting, and for each response
 _RECENT = dt.timedelta(days=7)  # maximum age of listed failures

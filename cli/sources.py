@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from cli.console import do_each, err, fail_with, out, print_table, visible
+from cli.console import do_each, err, fail_with, out, print_table
 from cli.options import FirstMonth, LastMonth, Sources, settings_for_tasks, settings_of, window
 from core.errors import UnknownName, UsageError
 from core.month import Month
@@ -49,7 +49,7 @@ def crawl_command(
     Sealed months are skipped, but failed items of an incomplete month are requested again. Without
     --month, the last complete month is crawled.
     """
-    from core.settings import prefect_server
+    from core.environment import prefect_server
     from crawlers.manifest import lack_of
     from instruments.planning import find_refused, plan_crawl
 
@@ -75,7 +75,7 @@ def crawl_command(
         )  # fmt: skip
         lack = f" (partial: {lack_of(seal)})" if seal.is_partial else ""
         line = f"{seal.partition}: {seal.num_documents} documents{lack}"
-        out.print(visible(line), soft_wrap=True)
+        out.print(line, soft_wrap=True)
 
     jobs = {f"{name} {each}": partial(crawl_month, name, each) for name, each in partitions}
     fail_with(do_each("crawl", jobs))
@@ -98,7 +98,7 @@ def record_command(
     settings = settings_of(context)
     store = Store(settings.home, settings.scratch)
     found = record(source, Month(month), folder, store, settings, limit)
-    out.print(visible(f"{folder}: {found}"), soft_wrap=True)
+    out.print(f"{folder}: {found}", soft_wrap=True)
 
 
 def import_texts_command(
@@ -228,11 +228,11 @@ def check_command(
     def check(folder: Path) -> None:
         found = compare_live(folder, Store(settings.home, settings.scratch), settings)
         for each in found:
-            out.print(visible(str(each)), soft_wrap=True)
+            out.print(str(each), soft_wrap=True)
         if faults := sum(each.is_fault for each in found):
             failures.append(f"{folder}: {faults} fields are missing or of another type")
         elif not found:
-            out.print(visible(f"{folder}: as recorded"), soft_wrap=True)
+            out.print(f"{folder}: as recorded", soft_wrap=True)
 
     failures += do_each("check", {str(each): partial(check, each) for each in folders})
     fail_with(failures)
@@ -262,7 +262,7 @@ def permit_command(
     if reasons[source] is None:
         raise UsageError(f"{source} needs no permission; it is crawled as its robots.txt allows")
     permission = record_permission(Store(settings_of(context).home), source, note, until)
-    out.print(visible(f"{source}: permitted until {permission.until}: {permission.note}"))
+    out.print(f"{source}: permitted until {permission.until}: {permission.note}")
 
 
 @sources_app.command("permits")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from cli.console import age, out, print_table, visible
+from cli.console import age, out, print_table
 from cli.options import FirstMonth, LastMonth, settings_of, window
 from core.month import Month
 from core.progress import duration
@@ -47,12 +47,12 @@ def status_command(
         out.print(json.dumps(_plain(status, server), indent=2, default=str), soft_wrap=True)
         return
     for line in [*_months(status), *_summary(status)]:
-        out.print(visible(line), soft_wrap=True)
+        out.print(line, soft_wrap=True)
     if status.models:
         columns = ["model", "done", "published", "running", "to score", "time left", "failed"]
         print_table("cells", columns, map(_model_row, status.models))
     for line in [*_runs(status.runs), *_server(server)]:
-        out.print(visible(line), soft_wrap=True)
+        out.print(line, soft_wrap=True)
 
 
 def _months(status: Status) -> Iterator[str]:

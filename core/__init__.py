@@ -2,5 +2,5 @@
 
 The package contains record schemas, months, settings, errors, storage, and the paths of corpus and
 loss files. Package core imports no other package of tidemark and does no I/O at import. Only its
-module ``core/settings.py`` reads environment variables.
+modules ``settings`` and ``environment`` read environment variables.
 """

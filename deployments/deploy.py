@@ -41,8 +41,8 @@ from prefect.types import SecretDict
 from prefect.workers.process import ProcessWorker
 from pydantic import SecretStr
 
+from core.environment import without_password
 from core.errors import OrchestrationError
-from core.settings import without_password
 from deployments.automations import PREFIX, alarms, resumption, zombies
 from deployments.prefect_yaml import Deployment, Schedule, is_ours, read_deployments
 from tasks.prefect.server import WRITER

@@ -21,7 +21,7 @@ from models.backends import Backend
 from models.catalogue import ModelEntry
 from models.compression_methods import ByteCounter, Encoder, Form, Method, load_method
 from models.scoring.machine import describe_cpu, library_versions
-from models.scoring.protocols import ScoringProtocol
+from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import (
     Chunk,
     Row,

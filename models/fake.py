@@ -12,7 +12,7 @@ import pyarrow as pa
 from core.settings import Settings
 from models.backends import Backend
 from models.catalogue import ModelEntry
-from models.scoring.protocols import ScoringProtocol
+from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import (
     Chunk,
     Row,

@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from core.environment import set_rwkv_environment
 from core.errors import ModelLoadError, UsageError
-from core.settings import Settings, set_rwkv_environment
+from core.settings import Settings
 from models.backends import Backend
 from models.catalogue import ModelEntry
 from models.options.answering import load_answerer

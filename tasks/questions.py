@@ -9,8 +9,9 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from core.corpus.questions import QuestionSeal
+from core.environment import prefect_server
 from core.month import Month
-from core.settings import Settings, prefect_server
+from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store
 from crawlers.questions.contract import load_question_crawler

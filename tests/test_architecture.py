@@ -70,14 +70,14 @@ def test_no_source_imports_another_and_nothing_below_imports_a_source(
         assert not imports_of(trees[path]) & others, module
 
 
-def test_the_environment_is_read_in_settings_alone(trees: dict[Path, ast.Module]) -> None:
+def test_the_environment_is_read_in_one_module(trees: dict[Path, ast.Module]) -> None:
     readers = {
         path
         for path, tree in trees.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
     }
-    assert readers == {ROOT / "core" / "settings.py"}
+    assert readers == {ROOT / "core" / "environment.py"}
 
 
 def test_every_source_has_a_test() -> None:

@@ -12,7 +12,8 @@ import json
 import sys
 import time
 
-from core.settings import load_settings, set_library_defaults
+from core.environment import set_library_defaults
+from core.settings import load_settings
 
 
 def main(names: list[str]) -> None:

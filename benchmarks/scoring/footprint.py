@@ -17,7 +17,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from core.settings import load_settings, set_library_defaults
+from core.environment import set_library_defaults
+from core.settings import load_settings
 
 _ROOT = Path(__file__).resolve().parents[2]
 

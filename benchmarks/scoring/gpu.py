@@ -29,7 +29,8 @@ from benchmarks.measure import Contender, Report, Timing, as_markdown, measure, 
 from benchmarks.scoring.losses import Score, check_same, fastest
 from benchmarks.scoring.scorers import LmEval, Ours, PlainLoop, windows_of
 from benchmarks.scoring.shapes import SHAPES, make_model, make_texts, make_tokenizer
-from core.settings import load_settings, set_library_defaults
+from core.environment import set_library_defaults
+from core.settings import load_settings
 from models.scoring.forward import Forward
 from models.scoring.machine import describe_device
 from models.scoring.protocols import get_protocol

@@ -20,7 +20,8 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from core.settings import Settings
-from models.scoring.protocols import ScoringProtocol, get_protocol
+from models.scoring.protocol import ScoringProtocol
+from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Tally
 from models.scoring.token_scorer import CausalLM, TokenScorer
 from models.scoring.windows import Window, plan_windows

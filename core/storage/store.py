@@ -364,27 +364,19 @@ def explain_disk_errors(where: str, folder: Path | None = None) -> Iterator[None
     ``where`` names the file in messages, which also state the free space on the disk of
     ``folder``; default: the folder of the file.
     """
+    # The error classes of disks, and those of object stores if their module is loaded.
+    failures = getattr(sys.modules.get("core.storage.object_store"), "FAILURES", (OSError,))
     try:
         yield
-    except _failures() as error:
+    except failures as error:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
-            free = shutil.disk_usage(_existing(folder or Path(where).parent)).free
+            start = folder or Path(where).parent
+            free = shutil.disk_usage(next(filter(Path.exists, (start, *start.parents)))).free
             raise DiskFull(
                 f"no space left while writing {where} ({free / 2**20:.0f} MiB free on that disk); "
                 "free some or move the data root (TIDEMARK_HOME), then run the same command again"
             ) from error
         raise StorageError(f"cannot write {where}: {error}") from error
-
-
-def _failures() -> tuple[type[Exception], ...]:
-    """Return the error classes of disks, and of object stores if ``object_store`` is loaded."""
-    return getattr(sys.modules.get("core.storage.object_store"), "FAILURES", (OSError,))
-
-
-def _existing(folder: Path) -> Path:
-    while not folder.exists():
-        folder = folder.parent
-    return folder
 
 
 def sha256_of_file(path: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -109,17 +108,6 @@ def forecasts(
     """Return the crowd's forecasts at time ``at``; ``shares`` are the options' probabilities."""
     pairs = zip(options, shares, strict=True)
     return tuple(CrowdForecast(option, each, at) for option, each in pairs)
-
-
-def number(value: object) -> float | None:
-    """Convert a number, or a string such as ``0.5``, to a finite float; None for other values."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        found = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return found if math.isfinite(found) else None
 
 
 @dataclass(frozen=True)

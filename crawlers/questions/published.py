@@ -32,9 +32,10 @@ from typing import Any
 
 from core.corpus.questions import CrowdForecast, Question
 from core.errors import MalformedInput, UsageError
+from crawlers.apis.fields import Fields
 from crawlers.contract import Drop, Repeat
 from crawlers.imports.text_files import regular_files, require_unicode
-from crawlers.questions.contract import YES_NO, forecasts, number
+from crawlers.questions.contract import YES_NO, forecasts
 from crawlers.web.values import load_json, plausible, read_time
 
 MAX_FILE_BYTES = 256 * 2**20  # the largest published file has 20 MB
@@ -183,7 +184,7 @@ def _resolutions(files: Sequence[File]) -> dict[Key, list[tuple[dt.datetime, flo
                     f"{where}: 'resolved' is {entry.get('resolved')!r:.80}; expected true or false"
                 )
             if entry["resolved"]:
-                outcome = number(entry.get("resolved_to"))
+                outcome = Fields(where, entry).number("resolved_to")
                 resolved_at = _day(entry, "resolution_date", where)
                 found[_key(entry, where)].append(
                     (resolved_at, math.nan if outcome is None else outcome)
@@ -262,7 +263,7 @@ def _forecastbench_question(
 def _value_when_frozen(
     entry: Entry, resolved_at: dt.datetime, where: str
 ) -> tuple[CrowdForecast, ...]:
-    value = number(entry.get("freeze_datetime_value"))
+    value = Fields(where, entry).number("freeze_datetime_value")
     at = _optional_day(entry, "freeze_datetime", where)
     if value is None or not 0 <= value <= 1 or at is None or at >= resolved_at:
         return ()

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from models.scoring.accounting import TokenizedText
-from models.scoring.protocols import ScoringProtocol
+from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import (
     Chunk,
     Losses,

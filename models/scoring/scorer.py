@@ -15,7 +15,7 @@ import pyarrow as pa
 from core.cells.record import Milestone, TokenizerFacts
 from core.schemas.tables import LOSSES
 from models.scoring.accounting import TokenizedText
-from models.scoring.protocols import ScoringProtocol
+from models.scoring.protocol import ScoringProtocol
 
 Tokens = npt.NDArray[np.int64]
 Losses = npt.NDArray[np.float64]

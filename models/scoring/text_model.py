@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 from core.cells.record import TokenizerFacts
 from core.errors import NotMeasurable
 from models.scoring.accounting import Accountant, TokenizedText
-from models.scoring.protocols import ScoringProtocol
+from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES, first_line
 

@@ -22,7 +22,7 @@ from models.catalogue import ModelEntry
 from models.scoring.forward import Forward
 from models.scoring.machine import describe_device, library_versions, name_of_dtype
 from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
-from models.scoring.protocols import ScoringProtocol
+from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_rows
 from models.scoring.scorer import Engine, ScorerFacts, Scoring, Tally
 from models.scoring.text_model import TextModel, text_model_of

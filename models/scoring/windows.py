@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.errors import BatchTooLarge, NotMeasurable
-from models.scoring.protocols import ScoringProtocol
+from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import DeviceFull, Engine, Losses, Tally, Tokens
 
 _LEAST_FILL = 0.8  # minimum length of a row in a batch, as a share of the longest row

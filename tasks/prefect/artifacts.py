@@ -21,9 +21,10 @@ from prefect.utilities.context import get_task_and_flow_run_ids
 
 from core.cells.losses import Cell
 from core.cells.record import read_cell_record
+from core.environment import prefect_server
 from core.errors import TidemarkError
 from core.month import Month
-from core.settings import Settings, prefect_server
+from core.settings import Settings
 from core.storage.store import Store
 from models.catalogue import ModelEntry
 from tasks.prefect.outbox import outbox

@@ -15,7 +15,8 @@ from prefect.exceptions import CancelledRun
 from prefect.futures import PrefectFuture
 
 from core import progress
-from core.settings import Settings, prefect_server
+from core.environment import prefect_server
+from core.settings import Settings
 from instruments.runner import Done, Execute, Failure, Plan, failure_of
 from tasks.prefect.observe import observe
 from tasks.prefect.server import note_end

@@ -19,8 +19,9 @@ from core import progress
 from core.cells.losses import Cell
 from core.cells.record import CellRecord, read_cell_record
 from core.corpus.partition import Seal
+from core.environment import prefect_server, telemetry_endpoint
 from core.errors import TidemarkError
-from core.settings import Settings, prefect_server, telemetry_endpoint
+from core.settings import Settings
 from core.storage.store import Store
 from crawlers.web.credentials import hide_known
 from tasks.prefect import events

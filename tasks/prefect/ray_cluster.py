@@ -16,9 +16,10 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect_ray import RayTaskRunner
 
+from core.environment import prefect_server, set_ray_patience
 from core.errors import OrchestrationError
 from core.month import Month
-from core.settings import Settings, prefect_server, set_ray_patience
+from core.settings import Settings
 from instruments.losses import ScoringPlan, load_model, plan_scoring
 from models.catalogue import ModelEntry, find_model
 from models.choice import settings_for

@@ -27,7 +27,7 @@ from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 
-from core.settings import prefect_server
+from core.environment import prefect_server
 
 WAIT_S = 6 * 3600.0  # maximum wait for the server; later, the run fails and is restarted
 LOOK_S = 2.0

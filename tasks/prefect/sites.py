@@ -16,8 +16,9 @@ from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from pydantic import SecretStr
 
+from core.environment import prefect_server
 from core.errors import SourceUnavailable
-from core.settings import Settings, prefect_server
+from core.settings import Settings
 from crawlers.web.pacing import LOCK_WAIT_S, CircuitOpen
 from instruments.stopping import go_on
 from tasks.prefect.server import is_deployed, slot, wait_for_server

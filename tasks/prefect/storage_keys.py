@@ -13,8 +13,9 @@ from typing import Any, cast
 
 from prefect.blocks.system import Secret
 
+from core.environment import prefect_server
 from core.errors import StorageError, TidemarkError
-from core.settings import Settings, load_settings, prefect_server
+from core.settings import Settings, load_settings
 from core.storage.object_store import has_keys, parse_options, use_options
 
 BLOCK = "tidemark-storage"

@@ -20,7 +20,7 @@ from opentelemetry import context, trace
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, TraceFlags
 from prefect.context import FlowRunContext
 
-from core.settings import telemetry_endpoint
+from core.environment import telemetry_endpoint
 
 if TYPE_CHECKING:  # only installed with the extra ``telemetry``
     from opentelemetry.sdk.trace import TracerProvider

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from core.environment import prefect_server
 from core.errors import UsageError
-from core.settings import PROJECT_PAGE, Settings, load_settings, prefect_server
+from core.settings import PROJECT_PAGE, Settings, load_settings
 
 
 def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -93,7 +94,8 @@ def test_prefect_is_kept_at_home_and_logs_go_to_a_server_where_there_is_one(
 ) -> None:
     """Run in its own process, because it changes the environment for good."""
     code = (
-        "import os; from core.settings import Settings, set_library_defaults\n"
+        "import os; from core.environment import set_library_defaults\n"
+        "from core.settings import Settings\n"
         f"set_library_defaults(Settings(home={str(tmp_path)!r}))\n"
         "names = 'HOME', 'LOGGING_LEVEL', 'LOGGING_TO_API_ENABLED'\n"
         "print(*(os.environ['PREFECT_' + name] for name in names))"

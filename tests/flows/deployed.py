@@ -2,6 +2,7 @@ import datetime as dt
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -18,6 +19,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from core.run_record import RunRecord, RunRequest
 from core.storage.store import Store
+from simulator.server import Web
 from tests.servers import PrefectServer
 
 DEADLINE_S = 800
@@ -27,6 +29,17 @@ DEADLINE_S = 800
 def api(server: PrefectServer) -> Iterator[SyncPrefectClient]:
     with temporary_settings({PREFECT_API_URL: server.url}), get_client(sync_client=True) as client:
         yield client
+
+
+def worker_environment(home: Path, sites: Web, every_s: int) -> dict[str, str]:
+    """Return the variables of a worker that crawls simulated sites without pauses."""
+    return {
+        "TIDEMARK_HOME": str(home),
+        "TIDEMARK_REQUEST_INTERVAL_S": "0",
+        "TIDEMARK_WATCH_INTERVAL_S": str(every_s),
+        "PREFECT_WORKER_QUERY_SECONDS": str(every_s),
+        **{f"TIDEMARK_SITES__{key.upper()}": url for key, url in sites.urls.items()},
+    }
 
 
 def start(name: str, **parameters: Any) -> FlowRun:

@@ -13,7 +13,7 @@ from core.run_record import RunRecord, list_runs
 from core.storage.store import Store
 from deployments.deploy import deploy
 from simulator.server import Fault, Web
-from tests.flows.deployed import api, ended, resumed, start, until
+from tests.flows.deployed import api, ended, resumed, start, until, worker_environment
 from tests.servers import PrefectServer
 
 pytestmark = pytest.mark.timeout(900)
@@ -29,13 +29,7 @@ def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
 
 @pytest.fixture
 def workers(prefect_server: PrefectServer, sites: Web, tmp_path: Path) -> Iterator[list[Worker]]:
-    environment = {
-        "TIDEMARK_HOME": str(tmp_path),
-        "TIDEMARK_REQUEST_INTERVAL_S": "0",
-        "TIDEMARK_WATCH_INTERVAL_S": "1",
-        "PREFECT_WORKER_QUERY_SECONDS": "1",
-        **{f"TIDEMARK_SITES__{key.upper()}": url for key, url in sites.urls.items()},
-    }
+    environment = worker_environment(tmp_path, sites, every_s=1)
     with ExitStack() as stack:
         yield [
             stack.enter_context(prefect_server.worker(pool, "--limit", "2", **environment))

@@ -33,7 +33,15 @@ from simulator.world import World
 from tasks.prefect.tracing import name_of_run
 from tests.commands import TIDEMARK
 from tests.conftest import running
-from tests.flows.deployed import api, children_of, ended, resumed, start, until
+from tests.flows.deployed import (
+    api,
+    children_of,
+    ended,
+    resumed,
+    start,
+    until,
+    worker_environment,
+)
 from tests.servers import PostgreSQL, PrefectServer, free_port
 from warehouse.read.query import query
 
@@ -100,13 +108,7 @@ def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
 def workers(
     client: SyncPrefectClient, prefect_server: PrefectServer, web: Web, home: Path
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
-    environment = {
-        "TIDEMARK_HOME": str(home),
-        "TIDEMARK_REQUEST_INTERVAL_S": "0",
-        "TIDEMARK_WATCH_INTERVAL_S": "3",
-        "PREFECT_WORKER_QUERY_SECONDS": "2",
-        **{f"TIDEMARK_SITES__{key.upper()}": url for key, url in web.urls.items()},
-    }
+    environment = worker_environment(home, web, every_s=2)
     with ExitStack() as stack:
         stack.enter_context(prefect_server.worker("crawl", **environment))
         yield [

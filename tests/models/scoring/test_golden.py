@@ -21,7 +21,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from core.settings import Settings
-from models.scoring.protocols import UNCHEATABLE_STARTS, ScoringProtocol, get_protocol
+from models.scoring.protocol import ScoringProtocol
+from models.scoring.protocols import UNCHEATABLE_STARTS, get_protocol
 from models.scoring.token_scorer import CausalLM
 from tests.models.conftest import BatchOf, Plain
 

@@ -12,7 +12,8 @@ from core.schemas.tables import LOSSES, validate
 from core.settings import Settings
 from models.scoring import passes as blocks
 from models.scoring.passes import StreamRun, prefetched, read_blocks
-from models.scoring.protocols import ScoringProtocol, get_protocol
+from models.scoring.protocol import ScoringProtocol
+from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Tally
 from models.scoring.token_scorer import CausalLM
 from models.scoring.windows import Batches

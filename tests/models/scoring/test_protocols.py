@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import NotMeasurable, UnknownName, UsageError
-from models.scoring.protocols import ScoringProtocol, get_protocol, list_protocols
+from models.scoring.protocol import ScoringProtocol
+from models.scoring.protocols import get_protocol, list_protocols
 
 # Fixed values: a changed hash would cause rescoring of every cell.
 DIGESTS = {

@@ -21,7 +21,8 @@ from core.schemas.tables import LOSSES, validate
 from core.settings import Settings
 from models.scoring import passes as blocks
 from models.scoring.forward import Forward
-from models.scoring.protocols import ScoringProtocol, get_protocol
+from models.scoring.protocol import ScoringProtocol
+from models.scoring.protocols import get_protocol
 from models.scoring.scorer import MILESTONES, DeviceFull, Losses, ScorerFacts, Tally, Tokens
 from models.scoring.text_model import text_model_of
 from models.scoring.token_scorer import CausalLM, TokenIdentity, TokenScorer

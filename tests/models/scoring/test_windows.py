@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import NotMeasurable
-from models.scoring.protocols import ScoringProtocol, get_protocol
+from models.scoring.protocol import ScoringProtocol
+from models.scoring.protocols import get_protocol
 from models.scoring.windows import (
     Window,
     check_prefix,

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from core.settings import telemetry_endpoint
+from core.environment import telemetry_endpoint
 from flows.score import score
 from tasks.prefect.tracing import first_span_of
 from tests.forks import run_process

@@ -13,7 +13,8 @@ create or replace macro internal.forecast_bins_at(variance) as table
             round_even((opened - date '2015-01-01') / 30.0, 0) as bin,
             count(*) as num_questions,
             avg(cast(is_correct as integer)) as accuracy,
-            avg(expected) as expected_accuracy
+            avg(expected) as expected_accuracy,
+            bool_or(is_parsed) as has_parsed
         from internal.judged_answers
         where is_before_release
         group by model, source, protocol, bin
@@ -36,5 +37,6 @@ create or replace macro internal.forecast_bins_at(variance) as table
                 else cast(error('variance must be null or observed') as double)
             end,
             num_questions
-        ) as adjusted_score
+        ) as adjusted_score,
+        has_parsed
     from counted;

@@ -25,20 +25,10 @@ create or replace macro forecast_tbi_at(variance) as table
                 0,
                 regr_syy(adjusted_score, bin)
                 - pow(regr_sxy(adjusted_score, bin), 2) / nullif(regr_sxx(adjusted_score, bin), 0)
-            ) / nullif(count(adjusted_score) - 2, 0) as noise
+            ) / nullif(count(adjusted_score) - 2, 0) as noise,
+            bool_or(has_parsed) as has_parsed
         from internal.forecast_bins_at(variance)
         group by model, source, protocol
-    ),
-
-    silent as (
-        select
-            model,
-            source,
-            protocol
-        from internal.judged_answers
-        where is_before_release
-        group by model, source, protocol
-        having not bool_or(is_parsed)
     ),
 
     doubted as (
@@ -52,9 +42,9 @@ create or replace macro forecast_tbi_at(variance) as table
     )
 
     select
-        d.model,
-        d.source,
-        d.protocol,
+        model,
+        source,
+        protocol,
         1000 * slope as tbi_x1000,
         1000 * (slope - quantile * slope_error) as tbi_x1000_low,
         1000 * (slope + quantile * slope_error) as tbi_x1000_high,
@@ -65,11 +55,9 @@ create or replace macro forecast_tbi_at(variance) as table
         num_bins as num_months,
         num_questions,
         case
-            when s.model is not null then 'No answers'
+            when not has_parsed then 'No answers'
             when 1000 * slope < -1 then 'Nostalgia'
             when 1000 * slope > 1 then 'Neophilia'
             else 'Balanced'
         end as bias_class
-    from doubted as d
-    left join silent as s
-        on d.model = s.model and d.source = s.source and d.protocol = s.protocol;
+    from doubted;

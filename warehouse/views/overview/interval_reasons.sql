@@ -51,10 +51,7 @@ select
     case
         when least(c.num_before, c.num_after) = 0 or starts_with(c.model, 'control:') then null
         when c.no_error is not null then c.no_error
-        when least(c.num_before, c.num_after) < 3
-            then 'no interval: fewer than three months on a side of the cutoff'
-        when c.num_before // 3 + c.num_after // 3 < 4
-            then 'no interval: fewer than four blocks of three months'
+        else lacking_interval(c.num_before, c.num_after)
     end as gap_reason,
     case
         when c.num_months < 2 then null

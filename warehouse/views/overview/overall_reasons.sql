@@ -73,10 +73,7 @@ select
             then 'no month on a side of the cutoff that all sources have'
         when r.protocol = 'published' then 'no interval: published rates have no documents'
         when g.lacks_error then 'no interval: a month has a single cluster'
-        when least(g.num_before, g.num_after) < 3
-            then 'no interval: fewer than three months on a side of the cutoff'
-        when g.num_before // 3 + g.num_after // 3 < 4
-            then 'no interval: fewer than four blocks of three months'
+        else lacking_interval(g.num_before, g.num_after)
     end as gap_reason,
     case
         when t.model is null then 'no dated text with a figure'
