@@ -96,7 +96,7 @@ def opened_site(settings: Settings) -> Iterator[Site]:
     with local_snapshot(settings) as path, opened(path, memory_limit=MEMORY) as connection:
         release = newest_release(Store(settings.home))
         facts = Facts(code_version(), sha256_of_file(path), release, _now())
-        yield Site(connection, settings.protocol, facts)
+        yield Site(connection, settings.protocol, facts, store=Store(settings.home))
 
 
 def find_page(site: Site, name: str) -> Page:
@@ -210,7 +210,7 @@ def _render(site: Site, page: Page, drawings: Mapping[str, charts.Drawing]) -> s
     names = [figure.name for figure in page.figures if figure.name in drawings]
     # Markup disables escaping: Vega escapes the texts of a chart.
     svgs = {name: Markup(drawings[name].page) for name in names}  # noqa: S704
-    template = _environment().get_template(page.template)
+    template = environment().get_template(page.template)
     return template.render(
         page=page, site=site, svgs=svgs, root="../" * page.path.count("/"), navigation=navigation(),
         figures={figure.name: figure for figure in page.figures}, **page.fields,
@@ -227,7 +227,8 @@ def _listed(page: Page, figure: Figure) -> dict[str, Any]:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Return the templates of the site; they escape all values."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("reports.site", "templates"),
         autoescape=True,
