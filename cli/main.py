@@ -75,6 +75,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "shell": query.shell_command,
         "report": query.report_command,
         "export": query.export_app,
+        "xray": query.xray_command,
     },
     "Operate": {
         "status": status.status_command,

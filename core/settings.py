@@ -102,6 +102,11 @@ class Settings(BaseSettings):
         description="Models that the monthly run scores: catalogue names, folders or controls.",
     )
     protocol: str = Field(default="default", description="Protocol of the monthly run.")
+    kept_documents: NonNegativeInt = Field(
+        default=20,
+        description="Number of documents of each partition whose token losses are kept when it is "
+        "scored. Only texts with an open licence are chosen (docs/xray.md). 0: none.",
+    )
     answer_protocol: str = Field(
         default="letter-rotated",
         description="Protocol of forecasting questions. Models behind APIs always use `generate`.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from core.cells.losses import Cell, list_losses
 from core.cells.record import CellRecord
+from core.cells.tokens import choose_documents, path_of_tokens, to_parquet
 from core.corpus.partition import Seal, find_version, read_documents
 from core.errors import BatchTooLarge, ModelError, NotMeasurable, StorageError
 from core.month import Month
@@ -32,10 +33,10 @@ from models.backends import identify
 from models.catalogue import ModelEntry, find_model
 from models.scoring.machine import Cost, metered
 from models.scoring.protocols import get_protocol
-from models.scoring.scorer import Scorer, Tally
+from models.scoring.scorer import Scorer, Tally, tokens_table
 
 _log = logging.getLogger(__name__)
-_KEYS = ["document_id", "source", "month"]
+KEYS = ["document_id", "source", "month"]
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,13 @@ def write_losses(
     """
     store = Store(settings.home, settings.scratch)
     by_path = {cell.path: cell for cell in cells}
+    # A compressor has no losses of tokens.
+    num_kept = 0 if entry.backend.is_control else settings.kept_documents
 
     def do(scorer: Scorer, paths: Sequence[str]) -> None:
         missing = [by_path[path] for path in paths]
         _log.info("scoring %s", "; ".join(map(str, missing)))
-        _write_missing(missing, scorer, store)
+        _write_missing(missing, scorer, store, num_kept)
 
     claimed = do_claimed(
         store,
@@ -165,16 +168,17 @@ def write_losses(
     return tuple(by_path[path] for path in claimed.others)
 
 
-def _write_missing(cells: Sequence[Cell], scorer: Scorer, store: Store) -> None:
+def _write_missing(cells: Sequence[Cell], scorer: Scorer, store: Store, num_kept: int) -> None:
     seal = find_version(store, cells[0].partition, cells[0].partition_digest)
     if seal is None:
         raise StorageError(f"{cells[0].partition} was removed meanwhile; score again")
+    write = partial(_write_together, kept=choose_documents(store, seal, num_kept))
     try:
-        num_lost = _write_together(cells, seal, scorer, store)
+        num_lost = write(cells, seal, scorer, store)
     except NotMeasurable:
         if len(cells) == 1:
             raise
-        num_lost = _write_one_by_one(cells, seal, scorer, store)
+        num_lost = _write_one_by_one(cells, lambda cell: write([cell], seal, scorer, store))
     if num_lost:
         raise ModelError(
             f"{num_lost} chunks have no finite loss, so their cells have no figure (see view "
@@ -182,11 +186,11 @@ def _write_missing(cells: Sequence[Cell], scorer: Scorer, store: Store) -> None:
         )
 
 
-def _write_one_by_one(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> int:
+def _write_one_by_one(cells: Sequence[Cell], write: Callable[[Cell], int]) -> int:
     num_lost, failures = 0, []
     for cell in cells:
         try:
-            num_lost += _write_together([cell], seal, scorer, store)
+            num_lost += write(cell)
         except NotMeasurable as error:
             failures.append(str(error))
     if failures:
@@ -194,22 +198,29 @@ def _write_one_by_one(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: 
     return num_lost
 
 
-def _write_together(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> int:
-    """Score and write the cells; return the number of chunks without a finite loss."""
+def _write_together(
+    cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store, kept: frozenset[str]
+) -> int:
+    """Score and write the cells; return the number of chunks without a finite loss.
+
+    ``kept``: ids of the documents whose token losses are written, too.
+    """
     while True:
         try:
-            return _write(cells, seal, scorer, store)
+            return _write(cells, seal, scorer, store, kept)
         except BatchTooLarge:
             # Restart the cell with the halved batch size, so that all its batches have the same
             # size. If even one window is too large, the scorer raises another error.
             continue
 
 
-def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> int:
+def _write(
+    cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store, kept: frozenset[str]
+) -> int:
     num_lost = 0
     protocols = [get_protocol(cell.protocol) for cell in cells]
-    tallies = [Tally() for _ in cells]
-    columns = [*_KEYS, "text"] if seal.is_text else [*_KEYS, "media", "width"]
+    tallies = [Tally(chosen=kept) for _ in cells]
+    columns = [*KEYS, "text"] if seal.is_text else [*KEYS, "media", "width"]
     documents = read_documents(store, seal, columns=columns)
     with ExitStack() as stack:
         writers = []
@@ -225,6 +236,9 @@ def _write(cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store) -> i
                         writer.write_table(table)
                     num_lost += table["reason"].to_pylist().count("non_finite")
         for cell, tally in zip(cells, tallies, strict=True):
+            if tally.token_losses:
+                tokens = to_parquet(tokens_table(cell, tally.token_losses))
+                store.write_bytes(path_of_tokens(cell), tokens)
             record = _record(scorer, tally, cost, tallies)
             store.write_bytes(cell.record_path, record.to_json())
     return num_lost

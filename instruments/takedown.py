@@ -18,6 +18,7 @@ from core.corpus.takedown import (
     find_documents,
     forget_in_sidecars,
     forget_losses,
+    forget_pages,
     forget_texts,
 )
 from core.corpus.tombstones import Tombstone, list_tombstones, read_tombstones, write_tombstone
@@ -69,6 +70,7 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
     forget_in_sidecars(store, {partition.source for partition in partitions}, ids)
     clear_remains(store)
     forget_losses(store, partitions, ids)
+    forget_pages(store, ids)
     forget_in_warehouse(settings, stones)
     publish(settings)
     releases = forget_in_releases(settings, stones, partitions)

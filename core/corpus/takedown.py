@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -181,15 +182,26 @@ def forget_in_sidecars(store: Store, sources: Collection[str], ids: Collection[s
 
 
 def forget_losses(store: Store, partitions: Collection[Partition], ids: Collection[str]) -> None:
-    """Remove the rows of documents from all loss files of some partitions."""
-    for partition in sorted(partitions, key=str):
+    """Remove the rows of documents from all files of losses and of token losses of partitions."""
+    for partition, root in product(sorted(partitions, key=str), ("losses", "tokens")):
         folder = partition.path.removeprefix("corpus/")
-        for path in store.list(f"losses/model=*/{folder}/.tmp-*"):
+        for path in store.list(f"{root}/model=*/{folder}/.tmp-*"):
             store.delete(path)  # temporary file of a killed or active scoring run
-        for path in store.list(f"losses/model=*/{folder}/*.parquet"):
+        for path in store.list(f"{root}/model=*/{folder}/*.parquet"):
             if _rewrite_table(store, path, ids) == 0:
                 store.delete(path)
                 store.delete(f"{path.removesuffix('.parquet')}.json")
+
+
+def forget_pages(store: Store, ids: Collection[str]) -> None:
+    """Delete the site's X-ray pages of documents, and all lists of such pages, which have titles.
+
+    ``tidemark report`` writes the lists again.
+    """
+    for folder in ("report/xray", "report/months/*/xray"):
+        for path in store.list(f"{folder}/*/*.html"):
+            if path.rpartition("/")[2].removesuffix(".html") in {*ids, "index"}:
+                store.delete(path)
 
 
 def _rewrite_table(store: Store, path: str, ids: Collection[str]) -> int:

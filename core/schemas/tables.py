@@ -94,6 +94,22 @@ LOSSES = pa.schema(
     ]
 )
 
+# Losses of single tokens, of chosen documents; the sum over a chunk's tokens is the chunk's loss.
+TOKEN_LOSSES = pa.schema(
+    [
+        *(LOSSES.field(name) for name in ("model", "revision", "source", "month", "document_id")),
+        *(LOSSES.field(name) for name in ("protocol", "chunk_index")),
+        _required("token_index", pa.int32()),  # among the tokens of the document, from 0
+        _required("token_id", pa.int64()),
+        _required("begin_byte", pa.int64()),  # in the document's UTF-8; equal to end_byte for
+        _required("end_byte", pa.int64()),  # tokens that cover no text, such as special tokens
+        pa.field("nll_nats", pa.float64()),  # NULL: not a number
+        pa.field("mean_ln_p_nats", pa.float64()),  # mean of ln p over the vocabulary, under p
+        pa.field("variance_ln_p_nats2", pa.float64()),  # NULL: not computed, or no token before it
+        pa.field("segment_index", pa.int32()),  # in a comparison of two models; else NULL
+    ]
+)
+
 _OPTION = pa.struct([("option", pa.string()), ("probability", pa.float64()), ("at", _TIME)])
 
 QUESTIONS = pa.schema(

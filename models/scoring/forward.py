@@ -21,7 +21,8 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.activations import NewGELUActivation
 
 from core.errors import ModelLoadError, NotMeasurable
-from models.scoring.scorer import DeviceFull, Losses, Tokens
+from models.scoring.min_k import log_moments
+from models.scoring.scorer import DeviceFull, Losses, Scored, Tokens
 from models.weights.loading import embedding_rows, is_memory_full
 
 # Size of a tile of logits. From 512 to 2,048 rows and 1,024 to 8,192 columns, speeds hardly differ.
@@ -177,6 +178,10 @@ class Forward:
         """
         return or_device_full(lambda: self._losses(inputs, targets, alphabet))
 
+    def with_moments(self, inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> list[Scored]:
+        """Return losses as ``losses``, and moments in float64; see ``MomentEngine``."""
+        return or_device_full(lambda: self._with_moments(inputs, targets))
+
     @property
     def model(self) -> PreTrainedModel:
         """The model that is run."""
@@ -186,6 +191,23 @@ class Forward:
     def _losses(
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None
     ) -> list[Losses]:
+        among = None if alphabet is None else self.send(alphabet)
+        states, wanted, ends = self._chosen(inputs, targets)
+        return np.split(self.nats(states, wanted, among).double().cpu().numpy(), ends)
+
+    @torch.inference_mode()
+    def _with_moments(self, inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> list[Scored]:
+        states, wanted, ends = self._chosen(inputs, targets)
+        nats = self.nats(states, wanted).double().cpu().numpy()
+        rows = row_slice(states.device, 4 * self.vocabulary)  # several arrays of float64
+        parts = [log_moments(self._logits(part)) for part in torch.split(states, rows)]
+        moments = torch.cat(parts).cpu().numpy()
+        return list(map(Scored, np.split(nats, ends), np.split(moments, ends)))
+
+    def _chosen(
+        self, inputs: Sequence[Tokens], targets: Sequence[Tokens]
+    ) -> tuple[torch.Tensor, torch.Tensor, Tokens]:
+        """Run the body; return states before all targets, their ids, and where rows are split."""
         width = max(map(len, inputs))
         ids = np.empty((len(inputs), width), dtype=np.int64)
         for row, tokens in enumerate(inputs):
@@ -197,14 +219,10 @@ class Forward:
         scored = np.concatenate(
             [np.arange(end - length, end) for end, length in zip(ends, lengths, strict=True)]
         )
-        places = self.send(scored)
-        wanted_ids = self.send(np.concatenate(targets))
-        among = None if alphabet is None else self.send(alphabet)
+        places, wanted_ids = self.send(scored), self.send(np.concatenate(targets))
         hidden = self.hidden(self.send(ids)).flatten(0, 1)  # (rows * width, hidden size)
-        chosen = hidden if len(scored) == len(hidden) else hidden[places]
-        del hidden
-        nats = self.nats(chosen, wanted_ids, among).double().cpu().numpy()
-        return np.split(nats, np.cumsum(lengths)[:-1])
+        states = hidden if len(scored) == len(hidden) else hidden[places]
+        return states, wanted_ids, np.cumsum(lengths)[:-1]
 
     def send(self, array: Tokens) -> torch.Tensor:
         """Copy an array to the device; do not wait for the end of a copy to a GPU."""

@@ -27,8 +27,10 @@ from models.scoring.scorer import (
     Chunk,
     Losses,
     Row,
+    Scored,
     ScoredDocument,
     Tally,
+    TokenLosses,
     Tokens,
     iterate_blocks,
     iterate_documents,
@@ -92,16 +94,24 @@ class Block:
 
 
 def read_blocks(
-    batches: Iterable[pa.RecordBatch], text_model: TextModel, protocols: Sequence[ScoringProtocol]
+    batches: Iterable[pa.RecordBatch],
+    text_model: TextModel,
+    protocols: Sequence[ScoringProtocol],
+    only: frozenset[str] | None = None,
 ) -> Iterator[Block]:
     """Yield blocks of about a million characters; a thread tokenizes the next block meanwhile.
 
-    A document longer than a block is a block by itself. Tokenizing it takes about 500 bytes of
-    memory per token (1.2 GB for 10 MB of English).
+    ``only``: ids of documents; blocks without them are left out. None: all blocks are yielded. A
+    document longer than a block is a block by itself. Tokenizing it takes about 500 bytes of memory
+    per token (1.2 GB for 10 MB of English).
     """
     wanted = {Tokenization.of(protocol) for protocol in protocols}
     documents = iterate_blocks(iterate_documents(batches), _BLOCK_SIZE)
-    blocks = (Block(some, number == 0) for number, some in enumerate(documents))
+    blocks = (
+        Block(some, number == 0)
+        for number, some in enumerate(documents)
+        if only is None or not only.isdisjoint(document.document_id for document in some)
+    )
     return prefetched(_tokenized(block, text_model, wanted) for block in blocks)
 
 
@@ -165,8 +175,9 @@ class Run(ABC):
     def _last_rows(self) -> list[Row]:
         """Score the rest of the partition; return the remaining rows."""
 
-    def _losses(self, jobs: Sequence[Job], of_media: bool) -> list[Losses]:
-        return self.batches.run(jobs, self.text_model.byte_tokens if of_media else None, self.tally)
+    def _measure(self, jobs: Sequence[Job], of_media: bool) -> list[Scored]:
+        alphabet = self.text_model.byte_tokens if of_media else None
+        return self.batches.measure(jobs, alphabet, self.tally)
 
 
 class DocumentRun(Run):
@@ -181,21 +192,22 @@ class DocumentRun(Run):
             for each in tokens
         ]
         jobs = [
-            Job(each.ids, window, self.prefix)
-            for each, plan in zip(tokens, plans, strict=True)
+            Job(each.ids, window, self.prefix, is_wanted=self.tally.wants(document))
+            for document, each, plan in zip(block.documents, tokens, plans, strict=True)
             if each
             for window in plan
         ]
-        losses = iter(self._losses(jobs, isinstance(block.documents[0].content, bytes)))
+        scored = iter(self._measure(jobs, isinstance(block.documents[0].content, bytes)))
         rows = []
         for number, (document, plan) in enumerate(zip(block.documents, plans, strict=True)):
-            own = [next(losses) for _ in plan]
-            chunks = self._chunks(block, number, plan, own)
-            rows += [Row(document, index, chunk) for index, chunk in enumerate(chunks)]
+            own = [next(scored) for _ in plan]
+            if self.tally.wants(document):
+                chunks = self._chunks(block, number, plan, own)
+                rows += [Row(document, index, chunk) for index, chunk in enumerate(chunks)]
         return rows
 
     def _chunks(
-        self, block: Block, number: int, plan: Sequence[Window], losses: Sequence[Losses]
+        self, block: Block, number: int, plan: Sequence[Window], scored: Sequence[Scored]
     ) -> list[Chunk]:
         """Return one chunk per window; a chunk's text starts where the previous window ends."""
         tokens = block.tokens[Tokenization.of(self.protocol)][number]
@@ -203,12 +215,18 @@ class DocumentRun(Run):
             reason = "no_tokens" if tokens else "not_measurable"
             return [unmeasured(block.documents[number], reason)]
         if self.protocol.charges_every_token:
-            self.tally.add_beginnings(tokens, losses)
+            self.tally.add_beginnings(tokens, [own.nats for own in scored])
+        document_id = block.documents[number].document_id
+        if document_id in self.tally.chosen:
+            self.tally.token_losses += [
+                TokenLosses(document_id, index, tokens, window.first, own)
+                for index, (window, own) in enumerate(zip(plan, scored, strict=True))
+            ]
         chunks, covered = [], 0
-        for window, nats in zip(plan, losses, strict=True):
+        for window, own in zip(plan, scored, strict=True):
             chunks.append(
                 measured(
-                    nats=float(nats.sum()),
+                    nats=float(own.nats.sum()),
                     num_tokens=window.num_scored,
                     num_chars=int(tokens.chars[window.end] - tokens.chars[covered]),
                     num_bytes=int(tokens.bytes[window.end] - tokens.bytes[covered]),
@@ -317,8 +335,8 @@ class StreamRun(Run):
 
     def _score(self, windows: Sequence[Window]) -> Iterator[tuple[Window, list[Row]]]:
         jobs = [Job(self._ids, window, self.prefix, self._offset) for window in windows]
-        for window, nats in zip(windows, self._losses(jobs, self._of_media), strict=True):
-            yield window, list(self._share(window, nats))
+        for window, scored in zip(windows, self._measure(jobs, self._of_media), strict=True):
+            yield window, list(self._share(window, scored.nats))
             self._covered = window.end
 
     def _share(self, window: Window, nats: Losses) -> Iterator[Row]:

@@ -6,14 +6,15 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from core.cells.losses import Cell
 from core.cells.record import Milestone, TokenizerFacts
-from core.schemas.tables import LOSSES
+from core.schemas.tables import LOSSES, TOKEN_LOSSES
 from models.scoring.accounting import TokenizedText
 from models.scoring.protocol import ScoringProtocol
 
@@ -121,6 +122,48 @@ def rows_table(model: tuple[str, str], protocol: str, rows: Sequence[Row]) -> pa
     return pa.table(columns, schema=LOSSES)
 
 
+class Scored(NamedTuple):
+    """Figures of a window's scored tokens."""
+
+    nats: Losses  # (scored,)
+    moments: Losses | None = None  # mean and variance of ln p over the vocabulary, (scored, 2)
+
+
+class TokenLosses(NamedTuple):
+    """The scored tokens of one chunk, whose loss is the sum of ``scored.nats``."""
+
+    document_id: str
+    chunk_index: int
+    tokens: TokenizedText  # all tokens of the document
+    first: int  # index of the first scored token in ``tokens``
+    scored: Scored
+
+
+def tokens_table(cell: Cell, losses: Sequence[TokenLosses]) -> pa.Table:
+    """Return the token losses of chunks of a cell as a table of schema TOKEN_LOSSES."""
+    tables = [_chunk_table(cell, each) for each in losses]
+    return pa.concat_tables([TOKEN_LOSSES.empty_table(), *tables])
+
+
+def _chunk_table(cell: Cell, chunk: TokenLosses) -> pa.Table:
+    nats, moments = chunk.scored
+    num, month, ends = len(nats), cell.partition.month, chunk.tokens.bytes
+    own = slice(chunk.first, chunk.first + num)
+    values = [
+        cell.model, cell.revision, cell.partition.source, month.first_day if month else None,
+        chunk.document_id, cell.protocol, chunk.chunk_index, np.arange(own.start, own.stop),
+        chunk.tokens.ids[own], ends[own], ends[1:][own], nats,
+        *([None, None] if moments is None else moments.T), None,
+    ]  # fmt: skip
+    arrays = [
+        pa.array(
+            each if isinstance(each, np.ndarray) else [each] * num, field.type, from_pandas=True
+        )
+        for each, field in zip(values, TOKEN_LOSSES, strict=True)
+    ]
+    return pa.table(arrays, schema=TOKEN_LOSSES)
+
+
 class DeviceFull(Exception):
     """A batch does not fit into the device's memory; a smaller batch may fit."""
 
@@ -147,6 +190,14 @@ class Engine(Protocol):
         """
 
 
+@runtime_checkable
+class MomentEngine(Engine, Protocol):
+    """An engine that has the whole distribution of each token, as local models have."""
+
+    def with_moments(self, inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> list[Scored]:
+        """Return the losses of ``Engine.losses``, with moments, from one pass of the model."""
+
+
 @dataclass
 class Tally:
     """Counts of one cell, updated while the cell is scored.
@@ -157,13 +208,24 @@ class Tally:
         num_tokens_read: number of input tokens, including prefix and context, without padding.
         num_lossy_documents: number of documents that cannot be restored from their tokens.
         context: number of tokens of a window, or None for a compressor.
+        chosen: ids of documents of which ``token_losses`` has the losses of all tokens.
+        only_chosen: True to run only batches with chosen documents, and to skip other documents.
+        with_moments: True to compute moments of the chosen documents' batches, too.
     """
 
     seconds: float = 0.0
     num_tokens_read: int = 0
     num_lossy_documents: int = 0
     context: int | None = None
+    chosen: frozenset[str] = frozenset()
+    only_chosen: bool = False
+    with_moments: bool = False
+    token_losses: list[TokenLosses] = field(default_factory=list)
     _sums: dict[int, list[float]] = field(default_factory=dict)
+
+    def wants(self, document: ScoredDocument) -> bool:
+        """Return True if the document is scored."""
+        return not self.only_chosen or document.document_id in self.chosen
 
     def add_beginnings(self, tokens: TokenizedText, losses: Sequence[Losses]) -> None:
         """Add the loss of a document's first n tokens, for each n in MILESTONES (10 to 2000)."""

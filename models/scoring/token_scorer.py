@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.errors import ModelError
+from core.errors import ModelError, NotMeasurable
 from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.scoring.forward import Forward
@@ -24,7 +24,13 @@ from models.scoring.machine import describe_device, library_versions, name_of_dt
 from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_rows
-from models.scoring.scorer import Engine, ScorerFacts, Scoring, Tally
+from models.scoring.scorer import (
+    Engine,
+    ScorerFacts,
+    Scoring,
+    Tally,
+    TokenLosses,
+)
 from models.scoring.text_model import TextModel, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
@@ -108,14 +114,37 @@ class TokenScorer(Scoring):
             BatchTooLarge: a batch did not fit into memory; score again from the beginning.
         """
         batches = self._batches.fresh()
+        only = tallies[0].chosen if tallies[0].only_chosen else None
         runs = [self._start(*each, batches) for each in zip(protocols, tallies, strict=True)]
         try:
-            for block in read_blocks(documents, self.text_model, protocols):
+            for block in read_blocks(documents, self.text_model, protocols, only):
                 yield tuple(run.take(block) for run in runs)
                 batches.forget()
             yield tuple(run.finish() for run in runs)
         finally:
             self._batches.budget = min(self._batches.budget, batches.budget)
+
+    def trace(
+        self,
+        documents: Iterable[pa.RecordBatch],
+        protocol: ScoringProtocol,
+        chosen: frozenset[str],
+        with_moments: bool = False,
+    ) -> list[TokenLosses]:
+        """Return the token losses of chosen documents; errors are those of ``score_together``.
+
+        ``documents`` are those of the whole partition. Of the batches of a scoring pass, only those
+        with a chosen document are run. So the losses have the same bits.
+        """
+        if protocol.is_stream:
+            raise NotMeasurable(
+                f"protocol {protocol.name} joins documents to one stream, so a document's losses "
+                "depend on the documents before it; use the default protocol"
+            )
+        tally = Tally(chosen=chosen, only_chosen=True, with_moments=with_moments)
+        for _ in self.score_together(documents, [protocol], [tally]):
+            pass
+        return tally.token_losses
 
     def _start(self, protocol: ScoringProtocol, tally: Tally, batches: Batches) -> Run:
         context = protocol.effective_context(self.context)

@@ -26,7 +26,7 @@ import numpy as np
 
 from core.errors import BatchTooLarge, NotMeasurable
 from models.scoring.protocol import ScoringProtocol
-from models.scoring.scorer import DeviceFull, Engine, Losses, Tally, Tokens
+from models.scoring.scorer import DeviceFull, Engine, Losses, MomentEngine, Scored, Tally, Tokens
 
 _LEAST_FILL = 0.8  # minimum length of a row in a batch, as a share of the longest row
 
@@ -212,12 +212,16 @@ def plan_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 class Job(NamedTuple):
-    """A window to run; ``ids`` are tokens of the text or stream from index ``offset`` on."""
+    """A window to run; ``ids`` are tokens of the text or stream from index ``offset`` on.
+
+    A batch runs if one of its windows is wanted.
+    """
 
     ids: Tokens
     window: Window
     prefix: tuple[int, ...]
     offset: int = 0
+    is_wanted: bool = True
 
     @property
     def inputs(self) -> Tokens:
@@ -235,7 +239,7 @@ class Job(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    losses: list[Losses]
+    scored: list[Scored]
     seconds: float
 
 
@@ -263,9 +267,14 @@ class Batches:
         self._done.clear()
 
     def run(self, jobs: Sequence[Job], alphabet: Tokens | None, tally: Tally) -> list[Losses]:
-        """Return the losses of each window's scored tokens, (num_scored,) float64.
+        """Return the losses of each window's scored tokens; see ``measure``."""
+        return [scored.nats for scored in self.measure(jobs, alphabet, tally)]
 
-        If an equal batch was run for another protocol, its stored result is used.
+    def measure(self, jobs: Sequence[Job], alphabet: Tokens | None, tally: Tally) -> list[Scored]:
+        """Return the figures of each window's scored tokens, (num_scored,) float64.
+
+        If an equal batch was run for another protocol, its stored result is used. The figures of
+        windows in batches that no window wants are empty.
 
         Raises:
             BatchTooLarge: a batch did not fit into the device's memory; the budget was halved.
@@ -275,33 +284,45 @@ class Batches:
         rows = [row for row, job in enumerate(jobs) if job.window.num_inputs > 0]
         lengths = [jobs[row].window.num_inputs for row in rows]
         tally.num_tokens_read += sum(lengths)
-        losses = [np.zeros(0)] * len(jobs)
+        measured = [Scored(np.zeros(0))] * len(jobs)
         for group in plan_batches(lengths, self.budget):
             batch = [rows[position] for position in group]
-            outcome = self._run_batch([jobs[row] for row in batch], alphabet)
+            if not any(jobs[row].is_wanted for row in batch):
+                continue
+            outcome = self._run_batch([jobs[row] for row in batch], alphabet, tally.with_moments)
             tally.seconds += outcome.seconds
-            for row, values in zip(batch, outcome.losses, strict=True):
-                losses[row] = values
+            for row, scored in zip(batch, outcome.scored, strict=True):
+                measured[row] = scored
         unread = math.log(self.vocabulary_size if alphabet is None else len(alphabet))
         return [
-            np.concatenate([[unread], values]) if job.window.is_charged else values
-            for job, values in zip(jobs, losses, strict=True)
+            _charged(scored, unread) if job.window.is_charged else scored
+            for job, scored in zip(jobs, measured, strict=True)
         ]
 
-    def _run_batch(self, batch: Sequence[Job], alphabet: Tokens | None) -> _Outcome:
+    def _run_batch(
+        self, batch: Sequence[Job], alphabet: Tokens | None, with_moments: bool
+    ) -> _Outcome:
         inputs, targets = [job.inputs for job in batch], [job.targets for job in batch]
         key = _digest([*inputs, *targets, *([] if alphabet is None else [alphabet])])
         if key not in self._done:
             began = time.perf_counter()
-            losses = self._losses(inputs, targets, alphabet)
-            self._done[key] = _Outcome(losses, time.perf_counter() - began)
+            scored = self._scored(inputs, targets, alphabet, with_moments)
+            self._done[key] = _Outcome(scored, time.perf_counter() - began)
         return self._done[key]
 
-    def _losses(
-        self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None
-    ) -> list[Losses]:
+    def _scored(
+        self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None,
+        with_moments: bool,
+    ) -> list[Scored]:  # fmt: skip
         try:
-            return self.engine.losses(inputs, targets, alphabet)
+            if not with_moments:
+                return list(map(Scored, self.engine.losses(inputs, targets, alphabet)))
+            if isinstance(self.engine, MomentEngine):
+                return self.engine.with_moments(inputs, targets)
+            raise NotMeasurable(
+                f"{self.name}: Min-K%++ needs the probabilities of all tokens, which this kind of "
+                "model does not give; leave out --min-k"
+            )
         except DeviceFull as error:
             longest = len(inputs[0])
             if len(inputs) == 1:
@@ -314,6 +335,12 @@ class Batches:
                 f"{self.name}: {len(inputs)} windows of {longest} tokens do not fit into the "
                 f"device's memory; batches now have {self.budget} tokens, score again"
             ) from error
+
+
+def _charged(scored: Scored, unread: float) -> Scored:
+    """Put the loss of a token without a token before it in front; it has no moments."""
+    nats, moments = np.concatenate([[unread], scored.nats]), scored.moments
+    return Scored(nats, None if moments is None else np.vstack([[np.nan] * 2, moments]))
 
 
 def _digest(arrays: Sequence[Tokens]) -> bytes:

@@ -102,7 +102,7 @@ def opened_site(settings: Settings) -> Iterator[Site]:
             code_version(), sha256_of_file(path), newest_release(store), _now(),
             _public_address(settings.report_url), _is_current(store, SMALL_DATABASE),
         )  # fmt: skip
-        yield Site(connection, settings.protocol, facts)
+        yield Site(connection, settings.protocol, facts, store=store)
 
 
 def _public_address(url: str | None) -> str:
@@ -229,7 +229,7 @@ def _render(site: Site, page: Page, drawings: Mapping[str, charts.Drawing]) -> s
     names = [figure.name for figure in page.figures if figure.name in drawings]
     # Markup disables escaping: Vega escapes the texts of a chart.
     svgs = {name: Markup(drawings[name].page) for name in names}  # noqa: S704
-    template = _environment().get_template(page.template)
+    template = environment().get_template(page.template)
     return template.render(
         page=page, site=site, svgs=svgs, root=_root(page), navigation=navigation(),
         figures={figure.name: figure for figure in page.figures}, **page.fields,
@@ -261,7 +261,8 @@ def _listed(page: Page, figure: Figure) -> dict[str, Any]:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Return the templates of the site; they escape all values."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("reports.site", "templates"),
         autoescape=True,

@@ -16,6 +16,7 @@ import polars as pl
 
 from core.errors import UsageError
 from core.month import Month
+from core.storage.store import Store
 from reports.site.figure import Figure, Value, literal, slug
 from warehouse.read.query import run_statement
 
@@ -45,6 +46,7 @@ class Site:
     changes: Sequence[Any] = ()  # ``history.Change``, newest first
     former_months: Sequence[str] = ()  # months with pages under ``months/``
     failures: list[str] = field(default_factory=list)  # figures that could not be read
+    store: Store | None = None  # data root, for pages with texts
     _results: dict[str, pl.DataFrame] = field(default_factory=dict)  # by statement
     _parts: dict[tuple[str, str], dict[str, pl.DataFrame]] = field(default_factory=dict)
 

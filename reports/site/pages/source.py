@@ -12,6 +12,7 @@ from reports.site.context import Site, of_name
 from reports.site.figure import Column, Figure, Page, slug
 from reports.site.findings import difficulty_finding
 from reports.site.pages.overview import MIN_MONTHS
+from reports.site.pages.xray import index_of
 
 ORDER, NAVIGATION = 11, ("sources.html", "Sources")
 PATHS = ("sources.html", "sources/*")
@@ -27,7 +28,7 @@ def make_pages(site: Site) -> Iterator[Page]:
     for name in site.sources:
         makers = (_difficulty, _levels, _models, _documents)
         figures = site.make(*(of_name(make, name) for make in makers))
-        fields = {"name": name, "known": known.get(name, {})}
+        fields = {"name": name, "known": known.get(name, {}), "xrays": index_of(site, name)}
         yield Page(f"sources/{slug(name)}.html", name, "source.html.j2", figures, fields)
 
 
