@@ -63,7 +63,7 @@ def _cached(entry: ModelEntry, settings: Settings) -> str:
     from models.weights.cache import list_cached, readable_size
     from models.weights.hub import find_cached
 
-    folder = find_cached(entry.location, entry.revision, settings.allow_pickle_weights)
+    folder = find_cached(entry.location, entry.revision, entry.is_trusted)
     sizes = [model.num_bytes for model in list_cached() if model.location == entry.location]
     taken = f"{readable_size(sum(sizes))} in the cache"
     if folder is not None:
@@ -84,7 +84,8 @@ def models_fetch(context: typer.Context, names: HubModels) -> None:
     failures = []
     for entry in _hub_entries(names, settings):
         try:
-            for location, got in fetch_with_base(entry.location, entry.revision, settings):
+            got_all = fetch_with_base(entry.location, entry.revision, settings, entry.is_trusted)
+            for location, got in got_all:
                 new = f"{readable_size(got.num_new_bytes)} fetched" if got.num_new_bytes else "here"
                 size = readable_size(got.num_bytes)
                 out.print(visible(f"{location}: {size}, {new}, commit {got.commit}"))
@@ -109,7 +110,7 @@ def models_evict(
     entries = _hub_entries(names, settings)
     cached = {model.location for model in list_cached()}
     for entry in entries:
-        used = find_cached(entry.location, entry.revision, settings.allow_pickle_weights)
+        used = find_cached(entry.location, entry.revision, entry.is_trusted)
         if entry.location not in cached:
             out.print(f"{entry.name}: not cached")
         elif old and used is None:
@@ -202,7 +203,13 @@ def models_add(
     parameters: Parameters = None,
     family: Family = None,
     role: Role = None,
-    revision: Annotated[str | None, Option(help="Commit of the hub to pin.")] = None,
+    revision: Annotated[
+        str | None, Option(help="Commit of the hub, or digest of the folder, to pin.")
+    ] = None,
+    trust: Annotated[
+        str | None,
+        Option(help="code: run the model's own code in a confined process.", metavar="code"),
+    ] = None,
     tokenizer: Annotated[
         str | None, Option(help="Hub id or folder of the tokenizer of a model on a server.")
     ] = None,
@@ -229,6 +236,7 @@ def models_add(
         "released": released, "parameters": parameters, "family": family, "role": role,
         "revision": revision, "tokenizer": tokenizer, "served_name": served_name,
         "kind": "api" if api else kind_of(location), "api_key": api_key, "notes": notes,
+        "trust": trust,
         "dollars_per_million_input_tokens": prices[0] if prices else None,
         "dollars_per_million_output_tokens": prices[1] if prices else None,
     }  # fmt: skip

@@ -150,9 +150,6 @@ class Settings(BaseSettings):
         description="Ray cluster that scores the cells of flow runs: `ray://head:10001`. On a "
         "machine of the cluster: `head:6379` or `auto`. Default: score in this process.",
     )
-    allow_pickle_weights: bool = Field(
-        default=False, description="Load weights that are not safetensors. They may run code."
-    )
     remote_api_key: SecretStr | None = Field(
         default=None,
         description="Bearer token for the servers of remote models (vLLM's --api-key).",
@@ -373,6 +370,20 @@ def set_rwkv_environment(with_v7: bool) -> None:
     # Disable TorchScript, which is deprecated, and CUDA kernels that are compiled at run time.
     fixed = {"RWKV_V7_ON": str(int(with_v7)), "RWKV_JIT_ON": "0", "RWKV_CUDA_ON": "0"}
     os.environ.update(fixed)  # noqa: TID251
+
+
+def confined_environment(home: Path) -> dict[str, str]:
+    """Return the whole environment of a process that runs foreign code: no credentials.
+
+    All libraries write below ``home``, a folder for this process alone.
+    """
+    passed = (
+        "PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS", "TZ",
+    )  # fmt: skip
+    kept = {name: os.environ[name] for name in passed if name in os.environ}  # noqa: TID251
+    own = dict.fromkeys(("HOME", "TMPDIR", "HF_HOME", "XDG_CACHE_HOME"), str(home))
+    return {**kept, **own, "HF_HUB_OFFLINE": "1", "LANG": "C.UTF-8"}
 
 
 def set_ray_patience() -> None:

@@ -210,7 +210,7 @@ def _absence(entry: ModelEntry, settings: Settings) -> str:
 
     if not is_on_hub(entry):
         return ""
-    if find_cached(entry.location, entry.revision, settings.allow_pickle_weights) is not None:
+    if find_cached(entry.location, entry.revision, entry.is_trusted) is not None:
         return ""
     return (
         "not in the local cache: its cells and their time are not known; "

@@ -45,6 +45,7 @@ _USER_FILE = "catalogue.yaml"
 _SHIPPED = Path(__file__).with_name("entries")
 _SERVER = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_PIN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{16}|[0-9a-f]{12}(\+([0-9a-f]{40}|[0-9a-f]{16})){2}")
 _NUM_SUGGESTIONS = 5
 _Sourced = Literal["released", "parameters", "active_parameters", "licence", "context", "others"]
 _Url = Annotated[str, Field(pattern=r"^https?://\S+$")]
@@ -97,6 +98,8 @@ class ModelEntry:
         dollars_per_million_input_tokens: price of input; set both prices or neither.
         dollars_per_million_output_tokens: price of output, reasoning included.
         max_output_tokens: maximum number of tokens of an API's response, reasoning included.
+        trust: code, to run the code and read the pickles that a model brings, in a confined
+            process; ``revision`` must then be a full commit, or the digest of the local folder.
     """
 
     name: Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
@@ -121,6 +124,7 @@ class ModelEntry:
     dollars_per_million_input_tokens: _Price = None
     dollars_per_million_output_tokens: _Price = None
     max_output_tokens: _Count = None
+    trust: Literal["code"] | None = None
     sources: dict[_Sourced, _Url] = dataclasses.field(default_factory=dict, hash=False)
     notes: str = ""
 
@@ -138,6 +142,11 @@ class ModelEntry:
         self._check_fields()
 
     @property
+    def is_trusted(self) -> bool:
+        """True if the model's own code may be run, in a confined process."""
+        return self.trust == "code"
+
+    @property
     def backend(self) -> Backend:
         """The backend with the abilities of this kind of model."""
         return find_backend(self.kind)
@@ -151,6 +160,11 @@ class ModelEntry:
         for name in self.backend.needs:
             if getattr(self, name) is None:
                 raise ValueError(f"a model of kind {self.kind} needs its {name}")
+        if self.trust and not _PIN.fullmatch(self.revision or ""):
+            raise ValueError(
+                "trust: code needs a pinned revision: the full commit (40 hex digits), or the "
+                "digest of a local folder, which the refusal of the untrusted model names"
+            )
         if self.backend.is_server and not _SERVER.fullmatch(self.location):
             raise ValueError(
                 f"the location of a model of kind {self.kind} is its server's address, "
