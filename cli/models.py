@@ -60,12 +60,10 @@ def models_show(context: typer.Context, name: str) -> None:
 
 
 def _cached(entry: ModelEntry, settings: Settings) -> str:
-    from models.choice import settings_for
     from models.weights.cache import list_cached, readable_size
     from models.weights.hub import find_cached
 
-    pickles = settings_for(entry, settings).allow_pickle_weights
-    folder = find_cached(entry.location, entry.revision, pickles)
+    folder = find_cached(entry.location, entry.revision, entry.is_trusted)
     sizes = [model.num_bytes for model in list_cached() if model.location == entry.location]
     taken = f"{readable_size(sum(sizes))} in the cache"
     if folder is not None:
@@ -80,15 +78,14 @@ def models_fetch(context: typer.Context, names: HubModels) -> None:
     Without a pinned revision, the newest revision is fetched. Runs use the cached revision and do
     not ask the hub. An adapter's base model is also fetched. A repeated command continues a fetch.
     """
-    from models.choice import settings_for
     from models.weights.cache import fetch_with_base, readable_size
 
     settings = settings_of(context)
     failures = []
     for entry in _hub_entries(names, settings):
         try:
-            own = settings_for(entry, settings)
-            for location, got in fetch_with_base(entry.location, entry.revision, own):
+            got_all = fetch_with_base(entry.location, entry.revision, settings, entry.is_trusted)
+            for location, got in got_all:
                 new = f"{readable_size(got.num_new_bytes)} fetched" if got.num_new_bytes else "here"
                 size = readable_size(got.num_bytes)
                 out.print(f"{location}: {size}, {new}, commit {got.commit}")
@@ -106,7 +103,6 @@ def models_evict(
     ] = False,
 ) -> None:
     """Remove models of the hub from the local cache."""
-    from models.choice import settings_for
     from models.weights.cache import evict, list_cached, readable_size
     from models.weights.hub import find_cached
 
@@ -114,8 +110,7 @@ def models_evict(
     entries = _hub_entries(names, settings)
     cached = {model.location for model in list_cached()}
     for entry in entries:
-        pickles = settings_for(entry, settings).allow_pickle_weights
-        used = find_cached(entry.location, entry.revision, pickles)
+        used = find_cached(entry.location, entry.revision, entry.is_trusted)
         if entry.location not in cached:
             out.print(f"{entry.name}: not cached")
         elif old and used is None:
@@ -208,7 +203,13 @@ def models_add(
     parameters: Parameters = None,
     family: Family = None,
     role: Role = None,
-    revision: Annotated[str | None, Option(help="Commit of the hub to pin.")] = None,
+    revision: Annotated[
+        str | None, Option(help="Commit of the hub, or digest of the folder, to pin.")
+    ] = None,
+    trust: Annotated[
+        str | None,
+        Option(help="code: run the model's own code in a confined process.", metavar="code"),
+    ] = None,
     tokenizer: Annotated[
         str | None, Option(help="Hub id or folder of the tokenizer of a model on a server.")
     ] = None,
@@ -235,6 +236,7 @@ def models_add(
         "released": released, "parameters": parameters, "family": family, "role": role,
         "revision": revision, "tokenizer": tokenizer, "served_name": served_name,
         "kind": "api" if api else kind_of(location), "api_key": api_key, "notes": notes,
+        "trust": trust,
         "dollars_per_million_input_tokens": prices[0] if prices else None,
         "dollars_per_million_output_tokens": prices[1] if prices else None,
     }  # fmt: skip

@@ -217,11 +217,11 @@ def xray_command(
         for each in found["models"]:
             scores = {name: round(score, 3) for name, score in each["scores"].items() if score}
             size = f"{each['num_tokens']:,} tokens, {each['nats']:.3f} nats"
-            out.print(visible(f"{each['name']}: {size}, {scores}"), soft_wrap=True)
-        out.print(visible(f"page {output / found['page']}"), soft_wrap=True)
+            out.print(f"{each['name']}: {size}, {scores}", soft_wrap=True)
+        out.print(f"page {output / found['page']}", soft_wrap=True)
         if not found["is_open"]:
             says = f"warning: its licence {found['licence']!r} is not known as open; keep the text"
-            err.print(visible(f"{says} to yourself"), soft_wrap=True)
+            err.print(f"{says} to yourself", soft_wrap=True)
 
 
 def print_paths(settings: Settings, report: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from core.errors import UsageError
@@ -53,6 +54,20 @@ def set_rwkv_environment(with_v7: bool) -> None:
     # Disable TorchScript, which is deprecated, and CUDA kernels that are compiled at run time.
     fixed = {"RWKV_V7_ON": str(int(with_v7)), "RWKV_JIT_ON": "0", "RWKV_CUDA_ON": "0"}
     os.environ.update(fixed)  # noqa: TID251
+
+
+def confined_environment(home: Path) -> dict[str, str]:
+    """Return the whole environment of a process that runs foreign code: no credentials.
+
+    All libraries write below ``home``, a folder for this process alone.
+    """
+    passed = (
+        "PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS", "TZ",
+    )  # fmt: skip
+    kept = {name: os.environ[name] for name in passed if name in os.environ}  # noqa: TID251
+    own = dict.fromkeys(("HOME", "TMPDIR", "HF_HOME", "XDG_CACHE_HOME"), str(home))
+    return {**kept, **own, "HF_HUB_OFFLINE": "1", "LANG": "C.UTF-8"}
 
 
 def set_ray_patience() -> None:

@@ -154,9 +154,6 @@ class Settings(BaseSettings):
         description="Ray cluster that scores the cells of flow runs: `ray://head:10001`. On a "
         "machine of the cluster: `head:6379` or `auto`. Default: score in this process.",
     )
-    allow_pickle_weights: bool = Field(
-        default=False, description="Load weights that are not safetensors. They may run code."
-    )
     remote_api_key: SecretStr | None = Field(
         default=None,
         description="Bearer token for the servers of remote models (vLLM's --api-key).",

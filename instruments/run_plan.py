@@ -24,7 +24,6 @@ from crawlers.manifest import lack_of
 from instruments.losses import plan_scoring
 from instruments.planning import Request, plan_crawl, select_sealed
 from models.catalogue import ModelEntry, find_model
-from models.choice import settings_for
 
 State = Literal["sealed", "partial", "held", "to crawl", "lacking"]
 _WHAT: dict[State, str] = {
@@ -211,8 +210,7 @@ def _absence(entry: ModelEntry, settings: Settings) -> str:
 
     if not is_on_hub(entry):
         return ""
-    pickles = settings_for(entry, settings).allow_pickle_weights
-    if find_cached(entry.location, entry.revision, pickles) is not None:
+    if find_cached(entry.location, entry.revision, entry.is_trusted) is not None:
         return ""
     return (
         "not in the local cache: its cells and their time are not known; "

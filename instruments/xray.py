@@ -24,7 +24,8 @@ from instruments.models import held, scorer_of
 from models.backends import identify
 from models.catalogue import ModelEntry, find_model
 from models.scoring.min_k import SHARES, min_k, min_k_plus
-from models.scoring.protocols import ScoringProtocol, get_protocol
+from models.scoring.protocol import ScoringProtocol
+from models.scoring.protocols import get_protocol
 from models.scoring.scorer import tokens_table
 from models.scoring.token_scorer import TokenScorer
 from reports import xray

@@ -36,6 +36,7 @@ from core.month import Month
 from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
 from models.backends import Backend, find_backend, list_backends
+from models.choice import with_trust
 from models.yaml_list import parse_yaml_list, shown
 
 CONTROLS = tuple(
@@ -46,6 +47,7 @@ _USER_FILE = "catalogue.yaml"
 _SHIPPED = Path(__file__).with_name("entries")
 _SERVER = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_PIN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{16}|[0-9a-f]{12}(\+([0-9a-f]{40}|[0-9a-f]{16})){2}")
 _NUM_SUGGESTIONS = 5
 _Sourced = Literal["released", "parameters", "active_parameters", "licence", "context", "others"]
 _Url = Annotated[str, Field(pattern=r"^https?://\S+$")]
@@ -98,6 +100,8 @@ class ModelEntry:
         dollars_per_million_input_tokens: price of input; set both prices or neither.
         dollars_per_million_output_tokens: price of output, reasoning included.
         max_output_tokens: maximum number of tokens of an API's response, reasoning included.
+        trust: code, to run the code and read the pickles that a model brings, in a confined
+            process; ``revision`` must then be a full commit, or the digest of the local folder.
     """
 
     name: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=MAX_NAME_BYTES // 4)]
@@ -122,6 +126,7 @@ class ModelEntry:
     dollars_per_million_input_tokens: _Price = None
     dollars_per_million_output_tokens: _Price = None
     max_output_tokens: _Count = None
+    trust: Literal["code"] | None = None
     sources: dict[_Sourced, _Url] = dataclasses.field(default_factory=dict, hash=False)
     notes: str = ""
 
@@ -139,6 +144,11 @@ class ModelEntry:
         self._check_fields()
 
     @property
+    def is_trusted(self) -> bool:
+        """True if the model's own code may be run, in a confined process."""
+        return self.trust == "code"
+
+    @property
     def backend(self) -> Backend:
         """The backend with the abilities of this kind of model."""
         return find_backend(self.kind)
@@ -152,6 +162,11 @@ class ModelEntry:
         for name in self.backend.needs:
             if getattr(self, name) is None:
                 raise ValueError(f"a model of kind {self.kind} needs its {name}")
+        if self.trust and not _PIN.fullmatch(self.revision or ""):
+            raise ValueError(
+                "trust: code needs a pinned revision: the full commit (40 hex digits), or the "
+                "digest of a local folder, which the refusal of the untrusted model names"
+            )
         if self.backend.is_server and not _SERVER.fullmatch(self.location):
             raise ValueError(
                 f"the location of a model of kind {self.kind} is its server's address, "
@@ -193,12 +208,17 @@ def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
     """Return the entry of a model, given by name, hub id, folder or ``.pth`` file.
 
     A name in the catalogue has priority over a folder of the same name (use ``./name`` for the
-    folder). A hub id that is not in the catalogue gives an entry without a cutoff.
+    folder). A hub id that is not in the catalogue gives an entry without a cutoff. Trust and
+    revision are those of ``models.yaml`` if it has them.
 
     Raises:
         UnknownName: there is no such model; the message suggests similar names.
-        MalformedInput: a catalogue has an invalid entry.
+        MalformedInput: a catalogue or ``models.yaml`` has an invalid entry.
     """
+    return with_trust(_find(name_or_folder, settings), settings)
+
+
+def _find(name_or_folder: str, settings: Settings) -> ModelEntry:
     entries = list_models(settings)
     by_key = {entry.location: entry for entry in reversed(entries)}
     by_key |= {entry.name: entry for entry in entries}

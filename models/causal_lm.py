@@ -13,6 +13,7 @@ BACKEND = Backend(
     from_hub=True,
     is_listed=True,
     codes=True,
+    fields=("trust",),
     identify=identify_causal_lm,
     load=load_causal_lm,
     load_answerer=load_answerer,

@@ -12,10 +12,11 @@ file has priority over the settings' defaults.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
 
 from core.errors import MalformedInput
 from core.settings import MAX_NAME_BYTES, Settings
@@ -38,11 +39,12 @@ class Choice(BaseModel):
     device: Annotated[str | None, Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$")] = None
     dtype: Literal["auto", "float64", "float32", "bfloat16", "float16"] | None = None
     batch_tokens: Annotated[StrictInt | None, Field(gt=0, lt=2**31)] = None
-    allow_pickle_weights: StrictBool | None = None
+    trust: Literal["code"] | None = None
+    revision: Annotated[str | None, Field(max_length=MAX_NAME_BYTES)] = None
 
     def options(self) -> dict[str, object]:
-        """Return the options that are not None, by the name of their setting."""
-        return self.model_dump(exclude={"model"}, exclude_none=True)
+        """Return the options of loading that are not None, by the name of their setting."""
+        return self.model_dump(include={"device", "dtype", "batch_tokens"}, exclude_none=True)
 
 
 def chosen_models(settings: Settings) -> tuple[str, ...]:
@@ -61,11 +63,32 @@ def settings_for(entry: ModelEntry, settings: Settings) -> Settings:
 
     Raise MalformedInput if the file is invalid.
     """
-    for choice in _read(settings):
-        if choice.model in (entry.name, entry.location):
-            names = choice.options().keys() - settings.model_fields_set
-            return settings.model_copy(update={name: getattr(choice, name) for name in names})
-    return settings
+    if (choice := _choice_of(entry, settings)) is None:
+        return settings
+    names = choice.options().keys() - settings.model_fields_set
+    return settings.model_copy(update={name: getattr(choice, name) for name in names})
+
+
+def with_trust(entry: ModelEntry, settings: Settings) -> ModelEntry:
+    """Return an entry with the file's ``trust`` and ``revision``, where the file has them.
+
+    Raise MalformedInput if the file is invalid, or trusts a model whose revision is not pinned.
+    """
+    if (choice := _choice_of(entry, settings)) is None:
+        return entry
+    changed = choice.model_dump(include={"trust", "revision"}, exclude_none=True)
+    try:
+        return replace(entry, **changed)
+    except ValidationError as error:
+        message = error.errors(include_url=False, include_input=False)[0]["msg"]
+        raise MalformedInput(
+            f"{Store(settings.home).url(CHOICE_FILE)}: {choice.model}: {message}"
+        ) from error
+
+
+def _choice_of(entry: ModelEntry, settings: Settings) -> Choice | None:
+    choices = (each for each in _read(settings) if each.model in (entry.name, entry.location))
+    return next(choices, None)
 
 
 def _read(settings: Settings) -> tuple[Choice, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ _MAX_LINE_CHARS = 4096
 _LINE = re.compile(r"([0-9]{1,8}) (b?['\"].*['\"]) ([0-9]{1,4})")
 # Embeddings have spare rows: 65,536 for World's 65,530 ids, up to 50,432 for Pile's 50,277 ids.
 _MAX_SPARE_ROWS = 1024
+_Read = tuple[TextModel, Callable[[Sequence[int]], str]]
 
 
 class WorldTokenizer:
@@ -74,10 +75,11 @@ class WorldTokenizer:
 
 
 class RwkvTokenizer(NamedTuple):
-    """A checkpoint's tokenizer: the path of its file, and its TextModel."""
+    """A checkpoint's tokenizer: the path of its file, its TextModel, and the way back to text."""
 
     path: Path
     text_model: TextModel
+    decode: Callable[[Sequence[int]], str]
 
 
 def open_tokenizer(weights: Path, num_rows: int) -> RwkvTokenizer:
@@ -90,7 +92,7 @@ def open_tokenizer(weights: Path, num_rows: int) -> RwkvTokenizer:
     folder = weights.parent
     paths = sorted([*folder.glob(WORLD_PATTERN), *folder.glob(PILE_NAME)])
     paths = paths or [package_folder() / _SHIPPED_WORLD]
-    opened = [RwkvTokenizer(path, _read(path)) for path in paths]
+    opened = [RwkvTokenizer(path, *_read(path)) for path in paths]
     fitting = [
         each for each in opened if 0 <= num_rows - each.text_model.vocabulary_size < _MAX_SPARE_ROWS
     ]
@@ -151,7 +153,7 @@ def _parse_line(line: str, where: str) -> tuple[bytes, int]:
     return token, int(match[1])
 
 
-def _read(path: Path) -> TextModel:
+def _read(path: Path) -> _Read:
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise ModelLoadError(f"{path}: more than {_MAX_FILE_BYTES} bytes; no tokenizer is")
@@ -163,10 +165,11 @@ def _read(path: Path) -> TextModel:
     return _pile_model(data, path)
 
 
-def _world_model(vocabulary: Mapping[bytes, int]) -> TextModel:
+def _world_model(vocabulary: Mapping[bytes, int]) -> _Read:
     # Every vocabulary has a token for each single byte (checked by ``parse_world``).
     byte_tokens = np.array([vocabulary[bytes([byte])] for byte in range(256)], dtype=np.int64)
-    return TextModel(
+    texts = {index: token for token, index in vocabulary.items()}
+    model = TextModel(
         tokenizer=WorldTokenizer(vocabulary),
         vocabulary_size=max(vocabulary.values()) + 1,
         start_token=_END_OF_TEXT,
@@ -175,8 +178,13 @@ def _world_model(vocabulary: Mapping[bytes, int]) -> TextModel:
         byte_tokens=byte_tokens,
     )
 
+    def decode(ids: Sequence[int]) -> str:  # spare rows of the embedding have no text
+        return b"".join(texts.get(each, b"") for each in ids).decode(errors="replace")
 
-def _pile_model(data: bytes, path: Path) -> TextModel:
+    return model, decode
+
+
+def _pile_model(data: bytes, path: Path) -> _Read:
     try:
         tokenizer = Tokenizer.from_buffer(data)
     except Exception as error:  # the tokenizers library raises bare Exception
@@ -185,13 +193,14 @@ def _pile_model(data: bytes, path: Path) -> TextModel:
     if not vocabulary:
         raise ModelLoadError(f"{path}: the tokenizer has no vocabulary")
     start = tokenizer.token_to_id(_PILE_END_OF_TEXT)
-    return TextModel(
+    model = TextModel(
         tokenizer=Accountant(tokenizer),
         vocabulary_size=max(vocabulary.values()) + 1,
         start_token=start,
         eos_token=start,
         start_text=None if start is None else _PILE_END_OF_TEXT,
     )
+    return model, tokenizer.decode
 
 
 def package_folder() -> Path:

@@ -148,7 +148,7 @@ def open_files(entry: ModelEntry, settings: Settings) -> CheckpointFiles:
             f"{entry.name} is of kind {entry.kind}; the codec takes its probabilities from Hugging "
             "Face causal language models alone"
         )
-    files = open_checkpoint(entry.location, entry.revision, settings)
+    files = open_checkpoint(entry.location, entry.revision, settings, entry.is_trusted)
     if files.device.type not in CODED_DEVICES:
         raise UsageError(
             f"the codec runs on {' and '.join(CODED_DEVICES)}, which compute in float64; set "

@@ -214,10 +214,10 @@ def folder_files_digest(folder: Path) -> str:
     Raise ModelLoadError if the folder has no weights or a file cannot be read.
     """
     try:
-        names = [path.name for path in folder.iterdir() if path.is_file()]
+        names = [path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".py"]
     except OSError as error:
         raise ModelLoadError(f"{folder}: cannot be read ({error})") from error
-    chosen = choose_files(names, str(folder), allow_pickle=True)
+    chosen = choose_files(names, str(folder), is_trusted=True)
     return folder_digest(folder, tuple(chosen))
 
 

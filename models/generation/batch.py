@@ -14,13 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
 
 from models.generation import Decoding, Generation, GenerationRequest
-from models.generation.cached_rows import RowModel
 from models.scoring.scorer import Tokens
 
 _LONGEST_MATCH = 4096  # maximum length of a match in characters; earlier text is not searched again
@@ -34,6 +33,32 @@ Decode = Callable[[Sequence[int]], str]
 
 _NONE = -torch.inf
 _PROMPT_END = 16  # number of last prompt tokens, searched for a tag that opens a reasoning section
+
+
+class Texts(Protocol):
+    """Texts in progress, one a row; ``logits`` are those of each row's next token."""
+
+    logits: torch.Tensor
+
+    def read(self, tokens: torch.Tensor) -> None:
+        """Run the model on the next token of each row, int64 (rows,)."""
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Keep only the rows at the given places, in this order."""
+
+
+class Rows(Protocol):
+    """A model that continues several texts; see ``cached_rows.RowModel``."""
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of token ids."""
+
+    def may_batch(self, longest: int) -> bool:
+        """Return True if rows that grow to at most ``longest`` tokens may share a batch."""
+
+    def start(self, prompts: Sequence[Tokens], room: int) -> Texts:
+        """Run the model on non-empty prompts; ``room`` is the maximum number of further tokens."""
 
 
 class StopText:
@@ -191,7 +216,7 @@ class Batch:
 
     def __init__(
         self,
-        model: RowModel,
+        model: Rows,
         decode: Decode,
         ends: Sequence[int],
         rows: Sequence[Row],

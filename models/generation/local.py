@@ -12,6 +12,7 @@ import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,18 @@ from core.errors import NotMeasurable
 from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.generation import Decoding, Generation, GenerationRequest
-from models.generation.batch import Batch, Row
+from models.generation.batch import Batch, Decode, Row, Rows
 from models.generation.cached_rows import RowModel
 from models.scoring.forward import Forward, or_device_full
+from models.scoring.guarded import GuardedEngine
 from models.scoring.scorer import DeviceFull, Tokens
-from models.scoring.token_scorer import CausalLMIdentity, identify_causal_lm, load_causal_lm
+from models.scoring.text_model import TextModel
+from models.scoring.token_scorer import (
+    CausalLM,
+    CausalLMIdentity,
+    identify_causal_lm,
+    load_causal_lm,
+)
 from models.weights.checkpoint import CheckpointFiles
 from models.weights.files import GENERATION_CONFIG, MODEL_FAILURES
 
@@ -71,15 +79,20 @@ def load_generator(entry: ModelEntry, settings: Settings) -> LocalGenerator:
 
     Raise DiskFull, or an error of ``models.backends.load_scorer``.
     """
-    scorer = load_causal_lm(entry, settings)
+    return generator_of(load_causal_lm(entry, settings), settings)
+
+
+def generator_of(scorer: CausalLM, settings: Settings) -> LocalGenerator:
+    """Return a loaded model as a generator of texts."""
     assert isinstance(scorer.identity, CausalLMIdentity)  # noqa: S101
-    assert isinstance(scorer.engine, Forward)  # noqa: S101
-    files = scorer.identity.files
+    engine, files = scorer.engine, scorer.identity.files
+    assert isinstance(engine, Forward | GuardedEngine)  # noqa: S101
     is_cpu = files.device.type == "cpu"
     return LocalGenerator(
         identity=_generation_identity(scorer.identity),
-        source=scorer.identity,
-        rows=RowModel(scorer.engine.model),
+        text_model=scorer.text_model,
+        decode=partial(_decode, files.tokenizer),
+        rows=RowModel(engine.model) if isinstance(engine, Forward) else engine,
         budget=settings.batch_tokens or (_CPU_TOKENS if is_cpu else _GPU_TOKENS),
         most_rows=_CPU_ROWS if is_cpu else _GPU_ROWS,
     )
@@ -128,7 +141,7 @@ def _ends(files: CheckpointFiles) -> tuple[int, ...]:
 
 
 class LocalGenerator:
-    """A ``Generator`` that uses a Hugging Face model.
+    """A ``Generator`` that uses a model on this machine.
 
     An error has the ``reason`` ``too_long`` if the prompt leaves no space for a text in the model's
     context. The reason is ``empty`` if the prompt has no tokens and the tokenizer has no start
@@ -138,14 +151,14 @@ class LocalGenerator:
     def __init__(
         self,
         identity: GenerationIdentity,
-        source: CausalLMIdentity,
-        rows: RowModel,
+        text_model: TextModel,
+        decode: Decode,
+        rows: Rows,
         budget: int,
         most_rows: int,
     ) -> None:
         self._identity, self._rows = identity, rows
-        self._text_model = source.text_model
-        self._tokenizer: Any = source.files.tokenizer
+        self._text_model, self._decode = text_model, decode
         vocabulary = rows.vocabulary
         self._ends = [each for each in identity.ends if each < vocabulary]
         self.budget, self._most_rows = budget, most_rows
@@ -239,5 +252,6 @@ class LocalGenerator:
             if half:
                 yield from self._run(half, decoding)
 
-    def _decode(self, tokens: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
+
+def _decode(tokenizer: Any, tokens: Sequence[int]) -> str:
+    return str(tokenizer.decode(tokens, skip_special_tokens=True))

@@ -20,6 +20,7 @@ from core.errors import ModelError, NotMeasurable
 from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.scoring.forward import Forward
+from models.scoring.guarded import GuardedEngine
 from models.scoring.machine import describe_device, library_versions, name_of_dtype
 from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
 from models.scoring.protocol import ScoringProtocol
@@ -186,16 +187,22 @@ class CausalLM(TokenScorer):
 
     @staticmethod
     def identify(
-        location: str, revision: str | None, settings: Settings, name: str | None = None
+        location: str,
+        revision: str | None,
+        settings: Settings,
+        name: str | None = None,
+        is_trusted: bool = False,
     ) -> CausalLMIdentity:
         """Open a model's files without reading its weights.
+
+        A trusted model may have own code and pickles; it runs in a confined process.
 
         Raises:
             ModelLoadError: files are missing, unsafe, broken or do not fit each other.
             NotMeasurable: the model is not a causal language model, or has no fast tokenizer.
             UsageError: the device or dtype of the settings is not available.
         """
-        files = open_checkpoint(location, revision, settings)
+        files = open_checkpoint(location, revision, settings, is_trusted)
         folder = Path(location).expanduser()
         default = folder.resolve().name if folder.is_dir() else location
         return CausalLMIdentity(
@@ -208,13 +215,24 @@ class CausalLM(TokenScorer):
 
     @classmethod
     def load(
-        cls, location: str, revision: str | None, settings: Settings, name: str | None = None
+        cls,
+        location: str,
+        revision: str | None,
+        settings: Settings,
+        name: str | None = None,
+        is_trusted: bool = False,
     ) -> CausalLM:
         """Load a model; arguments and errors are those of ``identify``."""
-        identity = cls.identify(location, revision, settings, name)
+        identity = cls.identify(location, revision, settings, name, is_trusted)
         files = identity.files
+        versions = library_versions(*LIBRARIES)
+        engine: Engine
         try:
-            forward = Forward(load_weights(files))
+            if is_trusted:
+                engine = guarded = GuardedEngine(files)
+                versions["guard"] = f"{_what_is_run(files)}; {guarded.guard}"
+            else:
+                engine = Forward(load_weights(files))
         except ModelError as error:
             raise type(error)(f"{identity.name}: {error}") from error
         usual = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS
@@ -222,17 +240,21 @@ class CausalLM(TokenScorer):
             device=describe_device(files.device),
             dtype=name_of_dtype(files.dtype),
             batch_tokens=settings.batch_tokens or usual,
-            versions=library_versions(*LIBRARIES),
+            versions=versions,
             tokenizer=identity.text_model.facts,
         )
-        return cls(identity, identity.text_model, forward, facts)
+        return cls(identity, identity.text_model, engine, facts)
 
 
 def identify_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLMIdentity:
     """Open the files of an entry; errors are those of ``CausalLM.identify``."""
-    return CausalLM.identify(entry.location, entry.revision, settings, entry.name)
+    return CausalLM.identify(entry.location, entry.revision, settings, entry.name, entry.is_trusted)
 
 
 def load_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLM:
     """Load the model of an entry; errors are those of ``CausalLM.identify``."""
-    return CausalLM.load(entry.location, entry.revision, settings, entry.name)
+    return CausalLM.load(entry.location, entry.revision, settings, entry.name, entry.is_trusted)
+
+
+def _what_is_run(files: CheckpointFiles) -> str:
+    return "code of the model" if files.has_own_code else "class of transformers"

@@ -78,15 +78,17 @@ class CachedModel:
     used_at: float
 
 
-def open_snapshot(location: str, revision: str | None, settings: Settings) -> Path:
+def open_snapshot(
+    location: str, revision: str | None, settings: Settings, is_trusted: bool = False
+) -> Path:
     """Return the folder of a hub model; fetch the model if it is not in the cache.
 
     A cached model is used without a request to the hub. Without a revision, the last fetched commit
     is used. Raise the errors of ``fetch``.
     """
-    folder = find_cached(location, revision, settings.allow_pickle_weights)
+    folder = find_cached(location, revision, is_trusted)
     if folder is None:
-        return fetch(location, revision, settings).folder
+        return fetch(location, revision, settings, is_trusted).folder
     # Set the access time, which shows the last use; many file systems do not update it.
     with contextlib.suppress(OSError):  # the cache may be read-only
         file = next(folder.iterdir())
@@ -94,8 +96,12 @@ def open_snapshot(location: str, revision: str | None, settings: Settings) -> Pa
     return folder
 
 
-def fetch(location: str, revision: str | None, settings: Settings) -> Fetched:
+def fetch(
+    location: str, revision: str | None, settings: Settings, is_trusted: bool = False
+) -> Fetched:
     """Fetch the needed files of a hub model that are missing from the cache.
+
+    Files with code, and pickles, are fetched only for a model that is trusted (``trust: code``).
 
     Raises:
         ModelLoadError: the hub refuses (see ``ask_hub``), or a digest of downloaded bytes is wrong.
@@ -103,7 +109,7 @@ def fetch(location: str, revision: str | None, settings: Settings) -> Fetched:
         StorageError: the cache cannot be written.
     """
     check_revision(location, revision)
-    listing = ask_hub(location, revision, settings)
+    listing = ask_hub(location, revision, settings, is_trusted)
     cache = cache_folder(location)
     lock = cache.parent / ".locks" / cache.name / "fetch.lock"
     with explain_disk_errors(str(cache)), explain_failures(location, revision):
@@ -122,18 +128,18 @@ def fetch(location: str, revision: str | None, settings: Settings) -> Fetched:
 
 
 def fetch_with_base(
-    location: str, revision: str | None, settings: Settings
+    location: str, revision: str | None, settings: Settings, is_trusted: bool = False
 ) -> Iterator[tuple[str, Fetched]]:
     """Fetch a model and, for an adapter, its base model unless that is a local folder.
 
     Yield the location and the result of each fetch. Raise the errors of ``fetch``.
     """
-    fetched = fetch(location, revision, settings)
+    fetched = fetch(location, revision, settings, is_trusted)
     yield location, fetched
     if (fetched.folder / ADAPTER_CONFIG).is_file():
         base, base_revision = read_base(fetched.folder, location)
         if not Path(base).is_dir():
-            yield base, fetch(base, base_revision, settings)
+            yield base, fetch(base, base_revision, settings, is_trusted)
 
 
 @dataclass(frozen=True)

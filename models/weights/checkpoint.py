@@ -1,8 +1,8 @@
 """Checkpoints: a model's folder, local or from the hub, verified before use.
 
 All files come from one folder in the Hugging Face format; for an adapter, also from the folder of
-its base model. No code in the files is run. Weights must be safetensors unless the settings allow
-pickles.
+its base model. No code in the files is run here. Weights must be safetensors unless the model is
+trusted, and so runs in a confined process.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from typing import Any
 import torch
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
-    MODEL_FOR_MASKED_LM_MAPPING,
-    AutoConfig,
     AutoTokenizer,
     PreTrainedConfig,
     PreTrainedTokenizerFast,
@@ -26,11 +24,11 @@ from transformers.utils import logging as transformers_logging
 from core.errors import ModelLoadError, NotMeasurable, UsageError
 from core.settings import Settings
 from models.weights.cache import open_snapshot
+from models.weights.configuration import load_config
 from models.weights.files import (
     ADAPTER_CONFIG,
     ADAPTER_FILES,
-    MODEL_FAILURES,
-    PICKLE_FILES,
+    EVERYTHING,
     PICKLED_ADAPTER,
     TOKENIZER_FILES,
     WEIGHT_FILES,
@@ -58,6 +56,8 @@ class CheckpointFiles:
         revision: commit of the hub, or digest of the folder's files. For an adapter,
             ``<digest>+<own>+<base>``, where the digest covers the two revisions after it.
         context: maximum number of tokens of one input, or None without a maximum.
+        is_trusted: True to run the model in a confined process; pickles are then allowed.
+        has_own_code: True if the model's class is code in its folder.
         adapter: folder of an adapter to merge into the weights, or None without an adapter.
     """
 
@@ -70,7 +70,8 @@ class CheckpointFiles:
     device: torch.device
     dtype: torch.dtype
     attention: str
-    allow_pickle: bool
+    is_trusted: bool = False
+    has_own_code: bool = False
     adapter: Path | None = None
 
     @property
@@ -88,11 +89,13 @@ class CheckpointFiles:
         return " ".join(filter(None, [str(self.dtype), self.attention, self.quantisation]))
 
 
-def open_checkpoint(location: str, revision: str | None, settings: Settings) -> CheckpointFiles:
+def open_checkpoint(
+    location: str, revision: str | None, settings: Settings, is_trusted: bool = False
+) -> CheckpointFiles:
     """Open a causal language model's files without reading its weights.
 
     The location is a folder or a hub id. The revision is a commit, tag or branch of the hub; for a
-    folder, the required digest.
+    folder, the required digest. Own code and pickles are refused unless the model is trusted.
 
     Raises:
         ModelLoadError: files are missing, unsafe or broken, or the hub refuses them.
@@ -104,24 +107,28 @@ def open_checkpoint(location: str, revision: str | None, settings: Settings) -> 
     # An adapter's revision has three parts: a digest, its own revision and its base model's.
     given = revision.split("+") if revision else []
     own, base = given[1:] if len(given) == 3 else (revision, None)
-    folder, found = _open_folder(location, own, settings)
+    folder, found = _open_folder(location, own, settings, is_trusted)
     if (folder / ADAPTER_CONFIG).is_file():
-        files = _open_adapter(folder, (location, found), base, settings)
-        if len(given) == 3 and files.revision != revision:
+        files = _open_adapter(folder, (location, found), base, settings, is_trusted)
+        if (len(given) == 3 or is_trusted) and files.revision != revision:
             raise ModelLoadError(f"{location}: has revision {files.revision}, expected {revision}")
         return files
-    return _open_model(folder, (location, found), folder, settings)
+    return _open_model(folder, (location, found), folder, settings, is_trusted)
 
 
 def _open_adapter(
-    folder: Path, identity: tuple[str, str], revision: str | None, settings: Settings
+    folder: Path,
+    identity: tuple[str, str],
+    revision: str | None,
+    settings: Settings,
+    is_trusted: bool,
 ) -> CheckpointFiles:
     location, own = identity
-    require_safe_adapter(folder, location, settings.allow_pickle_weights)
+    require_safe_adapter(folder, location, is_trusted)
     base, base_revision = read_base(folder, location)
     made_for = f"{location}: is an adapter of {base}"
     try:
-        base_folder, found = _open_folder(base, revision or base_revision, settings)
+        base_folder, found = _open_folder(base, revision or base_revision, settings, is_trusted)
     except ModelLoadError as error:
         raise ModelLoadError(f"{made_for}, which cannot be had: {error}") from error
     if (base_folder / ADAPTER_CONFIG).is_file():
@@ -136,6 +143,7 @@ def _open_adapter(
         (location, f"{digest}+{both}"),
         folder if has_tokenizer else base_folder,
         settings,
+        is_trusted,
     )
     if files.quantisation is not None:
         raise ModelLoadError(
@@ -145,19 +153,19 @@ def _open_adapter(
     return replace(files, adapter=folder)
 
 
-def _open_folder(location: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
+def _open_folder(
+    location: str, revision: str | None, settings: Settings, is_trusted: bool
+) -> tuple[Path, str]:
     folder = Path(location).expanduser()
     if not folder.is_dir():
         if not is_hub_id(location):
             raise ModelLoadError(f"{location}: no such folder; give a model's folder or a hub id")
-        folder = open_snapshot(location, revision, settings)
+        folder = open_snapshot(location, revision, settings, is_trusted)
         return folder, folder.name  # the hub's cache names a snapshot by its commit
     patterns: tuple[str, ...] = (*TOKENIZER_FILES, *WEIGHT_FILES)
     if (folder / ADAPTER_CONFIG).is_file():
         patterns = (*TOKENIZER_FILES, *ADAPTER_FILES, PICKLED_ADAPTER)
-    elif settings.allow_pickle_weights:
-        patterns += PICKLE_FILES
-    found = folder_digest(folder, patterns)
+    found = folder_digest(folder, EVERYTHING if is_trusted else patterns)
     if revision is not None and revision != found:
         raise ModelLoadError(
             f"{location}: the files have digest {found}, expected {revision}; "
@@ -167,12 +175,16 @@ def _open_folder(location: str, revision: str | None, settings: Settings) -> tup
 
 
 def _open_model(
-    folder: Path, identity: tuple[str, str], tokenizer_folder: Path, settings: Settings
+    folder: Path,
+    identity: tuple[str, str],
+    tokenizer_folder: Path,
+    settings: Settings,
+    is_trusted: bool,
 ) -> CheckpointFiles:
     location, revision = identity
     device, dtype = choose_device(settings)
-    config = _load_config(folder, location)
-    _refuse_non_causal(config, location)
+    config = load_config(folder, location, is_trusted)
+    has_own_code = type(config) is PreTrainedConfig
     tokenizer = load_tokenizer(tokenizer_folder, location)
     return CheckpointFiles(
         location=location,
@@ -183,8 +195,9 @@ def _open_model(
         context=_context(config, tokenizer),
         device=device,
         dtype=dtype,
-        attention=_attention(config),
-        allow_pickle=settings.allow_pickle_weights,
+        attention="own code" if has_own_code else _attention(config),
+        is_trusted=is_trusted,
+        has_own_code=has_own_code,
     )
 
 
@@ -218,46 +231,8 @@ def choose_device(settings: Settings) -> tuple[torch.device, torch.dtype]:
     return device, getattr(torch, name)
 
 
-def _load_config(folder: Path, location: str) -> PreTrainedConfig:
-    if not (folder / "config.json").is_file():
-        raise ModelLoadError(
-            f"{location}: has no config.json; expected a folder as save_pretrained writes it"
-        )
-    try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True
-        )
-        text_config = config.get_text_config()
-        if hasattr(text_config, "output_router_logits"):
-            text_config.output_router_logits = False  # router logits would be the first output
-        text_config.to_dict()  # raises an error if a nested config is invalid
-    except MODEL_FAILURES as error:
-        raise ModelLoadError(
-            f"{location}: config.json is not one that transformers knows "
-            f"({first_line(error)}); models that bring their own code are not run"
-        ) from error
-    return config
-
-
-def _refuse_non_causal(config: PreTrainedConfig, location: str) -> None:
-    kind = config.model_type
-    if config.is_encoder_decoder:
-        raise NotMeasurable(
-            f"{location}: {kind} is an encoder-decoder model, which gives no likelihood to plain "
-            "text; only causal language models can be scored"
-        )
-    is_decoder = getattr(config, "is_decoder", False)
-    if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not is_decoder:
-        raise NotMeasurable(
-            f"{location}: {kind} is a masked language model, which sees the tokens that it is to "
-            "predict; only causal language models can be scored"
-        )
-    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise NotMeasurable(f"{location}: {kind} is not a causal language model")
-
-
 def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
-    """Load a folder's tokenizer.
+    """Load a folder's tokenizer; if it brings code, read tokenizer.json and do not run the code.
 
     Raise ModelLoadError if the tokenizer is missing or broken. Raise NotMeasurable for a slow
     tokenizer, which does not report each token's text.
@@ -265,9 +240,7 @@ def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
     refuse_fatal_tokenizer(folder, location)
     refuse_growing_tokenizer(folder, location)
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True
-        )
+        tokenizer: Any = _read_tokenizer(folder)
     except Exception as error:  # the tokenizers library raises bare Exception on a broken file
         raise ModelLoadError(
             f"{location}: the tokenizer is missing or broken ({first_line(error)}); expected "
@@ -282,6 +255,15 @@ def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
         raise ModelLoadError(f"{location}: the tokenizer has no vocabulary; its files are missing")
     fast: PreTrainedTokenizerFast = tokenizer
     return fast
+
+
+def _read_tokenizer(folder: Path) -> Any:
+    try:
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except ValueError:  # also raised for code that is not run
+        if not (folder / "tokenizer.json").is_file():
+            raise
+        return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
 
 
 def _context(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerFast) -> int | None:

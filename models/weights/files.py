@@ -44,10 +44,8 @@ WEIGHT_FILES = ("model*.safetensors", "model*.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model*.bin", "pytorch_model*.bin.index.json")
 ADAPTER_FILES = (ADAPTER_CONFIG, _ADAPTER_WEIGHTS)
 PICKLED_ADAPTER = "adapter_model.bin"
-_PICKLE_ADVICE = (
-    "pickles may run code when they are loaded; if you trust the model's makers, set "
-    "TIDEMARK_ALLOW_PICKLE_WEIGHTS=true"
-)
+CODE_FILES = "*.py"
+EVERYTHING = ("**/*",)  # a pinned folder's digest covers all files that its code could read
 # Weights are one file, or parts with an index. transformers loads the first of these that exists.
 _WHOLE_OR_PARTS = (
     (
@@ -81,13 +79,15 @@ class Weights:
     num_bytes: int
 
 
-def choose_files(names: Iterable[str], location: str, allow_pickle: bool) -> list[str]:
+def choose_files(names: Iterable[str], location: str, is_trusted: bool) -> list[str]:
     """Choose the needed files of a repository: configuration, tokenizer, one set of weights.
 
-    Raise ModelLoadError if there are no weights, or only pickles and pickles are not allowed.
+    Files with code, and pickles, are chosen only for a model that is trusted (``trust: code``).
+    Raise ModelLoadError if there are no weights, or only pickles and the model is not trusted.
     """
     plain = sorted(name for name in names if re.fullmatch(r"[\w.+-]+", name) and name[0] != ".")
-    patterns = ("config.json", GENERATION_CONFIG, ADAPTER_CONFIG, *TOKENIZER_FILES)
+    code = (CODE_FILES,) if is_trusted else ()
+    patterns = ("config.json", GENERATION_CONFIG, ADAPTER_CONFIG, *TOKENIZER_FILES, *code)
     chosen = [name for name in plain if any(fnmatch.fnmatch(name, p) for p in patterns)]
     safe, pickled = (_choose_set(plain, *names) for names in _WHOLE_OR_PARTS)
     if ADAPTER_CONFIG in plain:
@@ -95,9 +95,10 @@ def choose_files(names: Iterable[str], location: str, allow_pickle: bool) -> lis
         pickled = [name for name in plain if name == PICKLED_ADAPTER]
     if safe:
         return chosen + safe
-    if pickled and not allow_pickle:
+    if pickled and not is_trusted:
         raise ModelLoadError(
-            f"{location}: its weights are pickles only ({pickled[0]}); {_PICKLE_ADVICE}"
+            f"{location}: its weights are pickles only ({pickled[0]}), which may run code when "
+            f"they are loaded; {advise_trust(location, None)}"
         )
     if not pickled:
         raise ModelLoadError(
@@ -119,6 +120,7 @@ def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
     """
     patterns = patterns or (*TOKENIZER_FILES, *WEIGHT_FILES)
     paths = {path for pattern in ("config.json", *patterns) for path in folder.glob(pattern)}
+    paths -= {path for path in paths if path.is_dir()}
     digest = hashlib.sha256()
     try:
         for path in sorted(paths):
@@ -126,19 +128,31 @@ def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
                 raise ModelLoadError(f"{folder}: {path.name} is not a regular file")
             with path.open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
-            digest.update(f"{path.name} {content}\n".encode())
+            digest.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
     except OSError as error:
         raise ModelLoadError(f"{folder}: cannot be read ({error})") from error
     return digest.hexdigest()[:16]
 
 
-def examine_weights(folder: Path, location: str, allow_pickle: bool) -> Weights:
+def advise_trust(location: str, folder: Path | None) -> str:
+    """Return what to do to run a model with code; ``folder`` has its files, if they are here."""
+    revision = "<full commit>"
+    if folder is not None:
+        is_own = folder == Path(location).expanduser()  # else a folder of the hub's cache
+        revision = folder_digest(folder, EVERYTHING) if is_own else folder.name
+    return (
+        "to run it in a process without network, add it with "
+        f"`tidemark models add NAME {location} --trust code --revision {revision}`"
+    )
+
+
+def examine_weights(folder: Path, location: str, is_trusted: bool) -> Weights:
     """Check that all files of a model's weights exist and are complete; return the weights' size.
 
     Raise ModelLoadError if weights are missing, cut off or damaged, or if the index names files
     outside the folder.
     """
-    paths = weight_paths(folder, location, allow_pickle)
+    paths = weight_paths(folder, location, is_trusted)
     num_bytes = sum(path.stat().st_size for path in paths)
     if paths[0].suffix != ".safetensors":
         return Weights(None, None, num_bytes)
@@ -146,32 +160,32 @@ def examine_weights(folder: Path, location: str, allow_pickle: bool) -> Weights:
     return Weights(len(shapes), sum(math.prod(shape) for shape in shapes), num_bytes)
 
 
-def is_whole(folder: Path, allow_pickle: bool) -> bool:
+def is_whole(folder: Path, is_trusted: bool) -> bool:
     """Return True if a cached folder has all files that its own index and configuration require."""
     names = [path.name for path in folder.iterdir()]
     try:
-        choose_files(names, str(folder), allow_pickle)
+        choose_files(names, str(folder), is_trusted)
         if ADAPTER_CONFIG not in names:
-            weight_paths(folder, str(folder), allow_pickle)
+            weight_paths(folder, str(folder), is_trusted)
     except ModelLoadError:
         return False
     return True
 
 
-def weight_paths(folder: Path, location: str, allow_pickle: bool) -> list[Path]:
+def weight_paths(folder: Path, location: str, is_trusted: bool) -> list[Path]:
     """Return the files of weights that transformers would load, sorted by name.
 
-    Raise ModelLoadError if files are missing, the index is broken, or pickles are not allowed.
+    Raise ModelLoadError if files are missing, the index is broken, or pickles are not trusted.
     """
     names = [path.name for path in folder.iterdir() if path.is_file()]
     indices = ["model.safetensors.index.json", "pytorch_model.bin.index.json"]
     wholes = [whole for whole, _ in _WHOLE_OR_PARTS]
     for whole, index in zip(wholes, indices, strict=True):
         if whole in names or index in names:
-            if whole == "pytorch_model.bin" and not allow_pickle:
+            if whole == "pytorch_model.bin" and not is_trusted:
                 raise ModelLoadError(
-                    f"{location}: the weights are pickles and allow_pickle_weights is off; "
-                    f"{_PICKLE_ADVICE}"
+                    f"{location}: the weights are pickles, and pickles may run code when they are "
+                    f"loaded; {advise_trust(location, folder)}"
                 )
             return [folder / whole] if whole in names else _parts(folder / index, location)
     raise ModelLoadError(
@@ -239,16 +253,16 @@ def read_base(folder: Path, location: str) -> tuple[str, str | None]:
     return (str(own.resolve()) if own.is_dir() else base), revision or None
 
 
-def require_safe_adapter(folder: Path, location: str, allow_pickle: bool) -> None:
-    """Raise ModelLoadError for an adapter without weights, or with pickles that are not allowed."""
+def require_safe_adapter(folder: Path, location: str, is_trusted: bool) -> None:
+    """Raise ModelLoadError for an adapter without weights, or with pickles that are not trusted."""
     if (folder / _ADAPTER_WEIGHTS).is_file():
         return
     if not (folder / PICKLED_ADAPTER).is_file():
         raise ModelLoadError(
             f"{location}: holds an adapter without weights; {_ADAPTER_WEIGHTS} is missing"
         )
-    if not allow_pickle:
+    if not is_trusted:
         raise ModelLoadError(
-            f"{location}: the adapter's weights are a pickle (adapter_model.bin) and "
-            "allow_pickle_weights is off; pickles may run code when they are loaded"
+            f"{location}: the adapter's weights are a pickle (adapter_model.bin), and pickles may "
+            f"run code when they are loaded; {advise_trust(location, folder)}"
         )

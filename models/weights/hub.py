@@ -93,7 +93,9 @@ def is_on_hub(entry: ModelEntry) -> bool:
     return entry.backend.from_hub and not is_folder and is_hub_id(entry.location)
 
 
-def ask_hub(location: str, revision: str | None, settings: Settings) -> Listing:
+def ask_hub(
+    location: str, revision: str | None, settings: Settings, is_trusted: bool = False
+) -> Listing:
     """Return the needed files of a model at a revision, after a check of access to them.
 
     Raise ModelLoadError, with advice, if model or revision is absent or gated, or the hub cannot be
@@ -118,7 +120,7 @@ def ask_hub(location: str, revision: str | None, settings: Settings) -> Listing:
         if first is not None:
             url = hf_hub_url(location, first, revision=commit, endpoint=endpoint)
             get_hf_file_metadata(url, timeout=TIMEOUT_S, endpoint=endpoint)
-    chosen = choose_files(files, location, settings.allow_pickle_weights)
+    chosen = choose_files(files, location, is_trusted)
     return Listing(location, commit, tuple(files[name] for name in chosen))
 
 
@@ -136,25 +138,25 @@ def check_access(entries: Iterable[ModelEntry], settings: Settings) -> dict[str,
 
 def _problem(entry: ModelEntry, settings: Settings) -> str | None:
     try:
-        base = _require_access(entry.location, entry.revision, settings)
+        base = _require_access(entry.location, entry.revision, settings, entry.is_trusted)
         if base is not None:
-            _require_access(*base, settings)
+            _require_access(*base, settings, entry.is_trusted)
     except ModelLoadError as error:
         return str(error)
     return None
 
 
 def _require_access(
-    location: str, revision: str | None, settings: Settings
+    location: str, revision: str | None, settings: Settings, is_trusted: bool
 ) -> tuple[str, str | None] | None:
     """Check access to a model; return location and revision of an adapter's base, else None."""
     folder: Path | None = Path(location).expanduser()
     if folder is not None and not folder.is_dir():
         if not is_hub_id(location):
             return None  # opening the model later reports the missing folder
-        folder = find_cached(location, revision, settings.allow_pickle_weights)
+        folder = find_cached(location, revision, is_trusted)
     if folder is None:
-        listing = ask_hub(location, revision, settings)
+        listing = ask_hub(location, revision, settings, is_trusted)
         if not listing.is_adapter:
             return None
         with explain_failures(location, revision):
@@ -171,7 +173,7 @@ def cache_folder(location: str) -> Path:
     return Path(constants.HF_HUB_CACHE).expanduser() / f"models--{location.replace('/', '--')}"
 
 
-def find_cached(location: str, revision: str | None, allow_pickle: bool) -> Path | None:
+def find_cached(location: str, revision: str | None, is_trusted: bool) -> Path | None:
     """Return the folder of a complete cached model, or None, without a request to the hub."""
     revision = check_revision(location, revision) or DEFAULT_REVISION
     cache = cache_folder(location)
@@ -186,9 +188,9 @@ def find_cached(location: str, revision: str | None, allow_pickle: bool) -> Path
         return None
     try:
         tree = get_cached_repo_tree(location, revision=commit)
-        needed = choose_files([file.path for file in tree], location, allow_pickle)
+        needed = choose_files([file.path for file in tree], location, is_trusted)
     except CachedRepoTreeNotFoundError:
-        return folder if is_whole(folder, allow_pickle) else None
+        return folder if is_whole(folder, is_trusted) else None
     except ModelLoadError:
         return None
     return folder if all((folder / name).is_file() for name in needed) else None

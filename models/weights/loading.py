@@ -22,6 +22,7 @@ from transformers.utils.quantization_config import QuantizationMethod
 
 from core.errors import ModelLoadError, NotMeasurable
 from models.weights.checkpoint import CheckpointFiles
+from models.weights.configuration import MAMBA_TENSORS
 from models.weights.files import (
     ADAPTER_CONFIG,
     MODEL_FAILURES,
@@ -35,6 +36,7 @@ _CHANGES_BASE = ("pissa", "olora", "corda", "loftq")
 # Maximum number of elements in computed tables (positions, masks), which are not in the weights.
 _NUM_COMPUTED = 2**28
 _MOST_EXPERTS = 2**16
+_MAMBAS = ("mamba", "mamba2")
 _MOST_PER_BYTE = 8  # maximum number of elements per byte of quantised weights: one bit each
 
 
@@ -44,12 +46,29 @@ _HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # torch's message if 
 
 
 def load_weights(files: CheckpointFiles) -> PreTrainedModel:
+    """Load a model in this process, as ``read_model``, and compare it with its tokenizer.
+
+    Raise ModelLoadError for a model that runs in a confined process, and if the tokenizer is not
+    the model's.
+    """
+    if files.is_trusted:
+        raise ModelLoadError(
+            f"{files.location}: its entry has trust: code, so it runs in a process of its own, and "
+            "this command has none; use a checkpoint in safetensors without own code"
+        )
+    model = read_model(files)
+    require_rows(files, embedding_rows(model))
+    return model
+
+
+def read_model(files: CheckpointFiles) -> PreTrainedModel:
     """Load the weights, and merge an adapter into the weights if there is one.
 
-    Return a model in evaluation mode, on its device or devices, in the dtype of ``files``.
+    Return a model in evaluation mode, on its device or devices, in the dtype of ``files``. Own code
+    is run, so call this for a trusted model in a confined process only.
 
     Raises:
-        ModelLoadError: weights are missing, unsafe, broken or do not fit config or tokenizer.
+        ModelLoadError: weights are missing, unsafe, broken or do not fit the config.
         NotMeasurable: the adapter is of a kind that cannot be merged.
     """
     is_quantised = files.quantisation is not None
@@ -58,19 +77,14 @@ def load_weights(files: CheckpointFiles) -> PreTrainedModel:
             f"{files.location}: the weights are quantised by {files.quantisation!r}, which "
             "transformers does not know; use the model before quantisation"
         )
-    weights = examine_weights(files.folder, files.location, files.allow_pickle)
-    require_plausible(files.config, weights, files.location, is_quantised)
+    weights = examine_weights(files.folder, files.location, files.is_trusted)
+    if not files.has_own_code:
+        require_plausible(files.config, weights, files.location, is_quantised)
     placement = plan_placement(files.device, files.dtype, weights, is_quantised)
     # Merge an adapter in the host's memory, then move the model.
     model = _read_weights(files, None if files.adapter else placement)
     if files.adapter is not None:
         model = merge_adapter(model, files.adapter, files.location)
-    rows = embedding_rows(model)
-    if (largest := max(files.tokenizer.get_vocab().values(), default=-1)) >= rows:
-        raise ModelLoadError(
-            f"{files.location}: the tokenizer has token ids up to {largest} and the embedding "
-            f"{rows} rows; tokenizer and weights are not of the same model"
-        )
     model = place(model, files.device, placement)
     model.eval()  # type: ignore[no-untyped-call]
     return model
@@ -87,13 +101,14 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
             files.folder,
             config=files.config,
             dtype=files.dtype,
-            attn_implementation=files.attention,
-            use_safetensors=None if files.allow_pickle else True,
-            trust_remote_code=False,
+            attn_implementation=None if files.has_own_code else files.attention,
+            use_safetensors=None if files.is_trusted else True,
+            trust_remote_code=files.has_own_code,
             local_files_only=True,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # ``require_complete`` raises an error for them
             **({"device_map": placement} if placement else {}),
+            **({"key_mapping": MAMBA_TENSORS} if files.config.model_type in _MAMBAS else {}),
         )
     except MODEL_FAILURES as error:
         stored = f" ({files.quantisation} weights)" if files.quantisation else ""
@@ -103,6 +118,15 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
     model: PreTrainedModel = loaded[0]
     require_complete(loaded[1], files.location)
     return model
+
+
+def require_rows(files: CheckpointFiles, rows: int) -> None:
+    """Raise ModelLoadError if the tokenizer has ids that an embedding of ``rows`` rows lacks."""
+    if (largest := max(files.tokenizer.get_vocab().values(), default=-1)) >= rows:
+        raise ModelLoadError(
+            f"{files.location}: the tokenizer has token ids up to {largest} and the embedding "
+            f"{rows} rows; tokenizer and weights are not of the same model"
+        )
 
 
 def embedding_rows(model: PreTrainedModel) -> int:
@@ -128,7 +152,7 @@ def require_plausible(
     Up to twice the size is accepted here; loading the weights then names the missing tensors.
     """
     if weights.num_tensors is None or weights.num_elements is None:
-        return  # the makers of allowed pickles are trusted
+        return  # the makers of pickles are trusted
     _require_counts(config, weights.num_tensors, location)
     most = weights.num_bytes * _MOST_PER_BYTE if is_quantised else 2 * weights.num_elements
     stated = _count_elements(config, location)

@@ -238,7 +238,7 @@ def _render(site: Site, page: Page, drawings: Mapping[str, charts.Drawing]) -> s
 
 def _row_files(site: Site, page: Page) -> Iterator[tuple[str, bytes]]:
     """Yield a script with the rows of each table that are too many for the page."""
-    template = _environment().get_template("figure.html.j2")
+    template = environment().get_template("figure.html.j2")
     for figure in page.figures:
         if figure.columns and figure.rows.height > MAX_ROWS:
             macros: Any = template.make_module({"root": _root(page), "site": site})

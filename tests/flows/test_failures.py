@@ -45,7 +45,7 @@ CODE = {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"}
         ("config.json", None, "has no config.json; expected a folder as save_pretrained writes it"),
         ("config.json", '{"model_type": ', UNKNOWN),
         ("config.json", '{"model_type": "never"}', UNKNOWN),
-        ("config.json", {"model_type": "evil", "auto_map": CODE}, "their own code are not run"),
+        ("config.json", {"model_type": "evil", "auto_map": CODE}, "own code (evil.Model), which"),
         ("model.safetensors", 1000, "the weights cannot be loaded"),
         ("model.safetensors", "", "the weights cannot be loaded"),
         ("model.safetensors", None, "expected model.safetensors"),

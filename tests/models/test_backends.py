@@ -128,5 +128,5 @@ def test_abilities_are_those_that_each_file_states() -> None:
         "fake": (True, False, False, False),
         "reference": (True, True, True, True),
         "remote": (True, True, False, False),
-        "rwkv": (True, True, False, False),
+        "rwkv": (True, True, True, False),
     }

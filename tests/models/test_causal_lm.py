@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig, T5Config, XLNetConfig
 
@@ -101,20 +100,6 @@ def test_a_tokenizer_larger_than_the_embedding_is_refused(llama_folder, settings
     tokenizer.save_pretrained(folder)
     with pytest.raises(ModelLoadError, match=r"up to 400 and the embedding 400 rows"):
         CausalLM.load(str(folder), None, settings)
-
-
-def test_pickled_weights_need_to_be_allowed(llama_folder, copy_of, batch_of):
-    folder = copy_of(llama_folder)
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelLoadError, match="allow_pickle_weights"):
-        CausalLM.load(str(folder), None, Settings(device="cpu"))
-    allowed = Settings(device="cpu", allow_pickle_weights=True)
-    model = CausalLM.load(str(folder), None, allowed)
-    original = CausalLM.load(llama_folder, None, allowed)
-    assert nats(model, batch_of("abc"), "default") == pytest.approx(
-        nats(original, batch_of("abc"), "default"), rel=1e-6
-    )
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ TEXT = """
   dtype: float16
   device: cuda:1
   batch_tokens: 512
-  allow_pickle_weights: true
+  trust: code
+  revision: a1b2c3d4a1b2c3d4a1b2c3d4a1b2c3d4a1b2c3d4
 """
 
 
@@ -37,7 +38,7 @@ def test_the_file_chooses_models_and_how_each_is_loaded(tmp_path: Path) -> None:
     entry = find_model("pythia-70m", settings)  # by its name, the file has its location
     own = settings_for(entry, settings)
     assert (own.dtype, own.device, own.batch_tokens) == ("float16", "cuda:1", 512)
-    assert own.allow_pickle_weights
+    assert entry.is_trusted
     assert settings_for(find_model("control:zstd", settings), settings) == settings
     assert chosen_models(write(tmp_path, "# nothing yet\n")) == Settings().models
 
@@ -47,12 +48,17 @@ def test_a_given_setting_wins_over_the_file(
 ) -> None:
     write(tmp_path, TEXT)
     monkeypatch.setenv("TIDEMARK_MODELS", '["control:gzip"]')
-    monkeypatch.setenv("TIDEMARK_ALLOW_PICKLE_WEIGHTS", "false")
     settings = load_settings(home=str(tmp_path))
     assert chosen_models(settings) == ("control:gzip",)
     entry = find_model("pythia-70m", settings)
     own = settings_for(entry, settings.model_copy(update={"dtype": "float32"}))
-    assert (own.dtype, own.device, own.allow_pickle_weights) == ("float32", "cuda:1", False)
+    assert (own.dtype, own.device) == ("float32", "cuda:1")
+
+
+def test_trust_needs_a_pinned_revision(tmp_path: Path) -> None:
+    settings = write(tmp_path, "- {model: someone/own-code, trust: code}")
+    with pytest.raises(MalformedInput, match=r"models\.yaml: someone/own-code: .*pinned revision"):
+        find_model("someone/own-code", settings)
 
 
 def test_a_model_is_loaded_in_the_files_dtype(llama_folder: Path, tmp_path: Path) -> None:
@@ -81,7 +87,6 @@ BOMB = "- &a0 x\n" + "\n".join(f"- &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for 
         "- {model: gpt2, batch_tokens: true}",
         "- {model: gpt2, batch_tokens: " + "9" * 5_000 + "}",
         "- {model: gpt2, batch_tokens: 99999999999}",
-        "- {model: gpt2, allow_pickle_weights: 1}",
         "- {model: gpt2, trust: true}",
         "- {model: " + "a" * 10_000 + "}",
         "- " + "[" * 5_000,

@@ -18,8 +18,9 @@ from core.errors import ModelLoadError, UsageError
 from core.settings import Settings
 from models.backends import identify, load_scorer
 from models.catalogue import ModelEntry, find_model
+from models.generation import Decoding, GenerationRequest
 from models.options.scoring import OptionScorer, TextPrompt
-from models.rwkv import RwkvEngine, identify_rwkv, load_rwkv, open_rwkv
+from models.rwkv import RwkvEngine, identify_rwkv, load_rwkv, load_rwkv_generator, open_rwkv
 from models.rwkv_tokenizer import WorldTokenizer, package_folder, parse_world
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import DeviceFull, Engine, Losses
@@ -224,6 +225,24 @@ def test_the_softmax_can_be_over_an_alphabet(engine: RwkvEngine) -> None:
         logits[:, 1:257].double(), torch.from_numpy(row[1:] - 1), reduction="none"
     )
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5)
+
+
+def test_it_writes_the_most_likely_tokens(checkpoint: Path, settings: Settings) -> None:
+    writer = load_rwkv_generator(entry_of(checkpoint), settings)
+    asked = [GenerationRequest("a", "The tide " * 40, 1), GenerationRequest("b", "x", 2)]
+    written = {each.key: each.text for each in writer.generate(asked, Decoding(5))}
+    files = open_rwkv(entry_of(checkpoint), settings)
+    model = RwkvEngine(files)._model
+    for request in asked:
+        (tokens,) = files.tokenizer.text_model.tokenizer.tokenize([request.prompt])
+        ids, start = tokens.ids.tolist(), len(tokens.ids)
+        while len(ids) < start + 5:  # the whole text again for each token
+            logits, _ = model.forward(ids, None)
+            ids.append(int(logits.argmax()))
+        own = ids[start:]
+        end = own.index(0) if 0 in own else 5
+        assert written[request.key] == files.tokenizer.decode(own[:end])
+    assert writer.revision == files.revision
 
 
 def test_documents_are_scored_to_the_last_byte(

@@ -10,7 +10,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from core.errors import ModelLoadError, NotMeasurable
 from core.settings import Settings
 from models.scoring.token_scorer import CausalLM
-from models.weights.files import read_base
+from models.weights.checkpoint import open_checkpoint
+from models.weights.files import EVERYTHING, folder_digest, read_base
 from tests.models.conftest import cut_off, edit_json, nats
 
 # Of peft, about what transformers has renamed.
@@ -137,17 +138,17 @@ def test_without_the_library_the_extra_is_named(adapter, settings, monkeypatch):
         CausalLM.load(str(adapter), None, settings)
 
 
-def test_pickled_adapters_need_to_be_allowed(adapter, settings, batch_of):
-    expected = nats(CausalLM.load(str(adapter), None, settings), batch_of("abc"))
+def test_pickled_adapters_need_trust(adapter, settings):
     path = adapter / WEIGHTS
     torch.save(load_file(path), adapter / "adapter_model.bin")
     path.unlink()
-    with pytest.raises(ModelLoadError, match="allow_pickle_weights is off"):
+    with pytest.raises(ModelLoadError, match="adapter_model.bin.*--trust code"):
         CausalLM.load(str(adapter), None, settings)
-    allowed = Settings(device="cpu", allow_pickle_weights=True)
-    assert nats(CausalLM.load(str(adapter), None, allowed), batch_of("abc")) == pytest.approx(
-        expected, rel=1e-6
-    )
+    own = folder_digest(adapter, EVERYTHING)  # pins the adapter, not its base
+    with pytest.raises(ModelLoadError, match=f"has revision .*, expected {own}") as caught:
+        open_checkpoint(str(adapter), own, settings, is_trusted=True)
+    whole = str(caught.value).partition("has revision ")[2].partition(",")[0]
+    assert open_checkpoint(str(adapter), whole, settings, is_trusted=True).adapter == adapter
 
 
 def rename_tensors(folder: Path) -> None:

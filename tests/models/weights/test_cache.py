@@ -138,14 +138,16 @@ def test_a_hub_that_fails_is_named(hub, near, folder):
 
 
 def test_pickles_are_fetched_only_where_allowed_and_needed(hub, folder):
-    near = Settings(device="cpu", sites=hub.sites, allow_pickle_weights=True)
+    near = Settings(device="cpu", sites=hub.sites)
     hub.site.add(NAME, folder)
-    assert "pytorch_model.bin" not in names(fetch(NAME, None, near).folder)
+    assert "pytorch_model.bin" not in names(fetch(NAME, None, near, is_trusted=True).folder)
     (folder / "model.safetensors").unlink()
     hub.site.add("someone/pickled", folder)
-    assert "pytorch_model.bin" in names(fetch("someone/pickled", None, near).folder)
-    with pytest.raises(ModelLoadError, match=r"pickles only.*ALLOW_PICKLE_WEIGHTS"):
-        fetch("someone/pickled", None, Settings(device="cpu", sites=hub.sites))
+    assert "pytorch_model.bin" in names(
+        fetch("someone/pickled", None, near, is_trusted=True).folder
+    )
+    with pytest.raises(ModelLoadError, match=r"pickles only.*--trust code"):
+        fetch("someone/pickled", None, near)
 
 
 def test_the_budget_refuses_and_names_what_was_not_used_for_longest(hub, near, folder):

@@ -35,29 +35,29 @@ SHARDS = [f"model-0000{n}-of-00002.safetensors" for n in (1, 2)] + ["model.safet
 )  # fmt: skip
 def test_one_set_of_weights_is_chosen(names, weights):
     extra = ["README.md", ".gitattributes", "onnx/model.onnx", "generation_config.json"]
-    chosen = choose_files([*names, *extra, *CONFIG], "m", allow_pickle=False)
+    chosen = choose_files([*names, *extra, *CONFIG], "m", is_trusted=False)
     assert sorted(chosen) == sorted([*CONFIG, "generation_config.json", *weights])
 
 
 def test_pickles_are_chosen_only_where_allowed():
     names = [*CONFIG, "pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json"]
-    assert choose_files(names, "m", allow_pickle=True)[2:] == sorted(names[2:])
+    assert choose_files(names, "m", is_trusted=True)[2:] == sorted(names[2:])
     with pytest.raises(ModelLoadError, match=r"m: its weights are pickles only"):
-        choose_files(names, "m", allow_pickle=False)
+        choose_files(names, "m", is_trusted=False)
     adapter = ["adapter_config.json", "adapter_model.bin"]
-    assert choose_files(adapter, "m", allow_pickle=True) == adapter
+    assert choose_files(adapter, "m", is_trusted=True) == adapter
     with pytest.raises(ModelLoadError, match="pickles only"):
-        choose_files(adapter, "m", allow_pickle=False)
+        choose_files(adapter, "m", is_trusted=False)
 
 
 @pytest.mark.parametrize("names", [[], CONFIG, [*CONFIG, "model.gguf"], ["adapter_config.json"]])
 def test_a_model_without_weights_is_refused(names):
     with pytest.raises(ModelLoadError, match="m: has no weights"):
-        choose_files(names, "m", allow_pickle=True)
+        choose_files(names, "m", is_trusted=True)
 
 
 def test_weights_are_counted_by_their_headers(llama_folder):
-    weights = examine_weights(Path(llama_folder), "m", allow_pickle=False)
+    weights = examine_weights(Path(llama_folder), "m", is_trusted=False)
     path = Path(llama_folder) / "model.safetensors"
     assert weights.num_bytes == path.stat().st_size
     assert weights.num_tensors == 2 * 9 + 3
@@ -68,16 +68,16 @@ def test_weights_are_counted_by_their_headers(llama_folder):
 
 def test_a_folder_is_whole_when_its_index_says_so(llama_folder, copy_of):
     folder = copy_of(llama_folder)
-    assert is_whole(folder, allow_pickle=False)
+    assert is_whole(folder, is_trusted=False)
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
     index = folder / "model.safetensors.index.json"
     index.write_text('{"weight_map": {"a": "model-00001-of-00002.safetensors"}}')
-    assert is_whole(folder, allow_pickle=False)
+    assert is_whole(folder, is_trusted=False)
     index.write_text(
         '{"weight_map": {"a": "model-00001-of-00002.safetensors",'
         ' "b": "model-00002-of-00002.safetensors"}}'
     )
-    assert not is_whole(folder, allow_pickle=False)
+    assert not is_whole(folder, is_trusted=False)
 
 
 def test_the_digest_follows_names_and_contents(llama_folder, copy_of):

@@ -1,0 +1,230 @@
+"""Models in a confined process: the trusted side of ``models.generation.confined``.
+
+The process runs code of the model, so nothing that it sends is unpickled or run. Both sides write
+messages of bytes to a pipe. A request is a JSON object and the token ids (int64). A reply is a JSON
+object and an array, whose size this side knows before: losses (float64) or logits (float32).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+import core
+import models
+from core.environment import confined_environment
+from core.errors import ModelError, ModelLoadError, NotMeasurable
+from models.scoring.machine import name_of_dtype
+from models.scoring.scorer import DeviceFull, Losses, Tokens
+from models.weights.checkpoint import CheckpointFiles
+from models.weights.loading import require_rows
+
+WORKER = "models.generation.confined"  # the module that the process runs
+_REPLY_BYTES = 2**16
+_MESSAGE_CHARS = 500
+_END_S = 5.0  # for the exit code of a process whose pipe is closed
+_LOWEST_LOSS = -1e-3  # rounding of a probability of 1
+_ERRORS: dict[str, type[Exception]] = {
+    "ModelLoadError": ModelLoadError, "NotMeasurable": NotMeasurable, "DeviceFull": DeviceFull,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """The facts that the process needs to load its model; see ``CheckpointFiles``."""
+
+    location: str
+    folder: str
+    adapter: str | None
+    device: str
+    dtype: str
+    attention: str
+    has_own_code: bool
+    readable: tuple[str, ...]
+    writable: str
+
+
+class GuardedEngine:
+    """An ``Engine`` whose model runs in a confined process.
+
+    Attributes:
+        guard: how the process is confined, for the record of a cell.
+
+    Raises:
+        ModelLoadError: the system cannot confine a process, or the model cannot be loaded.
+        NotMeasurable: the model is not causal.
+    """
+
+    def __init__(self, files: CheckpointFiles) -> None:
+        self._location = files.location
+        self._lock = threading.Lock()
+        home = tempfile.TemporaryDirectory(prefix="tidemark-model-", ignore_cleanup_errors=True)
+        from_worker, to_parent = Pipe(duplex=False)
+        from_parent, to_worker = Pipe(duplex=False)
+        ends = [from_parent.fileno(), to_parent.fileno()]
+        environment = confined_environment(Path(home.name)) | {"PYTHONPATH": _import_paths()}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", WORKER, *map(str, ends)],
+            env=environment, cwd=home.name, pass_fds=ends, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        from_parent.close()
+        to_parent.close()
+        self._receive, self._send = from_worker, to_worker
+        weakref.finalize(self, _end, self._process, home, from_worker, to_worker)
+        self.guard = str(self._ask(asdict(_spec(files, Path(home.name))))[0].get("guard"))
+        facts, _ = self._ask({"do": "load"})
+        self.vocabulary = _positive(facts.get("vocabulary"), self._location)
+        most = facts.get("max_batch_tokens")
+        self.max_batch_tokens = None if most is None else _positive(most, self._location)
+        require_rows(files, self.vocabulary)
+
+    def losses(
+        self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None
+    ) -> list[Losses]:
+        """Return losses as ``Engine.losses``; raise ModelError if the process ends or lies."""
+        lengths = [len(each) for each in targets]
+        request = {
+            "do": "losses",
+            "inputs": [len(each) for each in inputs],
+            "targets": lengths,
+            "alphabet": None if alphabet is None else len(alphabet),
+        }
+        ids = [*inputs, *targets, *([] if alphabet is None else [alphabet])]
+        _, data = self._ask(request, ids, 8 * sum(lengths))
+        nats = np.frombuffer(data, dtype=np.float64).copy()
+        if (nats < _LOWEST_LOSS).any():
+            raise ModelError(f"{self._location}: the model's process states losses below 0")
+        return np.split(np.maximum(nats, 0.0), np.cumsum(lengths)[:-1])
+
+    def may_batch(self, longest: int) -> bool:
+        """As ``RowModel.may_batch``."""
+        return self._ask({"do": "may_batch", "longest": longest})[0].get("may_batch") is True
+
+    def start(self, prompts: Sequence[Tokens], room: int) -> GuardedRows:
+        """As ``RowModel.start``; rows that were started before end."""
+        request = {"do": "start", "prompts": [len(each) for each in prompts], "room": room}
+        return GuardedRows(self, self.logits(request, prompts, len(prompts)))
+
+    def logits(self, request: dict[str, Any], ids: Sequence[Tokens], rows: int) -> torch.Tensor:
+        """Send a request whose reply is a row of logits for each of ``rows`` texts."""
+        _, data = self._ask(request, ids, 4 * rows * self.vocabulary)
+        shaped = np.frombuffer(data, dtype=np.float32).reshape(rows, self.vocabulary)
+        return torch.from_numpy(shaped.copy())
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Keep only the rows at the given places."""
+        self._ask({"do": "keep", "places": list(places)})
+
+    def _ask(
+        self, request: dict[str, Any], ids: Sequence[Tokens] = (), num_bytes: int = 0
+    ) -> tuple[dict[str, Any], bytes]:
+        """Send a request; return the reply, with exactly ``num_bytes`` bytes of an array."""
+        with self._lock:
+            try:
+                self._send.send_bytes(json.dumps(request).encode())
+                self._send.send_bytes(_joined(ids).tobytes())
+                reply = json.loads(self._receive.recv_bytes(_REPLY_BYTES))
+                data = self._receive.recv_bytes(max(num_bytes, 1))
+            except (EOFError, OSError, ValueError, RecursionError) as error:
+                state = "no longer follows the protocol"
+                with suppress(subprocess.TimeoutExpired):
+                    state = f"ended ({self._process.wait(_END_S)})"
+                raise ModelError(
+                    f"{self._location}: the confined process of the model {state}; the memory may "
+                    "be full, or the model's code has ended it"
+                ) from error
+        if not isinstance(reply, dict):
+            raise ModelError(f"{self._location}: the model's process sent no JSON object")
+        if "error" in reply:
+            message = "".join(filter(str.isprintable, str(reply.get("message"))))
+            kind = _ERRORS.get(str(reply["error"]), ModelError)
+            raise kind(message[:_MESSAGE_CHARS])
+        if len(data) != num_bytes:
+            raise ModelError(
+                f"{self._location}: the model's process sent {len(data)} bytes of an array, "
+                f"expected {num_bytes}"
+            )
+        return reply, data
+
+
+class GuardedRows:
+    """Texts in progress in a confined process; see ``models.generation.cached_rows.Rows``."""
+
+    def __init__(self, engine: GuardedEngine, logits: torch.Tensor) -> None:
+        self._engine = engine
+        self.logits = logits
+
+    def read(self, tokens: torch.Tensor) -> None:
+        """Run the model on the next token of each row, int64 (rows,)."""
+        ids = tokens.numpy().astype(np.int64)
+        self.logits = self._engine.logits({"do": "read"}, [ids], len(ids))
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Keep only the rows at the given places, in this order."""
+        self._engine.keep(places)
+        self.logits = self.logits[list(places)]
+
+
+def _spec(files: CheckpointFiles, home: Path) -> ModelSpec:
+    folders = [each for each in (files.folder, files.adapter) if each is not None]
+    # The files of the hub's cache are links to other folders.
+    linked = [path.resolve() for folder in folders for path in folder.iterdir() if path.is_file()]
+    packages = [Path(each) for room in (core, models) for each in room.__path__]
+    libraries = [Path(each) for each in sys.path if each.endswith("-packages")]
+    prefixes = [Path(sys.prefix), Path(sys.base_prefix)]
+    readable = {*folders, *linked, *packages, *libraries, *prefixes}
+    return ModelSpec(
+        location=files.location,
+        folder=str(files.folder.resolve()),
+        adapter=None if files.adapter is None else str(files.adapter.resolve()),
+        device=str(files.device),
+        dtype=name_of_dtype(files.dtype),
+        attention=files.attention,
+        has_own_code=files.has_own_code,
+        readable=tuple(sorted(map(str, readable))),
+        writable=str(home),
+    )
+
+
+def _import_paths() -> str:
+    rooms = [str(Path(each).parent) for each in models.__path__]
+    return ":".join(dict.fromkeys([*rooms, *(each for each in sys.path if each)]))
+
+
+def _joined(ids: Sequence[Tokens]) -> npt.NDArray[np.int64]:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *ids])
+
+
+def _positive(value: object, location: str) -> int:
+    if not isinstance(value, int) or not 0 < value < 2**31:
+        raise ModelError(f"{location}: the model's process states a size of {str(value)[:50]}")
+    return value
+
+
+def _end(
+    process: subprocess.Popen[bytes],
+    home: tempfile.TemporaryDirectory[str],
+    *pipes: Connection,
+) -> None:
+    """End the process and remove its folder; called when the engine is no longer used."""
+    process.kill()
+    process.wait()
+    for pipe in pipes:
+        pipe.close()
+    home.cleanup()
