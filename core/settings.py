@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import re
 from base64 import b64encode
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -181,8 +182,14 @@ class Settings(BaseSettings):
     model_cache_bytes: int | None = Field(
         default=None,
         ge=0,
-        description="Maximum size of the local cache of hub models. A download that would exceed "
-        "this is refused. Default: the free space of the disk.",
+        description="Maximum size of the local cache of hub models. For a download that would "
+        "exceed this, models are removed as by `model_free_bytes`. Default: no limit.",
+    )
+    model_free_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="Free space that a download of a hub model leaves on the disk of the cache. If "
+        "it would leave less, models that tidemark has used least recently are removed first.",
     )
     max_document_bytes: int = Field(
         default=MAX_DOCUMENT_BYTES,
@@ -381,6 +388,28 @@ def set_ray_patience() -> None:
     Ray's default is 20 attempts in 10 minutes.
     """
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")  # noqa: TID251
+
+
+def environment_with(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of this process with some variables replaced, for a child process."""
+    return {**os.environ, **given}  # noqa: TID251
+
+
+def given_gpus() -> str | None:
+    """Return the GPUs that this process was given (CUDA_VISIBLE_DEVICES), or None for all."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES")  # noqa: TID251
+
+
+def simulated_gpus() -> tuple[int, int] | None:
+    """Return number and memory (bytes) of GPUs that tests pretend to have: TIDEMARK_TEST_GPUS=8x80.
+
+    The memory is in GiB. Return None if the driver is to be asked.
+    """
+    text = os.environ.get("TIDEMARK_TEST_GPUS")  # noqa: TID251
+    if not text:
+        return None
+    count, _, gib = text.partition("x")
+    return int(count), int(gib or 80) * 2**30
 
 
 def prefect_server() -> str | None:
