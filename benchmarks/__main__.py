@@ -30,6 +30,7 @@ from core.settings import load_settings
 SIZES = {
     "crawling": ("stories", 100, "stories a source and month of the simulated web"),
     "hygiene": ("megabytes", 1000, "MB of the largest month of prose to clean"),
+    "makespan": ("months", 100, "simulated months of 20 models on 8 GPUs"),
     "orchestration": ("cells", 6972, "cells to score on a Prefect server, of 14 models"),
     "scoring": ("texts", 2, "texts to score"),
     "options": ("questions", 200, "forecasting questions whose options are scored"),
@@ -40,6 +41,7 @@ SIZES = {
 # Modules of the benchmarks that lie in a subfolder, by benchmark.
 MODULES = {
     "generation": "scoring.generation",
+    "makespan": "orchestration.makespan",
     "options": "scoring.options",
     "orchestration": "orchestration.load",
     "scoring": "scoring.losses",

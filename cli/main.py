@@ -24,6 +24,7 @@ from cli import (
     scylla,
     sources,
     status,
+    worker,
 )
 from cli.console import err, escape_log, out
 from core.errors import TidemarkError, UsageError
@@ -80,6 +81,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     "Operate": {
         "status": status.status_command,
         "deploy": operations.deploy_command,
+        "worker": worker.worker_command,
         "serve": operations.serve_command,
         "metrics": operations.metrics_command,
         "take-over": operations.take_over_command,

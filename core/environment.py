@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -76,6 +77,28 @@ def set_ray_patience() -> None:
     Ray's default is 20 attempts in 10 minutes.
     """
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")  # noqa: TID251
+
+
+def environment_with(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of this process with some variables replaced, for a child process."""
+    return {**os.environ, **given}  # noqa: TID251
+
+
+def given_gpus() -> str | None:
+    """Return the GPUs that this process was given (CUDA_VISIBLE_DEVICES), or None for all."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES")  # noqa: TID251
+
+
+def simulated_gpus() -> tuple[int, int] | None:
+    """Return number and memory (bytes) of GPUs that tests pretend to have: TIDEMARK_TEST_GPUS=8x80.
+
+    The memory is in GiB. Return None if the driver is to be asked.
+    """
+    text = os.environ.get("TIDEMARK_TEST_GPUS")  # noqa: TID251
+    if not text:
+        return None
+    count, _, gib = text.partition("x")
+    return int(count), int(gib or 80) * 2**30
 
 
 def prefect_server() -> str | None:

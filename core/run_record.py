@@ -7,8 +7,9 @@
     runs/<run>/restart-<number>.json   the time of a restart after a crash
     runs/<run>/result.json             the outcome of the run
 
-A part is the crawl of one source or the scoring of one model. Several processes on several machines
-do the parts. These files, not the states in an orchestrator, tell which parts have ended.
+A part is the crawl of one source, or the work of one model: scoring, answering questions, solving
+puzzles. Several processes on several machines do the parts. These files, not the states in an
+orchestrator, tell which parts have ended.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from core.errors import MalformedInput
 from core.month import Month
 from core.storage.store import Store, name_of_part, path_part
 
-Stage = Literal["crawl", "score"]
+Stage = Literal["crawl", "score", "answer", "solve"]
 _log = logging.getLogger(__name__)
 
 
@@ -43,13 +44,17 @@ class RunRequest(_Facts):
     models: tuple[str, ...]  # catalogue names, folders or controls (compressors)
     protocol: str
     options: dict[str, Any] = {}  # options that differ from the worker's settings, by name
+    stages: tuple[Stage, ...] = ("crawl", "score")
+    parameters: dict[str, Any] = {}  # of the flow runs that ask models (stages answer and solve)
 
     def window(self) -> list[Month]:
         """Return the months to crawl and score."""
         return [Month(month) for month in self.months]
 
     def parts(self, stage: Stage) -> tuple[str, ...]:
-        """Return the names of the parts of a stage: sources to crawl, or models to score."""
+        """Return the names of the parts of a stage: sources to crawl, or the run's models."""
+        if stage not in self.stages:
+            return ()
         return self.sources if stage == "crawl" else self.models
 
 
@@ -57,6 +62,7 @@ class Outcome(_Facts):
     """The outcome of one part of a run: of one source, or of one model."""
 
     done: int  # number of sealed partitions (source) or landed cells (model)
+    items: int = 0  # number of answered questions or puzzle items
     holes: tuple[str, ...] = ()  # missing partitions or cells, each with the reason
     partial: tuple[str, ...] = ()  # sealed partitions that lack items, with the reason
 
@@ -141,17 +147,17 @@ class RunRecord:
 
         Each part that has not ended becomes a hole (missing work). ``holes`` are additional holes.
         """
-        stages: tuple[Stage, ...] = ("crawl", "score")
-        crawled, scored = (self.outcomes(stage) for stage in stages)
+        stages = self.request().stages
+        by_stage = {stage: list(self.outcomes(stage).values()) for stage in stages}
+        crawled, outcomes = by_stage.get("crawl", []), sum(by_stage.values(), [])
         unfinished = [
             f"{stage} {part}: has not ended" for stage in stages for part in self.missing(stage)
         ]
-        outcomes = [*crawled.values(), *scored.values()]
         result = RunResult(
             ended_at=dt.datetime.now(dt.UTC),
             report=report,
-            partitions=sum(each.done for each in crawled.values()),
-            cells=sum(each.done for each in scored.values()),
+            partitions=sum(each.done for each in crawled),
+            cells=sum(each.done for each in outcomes) - sum(each.done for each in crawled),
             holes=(*(hole for each in outcomes for hole in each.holes), *unfinished, *holes),
             partial=tuple(partition for each in outcomes for partition in each.partial),
         )

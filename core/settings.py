@@ -182,8 +182,14 @@ class Settings(BaseSettings):
     model_cache_bytes: int | None = Field(
         default=None,
         ge=0,
-        description="Maximum size of the local cache of hub models. A download that would exceed "
-        "this is refused. Default: the free space of the disk.",
+        description="Maximum size of the local cache of hub models. For a download that would "
+        "exceed this, models are removed as by `model_free_bytes`. Default: no limit.",
+    )
+    model_free_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="Free space that a download of a hub model leaves on the disk of the cache. If "
+        "it would leave less, models that tidemark has used least recently are removed first.",
     )
     max_document_bytes: int = Field(
         default=MAX_DOCUMENT_BYTES,

@@ -43,6 +43,8 @@ from pydantic import SecretStr
 
 from core.environment import without_password
 from core.errors import OrchestrationError
+from core.gpus import read_fleet
+from core.storage.store import Store
 from deployments.automations import PREFIX, alarms, resumption, zombies
 from deployments.prefect_yaml import Deployment, Schedule, is_ours, read_deployments
 from tasks.prefect.server import WRITER
@@ -114,6 +116,27 @@ def deploy(
         automations += alarms(block, ids[MONTHLY]) if block else []
         work.make_automations(automations)
         return Deployed(work.changes, work.next_runs(ids[MONTHLY]), block is not None)
+
+
+def widen_pools(address: str, store: Store) -> list[Change]:
+    """Raise the limit of pool ``gpu`` to the number of GPUs of all workers; return the changes.
+
+    Pools that are missing are created. A pool without a limit is left as it is.
+
+    Raises:
+        OrchestrationError: the server does not answer, or refuses a request.
+    """
+    num_gpus = read_fleet(store).num_gpus
+    with _explained(address), get_client(sync_client=True) as client:
+        work = _Deployer(client, dry_run=False)
+        try:
+            limit = client.read_work_pool("gpu").concurrency_limit
+        except ObjectNotFound:
+            limit = 0
+        if limit is not None and limit < num_gpus:
+            work.make_pool("gpu", num_gpus)
+        work.make_pool("gpu-all", None)
+        return [change for change in work.changes if change.verb != "as it was"]
 
 
 class _Deployer:

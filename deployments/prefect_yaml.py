@@ -141,4 +141,5 @@ def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) 
     flow, _, name = full_name.partition("/")
     if entrypoint != f"flows.{flow}.{flow}":
         return False
-    return name == flow or (flow == "crawl" and parameters.get("source") == name)
+    own = (flow, "one-gpu", "all-gpus")
+    return name in own or (flow == "crawl" and parameters.get("source") == name)

@@ -1,19 +1,20 @@
 """The coordinator of a deployed run: it starts the parts as child flow runs and watches them.
 
-The coordinator is the flow run of ``monthly`` or ``backfill``. A part is a source to crawl, a model
-to score, or the report. The files of the run record which parts have ended. The server knows the
-state of each child run. See docs/adr/0020 and docs/adr/0029.
+The coordinator is the flow run of ``monthly``, ``backfill``, ``forecast`` or ``scylla``. A part is
+a source to crawl, the work of a model, or the report. The files of the run record which parts have
+ended. The server knows the state of each child run. See docs/adr/0020 and docs/adr/0029.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -23,12 +24,13 @@ from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.flows import Flow
 from prefect.logging import get_run_logger
-from prefect.states import Cancelling, Crashed
+from prefect.states import Cancelled, Cancelling, Crashed
 
 from core.errors import StorageError
 from core.run_record import Outcome, RunRecord, RunResult, Stage
 from core.settings import Settings
 from core.storage.store import Store
+from flows.gpus import GpuPools
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import name_of_run
 
@@ -36,13 +38,19 @@ ATTEMPTS = 3  # maximum number of attempts of a part; maximum number of crashes 
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
 TAKEN_LOOKS = 30  # polling intervals before a warning that no worker takes a run
 PENDING_LOOKS = 60  # polling intervals after which a pending run counts as crashed
-STAGES: tuple[Stage, ...] = ("crawl", "score")
+_PARTS = {
+    "crawl": "sources to crawl",
+    "score": "models to score",
+    "answer": "models to ask",
+    "solve": "models to solve puzzles",
+}
+_Result = TypeVar("_Result")
 _PAGE = 200  # maximum number of flow runs per response of the server
 
 
 @dataclass(frozen=True)
 class Part:
-    """The work of one child flow run: a source to crawl, a model to score, or the report."""
+    """The work of one child flow run: a source to crawl, the work of a model, or the report."""
 
     stage: Stage | Literal["report"]
     name: str
@@ -50,10 +58,11 @@ class Part:
     def __str__(self) -> str:
         return f"{self.stage} {self.name}".strip()
 
-    @property
-    def deployment(self) -> str:
-        """The full name of the deployment that does this part."""
-        return f"crawl/{self.name}" if self.stage == "crawl" else f"{self.stage}/{self.stage}"
+    def deployment(self, pools: GpuPools) -> str:
+        """Return the full name of the deployment that does this part."""
+        if self.stage == "crawl" or self.stage == "report":
+            return f"{self.stage}/{self.name or self.stage}"
+        return pools.deployment_of(self.stage, self.name)
 
     def parameters(self, record: RunRecord) -> dict[str, Any]:
         """Return the parameters of the flow run that does this part."""
@@ -61,6 +70,8 @@ class Part:
             months = record.request().months
             window = {"first": months[0], "last": months[-1]}
             return {"source": self.name, **window, "run": record.run}
+        if self.stage in ("answer", "solve"):
+            return {**record.request().parameters, "models": [self.name], "run": record.run}
         return {**({"model": self.name} if self.stage == "score" else {}), "run": record.run}
 
 
@@ -73,6 +84,8 @@ class Coordinator:
         self._runs: dict[Part, FlowRun] = {}  # latest child run of each part
         self._num_started: Counter[Part] = Counter()
         self._warned: set[str] = set()  # pools with a logged warning
+        self._pools = GpuPools(record, settings)
+        self._further: set[tuple[Part, int]] = set()  # started further runs of models
         self._log = get_run_logger()
 
     def wait(self) -> RunResult:
@@ -81,11 +94,19 @@ class Coordinator:
         Raises:
             httpx.HTTPError, StorageError: the server or data root was unavailable for ``AWAY_S`` s.
         """
+        return self._watch(self._record.result)
+
+    def wait_for_models(self) -> None:
+        """Start and watch parts until no model is missing, or the run was cancelled."""
+        [stage] = self._record.request().stages
+        self._watch(lambda: not self._record.missing(stage) or self._record.result() or None)
+
+    def _watch(self, until: Callable[[], _Result | None]) -> _Result:
         answered_at = time.monotonic()
         while True:
             try:
                 self.look()
-                if (result := self._record.result()) is not None:
+                if (result := until()) is not None:
                     return result
                 answered_at = time.monotonic()
             except (httpx.HTTPError, StorageError) as error:
@@ -102,8 +123,14 @@ class Coordinator:
             before, self._runs = self._runs, self._read_runs(client)
             self._log_ends(before)
             self._warn_of_idle_pools()
-            for part in self._due():
-                self._tend(client, part)
+            due = self._due()
+            for part, number in due:
+                if number == 1:
+                    self._tend(client, part)
+                else:
+                    self._start_further(part, number)
+            if any(part.stage == "score" for part, _ in due) or self._further:
+                self._help(client)
 
     def _read_runs(self, client: SyncPrefectClient) -> dict[Part, FlowRun]:
         parts = {run.id: part for part, run in self._runs.items()}
@@ -124,16 +151,45 @@ class Coordinator:
             level, end = logging.INFO if is_well else logging.WARNING, states[part]
             self._log.log(level, "ended %s: %s. %s", part, end.name, end.message or "")
         if new:
-            crawls, scores = (len(self._record.missing(stage)) for stage in STAGES)
-            self._log.info("%d sources to crawl and %d models to score remain", crawls, scores)
+            stages = self._record.request().stages
+            left = [f"{len(self._record.missing(stage))} {_PARTS[stage]}" for stage in stages]
+            self._log.info("%s remain", " and ".join(left))
 
-    def _due(self) -> list[Part]:
+    def _due(self) -> list[tuple[Part, int]]:
+        """Return the parts of the present stage, and the numbers of their runs, in order."""
         if self._record.result() is not None:
             return []
-        for stage in STAGES:
-            if missing := self._record.missing(stage):
-                return [Part(stage, name) for name in missing]
-        return [Part("report", "")]
+        stages = self._record.request().stages
+        for stage in stages:
+            missing = self._record.missing(stage)
+            if missing and stage == "crawl":
+                return [(Part(stage, name), 1) for name in missing]
+            if missing:
+                states = [(part.name, run.state) for part, run in self._runs.items()]
+                running = {name for name, state in states if state and state.is_running()}
+                starts = self._pools.plan(stage, missing, running)
+                return [(Part(stage, start.model), start.number) for start in starts]
+        return [(Part("report", ""), 1)] if "score" in stages else []
+
+    def _help(self, client: SyncPrefectClient) -> None:
+        """Start further runs of slow models on free GPUs; cancel those of models that are done."""
+        models = self._record.missing("score")
+        active = _active_children(client, [self._record])
+        for run in active:
+            is_idle = run.parameters.get("helps") and run.parameters.get("model") not in models
+            if is_idle and run.state and run.state.is_scheduled():
+                client.set_flow_run_state(run.id, Cancelled(), force=True)
+        if models:
+            for start in self._pools.choose_helped(client, models, active):
+                self._start_further(Part("score", start.model), start.number)
+
+    def _start_further(self, part: Part, number: int) -> None:
+        """Start one more run of a model, if it is not started; it needs no watching."""
+        if (part, number) not in self._further:
+            with contextlib.suppress(ObjectNotFound):  # ``_start`` reports it
+                self._further.add((part, number))
+                run = self._run(part, f"further-{number}", helps=True)
+                self._log.info("started a further run of %s: %s", part, run.name)
 
     def _tend(self, client: SyncPrefectClient, part: Part) -> None:
         """Start a part that has no active child run; after ``ATTEMPTS`` starts, give it up."""
@@ -152,21 +208,27 @@ class Coordinator:
         After a crash, the new process of the coordinator repeats this call for parts that the old
         process has started. Because of idempotency keys, the server returns the same child runs.
         """
-        run, attempt = self._record.run, self._num_started[part] + 1
+        attempt = self._num_started[part] + 1
         try:
-            child: Any = run_deployment(
-                part.deployment,
-                parameters=part.parameters(self._record),
-                timeout=0,
-                tags=[_tag_of(run)],
-                idempotency_key=f"{run}/{part.stage}/{part.name}/{attempt}",
-                as_subflow=True,
-            )
+            child = self._run(part, str(attempt))
         except ObjectNotFound:
-            self._give_up(part, f"there is no deployment {part.deployment}; run `tidemark deploy`")
+            missing = part.deployment(self._pools)
+            self._give_up(part, f"there is no deployment {missing}; run `tidemark deploy`")
             return
         self._runs[part], self._num_started[part] = child, attempt
         self._log.info("started %s: %s", part, child.name)
+
+    def _run(self, part: Part, attempt: str, **parameters: bool) -> FlowRun:
+        run = self._record.run
+        child: Any = run_deployment(
+            part.deployment(self._pools),
+            parameters={**part.parameters(self._record), **parameters},
+            timeout=0,
+            tags=[_tag_of(run)],
+            idempotency_key=f"{run}/{part.stage}/{part.name}/{attempt}",
+            as_subflow=True,
+        )
+        return cast(FlowRun, child)
 
     def _give_up(self, part: Part, why: str) -> None:
         hole = f"{part}: {why}"

@@ -9,8 +9,17 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from core.month import Month, month_range
+from core.run_record import RunRecord
 from core.settings import Settings
-from flows.instrument import InstrumentSummary, publish_and_report, run_model
+from core.storage.store import Store
+from flows.dispatch import cancel_run
+from flows.instrument import (
+    InstrumentSummary,
+    ask_for_run,
+    ask_models,
+    publish_and_report,
+    run_model,
+)
 from flows.run import month_due
 from instruments.forecasts import answering_models, begin_spending, plan_answers
 from instruments.planning import plan_question_crawl
@@ -26,17 +35,20 @@ from tasks.reporting import write_report
 
 
 def _name() -> str:
-    return f"forecast {flow_run.parameters['first'] or month_due()}"
+    given = flow_run.parameters
+    asked = f"answers of {', '.join(given['models'] or ())} in " if given["run"] else ""
+    return f"{asked}forecast {given['first'] or month_due()}"
 
 
-@flow(name="forecast", flow_run_name=_name)
+@flow(name="forecast", on_cancellation=[cancel_run], flow_run_name=_name)
 @traced("forecast")
-def forecast(
+def forecast(  # noqa: PLR0913 - fields of the form of the deployment
     first: str | None = None,
     last: str | None = None,
     sources: list[str] | None = None,
     models: list[str] | None = None,
     protocol: str | None = None,
+    run: str | None = None,
     options: AnswerOptions = NO_ANSWER_OPTIONS,
 ) -> InstrumentSummary:
     """Have models answer the questions resolved in some months, and publish the answers.
@@ -48,17 +60,29 @@ def forecast(
         sources: sources of questions; default: all sources that permissions and tokens allow.
         models: names of models; default: the setting ``models``, without compressors.
         protocol: name of the answer protocol; default: the setting ``answer_protocol``.
+        run: name of the run that this one asks models for: it only asks, and stores the outcome.
         options: what differs from the worker's settings.
     """
     settings = options.applied_to(worker_settings())
     begin = Month(first) if first else month_due()
     months = list(month_range(begin, Month(last) if last else begin))
-    summary = InstrumentSummary()
-    crawl_questions_of(sources, months, settings, summary)
-    begin_spending(settings)
-    for model in models or answering_models(settings):
+    summary, chosen = InstrumentSummary(), models or answering_models(settings)
+
+    def ask(model: str, summary: InstrumentSummary) -> None:
         plan = partial(plan_answers, model, protocol, sources, months, settings)
         run_model("answer", model, plan, answer_month, settings, summary)
+
+    if run is None:
+        crawl_questions_of(sources, months, settings, summary)
+    begin_spending(settings)
+    if run is not None:
+        ask_for_run("answer", chosen, ask, RunRecord(Store(settings.home), run), summary)
+        return ended(summary, summary.holes)
+    given = {
+        "first": str(months[0]), "last": str(months[-1]), "sources": sources,
+        "protocol": protocol, "options": options.given(),
+    }  # fmt: skip
+    ask_models("answer", chosen, ask, settings, summary, given)
     publish_and_report(write_report, settings, summary)
     return ended(summary, summary.holes)
 

@@ -1,19 +1,32 @@
-"""Steps that the flows of forecasts and of puzzles share; call them inside a flow."""
+"""Steps that the flows of forecasts and of puzzles share; call them inside a flow.
+
+A deployed run asks each model that needs a GPU in a child flow run, so that several GPUs are used.
+It asks all other models itself, because those behind APIs share its budget.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from prefect import Task
+from prefect.runtime import flow_run
 
+from core.errors import TidemarkError
+from core.run_record import Outcome, RunRecord, RunRequest, Stage
 from core.settings import Settings
+from core.storage.store import Store
+from flows.dispatch import Coordinator, records_of
+from flows.gpus import take_gpus
+from instruments.assignment import needs_gpu
 from instruments.runner import Failure, Plan, plan_or_failure, run
 from instruments.stopping import stop_with_flow
 from tasks.landing import land_plan, publish_warehouse
 from tasks.prefect.fan_out import as_tasks, fan_out
-from tasks.prefect.server import run_log
+from tasks.prefect.server import is_deployed, run_log
+from tasks.prefect.tracing import name_of_run
 
 
 @dataclass
@@ -60,6 +73,7 @@ def run_model(
         summary.holes.append(f"{verb} {model}: {plan.why}")
         return
     with stop_with_flow():
+        take_gpus(plan, settings)
         done = run(plan, settings, as_tasks(work))
     summary.items += done.num_items
     summary.holes += [f"{verb} {failure}" for failure in done.failures]
@@ -67,6 +81,77 @@ def run_model(
         run_log().warning("%s", remark)
     landing = [(f"land {model}", {"plan": plan, "settings": settings})]
     summary.landed += sum(summary.keep_holes(fan_out(land_plan, landing, step=None)))
+
+
+def ask_models(
+    stage: Stage,
+    models: Sequence[str],
+    ask: Callable[[str, InstrumentSummary], None],
+    settings: Settings,
+    summary: InstrumentSummary,
+    parameters: Mapping[str, Any],
+) -> None:
+    """Ask models with ``ask``; in a deployed run, those that need a GPU in child flow runs.
+
+    ``parameters`` are those of the child flow runs.
+    """
+    apart = [model for model in models if is_deployed() and _is_on_gpu(model, settings)]
+    if not apart:
+        for model in models:
+            ask(model, summary)
+        return
+    flow = str(flow_run.flow_name)
+    records = records_of(name := name_of_run(flow, flow_run.id), Store(settings.home))
+    record = RunRecord(Store(settings.home), f"{name}-{len(records) + 1}" if records else name)
+    record.begin(
+        RunRequest(
+            run=record.run,
+            started_at=dt.datetime.now(dt.UTC),
+            months=tuple(parameters[end] for end in ("first", "last") if end in parameters),
+            sources=(),
+            models=tuple(apart),
+            protocol="",
+            stages=(stage,),
+            parameters=dict(parameters),
+        )
+    )
+    coordinator = Coordinator(record, settings)
+    coordinator.look()
+    for model in models:
+        if model not in apart:
+            ask(model, summary)
+    coordinator.wait_for_models()
+    for outcome in record.outcomes(stage).values():
+        summary.landed += outcome.done
+        summary.items += outcome.items
+        summary.holes += outcome.holes
+    record.finish("")
+
+
+def _is_on_gpu(model: str, settings: Settings) -> bool:
+    try:
+        return needs_gpu(model, settings)
+    except TidemarkError:
+        return False  # an unknown or scripted model; ``ask`` reports the former
+
+
+def ask_for_run(
+    stage: Stage,
+    models: Sequence[str],
+    ask: Callable[[str, InstrumentSummary], None],
+    record: RunRecord,
+    summary: InstrumentSummary,
+) -> None:
+    """Ask models for a run, and store the outcome of each; do nothing if the run has ended."""
+    for model in models:
+        if record.result() is None:
+            own = InstrumentSummary()
+            ask(model, own)
+            outcome = Outcome(done=own.landed, items=own.items, holes=tuple(own.holes))
+            record.settle(stage, model, outcome)
+            summary.landed += own.landed
+            summary.items += own.items
+            summary.holes += own.holes
 
 
 def publish_and_report(

@@ -15,6 +15,7 @@ from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage.store import Store
+from flows.gpus import take_gpus
 from flows.instrument import Holes
 from instruments.landing import leave
 from instruments.losses import ScoringPlan, load_model, plan_scoring
@@ -29,7 +30,7 @@ from tasks.models import run_canary
 from tasks.prefect.artifacts import show_scoring
 from tasks.prefect.events import tell_landed
 from tasks.prefect.fan_out import as_tasks, fan_out
-from tasks.prefect.server import ended, is_deployed
+from tasks.prefect.server import ended, is_deployed, run_log
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced
 from warehouse.database.lock import may_write
@@ -48,12 +49,13 @@ class ScoreOutcome(Holes):
 
 @flow(name="score", flow_run_name="score {model}")
 @traced("score")
-def score(
+def score(  # noqa: PLR0913 - fields of the form of the deployment
     model: str,
     sources: list[str] | None = None,
     first: str | None = None,
     last: str | None = None,
     run: str | None = None,
+    helps: bool = False,
     options: RunOptions = NO_OPTIONS,
 ) -> ScoreOutcome:
     """Score and land every pending cell of a model; publish the warehouse.
@@ -64,29 +66,52 @@ def score(
         first: the first month, YYYY-MM; default: all sealed months.
         last: the last month, YYYY-MM, inclusive; default: ``first``.
         run: name of the run to score for; its request sets sources, months and options.
+        helps: True for a further flow run of a model that ``run`` scores: it computes cells that
+            no other process has begun, and lands nothing.
         options: what differs from the worker's settings.
     """
     settings = options.applied_to(worker_settings())
     if run:
-        return score_for_run(model, RunRecord(Store(settings.home), run), settings)
+        return score_for_run(model, RunRecord(Store(settings.home), run), settings, helps)
     months = list(month_range(Month(first), Month(last or first))) if first else None
     outcome = score_model(model, sources, months, settings)
     return ended(outcome, outcome.holes)
 
 
-def score_for_run(model: str, record: RunRecord, settings: Settings) -> ScoreOutcome:
+def score_for_run(
+    model: str, record: RunRecord, settings: Settings, helps: bool = False
+) -> ScoreOutcome:
     """Score a model for a run, and store the outcome; do nothing if the run has ended."""
     if is_deployed() and record.result() is not None:
         why = f"the run {record.run} has ended; start another"
         return cast(ScoreOutcome, Cancelled(message=why))
     request = record.request()
     settings = settings.model_copy(update={**request.options, "protocol": request.protocol})
+    if helps:
+        return help_to_score(model, record, settings)
     run = record.run if is_deployed() else None
     outcome = score_model(model, list(request.sources), request.window(), settings, run)
     if is_deployed() and outcome.landed:  # without deployment, score_models runs the canary
         outcome.holes += check_numerics([model], settings)
     record.settle("score", model, Outcome(done=outcome.done, holes=tuple(outcome.holes)))
     return ended(outcome, outcome.holes)
+
+
+def help_to_score(model: str, record: RunRecord, settings: Settings) -> ScoreOutcome:
+    """Compute cells of a model beside the flow run that scores it; errors are only logged.
+
+    That flow run waits for these cells, computes those that failed here, and lands them all.
+    """
+    outcome, request = ScoreOutcome(), record.request()
+    if model in record.missing("score") and not settings.ray_address:
+        try:
+            plan, failed = score_here(
+                model, list(request.sources), request.window(), settings, helps=True
+            )
+            outcome.done = len(plan.pending) - len(failed)
+        except TidemarkError as error:
+            run_log().warning("no help for %s: %s", model, error)
+    return ended(outcome, [])
 
 
 def score_model(
@@ -127,13 +152,18 @@ def score_model(
 
 
 def score_here(
-    model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
+    model: str,
+    sources: list[str] | None,
+    months: list[Month] | None,
+    settings: Settings,
+    helps: bool = False,
 ) -> tuple[ScoringPlan, list[Failure]]:
     """Plan and score in this process; return the plan and the failed cells."""
     plan = plan_scoring(model, [settings.protocol], sources, months, settings)
-    load_model(plan, settings)
     with stop_with_flow():
-        return plan, run_plan(plan, settings, as_tasks(score_cells)).failures
+        take_gpus(plan, settings)
+        load_model(plan, settings)
+        return plan, run_plan(plan, settings, as_tasks(score_cells), helps).failures
 
 
 def score_on_cluster(

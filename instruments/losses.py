@@ -89,7 +89,8 @@ def plan_scoring(
 ) -> ScoringPlan:
     """List a model's cells over the sealed partitions, without loading the model's weights.
 
-    ``months`` None means all months, and undated partitions.
+    ``months`` None means all months, and undated partitions. Pending cells of large partitions come
+    first, so that several runs of a model end at about the same time.
 
     Raises:
         UnknownName: there is no such model or protocol.
@@ -106,6 +107,7 @@ def plan_scoring(
         except NotMeasurable as error:
             refused.append(str(error))
     losses = list_losses(store, identity.name)
+    seals = select_sealed(store, sources, months, settings.corpus_as_of)
     cells = tuple(
         Cell(
             model=identity.name,
@@ -116,11 +118,13 @@ def plan_scoring(
             protocol=name,
             scoring=scoring_id,
         )
-        for seal in select_sealed(store, sources, months, settings.corpus_as_of)
+        for seal in seals
         for name, scoring_id in scoring.items()
     )
-    pending = tuple(cell for cell in cells if cell.path not in losses)
-    return ScoringPlan(entry, cells, pending, tuple(refused))
+    sizes = {seal.partition: -seal.num_bytes for seal in seals}
+    pending = [cell for cell in cells if cell.path not in losses]
+    pending.sort(key=lambda cell: (sizes[cell.partition], str(cell.partition)))
+    return ScoringPlan(entry, cells, tuple(pending), tuple(refused))
 
 
 def load_model(plan: ScoringPlan, settings: Settings) -> None:

@@ -48,6 +48,10 @@ class ModelHolder:
             if self._model is None or self._key != key:
                 self._model = None
                 self._budget = self._budget or Budget.of(settings)
+                if entry.backend.from_hub:
+                    from models.weights.cache import release_models
+
+                    release_models()  # the files of the former model may go
                 self._model, self._key = load(entry, settings, self._budget), key
             return cast(_Model, self._model)
 

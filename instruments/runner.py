@@ -155,15 +155,18 @@ def in_process(
             return
 
 
-def run(plan: Plan[Any], settings: Settings, execute: Execute = in_process) -> Summary:
+def run(
+    plan: Plan[Any], settings: Settings, execute: Execute = in_process, helps: bool = False
+) -> Summary:
     """Compute the pending cells of a plan; collect failures and continue with other cells.
 
-    Cells that other processes claim (are computing) come last, since most are done by then.
+    Cells that other processes claim (are computing) come last, since most are done by then. If
+    ``helps``, leave these cells: the process that is helped waits for all cells.
     """
     summary, groups, store = Summary(num_cells=plan.num_done), plan.groups, Store(settings.home)
     if groups:
         sweep(store)
-    for wait in (False, True):
+    for wait in (False,) if helps else (False, True):
         claimed = []
         for cells, result in zip(groups, execute(plan, groups, settings, wait), strict=False):
             if isinstance(result, Failure):

@@ -19,7 +19,7 @@ from core.cells.record import median_seconds
 from core.corpus.partition import Partition, partition_of, read_manifest
 from core.errors import TidemarkError
 from core.month import Month, month_range
-from core.run_record import Outcome, RunRecord, Stage, list_runs
+from core.run_record import Outcome, RunRecord, list_runs
 from core.settings import Settings
 from core.storage.claims import list_claimed
 from core.storage.store import Store, name_of_part, path_part
@@ -100,7 +100,7 @@ def find_status(settings: Settings, months: Sequence[Month] | None) -> Status:
     """
     store = Store(settings.home)
     records = list_runs(store)[:_MAX_RUNS]
-    newest = records[0] if records else None
+    newest = next((each for each in records if "score" in each.request().stages), None)
     corpus = _Corpus(store, settings)
     window = tuple(months or (newest.request().window() if newest else corpus.months()))
     sources = newest.request().sources if newest else ()
@@ -300,9 +300,8 @@ def _run_state(record: RunRecord) -> RunState:
     if result is not None:
         state = "partial" if result.holes else "complete"
         return RunState(record.run, request.started_at, state, result.ended_at, (), result.holes)
-    stages: tuple[Stage, ...] = ("crawl", "score")
-    missing = [f"{stage} {part}" for stage in stages for part in record.missing(stage)]
-    outcomes = [each for stage in stages for each in record.outcomes(stage).values()]
+    missing = [f"{stage} {part}" for stage in request.stages for part in record.missing(stage)]
+    outcomes = [each for stage in request.stages for each in record.outcomes(stage).values()]
     holes = tuple(hole for each in outcomes for hole in each.holes)
     return RunState(
         record.run, request.started_at, "unfinished", None, tuple(missing or ["report"]), holes

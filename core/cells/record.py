@@ -96,11 +96,15 @@ def read_cell_record(store: Store, cell: Cell) -> CellRecord | None:
         ) from error
 
 
-def median_seconds(store: Store, record_paths: Sequence[str]) -> float | None:
-    """Return the median scoring time of a cell in seconds, or None if no record can be read."""
+def median_seconds(
+    store: Store, record_paths: Sequence[str], per_token: bool = False
+) -> float | None:
+    """Return the median scoring time of a cell, or of a token, or None if no record can be read."""
     step = max(1, len(record_paths) // MAX_TIMED)
     seconds = []
     for path in record_paths[::step][:MAX_TIMED]:
         with contextlib.suppress(StorageError, ValidationError):
-            seconds.append(CellRecord.model_validate_json(store.read_bytes(path)).seconds)
+            record = CellRecord.model_validate_json(store.read_bytes(path))
+            tokens = max(1, record.num_tokens_read) if per_token else 1
+            seconds.append(record.seconds / tokens)
     return statistics.median(seconds) if seconds else None

@@ -1,24 +1,31 @@
-"""The local cache of hub models: fetch with verification, list, evict.
+"""The local cache of hub models: fetch with verification, list, evict, also automatically.
 
 The cache is that of the huggingface_hub library (see HF_HOME), in the library's layout. So no model
 is stored twice. A file is downloaded into ``blobs/<etag>.part``. After an interruption, the next
 download resumes this file. The file is renamed after its size and digest were verified.
+
+A download that needs room evicts the least recently used models. It evicts only models that
+tidemark has opened, and that no process of tidemark uses: a process that opens a model holds a lock
+of it for reading, until it loads another model or ends.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import os
 import re
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, ReadWriteLock, Timeout
 from huggingface_hub import (
     constants,
     get_hf_file_metadata,
@@ -84,8 +91,9 @@ def open_snapshot(
     """Return the folder of a hub model; fetch the model if it is not in the cache.
 
     A cached model is used without a request to the hub. Without a revision, the last fetched commit
-    is used. Raise the errors of ``fetch``.
+    is used. The model is in use until ``release_models``. Raise the errors of ``fetch``.
     """
+    _use(location)
     folder = find_cached(location, revision, is_trusted)
     if folder is None:
         return fetch(location, revision, settings, is_trusted).folder
@@ -119,7 +127,7 @@ def fetch(
             blobs = [_locate(file, listing, settings) for file in listing.files]
             missing = [blob for blob in blobs if not blob.path.exists()]
             num_new_bytes = sum(blob.size - _size_of(blob.part) for blob in missing)
-            _require_room(location, num_new_bytes, settings)
+            _make_room(location, num_new_bytes, settings)
             for blob in missing:
                 _download(blob, location)
         folder = _link(listing, revision, settings)
@@ -222,18 +230,61 @@ def _link(listing: Listing, revision: str | None, settings: Settings) -> Path:
     return Path(folder)
 
 
-def _require_room(location: str, num_new_bytes: int, settings: Settings) -> None:
-    """Raise DiskFull, naming models to evict, if the cache's limit or the disk is too small."""
+_in_use: dict[Path, ReadWriteLock] = {}  # held locks of this process, by their files
+_log = logging.getLogger(__name__)
+
+
+def _lock_of_use(location: str) -> Path:
+    cache = cache_folder(location)
+    return cache.parent / ".locks" / cache.name / "use.db"
+
+
+def _use(location: str) -> None:
+    """Keep a model from eviction by other processes; without effect in a read-only cache."""
+    path = _lock_of_use(location)
+    if path in _in_use:
+        return
+    with contextlib.suppress(OSError, sqlite3.Error):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = ReadWriteLock(path, is_singleton=False)
+        lock.acquire_read()  # waits while the model is being evicted
+        _in_use[path] = lock
+
+
+def release_models() -> None:
+    """Let go of all models that this process has opened, so that they may be evicted."""
+    while _in_use:
+        _in_use.popitem()[1].close()
+
+
+def _make_room(location: str, num_new_bytes: int, settings: Settings) -> None:
+    """Evict models for a download, if necessary; raise DiskFull if there is no room even then.
+
+    The download must leave ``model_free_bytes`` on the disk and keep to ``model_cache_bytes``.
+    Nothing is evicted if all models that may be evicted are not enough.
+    """
     folder, models = Path(constants.HF_HUB_CACHE), list_cached()
     taken = sum(model.num_bytes for model in models)
     budget = settings.model_cache_bytes
     over = taken + num_new_bytes - budget if budget is not None else 0
-    lacking = max(over, num_new_bytes - shutil.disk_usage(folder).free)
+    free = shutil.disk_usage(folder).free
+    lacking = max(over, num_new_bytes + settings.model_free_bytes - free)
     if num_new_bytes <= 0 or lacking <= 0:
         return
     limit = f"TIDEMARK_MODEL_CACHE_BYTES is {budget}" if over == lacking else "the disk is full"
+    with ExitStack() as stack:
+        chosen, freed = [], 0
+        for model in models:  # the least recently used first
+            if freed < lacking and model.location != location and _lock(model.location, stack):
+                chosen.append(model)
+                freed += model.num_bytes
+        if freed >= lacking:
+            for model in chosen:
+                size = readable_size(evict(model.location))
+                _log.warning("%s: removed from the model cache, %s freed", model.location, size)
+            return
     names, freed = [], 0
-    for model in sorted(models, key=lambda model: model.used_at):
+    for model in models:
         if freed < lacking and model.location != location:
             names.append(model.location)
             freed += model.num_bytes
@@ -242,8 +293,22 @@ def _require_room(location: str, num_new_bytes: int, settings: Settings) -> None
         advice = "evicting all others would not be enough: give it more room or another disk"
     raise DiskFull(
         f"{location}: needs {readable_size(num_new_bytes)} more, {readable_size(lacking)} too much "
-        f"for the model cache ({folder}, {readable_size(taken)} taken, {limit}); {advice}"
+        f"for the model cache ({folder}, {readable_size(taken)} taken, {limit}), and models that "
+        f"tidemark has opened and no process uses are not enough to remove; {advice}"
     )
+
+
+def _lock(location: str, stack: ExitStack) -> bool:
+    """Lock a model against use, until ``stack`` ends; return False if it is in use, or foreign."""
+    path = _lock_of_use(location)
+    if path in _in_use or not path.exists():
+        return False
+    with contextlib.suppress(OSError, sqlite3.Error, Timeout):
+        lock = ReadWriteLock(path, is_singleton=False)
+        stack.callback(lock.close)
+        lock.acquire_write(blocking=False)
+        return True
+    return False
 
 
 def list_cached() -> list[CachedModel]:

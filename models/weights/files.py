@@ -27,6 +27,9 @@ MODEL_FAILURES = (
 
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
+# Memory for weights, activations and the allocator, as a multiple of the weights' size. Batches
+# that need more are halved.
+ROOM_FACTOR = 1.1
 GENERATION_CONFIG = "generation_config.json"  # states tokens that end a text; affects no loss
 TOKENIZER_FILES = (
     "tokenizer.json",

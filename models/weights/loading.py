@@ -26,6 +26,7 @@ from models.weights.configuration import MAMBA_TENSORS
 from models.weights.files import (
     ADAPTER_CONFIG,
     MODEL_FAILURES,
+    ROOM_FACTOR,
     Weights,
     examine_weights,
     first_line,
@@ -38,10 +39,6 @@ _NUM_COMPUTED = 2**28
 _MOST_EXPERTS = 2**16
 _MAMBAS = ("mamba", "mamba2")
 _MOST_PER_BYTE = 8  # maximum number of elements per byte of quantised weights: one bit each
-
-
-# Memory for weights, activations and the allocator, as a multiple of the weights' size.
-_ROOM_FACTOR = 1.1
 _HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # torch's message if host memory is full
 
 
@@ -239,7 +236,7 @@ def plan_placement(
 
 def does_not_fit(needed: int, free: list[int]) -> bool:
     """Return True if there are several devices, and weights exceed the first one's free memory."""
-    return len(free) > 1 and needed * _ROOM_FACTOR > free[0]
+    return len(free) > 1 and needed * ROOM_FACTOR > free[0]
 
 
 def free_bytes() -> list[int]:
@@ -258,7 +255,8 @@ def place(model: PreTrainedModel, device: torch.device, placement: str | None) -
     except (torch.OutOfMemoryError, ValueError) as error:
         raise ModelLoadError(
             f"the weights do not fit into the memory of {device} ({error}); use a smaller "
-            "TIDEMARK_DTYPE, or a machine with more devices"
+            "TIDEMARK_DTYPE, or a machine with more devices, and state the model's parameters in "
+            "the catalogue, so that it runs on all of them"
         ) from error
     return moved
 

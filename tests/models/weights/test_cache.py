@@ -1,5 +1,7 @@
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from models.weights.cache import (
     list_cached,
     open_snapshot,
     readable_size,
+    release_models,
 )
 from models.weights.hub import find_cached
 from simulator.server import Fault
@@ -171,6 +174,50 @@ def test_the_budget_refuses_and_names_what_was_not_used_for_longest(hub, near, f
     assert [model.location for model in list_cached() if model.num_bytes] == ["a/old", "b/new"]
     assert open_snapshot("a/old", None, limited(0)).is_dir()  # what is there may be used
     assert fetch("c/next", None, limited(3 * size)).num_new_bytes == size
+
+
+def test_room_is_made_by_removing_what_was_not_used_for_longest(hub, near, folder):
+    """Models in use stay, here or in another process, and so do models of other programs."""
+    for name in ("a/foreign", "b/used", "c/old", "d/older", "e/next"):
+        hub.site.add(name, folder)
+    size = fetch("a/foreign", None, near).num_bytes  # never opened by tidemark
+    for name in ("b/used", "c/old", "d/older"):
+        open_snapshot(name, None, near)
+    release_models()
+    for age, name in enumerate(("a--foreign", "b--used", "d--older", "c--old")):
+        for path in (hub.cache / f"models--{name}").rglob("*"):
+            os.utime(path, (1_000_000 + age, 1_000_000 + age))
+
+    def kept() -> list[str]:
+        return [model.location for model in list_cached() if model.num_bytes]
+
+    limited = Settings(device="cpu", sites=hub.sites, model_cache_bytes=4 * size)
+    path = hub.cache / ".locks" / "models--b--used" / "use.db"
+    script = f"import filelock; lock = filelock.ReadWriteLock({str(path)!r}); lock.acquire_read()"
+    other = subprocess.Popen(
+        [sys.executable, "-c", f"{script}; print(flush=True); input()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert other.stdout and other.stdout.readline()
+    assert open_snapshot("e/next", None, limited).is_dir()
+    assert sorted(kept()) == ["a/foreign", "b/used", "c/old", "e/next"]
+    with pytest.raises(DiskFull, match="no process uses are not enough"):
+        fetch("d/older", None, limited.model_copy(update={"model_cache_bytes": 2 * size}))
+    assert "c/old" in kept(), "nothing is removed in vain"
+    other.communicate(b"\n")
+    fetch("d/older", None, limited.model_copy(update={"model_cache_bytes": 3 * size}))
+    assert sorted(kept()) == ["a/foreign", "d/older", "e/next"]
+
+
+def test_a_download_leaves_free_space_on_the_disk(hub, near, folder, monkeypatch):
+    for name in ("a/old", "b/next"):
+        hub.site.add(name, folder)
+    open_snapshot("a/old", None, near)
+    release_models()
+    usage = shutil.disk_usage(hub.cache)._replace(free=10**9)
+    monkeypatch.setattr("models.weights.cache.shutil.disk_usage", lambda path: usage)
+    fetch("b/next", None, near.model_copy(update={"model_free_bytes": 10**9}))
+    assert [model.location for model in list_cached() if model.num_bytes] == ["b/next"]
 
 
 def test_a_full_disk_is_refused_before_anything_is_fetched(hub, near, folder, monkeypatch):
