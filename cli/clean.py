@@ -45,7 +45,8 @@ def clean_command(
     if name not in _READERS:
         raise UsageError(f"unknown format {name!r}; known: {', '.join(_READERS)}")
     try:
-        text = clean(_READERS[name](path, _read_files(path, name)), is_code=name == "code")
+        text = _READERS[name](path, _read_files(path, name))
+        text = clean(text, is_code=name == "code", is_plain=name == "readme")
     except ItemUnavailable as error:
         raise MalformedInput(
             f"{path} cannot be read as {name} ({error.reason}): {error}"

@@ -190,6 +190,7 @@ class Document:
     cluster_id: str | None = None  # documents with the same id are resampled together
     category: str | None = None  # None: that of the source
     language: str | None = None  # None: that of the source
+    is_plain: bool = False  # True if no markup is left, and tags in the text are words of it
     extra: Mapping[str, object] = field(default_factory=dict)  # further metadata, stored as JSON
 
 

@@ -230,5 +230,5 @@ def _row(document: Document, info: SourceInfo) -> dict[str, Any]:
         "licence": document.licence.strip() or info.licence.strip() or "LicenseRef-unknown",
         "attribution": normalise(document.attribution),
         "extra": json.dumps(document.extra, sort_keys=True) if document.extra else None,
-        "text": clean(document.text, is_code=language.startswith("code:")),
+        "text": clean(document.text, language.startswith("code:"), document.is_plain),
     }

@@ -175,6 +175,7 @@ def _fetch_readme(
         native_id=name,
         version_id=entry.sha,
         text=read_readme(path, content),
+        is_plain=True,
         title=name,
         url=f"https://github.com/{name}/blob/{commit.sha}/{path}",
         event_time=commit.committed_at,

@@ -212,6 +212,7 @@ def _document(
         native_id=story.native_id,
         version_id=None,
         text="\n\n".join(text for text in texts if text),
+        is_plain=True,
         title=story.title,
         url=url,
         event_time=story.created_at,

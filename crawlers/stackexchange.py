@@ -233,6 +233,7 @@ def _document(question: Question, answers: Sequence[Post], num_later: int) -> Do
         native_id=question.native_id,
         version_id=None,
         text="\n\n".join(post.text for post in posts),
+        is_plain=True,
         title=question.title,
         url=url,
         event_time=question.post.created_at,

@@ -16,7 +16,7 @@ from crawlers.contract import DropReason
 
 # Raise by 1 with a change of this package or of hygiene that changes texts of crawled documents:
 # months of different versions are of different regimes (docs/adr/0033-regimes.md).
-CLEANER_VERSION = 2
+CLEANER_VERSION = 3
 MIN_CHARS = 100  # code points; scores of shorter texts depend more on the protocol than the model
 
 # Line ends that become a newline: CR, vertical tab, form feed, NEL, line and paragraph separators.
@@ -40,9 +40,11 @@ _ELEMENTS = (
     "|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td|template"
     "|textarea|tfoot|th|thead|time|title|tr|track|tt|u|ul|var|video|wbr"
 )
+_SWITCHES = "allowfullscreen|checked|controls|disabled|hidden|noshade|nowrap|open|reversed"
 # Only known elements with attributes like name=value are tags: "a < b and c > d" is no tag.
 _TAG = re.compile(
-    rf"</?(?:{_ELEMENTS})(?:\s[^<>=]{{0,200}}=[^<>]{{0,2000}}|\s{{0,9}}/?)>", re.IGNORECASE
+    rf"</?(?:{_ELEMENTS})(?:\s[^<>=]{{0,200}}=[^<>]{{0,2000}}|\s{{0,9}}(?:{_SWITCHES})?\s{{0,9}}/?)>",
+    re.IGNORECASE,
 )
 _BLOCK = re.compile(r"</?(?:br|p|div|li|ul|ol|dl|dd|dt|tr|table|h[1-6]|hr)\b", re.IGNORECASE)
 _HIDDEN = (
@@ -53,12 +55,15 @@ _HIDDEN = (
 _MARKUP_PASSES = 3  # maximum passes over a text, as the removal of a tag may form another tag
 
 
-def clean(text: str, is_code: bool = False) -> str:
-    """Return normalised text; prose also loses its markup, while code keeps all white space."""
+def clean(text: str, is_code: bool = False, is_plain: bool = False) -> str:
+    """Return normalised text; prose also loses its markup, while code keeps all white space.
+
+    Plain text loses none: a tag that its reader has left is one that a person wrote.
+    """
     text = normalise(text)
     if is_code:
         return text
-    plain = strip_markup(text)
+    plain = text if is_plain else strip_markup(text)
     return (text if plain == text else normalise(plain)).strip()
 
 

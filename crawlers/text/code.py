@@ -156,6 +156,14 @@ _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
 _INDENTED = re.compile(r" {4}|\t")
 _LIST_ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s")
 _INLINE_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,500}?)(?<!`)\1(?!`)", re.DOTALL)
+# Blocks between fences and words between backticks, in which tags are words.
+_CODE = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)"
+    r"|(?<!`)(?P<ticks>`{1,3})(?!`)[^\n]{1,500}?(?<!`)(?P=ticks)(?!`)",
+    re.DOTALL | re.MULTILINE,
+)
+_HIDDEN = str.maketrans("<&", "\ufdd0\ufdd1")  # noncharacters, which ``normalise`` removes
+_SHOWN = str.maketrans("\ufdd0\ufdd1", "<&")
 # Brackets in a link's words, and parentheses in its target, may be nested one level deep.
 _TARGET = r"(?:\((?:[^()]|\([^()]{0,200}\)){0,1000}\)|\[[^\]]{0,200}\])"
 _WORDS = r"\[((?:[^\[\]]|\[[^\[\]]{0,200}\]){0,500})\]"
@@ -193,8 +201,8 @@ def find_readme(paths: Iterable[str]) -> str | None:
 
 def read_readme(path: str, content: bytes) -> str:
     """Return a README's text, or raise ItemUnavailable; ``.rst`` is reStructuredText."""
-    text = decode_text(content)
-    lines = strip_markup(normalise(text)).split("\n")
+    text = _CODE.sub(lambda code: code[0].translate(_HIDDEN), normalise(decode_text(content)))
+    lines = strip_markup(text).translate(_SHOWN).split("\n")
     reader = _RstReader(lines) if path.lower().endswith(".rst") else _MarkdownReader(lines)
     for line in lines:
         reader.take(line)

@@ -58,7 +58,7 @@ _MARKUP = tuple(
         r"```(?<!....)",
     )
 )
-_FORMULA = re.compile(r"\$\$?[^$\n]{1,1000}\$")
+_FORMULA = re.compile(r"\$\$?[^$\n]+\$")
 MAX_PLACES = 20  # of one text that count, as a text about code has hundreds
 
 

@@ -26,7 +26,8 @@ from pylatexenc import latex2text, latexwalker, macrospec
 
 from core.errors import ItemUnavailable
 from crawlers.text import latex_units
-from crawlers.text.latex_macros import expand_macros
+from crawlers.text.latex_glossary import expand_terms
+from crawlers.text.latex_macros import expand_macros, find_words
 from crawlers.text.latex_mending import mend
 from crawlers.text.latex_prose import find_prose
 from crawlers.text.latex_references import (
@@ -120,7 +121,10 @@ class LatexReader:
 _MACROS = {  # macro name: (arguments in pylatexenc's notation, replacement)
     **dict.fromkeys(("mbox", "hbox", "fbox", "texttt", "textsf", "textsl", "textup"), ("{", "%s")),
     **dict.fromkeys(("textmd", "textnormal", "textsuperscript", "textsubscript"), ("{", "%s")),
-    **dict.fromkeys(("underline", "uline", "url", "path", "nolinkurl", "enquote"), ("{", "%s")),
+    **dict.fromkeys(("underline", "uline", "url", "path", "nolinkurl", "added"), ("{", "%s")),
+    "enquote": ("{", "“%s”"),
+    "replaced": ("{{", "%(1)s"),
+    **dict.fromkeys(("ifthenelse", "iftoggle", "ifbool"), ("{{{", "%(2)s")),
     **dict.fromkeys(("phantom", "hphantom", "vphantom", "ding"), ("{", "")),
     **dict.fromkeys(("href", "hyperlink", "hypertarget", "foreignlanguage"), ("{{", "%(2)s")),
     "epigraph": ("{{", "%(1)s %(2)s"),
@@ -220,7 +224,8 @@ def read_latex(files: Mapping[str, str]) -> Paper:
     """Extract a paper's prose like ``LatexReader.read``, but in this process, without limits."""
     shield = Shield()
     plain = shield_code(files, shield)
-    source = expand_macros(join_files(plain))
+    styles = [plain[name] for name in plain if name.endswith(".sty")]
+    source = expand_terms(expand_macros(find_words(styles) + join_files(plain)))
     bibliography = Bibliography([source, *(plain[name] for name in plain if name.endswith(".bbl"))])
     source = resolve_citations(resolve_references(source), bibliography)
     prose, has_introduction = find_prose(source, shield)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from core.errors import ItemUnavailable
@@ -24,11 +24,24 @@ _DEFINITION = re.compile(
     r"|DeclareSIUnit)\*?\s*(?:\{\s*\\(?P<braced>[A-Za-z@]+)\s*\}|\\(?P<bare>[A-Za-z@]+))"
     r"\s*(?:\[\s*(?P<number>\d)\s*\]\s*(?P<default>\[(?:[^\[\]{}]|\{[^{}]*\})*+\])?)?"
     r"|[gex]?def\s*\\(?P<plain>[A-Za-z@]+)\s*(?P<parameters>(?:\#\d)*))\s*(?=\{)"
+    r"|\\(?:New|Renew|Provide|Declare)(?:Expandable)?DocumentCommand\s*"
+    r"(?:\{\s*\\(?P<xbraced>[A-Za-z@]+)\s*\}|\\(?P<xbare>[A-Za-z@]+))"
+    r"\s*\{\s*(?:(?P<optional>o)|O\{(?P<preset>[^{}]*)\})?(?P<mandatory>[m\s]*)\}\s*(?=\{)"
     r"|\\let\s*\\(?P<alias>[A-Za-z@]+)\s*=?\s*(?P<target>\\[A-Za-z@]+)"
 )
+_ABBREVIATIONS = {
+    "eg": "e.g.", "Eg": "E.g.", "ie": "i.e.", "Ie": "I.e.", "cf": "cf.", "Cf": "Cf.",
+    "etc": "etc.", "vs": "vs.", "wrt": "w.r.t.", "dof": "d.o.f.", "etal": "et al.",
+    "iid": "i.i.d.", "aka": "a.k.a.",
+}  # fmt: skip
+_WORDS = re.compile(  # a group without parameters and programs
+    r"\{(?=[^{}]*[A-Za-z])(?:[^\\#@$&~^]|\\(?:xspace|onedot|emph|mbox|text[a-z]{2})(?![A-Za-z]))*+"
+)
+_MAX_WORDS = 200  # characters
+_NAMES = ("alias", "braced", "bare", "plain", "xbraced", "xbare")
 _PROGRAM = re.compile(
     r"@[A-Za-z]|[A-Za-z]@|\\(?:if|else|fi(?![A-Za-z])|csname|expandafter|futurelet|let(?![A-Za-z])|[gex]?def(?![A-Za-z])"
-    r"|(?:re)?newcommand|catcode|advance|(?:ref)?stepcounter|setcounter|(?:begin|end)\{document)"
+    r"|(?:re)?newcommand|If(?:NoValue|Value|Boolean)|catcode|advance|(?:ref)?stepcounter|setcounter|(?:begin|end)\{document)"
 )
 # Macros that other steps read. Of these, only references and citations may be redefined.
 _KEPT = re.compile(
@@ -81,6 +94,23 @@ def expand_macros(text: str) -> str:
     return text
 
 
+def find_words(styles: Iterable[str]) -> str:
+    """Return definitions of macros for mere words: usual ones of conferences, and of these styles.
+
+    The other macros of a style are programs. A paper's own definitions come later, and win.
+    """
+    found = [
+        f"\\providecommand{{\\{name}}}{{{words}\\xspace}}" for name, words in _ABBREVIATIONS.items()
+    ]
+    for text in styles:
+        ends = match_braces(text)
+        for match in _DEFINITION.finditer(text):
+            end = ends.get(match.end(), 0)
+            if _WORDS.fullmatch(text, match.end(), min(end, match.end() + _MAX_WORDS)):
+                found.append(text[match.start() : end])
+    return "\n".join([*found, ""])
+
+
 def _take_definitions(text: str) -> tuple[dict[str, _Macro], str]:
     macros: dict[str, _Macro] = {}
     rest, position, ends = [], 0, match_braces(text)
@@ -90,22 +120,34 @@ def _take_definitions(text: str) -> tuple[dict[str, _Macro], str]:
             continue
         rest.append(text[position : found.start()])
         position = end
-        name = found["alias"] or found["braced"] or found["bare"] or found["plain"]
+        name = next(filter(None, found.group(*_NAMES)))
         body = found["target"] or text[found.end() + 1 : end - 1]
         is_new = found["command"] != "renewcommand" or name in macros
         if _POINTER.fullmatch(name):
             is_new = any(macro != name for macro in re.findall(rf"\\({_POINTER.pattern})", body))
         if _KEPT.fullmatch(name) or not is_new:
             continue
-        number = int(found["number"] or len(found["parameters"] or "") // 2)
+        number, default = _arguments(found)
         if _PROGRAM.search(body):
             body = f"#{number}" if number else ""
-        default = found["default"][1:-1] if found["default"] else None
-        has_xspace = "\\xspace" in body or any(
-            macros[used].has_xspace for used in _NAME.findall(body) if used in macros
+        has_xspace = (
+            "\\xspace" in body
+            or "\\onedot" in body
+            or any(macros[used].has_xspace for used in _NAME.findall(body) if used in macros)
         )
-        macros[name] = _Macro(body.replace("\\xspace", ""), number, default, has_xspace)
+        macros[name] = _Macro(
+            body.replace("\\xspace", "").replace("\\onedot", "."), number, default, has_xspace
+        )
     return macros, "".join([*rest, text[position:]])
+
+
+def _arguments(definition: re.Match[str]) -> tuple[int, str | None]:
+    """Return the number of a macro's arguments, and the default of an optional one."""
+    if definition["mandatory"] is None:
+        number = int(definition["number"] or len(definition["parameters"] or "") // 2)
+        return number, definition["default"][1:-1] if definition["default"] else None
+    default = "" if definition["optional"] else definition["preset"]
+    return definition["mandatory"].count("m") + (default is not None), default
 
 
 def _expand_once(text: str, macros: Mapping[str, _Macro], use: re.Pattern[str]) -> str:

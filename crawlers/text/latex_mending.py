@@ -21,8 +21,11 @@ _EMPTY = re.compile(r"(?<=\s)\([\s,;.]*\)")
 _REPAIRS = (
     (re.compile(rf"([,;])\s*{GONE}\s*[,;]"), r"\1"),
     (re.compile(rf"[,;]\s*{GONE}\s*(?=[.:!?)]|\Z)"), ""),
+    (re.compile(rf"(?<=\w\.)\s*{GONE}\s*\.(?![\w.])"), ""),  # "et al. [1]."
     (re.compile(GONE), ""),
     (_EMPTY, ""),
+    (re.compile(r"\b(e\.g|i\.e|etc|al|vs|cf)\.\.(?!\.)"), r"\1."),
+    (re.compile(r"(?<!\w)`([^`\n]{1,300}?)'(?!\w)"), "‘\\1’"),
     (re.compile(r"\s+"), " "),
     (re.compile(r"\s(?=[,;:!?)\]](?!\w)|\.(?![\w.]))|(?<=[(\[])\s"), ""),
 )
@@ -58,7 +61,7 @@ def _mend_parenthesis(found: re.Match[str]) -> str:
         return f" {HOLE}" if HOLE in inner else ""  # "Eq. ()" is a hole in the sentence
     if HOLE in inner:
         return ""
-    for pattern, replacement in _REPAIRS[:3]:
+    for pattern, replacement in _REPAIRS[:4]:
         inner = pattern.sub(replacement, inner)
     opening, closing = ("(", ")") if found["round"] else ("[", "]")
     return f" {opening}{_EDGES.sub('', inner)}{closing}"

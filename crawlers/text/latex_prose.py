@@ -49,6 +49,8 @@ _SILENT = {
     " pagestyle thispagestyle pagenumbering hypersetup lstset tikzset pgfplotsset sisetup tcbset"
     " captionsetup setlist usetikzlibrary usepackage theoremstyle stepcounter refstepcounter"
     " newcounter newlength newsavebox usebox hyphenation markright pacs preprint received accepted"
+    " acused acknow significancestatement authorcontributions authordeclaration equalauthors"
+    " correspondingauthor leadauthor deleted"
     " journal software facility facilities ccsdesc lstinputlisting AtBeginDocument AtEndDocument"
     " excludecomment includecomment MakeShortVerb DefineShortVerb lstMakeShortInline",
     2: "captionof setlength addtolength settowidth setcounter addtocounter fontsize colorlet"

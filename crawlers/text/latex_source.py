@@ -16,7 +16,7 @@ from core.errors import ItemUnavailable
 from crawlers.text.latex_macros import MAX_CHARACTERS
 from crawlers.text.latex_shield import PRIVATE
 
-SUFFIXES = (".tex", ".ltx", ".latex", ".txt", ".bbl", "00readme.json", "00readme.xxx")
+SUFFIXES = (".tex", ".ltx", ".latex", ".sty", ".txt", ".bbl", "00readme.json", "00readme.xxx")
 MAX_DEPTH = 20  # maximum nesting of files that include files
 
 
@@ -54,7 +54,7 @@ def decode(data: bytes, encoding: str = "latin-1") -> str:
 
 
 _INPUT = re.compile(
-    r"\\(?:input|include|subfile|subfileinclude)\s*\{([^{}]*)\}"
+    r"\\(?:input|include|subfile|subfileinclude|loadglsentries)\s*\{([^{}]*)\}"
     r"|\\input\s+([^\s{}\\]+)"
     r"|\\(?:sub)?import\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}"
 )
@@ -78,20 +78,30 @@ _SIDE_CLASS = re.compile(r"beamer|poster|letter|slides|exam")
 def choose_root(files: Mapping[str, str]) -> str:
     """Return the name of a paper's main file; arXiv's file 00README may declare it.
 
-    Otherwise, the main file must have a document class and a document body. Of several, papers go
-    before supplements, letters, posters and slides, and then files with a title or an abstract.
-    Then the usual names are preferred, then the most inputs, then the longest file. Raise
-    ItemUnavailable (``no_tex``) if there is none.
+    Otherwise, the main file must have a document class and a document body; a file that it inputs
+    may begin the body. Of several, papers go before supplements, letters, posters and slides, and
+    then files with a title or an abstract. Then the usual names are preferred, then the most
+    inputs, then the longest file. Raise ItemUnavailable (``no_tex``) if there is none.
     """
     if declared := next((name for name in _declared_roots(files) if name in files), None):
         return declared
-    roots = [n for n, text in files.items() if _CLASS.search(text) and _BEGIN_DOCUMENT.search(text)]
+    with_class = [name for name, text in files.items() if _CLASS.search(text)]
+    parts = {name: [files[name], *_inputs(files, name)] for name in with_class}
+    roots = [name for name in with_class if any(map(_BEGIN_DOCUMENT.search, parts[name]))]
     if not roots:
         raise ItemUnavailable("no_tex", "no file has a document class and a document body")
-    return max(roots, key=lambda name: _rank(name, files[name]))
+    return max(roots, key=lambda name: _rank(name, parts[name]))
 
 
-def _rank(name: str, text: str) -> tuple[object, ...]:
+def _inputs(files: Mapping[str, str], name: str) -> list[str]:
+    """Return the files that a file inputs, but not those with a class of their own."""
+    folders = (posixpath.dirname(name),)
+    names = (_find(files, _wanted(found), folders) for found in _INPUT.finditer(files[name]))
+    return [files[it] for it in dict.fromkeys(names) if it and not _CLASS.search(files[it])]
+
+
+def _rank(name: str, parts: list[str]) -> tuple[object, ...]:
+    text = parts[0]
     stem = posixpath.splitext(posixpath.basename(name))[0].lower()
     document_class = _CLASS.search(text)
     is_side = (
@@ -99,7 +109,7 @@ def _rank(name: str, text: str) -> tuple[object, ...]:
     )
     return (
         not is_side,
-        _FRONT_MATTER.search(text) is not None,
+        any(map(_FRONT_MATTER.search, parts)),
         stem in _MAIN_NAMES,
         len(_INPUT.findall(text)),
         len(text),
@@ -125,6 +135,7 @@ def join_files(files: Mapping[str, str]) -> str:
     Raise ItemUnavailable with the reason ``no_tex``, or ``too_large`` (more than MAX_CHARACTERS).
     """
     root, budget = choose_root(files), MAX_CHARACTERS
+    has_body = _BEGIN_DOCUMENT.search(files[root]) is not None
 
     def expand(name: str, stack: tuple[str, ...]) -> str:
         nonlocal budget
@@ -132,20 +143,25 @@ def join_files(files: Mapping[str, str]) -> str:
         budget -= len(text)
         if budget < 0:
             raise ItemUnavailable("too_large", f"inputs add up to over {MAX_CHARACTERS} characters")
-        if stack and (begin := _BEGIN_DOCUMENT.search(text)):  # cut a subfile's preamble
+        begin = _BEGIN_DOCUMENT.search(text) if stack and has_body else None
+        if begin:  # cut a subfile's preamble
             end = _END_DOCUMENT.search(text, begin.end())
             text = text[begin.end() : end.start() if end else None]
 
         def include(match: re.Match[str]) -> str:
-            wanted = match[1] or match[2] or posixpath.join(match[3] or "", match[4] or "")
             folders = (posixpath.dirname(root), posixpath.dirname(name))
-            found = _find(files, wanted.strip().strip('"'), folders)
+            found = _find(files, _wanted(match), folders)
             is_allowed = found and found not in (*stack, name) and len(stack) < MAX_DEPTH
             return expand(found, (*stack, name)) if found and is_allowed else ""
 
         return _INPUT.sub(include, text)
 
     return expand(root, ())
+
+
+def _wanted(match: re.Match[str]) -> str:
+    name = match[1] or match[2] or posixpath.join(match[3] or "", match[4] or "")
+    return name.strip().strip('"')
 
 
 def _find(files: Mapping[str, str], wanted: str, folders: tuple[str, ...]) -> str | None:

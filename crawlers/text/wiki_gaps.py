@@ -92,6 +92,8 @@ def _filled(line: str) -> Iterator[str]:
         after = strip_marks(_GAP.sub("", line[end : end + _CONTEXT]))
         is_shown = (gap[1] == _INLINE and gap[2]) or _is_word_missing(strip_marks(before), after)
         shown = (gap[2] or HOLE) if is_shown else GONE
+        if before.endswith("[") and after.startswith("]"):  # [{{IPA|…}}]
+            shown = shown.removeprefix("[").removesuffix("]")
         yield shown
         before += shown
     yield line[end:]

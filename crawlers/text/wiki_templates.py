@@ -26,13 +26,14 @@ _PATTERNS = {
     "|proper name|chem2|pslink|format link|nts|ntsa|number|center|block indent|nihongo foot|text"
     "|translation note|flagu|flagcountry|noflag|nft|birth year|gli|term|defn|poem|lautschrift",
     "{name|1}": "flag|country",
-    "{text|2}": "lang|script|font color|fontcolor|color|colour|fgcolor|background color|highlight"
-    "|sort|hover title|h:title|native name|native phrase|audio|pronunciation|langue|font size",
+    "{text|2}": "lang|rtl-lang|script|font color|fontcolor|color|colour|fgcolor|background color"
+    "|highlight|sort|hover title|h:title|native name|native phrase|audio|pronunciation|langue"
+    "|font size",
     "{-1}": "transl|transliteration|translit|tlit|rtgs|resize|wikt-lang|wikt",
     "\n{-1}\n": "plainlist|plain list|flatlist|columns-list|div list",
     "{lt|alt|1|en}": "ill|illm|ill2|interlanguage link|interlanguage link multi|link-interwiki",
     "{2|1}": "birth-date|death-date",
-    "{text|1}": "citation needed span|cnspan|clarify span|dubious span",
+    "{text|1}": "refnec|citation needed span|cnspan|clarify span|dubious span",
     "\n{text|quote|1}\n": "quote|blockquote|bquote|block quote|quotation|long quote|zitat|cquote"
     "|poem quote|poemquote|verse translation|pull quote|centered pull quote|rquote",
     '"{quote|1}"': '"|qq|q|quote inline',
@@ -52,6 +53,7 @@ _PATTERNS = {
     "/": "/", "|": "!", "=": "=",
     "√{1}": "sqrt|radic", "π": "pi", "ʻ": "okina|'okina", "♭": "flat", "♯": "sharp", "♮": "natural",
     "†": "dagger|†|extinct", "′": "prime", "″": "pprime", "No. {1}": "numero|no.",
+    "U+{1}< {2}>": "unichar|unicode char", "CO2": "co2",
     "[": "bracket|(", "]": ")", "[{1}]": "brackets|interp|sqb", "|{1}|": "abs",
     "⟨{1}⟩": "angbr|angle bracket|angle brackets|grapheme",
     # Times and numbers.
@@ -66,7 +68,7 @@ _PATTERNS = {
     "₩{1}": "krw|₩", "A${1}": "aud|a$", "C${1}": "cad|c$|can$", "NZ${1}": "nzd|nz$",
     "₱{1}": "php|₱|philippine peso", "₽{1}": "rub|₽", "Rs {1}": "pkr|npr|lkr",
     # Names and references in the text.
-    "{1} {2}": "sortname|ship|jct|unité|bibleverse|bibleref|bibleref2|bible verse",
+    "{1} {2}": "sortname|ship|jct|unité|nombre|tmp|bibleverse|bibleref|bibleref2|bible verse",
     "{1}-class {2}": "sclass|sclass-|sclass2|sclass2-", "{1} § {2}": "section link|slink",
     "Quran {1}:{2}": "qref|cite quran|quran-usc", "ISBN {1}": "isbn|isbnt", "OCLC {1}": "oclc",
 }  # fmt: skip
@@ -269,6 +271,11 @@ def _date(call: Call) -> str:
     return f"{day} {name} {year}" if is_day_first else f"{name} {day}, {year}"
 
 
+def _words(call: Call) -> str:
+    """Return all words: ``{{date|3|octobre|1990}}``. A date alone on a line is not shown."""
+    return unknown(" ".join(call.unnamed))
+
+
 def _as_of(call: Call) -> str:
     words = "since" if call.get("since") else "as of"
     words = words if call.get("lc")[:1] == "y" else words.capitalize()
@@ -350,6 +357,7 @@ _MADE: tuple[tuple[re.Pattern[str], Callable[[Call], str]], ...] = tuple(
         ("s?frac|fraction|tfrac", _fraction),
         ("(start|end|film|birth|death)[- ](date|year).*|bda|dda|dob|dts", _date),
         ("as of|asof", _as_of),
+        ("date-?|date de (naissance|décès)|heure|currency", _words),
         ("coord|coords", _coordinates),
         ("zh|zh-.*|korean|ko-.*", _scripts),
         ("lang-.*|langx", _language),

@@ -79,11 +79,12 @@ def test_entities_and_paragraphs_become_text(crawl: Crawl, web: Web) -> None:
         web,
         hit(
             story_text="a &lt; b &amp;&amp; c&#x2F;d<p><i>It&#x27;s</i> so<p>"
-            "<pre><code>  x\n</code></pre>"
+            "<pre><code>  &lt;br&gt;\n</code></pre>"
         ),
     )
     [document] = by_id(crawl()).values()
-    assert document.text == "a < b && c/d\n\nIt's so\n\n  x"
+    assert document.text == "a < b && c/d\n\nIt's so\n\n  <br>"
+    assert document.is_plain
 
 
 @pytest.mark.parametrize("text", [None, "", "[dead]", "[deleted]", "[flagged]", 5])

@@ -76,6 +76,7 @@ def test_a_document_is_a_question_with_the_answers_of_its_month(
             if each.created_at < MONTH.end and (each.edited_at or each.created_at) < MONTH.end
         ]
         assert document.text == "\n\n".join(each.text for each in [question, *answers])
+        assert document.is_plain
         assert document.title == question.title
         assert document.event_time == question.created_at
         assert document.extra["num_answers"] == len(answers)

@@ -61,6 +61,7 @@ def test_normalisation(raw: str, expected: str) -> None:
         ("if a < b and c > d then a<b", "if a < b and c > d then a<b"),
         ("$x<p$ and $q>r$", "$x<p$ and $q>r$"),
         ("List<String> and <unknown>", "List<String> and <unknown>"),
+        ("a<details open>b</details><td nowrap>c", "abc"),
         ("never <!-- closed", "never <!-- closed"),
         ("<<b>b>x", "x"),
         ('cited.<ref name="a" /> More.<ref>note</ref>', "cited. More.note"),
@@ -70,6 +71,10 @@ def test_normalisation(raw: str, expected: str) -> None:
 def test_markup_of_prose(raw: str, expected: str) -> None:
     assert clean(raw) == expected.strip()
     assert clean(raw, is_code=True) == raw
+
+
+def test_plain_text_keeps_the_tags_that_a_person_wrote() -> None:
+    assert clean(" Use <br> &amp; go\r\n", is_plain=True) == "Use <br> &amp; go"
 
 
 def test_long_runs_of_marks_are_cut_as_in_stream_safe_text() -> None:

@@ -74,3 +74,7 @@ def test_counts_have_numerators_denominators_and_rates() -> None:
 def test_a_month_without_prose_has_no_rates() -> None:
     found: Any = DefectCounts().as_manifest()
     assert (found["texts"], found["hole"]["share_of_texts"]) == (0, None)
+
+
+def test_a_long_formula_is_no_markup() -> None:
+    assert count_markup(f"${'{{x}}' * 300}$") == 0

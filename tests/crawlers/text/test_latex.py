@@ -40,6 +40,8 @@ def test_paragraphs_are_lines_and_headings_stand_alone() -> None:
         (r"\begin{align*} a &= b \nonumber\label{x} \end{align*}", "$a &= b$"),
         (r"\begin{IEEEeqnarray}{rCl} a \end{IEEEeqnarray}", "$a$"),
         (r"$a \text{ if $b$}$ \ensuremath{c_{1}} $$d$$ , e", r"$a \text{ if $b$}$ $c_{1}$ $d$, e"),
+        (r"\enquote{a} `b' \replaced{c}{d}\deleted{e}, a {``}b''", "“a” ‘b’ c, a “b”"),
+        (r"Ma et al.~\cite{a}. \ifthenelse{\boolean{x}}{b}{c}", "Ma et al. b"),
         ("a $ stray\n\nb $x$ \\[ c", "a stray\n\nb $x$ c"),
         (r"a\\[2pt]b \[x\\[1ex]y\]", r"a b $x\\[1ex]y$"),
     ],

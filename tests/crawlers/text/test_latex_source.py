@@ -57,6 +57,18 @@ def test_a_title_goes_before_a_name_and_a_name_before_inputs() -> None:
         assert choose_root({f"{name}.tex": untitled, "z.tex": TITLED}) == "z.tex"
 
 
+def test_a_file_that_the_main_file_inputs_may_begin_the_body() -> None:
+    files = {
+        "ms.tex": r"\documentclass{article}\input{macros}\input{text}\bibliography{b}",
+        "macros.tex": r"\def\a{b}",
+        "text.tex": r"\begin{document}\maketitle Words.",
+        "notes.tex": ROOT % "Notes.",
+    }
+    assert choose_root(files) == "ms.tex"
+    expected = r"\documentclass{article}\def\a{b}\begin{document}\maketitle Words.\bibliography{b}"
+    assert join_files(files) == expected
+
+
 def test_a_package_without_a_document_has_no_tex() -> None:
     with refused("no_tex"):
         choose_root({"a.tex": r"\section{Introduction} A part of something."})

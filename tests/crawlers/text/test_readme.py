@@ -111,6 +111,15 @@ def test_code_is_left_alone(code: str) -> None:
     assert read_readme("README.md", code.encode()) == code
 
 
+def test_tags_in_code_are_words() -> None:
+    text = (
+        "a `<br>` b<br>c ``&lt;``\n\n~~~html\n<p>&amp;</p>\n~~~\n<!-- d\n```\n<b>\n```\n-->e `<i>"
+    )
+    assert read_readme("README.md", text.encode()) == (
+        "a `<br>` b\nc ``&lt;``\n\n~~~html\n<p>&amp;</p>\n~~~\ne `"
+    )
+
+
 def test_control_characters_and_html_do_not_survive() -> None:
     text = "a\u202eb\x07\n<script>x()</script><b onclick='y'>c</b>\n&lt;img src=z&gt;"
     assert read_readme("README.md", text.encode()) == "ab\nc"
