@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import accumulate, pairwise
 from multiprocessing.connection import Connection
@@ -22,9 +22,6 @@ import core.errors  # noqa: F401 - found now, because the folder of the packages
 from models.weights.guard import confine
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from models.generation.cached_rows import RowModel, Rows
     from models.scoring.forward import Forward
 
@@ -50,104 +47,66 @@ def serve(inbox: Connection, outbox: Connection) -> None:
 
 def _answer(outbox: Connection, reply: Callable[[], tuple[Request, bytes]]) -> bool:
     """Send a reply, or the error that stands in its place; return False for an error."""
-    error: Request | None = None
+    kind = ""
     try:
         found, data = reply()
     except Exception as failure:  # noqa: BLE001 - foreign code may raise anything
-        error = {"error": type(failure).__name__, "message": _shown(failure)}
-        found, data = error, b""
+        kind = type(failure).__name__
+        is_ours = type(failure).__module__ in ("core.errors", "models.scoring.scorer")
+        message = f"{'' if is_ours else f'{kind}: '}{failure}"[:_MESSAGE_CHARS]
+        found, data = {"error": kind, "message": message}, b""
     outbox.send_bytes(json.dumps(found).encode())
     outbox.send_bytes(data)
-    return error is None
-
-
-def _shown(failure: Exception) -> str:
-    ours = type(failure).__module__ in ("core.errors", "models.scoring.scorer")
-    return (str(failure) if ours else f"{type(failure).__name__}: {failure}")[:_MESSAGE_CHARS]
+    return not kind
 
 
 class _Served:
     """The model, and the texts that it continues."""
 
+    _forward: Forward
+    _model: RowModel | None = None
+    _rows: Rows
+
     def __init__(self, spec: Request) -> None:
         self._spec = spec
-        self._forward: Forward | None = None
-        self._model: RowModel | None = None
-        self._rows: Rows | None = None
 
     def reply(self, request: Request, data: bytes) -> tuple[Request, bytes]:
         """Return the reply to a request, as JSON and array; ``data`` has its token ids."""
         import numpy as np
 
+        from models.scoring.forward import Forward, or_device_full
+
         ids = np.frombuffer(data, dtype=np.int64).copy()
-        do: Callable[..., tuple[Request, bytes]] = {
-            "load": self._load, "losses": self._losses, "may_batch": self._may_batch,
-            "start": self._start, "read": self._read, "keep": self._keep,
-        }[request["do"]]  # fmt: skip
-        return do(request, ids)
-
-    def _load(self, request: Request, ids: npt.NDArray[np.int64]) -> tuple[Request, bytes]:
-        from models.scoring.forward import Forward
-
-        self._forward = Forward(_load_model(self._spec))
-        return {
-            "vocabulary": self._forward.vocabulary,
-            "max_batch_tokens": self._forward.max_batch_tokens,
-        }, b""
-
-    @property
-    def _ready(self) -> Forward:
-        assert self._forward is not None  # noqa: S101
-        return self._forward
-
-    def _losses(self, request: Request, ids: npt.NDArray[np.int64]) -> tuple[Request, bytes]:
-        import numpy as np
-
-        among = request["alphabet"]
-        lengths = [*request["inputs"], *request["targets"], among or 0]
-        parts = list(_split(ids, lengths))
-        count = len(request["inputs"])
-        inputs, targets = parts[:count], parts[count:-1]
-        nats = self._ready.losses(inputs, targets, None if among is None else parts[-1])
-        return {}, np.concatenate(nats).astype(np.float64).tobytes()
-
-    def _may_batch(self, request: Request, ids: npt.NDArray[np.int64]) -> tuple[Request, bytes]:
-        return {"may_batch": self._row_model.may_batch(request["longest"])}, b""
+        ends = [0, *accumulate(request["lengths"])]
+        parts = [ids[begin:end] for begin, end in pairwise(ends)]
+        match request["do"]:
+            case "load":
+                self._forward = engine = Forward(_load_model(self._spec))
+                sizes = {"vocabulary": engine.vocabulary, "most": engine.max_batch_tokens}
+                return sizes, b""
+            case "losses":
+                rows = request["rows"]
+                among = parts[-1] if len(parts) > 2 * rows else None
+                nats = self._forward.losses(parts[:rows], parts[rows : 2 * rows], among)
+                return {}, np.concatenate(nats).astype(np.float64).tobytes()
+            case "may_batch":
+                return {"may_batch": self._row_model.may_batch(request["longest"])}, b""
+            case "start":
+                vars(self).pop("_rows", None)  # frees the memory of the texts before
+                self._rows = or_device_full(lambda: self._row_model.start(parts, request["room"]))
+            case "read":
+                or_device_full(lambda: self._rows.read(self._row_model.send(ids)))
+            case "keep":
+                self._rows.keep(request["places"])
+                return {}, b""
+        return {}, self._rows.logits.float().cpu().contiguous().numpy().tobytes()
 
     @property
     def _row_model(self) -> RowModel:
         from models.generation.cached_rows import RowModel
 
-        if self._model is None:
-            self._model = RowModel(self._ready.model)
+        self._model = self._model or RowModel(self._forward.model)
         return self._model
-
-    def _start(self, request: Request, ids: npt.NDArray[np.int64]) -> tuple[Request, bytes]:
-        from models.scoring.forward import or_device_full
-
-        self._rows = None  # frees the memory of the texts before
-        prompts = list(_split(ids, request["prompts"]))
-        model = self._row_model
-        self._rows = or_device_full(lambda: model.start(prompts, request["room"]))
-        return {}, self._logits()
-
-    def _read(self, request: Request, ids: npt.NDArray[np.int64]) -> tuple[Request, bytes]:
-        from models.scoring.forward import or_device_full
-
-        rows, tokens = self._rows, self._row_model.send(ids)
-        assert rows is not None  # noqa: S101
-        or_device_full(lambda: rows.read(tokens))
-        return {}, self._logits()
-
-    def _keep(self, request: Request, ids: npt.NDArray[np.int64]) -> tuple[Request, bytes]:
-        assert self._rows is not None  # noqa: S101
-        self._rows.keep(request["places"])
-        return {}, b""
-
-    def _logits(self) -> bytes:
-        assert self._rows is not None  # noqa: S101
-        data: bytes = self._rows.logits.float().cpu().contiguous().numpy().tobytes()
-        return data
 
 
 def _load_model(spec: Request) -> Any:
@@ -159,7 +118,7 @@ def _load_model(spec: Request) -> Any:
     from models.weights.configuration import load_config
     from models.weights.loading import read_model
 
-    folder = Path(spec["folder"])
+    folder, *adapters = map(Path, spec["folders"])
     if spec["has_own_code"]:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=True, local_files_only=True)
     else:
@@ -176,14 +135,9 @@ def _load_model(spec: Request) -> Any:
         attention=spec["attention"],
         is_trusted=True,
         has_own_code=spec["has_own_code"],
-        adapter=Path(spec["adapter"]) if spec["adapter"] else None,
+        adapter=adapters[0] if adapters else None,
     )
     return read_model(files)
-
-
-def _split(ids: npt.NDArray[np.int64], lengths: list[int]) -> Iterator[npt.NDArray[np.int64]]:
-    for begin, end in pairwise(accumulate(lengths, initial=0)):
-        yield ids[begin:end]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ object and an array, whose size this side knows before: losses (float64) or logi
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,14 +17,12 @@ import threading
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 import core
@@ -42,21 +42,6 @@ _LOWEST_LOSS = -1e-3  # rounding of a probability of 1
 _ERRORS: dict[str, type[Exception]] = {
     "ModelLoadError": ModelLoadError, "NotMeasurable": NotMeasurable, "DeviceFull": DeviceFull,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ModelSpec:
-    """The facts that the process needs to load its model; see ``CheckpointFiles``."""
-
-    location: str
-    folder: str
-    adapter: str | None
-    device: str
-    dtype: str
-    attention: str
-    has_own_code: bool
-    readable: tuple[str, ...]
-    writable: str
 
 
 class GuardedEngine:
@@ -87,10 +72,10 @@ class GuardedEngine:
         to_parent.close()
         self._receive, self._send = from_worker, to_worker
         weakref.finalize(self, _end, self._process, home, from_worker, to_worker)
-        self.guard = str(self._ask(asdict(_spec(files, Path(home.name))))[0].get("guard"))
-        facts, _ = self._ask({"do": "load"})
+        self.guard = str(self.ask(_spec(files, home.name))[0].get("guard"))
+        facts, _ = self.ask({"do": "load"})
         self.vocabulary = _positive(facts.get("vocabulary"), self._location)
-        most = facts.get("max_batch_tokens")
+        most = facts.get("most")
         self.max_batch_tokens = None if most is None else _positive(most, self._location)
         require_rows(files, self.vocabulary)
 
@@ -99,14 +84,8 @@ class GuardedEngine:
     ) -> list[Losses]:
         """Return losses as ``Engine.losses``; raise ModelError if the process ends or lies."""
         lengths = [len(each) for each in targets]
-        request = {
-            "do": "losses",
-            "inputs": [len(each) for each in inputs],
-            "targets": lengths,
-            "alphabet": None if alphabet is None else len(alphabet),
-        }
         ids = [*inputs, *targets, *([] if alphabet is None else [alphabet])]
-        _, data = self._ask(request, ids, 8 * sum(lengths))
+        _, data = self.ask({"do": "losses", "rows": len(inputs)}, ids, 8 * sum(lengths))
         nats = np.frombuffer(data, dtype=np.float64).copy()
         if (nats < _LOWEST_LOSS).any():
             raise ModelError(f"{self._location}: the model's process states losses below 0")
@@ -114,31 +93,23 @@ class GuardedEngine:
 
     def may_batch(self, longest: int) -> bool:
         """As ``RowModel.may_batch``."""
-        return self._ask({"do": "may_batch", "longest": longest})[0].get("may_batch") is True
+        return self.ask({"do": "may_batch", "longest": longest})[0].get("may_batch") is True
 
     def start(self, prompts: Sequence[Tokens], room: int) -> GuardedRows:
         """As ``RowModel.start``; rows that were started before end."""
-        request = {"do": "start", "prompts": [len(each) for each in prompts], "room": room}
-        return GuardedRows(self, self.logits(request, prompts, len(prompts)))
+        rows = GuardedRows(self)
+        rows.run({"do": "start", "room": room}, prompts, len(prompts))
+        return rows
 
-    def logits(self, request: dict[str, Any], ids: Sequence[Tokens], rows: int) -> torch.Tensor:
-        """Send a request whose reply is a row of logits for each of ``rows`` texts."""
-        _, data = self._ask(request, ids, 4 * rows * self.vocabulary)
-        shaped = np.frombuffer(data, dtype=np.float32).reshape(rows, self.vocabulary)
-        return torch.from_numpy(shaped.copy())
-
-    def keep(self, places: Sequence[int]) -> None:
-        """Keep only the rows at the given places."""
-        self._ask({"do": "keep", "places": list(places)})
-
-    def _ask(
+    def ask(
         self, request: dict[str, Any], ids: Sequence[Tokens] = (), num_bytes: int = 0
     ) -> tuple[dict[str, Any], bytes]:
         """Send a request; return the reply, with exactly ``num_bytes`` bytes of an array."""
         with self._lock:
             try:
+                request = request | {"lengths": [len(each) for each in ids]}
                 self._send.send_bytes(json.dumps(request).encode())
-                self._send.send_bytes(_joined(ids).tobytes())
+                self._send.send_bytes(b"".join(each.tobytes() for each in ids))
                 reply = json.loads(self._receive.recv_bytes(_REPLY_BYTES))
                 data = self._receive.recv_bytes(max(num_bytes, 1))
             except (EOFError, OSError, ValueError, RecursionError) as error:
@@ -149,66 +120,56 @@ class GuardedEngine:
                     f"{self._location}: the confined process of the model {state}; the memory may "
                     "be full, or the model's code has ended it"
                 ) from error
-        if not isinstance(reply, dict):
-            raise ModelError(f"{self._location}: the model's process sent no JSON object")
-        if "error" in reply:
+        if isinstance(reply, dict) and "error" in reply:
             message = "".join(filter(str.isprintable, str(reply.get("message"))))
-            kind = _ERRORS.get(str(reply["error"]), ModelError)
-            raise kind(message[:_MESSAGE_CHARS])
-        if len(data) != num_bytes:
-            raise ModelError(
-                f"{self._location}: the model's process sent {len(data)} bytes of an array, "
-                f"expected {num_bytes}"
-            )
+            raise _ERRORS.get(str(reply["error"]), ModelError)(message[:_MESSAGE_CHARS])
+        if not isinstance(reply, dict) or len(data) != num_bytes:
+            raise ModelError(f"{self._location}: the model's process sent another kind of reply")
         return reply, data
 
 
 class GuardedRows:
     """Texts in progress in a confined process; see ``models.generation.cached_rows.Rows``."""
 
-    def __init__(self, engine: GuardedEngine, logits: torch.Tensor) -> None:
+    logits: torch.Tensor
+
+    def __init__(self, engine: GuardedEngine) -> None:
         self._engine = engine
-        self.logits = logits
+
+    def run(self, request: dict[str, Any], ids: Sequence[Tokens], rows: int) -> None:
+        """Send a request whose reply is a row of logits for each of ``rows`` texts."""
+        shape = (rows, self._engine.vocabulary)
+        _, data = self._engine.ask(request, ids, 4 * shape[0] * shape[1])
+        self.logits = torch.from_numpy(np.frombuffer(data, np.float32).reshape(shape).copy())
 
     def read(self, tokens: torch.Tensor) -> None:
         """Run the model on the next token of each row, int64 (rows,)."""
-        ids = tokens.numpy().astype(np.int64)
-        self.logits = self._engine.logits({"do": "read"}, [ids], len(ids))
+        self.run({"do": "read"}, [tokens.numpy()], len(tokens))
 
     def keep(self, places: Sequence[int]) -> None:
         """Keep only the rows at the given places, in this order."""
-        self._engine.keep(places)
+        self._engine.ask({"do": "keep", "places": list(places)})
         self.logits = self.logits[list(places)]
 
 
-def _spec(files: CheckpointFiles, home: Path) -> ModelSpec:
-    folders = [each for each in (files.folder, files.adapter) if each is not None]
+def _spec(files: CheckpointFiles, home: str) -> dict[str, Any]:
+    """Return the facts that the process needs to confine itself and to load its model."""
+    folders = [each.resolve() for each in (files.folder, files.adapter) if each is not None]
     # The files of the hub's cache are links to other folders.
     linked = [path.resolve() for folder in folders for path in folder.iterdir() if path.is_file()]
-    packages = [Path(each) for room in (core, models) for each in room.__path__]
-    libraries = [Path(each) for each in sys.path if each.endswith("-packages")]
-    prefixes = [Path(sys.prefix), Path(sys.base_prefix)]
-    readable = {*folders, *linked, *packages, *libraries, *prefixes}
-    return ModelSpec(
-        location=files.location,
-        folder=str(files.folder.resolve()),
-        adapter=None if files.adapter is None else str(files.adapter.resolve()),
-        device=str(files.device),
-        dtype=name_of_dtype(files.dtype),
-        attention=files.attention,
-        has_own_code=files.has_own_code,
-        readable=tuple(sorted(map(str, readable))),
-        writable=str(home),
-    )
+    packages = [*core.__path__, *models.__path__, sys.prefix, sys.base_prefix]
+    libraries = [each for each in sys.path if each.endswith("-packages")]
+    return {
+        "location": files.location, "folders": list(map(str, folders)), "device": str(files.device),
+        "dtype": name_of_dtype(files.dtype), "attention": files.attention,
+        "has_own_code": files.has_own_code, "writable": home,
+        "readable": [*map(str, folders), *map(str, linked), *packages, *libraries],
+    }  # fmt: skip
 
 
 def _import_paths() -> str:
     rooms = [str(Path(each).parent) for each in models.__path__]
     return ":".join(dict.fromkeys([*rooms, *(each for each in sys.path if each)]))
-
-
-def _joined(ids: Sequence[Tokens]) -> npt.NDArray[np.int64]:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *ids])
 
 
 def _positive(value: object, location: str) -> int:
@@ -222,8 +183,9 @@ def _end(
     home: tempfile.TemporaryDirectory[str],
     *pipes: Connection,
 ) -> None:
-    """End the process and remove its folder; called when the engine is no longer used."""
-    process.kill()
+    """End the process and those that it started, and remove its folder."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     for pipe in pipes:
         pipe.close()

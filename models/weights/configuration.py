@@ -9,7 +9,6 @@ transformers' scripts ``convert_mamba(2)_ssm_checkpoint_to_pytorch.py``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +59,12 @@ def load_config(folder: Path, location: str, is_trusted: bool) -> PreTrainedConf
         )
     try:
         record: Any = json.loads((folder / "config.json").read_bytes())
-        is_known = not isinstance(record, dict) or record.get("model_type") in CONFIG_MAPPING
-        if not is_known and "auto_map" in record and record.get("model_type") not in _FORMER:
+        kind = record.get("model_type")
+        if "auto_map" in record and kind not in CONFIG_MAPPING and kind not in _FORMER:
             _require_trust(record, folder, location, is_trusted)
             return PreTrainedConfig.from_dict(record)
-        config: PreTrainedConfig = (
-            AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-            if is_known
-            else _config_of_former(record, location)
+        config = _config_of_former(record, location) or AutoConfig.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
         )
         text_config = config.get_text_config()
         if hasattr(text_config, "output_router_logits"):
@@ -103,15 +100,17 @@ def _require_trust(record: Record, folder: Path, location: str, is_trusted: bool
         )
 
 
-def _config_of_former(record: Record, location: str) -> PreTrainedConfig:
-    """Return the config of an architecture that has another name in transformers."""
+def _config_of_former(record: Record, location: str) -> PreTrainedConfig | None:
+    """Return the config of an architecture that has another name in transformers, else None."""
     if "d_model" in record and "n_layer" in record and "model_type" not in record:
         return _config_of_mamba(record, location)
-    kind, renamed, added = _FORMER[record.get("model_type", "")]
+    if record.get("model_type") not in _FORMER:
+        return None
+    kind, renamed, added = _FORMER[record["model_type"]]
     fields = {renamed.get(name, name): value for name, value in record.items()}
     for name in ("model_type", "auto_map", "architectures"):
         fields.pop(name, None)
-    return _make(kind, fields | added)
+    return CONFIG_MAPPING[kind].from_dict(fields | added)
 
 
 def _config_of_mamba(record: Record, location: str) -> PreTrainedConfig:
@@ -132,29 +131,20 @@ def _config_of_mamba(record: Record, location: str) -> PreTrainedConfig:
     own = _MAMBA2_FIELDS if is_second else _MAMBA_FIELDS
     fields |= {own[name]: value for name, value in layer.items() if name in own}
     if not is_second:
-        return _make("mamba", fields | {"time_step_rank": rank})
+        return CONFIG_MAPPING["mamba"].from_dict(fields | {"time_step_rank": rank})
     heads = hidden * expand // layer.get("headdim", 64)
-    return _make("mamba2", fields | {"num_heads": heads, "n_groups": 1})
+    return CONFIG_MAPPING["mamba2"].from_dict(fields | {"num_heads": heads, "n_groups": 1})
 
 
 def _refuse_other_mambas(record: Record, layer: Record, location: str) -> None:
     """Raise NotMeasurable for a Mamba with parts that transformers' classes do not have."""
-    others = {
-        "rms_norm is false": not record.get("rms_norm", True),
-        "attention layers": bool(record.get("attn_layer_idx")),
-        "an MLP (d_intermediate)": bool(record.get("d_intermediate")),
-        "several groups (ngroups)": layer.get("ngroups", 1) != 1,
-    }
-    if found := [name for name, is_there in others.items() if is_there]:
-        raise NotMeasurable(
-            f"{location}: is a Mamba in the format of mamba_ssm with {', '.join(found)}, which "
-            "transformers does not run; use a converted checkpoint of the same model"
-        )
-
-
-def _make(kind: str, fields: Mapping[str, object]) -> PreTrainedConfig:
-    config: PreTrainedConfig = CONFIG_MAPPING[kind].from_dict(dict(fields))
-    return config
+    usual = {"rms_norm": True, "attn_layer_idx": [], "d_intermediate": 0, "ngroups": 1}
+    for name, value in usual.items():
+        if (found := (record | layer).get(name)) not in (None, value):
+            raise NotMeasurable(
+                f"{location}: is a Mamba in the format of mamba_ssm with {name} = {found}, which "
+                f"transformers does not run (only {value}); use another checkpoint of the model"
+            )
 
 
 def _refuse_non_causal(config: PreTrainedConfig, location: str) -> None:

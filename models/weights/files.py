@@ -99,10 +99,7 @@ def choose_files(names: Iterable[str], location: str, is_trusted: bool) -> list[
     if safe:
         return chosen + safe
     if pickled and not is_trusted:
-        raise ModelLoadError(
-            f"{location}: its weights are pickles only ({pickled[0]}), which may run code when "
-            f"they are loaded; {advise_trust(location, None)}"
-        )
+        raise _pickles(location, pickled[0], None)
     if not pickled:
         raise ModelLoadError(
             f"{location}: has no weights that transformers loads (model.safetensors, or parts of "
@@ -135,6 +132,13 @@ def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
     except OSError as error:
         raise ModelLoadError(f"{folder}: cannot be read ({error})") from error
     return digest.hexdigest()[:16]
+
+
+def _pickles(location: str, name: str, folder: Path | None) -> ModelLoadError:
+    return ModelLoadError(
+        f"{location}: its weights are pickles only ({name}); pickles may run code when they are "
+        f"loaded; {advise_trust(location, folder)}"
+    )
 
 
 def advise_trust(location: str, folder: Path | None) -> str:
@@ -186,10 +190,7 @@ def weight_paths(folder: Path, location: str, is_trusted: bool) -> list[Path]:
     for whole, index in zip(wholes, indices, strict=True):
         if whole in names or index in names:
             if whole == "pytorch_model.bin" and not is_trusted:
-                raise ModelLoadError(
-                    f"{location}: the weights are pickles, and pickles may run code when they are "
-                    f"loaded; {advise_trust(location, folder)}"
-                )
+                raise _pickles(location, whole, folder)
             return [folder / whole] if whole in names else _parts(folder / index, location)
     raise ModelLoadError(
         f"{location}: has no weights; expected model.safetensors, or parts of it with "
@@ -265,7 +266,4 @@ def require_safe_adapter(folder: Path, location: str, is_trusted: bool) -> None:
             f"{location}: holds an adapter without weights; {_ADAPTER_WEIGHTS} is missing"
         )
     if not is_trusted:
-        raise ModelLoadError(
-            f"{location}: the adapter's weights are a pickle (adapter_model.bin), and pickles may "
-            f"run code when they are loaded; {advise_trust(location, folder)}"
-        )
+        raise _pickles(location, PICKLED_ADAPTER, folder)

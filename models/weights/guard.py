@@ -13,6 +13,7 @@ import errno
 import os
 import platform
 import resource
+import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -67,24 +68,6 @@ _READABLE = (
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/full")
 
 
-class _Instruction(ctypes.Structure):
-    _fields_ = (
-        ("code", ctypes.c_ushort),
-        ("if_true", ctypes.c_ubyte),
-        ("if_false", ctypes.c_ubyte),
-        ("value", ctypes.c_uint),
-    )
-
-
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("first", ctypes.POINTER(_Instruction)))
-
-
-class _Rule(ctypes.Structure):
-    _pack_ = 1
-    _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
-
-
 def confine(readable: Iterable[Path], writable: Path) -> str:
     """Confine this process; return the means, such as ``landlock 7, seccomp, namespaces``.
 
@@ -101,22 +84,19 @@ def confine(readable: Iterable[Path], writable: Path) -> str:
         )
     library = ctypes.CDLL(None, use_errno=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    means = ["namespaces"] if _leave_namespaces(library) else []
-    _drop_capabilities(library)
+    means = ["namespaces"] if _drop_powers(library) else []
     _require(library.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "no_new_privs")
     version = _limit_files(library, readable, writable)
     _limit_calls(library)
     return ", ".join([f"landlock {version}", "seccomp", *means])
 
 
-def _leave_namespaces(library: Any) -> bool:
-    """Enter own namespaces; return False if the system refuses, as many containers do."""
-    return bool(library.unshare(_NEW_USER | _NEW_NETWORK | _NEW_MESSAGES) == 0)
-
-
-def _drop_capabilities(library: Any) -> None:
-    header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
-    _require(library.capset(header, (ctypes.c_uint32 * 6)()), "capset")
+def _drop_powers(library: Any) -> bool:
+    """Drop all capabilities; return False without namespaces, as in many containers."""
+    has_own = library.unshare(_NEW_USER | _NEW_NETWORK | _NEW_MESSAGES) == 0
+    header = struct.pack("Ii", _CAPABILITIES_VERSION, 0)
+    _require(library.capset(header, bytes(24)), "capset")
+    return bool(has_own)
 
 
 def _limit_files(library: Any, readable: Iterable[Path], writable: Path) -> int:
@@ -146,8 +126,8 @@ def _allow(library: Any, rules: int, path: Path, rights: int) -> None:
     folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         own = rights if path.is_dir() else rights & _FILE_RIGHTS
-        rule = _Rule(own, folder)
-        _require(library.syscall(_ADD, rules, 1, ctypes.byref(rule), 0), f"Landlock for {path}")
+        rule = struct.pack("=Qi", own, folder)
+        _require(library.syscall(_ADD, rules, 1, rule, 0), f"Landlock for {path}")
     finally:
         os.close(folder)
 
@@ -172,9 +152,10 @@ def _limit_calls(library: Any) -> None:
     for number, answer in numbers:
         steps += [(_EQUAL, 0, 1, number or 0), (_RETURN, 0, 0, _ERROR | answer)]
     steps.append((_RETURN, 0, 0, _ALLOW))
-    instructions = (_Instruction * len(steps))(*(_Instruction(*step) for step in steps))
-    program = _Program(len(steps), instructions)
-    _require(library.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0), "seccomp")
+    code = b"".join(struct.pack("HBBI", *step) for step in steps)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("HP", len(steps), ctypes.addressof(buffer))
+    _require(library.prctl(_SET_SECCOMP, _FILTER, program, 0, 0), "seccomp")
 
 
 def _require(result: int, what: str) -> None:

@@ -420,7 +420,6 @@ def test_texts_have_an_identity_before_weights_are_read(
     ("kind", "says"),
     [
         ("control", "writes no text; name a language model"),
-        ("rwkv", "use the model's Hugging Face folder"),
         ("remote", "kind api"),
     ],
 )
