@@ -26,8 +26,8 @@ IN_QUEUE = 4  # runs of the worker of all GPUs; one computes, the others keep th
 PAUSE_S = 10.0  # before a worker that ended is started again
 STOP_S = 60.0  # from SIGTERM to SIGKILL
 _NO_GPU = (
-    "tidemark worker needs a GPU of NVIDIA: see that `nvidia-smi` lists one; in a container, give it "
-    "the GPUs (docs/containers.md). Without a GPU, `prefect worker start --pool gpu --limit 1` "
+    "tidemark worker needs a GPU of NVIDIA: see that `nvidia-smi` lists one; in a container, give "
+    "it the GPUs (docs/containers.md). Without a GPU, `prefect worker start --pool gpu --limit 1` "
     "scores on the CPU"
 )
 
@@ -152,7 +152,7 @@ def _until_signal() -> Iterator[None]:
 
 
 def _stop(running: dict[int, subprocess.Popen[bytes]]) -> None:
-    """Ask workers to end, which also ends their flow runs; kill those that do not."""
+    """Ask workers to end; kill those that do not."""
     for process in running.values():
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
